@@ -1,0 +1,72 @@
+// Code bytes by address space and by time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trace/bundle.h"
+
+namespace ptkit::image {
+
+// Who supplied (or should have supplied) bytes at an address.
+struct Provenance {
+  std::int32_t region = -1;  // index in the bundle's code regions, -1: none covers the address
+  std::int32_t file = -1;    // index in TraceBundle::files
+  std::uint64_t region_address = 0;
+  std::uint64_t region_size = 0;
+};
+
+// Asked for addresses that no region covers: fills the start of `out`, returns how many bytes it has.
+using ReadCallback = std::function<std::size_t(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out)>;
+
+// What one address space looked like for a while. Constant in [valid_from, valid_to).
+class CodeView {
+ public:
+  // Copies up to out.size() bytes at `address`, across adjacent regions; returns how many there are from `address` on.
+  [[nodiscard]] std::size_t read(std::uint64_t address, std::span<std::uint8_t> out) const;
+  // Contiguous bytes at `address` without a copy (may be shorter than what read() can join); empty if none.
+  [[nodiscard]] base::Bytes bytes_at(std::uint64_t address) const noexcept;
+  [[nodiscard]] Provenance provenance(std::uint64_t address) const noexcept;
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }  // differs between views; a key for caches of decoded code
+  [[nodiscard]] std::uint64_t valid_from() const noexcept { return valid_from_; }
+  [[nodiscard]] std::uint64_t valid_to() const noexcept { return valid_to_; }
+  [[nodiscard]] trace::SpaceId space() const noexcept { return space_; }
+
+ private:
+  friend class Image;
+  struct Piece {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;  // inclusive: the last page of the address space has no end
+    std::int32_t region = -1;
+  };
+  const class Image* image_ = nullptr;
+  std::vector<Piece> pieces_;  // sorted, disjoint
+  trace::SpaceId space_ = trace::kAnySpace;
+  std::uint32_t id_ = 0;
+  std::uint64_t valid_from_ = trace::kTscMin;
+  std::uint64_t valid_to_ = trace::kTscMax;
+};
+
+class Image {
+ public:
+  explicit Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback callback = {});
+
+  // The view of a space at a time; lives as long as the image. Thread-safe.
+  [[nodiscard]] const CodeView& view(trace::SpaceId space, std::uint64_t tsc) const;
+  // The space that has this CR3 (compared without PCID and NR bits), or `otherwise`.
+  [[nodiscard]] trace::SpaceId space_of_cr3(std::uint64_t cr3, trace::SpaceId otherwise) const noexcept;
+  [[nodiscard]] const trace::TraceBundle& bundle() const noexcept { return *bundle_; }
+  [[nodiscard]] const ReadCallback& callback() const noexcept { return callback_; }
+  [[nodiscard]] bool empty() const noexcept;  // no code at all: flow is not possible
+
+ private:
+  std::shared_ptr<const trace::TraceBundle> bundle_;
+  ReadCallback callback_;
+  struct Cache;
+  std::shared_ptr<Cache> cache_;
+};
+
+}  // namespace ptkit::image

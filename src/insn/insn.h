@@ -1,0 +1,59 @@
+// One decoded x86 instruction, as far as control flow needs it. The only folder that knows Zydis.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace ptkit::insn {
+
+enum class ExecMode : std::uint8_t { UNKNOWN = 0, BITS16 = 16, BITS32 = 32, BITS64 = 64 };
+
+// What the instruction does to control flow. Stored in the `cls` column: append only.
+enum class InsnClass : std::uint8_t {
+  OTHER = 0,
+  COND_JUMP = 1,      // Jcc, JCXZ, LOOPcc: one TNT bit
+  JUMP = 2,           // direct near JMP, JMPABS: no packet (JMPABS: TIP)
+  JUMP_INDIRECT = 3,  // TIP
+  CALL = 4,           // direct near CALL: no packet
+  CALL_INDIRECT = 5,  // TIP
+  RETURN = 6,         // near RET: TIP, or a taken TNT bit when compressed
+  FAR_CALL = 7,       // CALL far, INT n, INT3, INT1, INTO, SYSCALL, SYSENTER, VMCALL, VMLAUNCH, VMRESUME
+  FAR_RETURN = 8,     // RET far, IRET, SYSRET, SYSEXIT, UIRET, ERETS, ERETU, RSM
+  FAR_JUMP = 9,       // JMP far
+  PTWRITE = 10,
+};
+
+// Which instruction it is, where events bind to particular ones.
+enum class InsnKind : std::uint8_t {
+  OTHER = 0,
+  INT, INT3, INT1, INTO, SYSCALL, SYSENTER, SYSRET, SYSEXIT, IRET, UIRET, ERETS, ERETU, RSM,
+  VMCALL, VMLAUNCH, VMRESUME, VMPTRLD, MOV_CR3, WRMSR, MWAIT, PTWRITE,
+  XBEGIN, XEND, XABORT, UD, JMPABS, CALL_FAR, JMP_FAR, RET_FAR, LOOP, JCXZ, HLT, CLI, STI, POPF,
+};
+
+struct Insn {
+  std::uint8_t size = 0;  // bytes, 1..15
+  InsnClass cls = InsnClass::OTHER;
+  InsnKind kind = InsnKind::OTHER;
+  bool rep = false;               // has a REP/REPE/REPNE prefix that repeats it
+  std::int64_t displacement = 0;  // direct branches and XBEGIN: target = ip + size + displacement, cut to the mode
+  std::uint64_t absolute = 0;     // JMPABS: the target
+};
+
+// Decodes one instruction from the start of `code` (give up to 15 bytes).
+// NO_CODE: `code` ends inside the instruction. BAD_INSN: no valid instruction.
+[[nodiscard]] base::Status decode(ExecMode mode, base::Bytes code, Insn& out) noexcept;
+
+// Target of a direct branch at `ip`, wrapped to the mode's address width.
+[[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
+
+// Next sequential IP, wrapped to the mode's address width.
+[[nodiscard]] std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
+
+// Intel-syntax text of one instruction, "(bad)" if it cannot be decoded.
+[[nodiscard]] std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip);
+
+}  // namespace ptkit::insn

@@ -1,0 +1,46 @@
+// Time from timing packets: for a place in the stream, the interval in which the true time lies.
+// Reads ahead of its user (to the next timing packet that bounds the interval), in bounded memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "packet/errata.h"
+#include "packet/packet.h"
+#include "trace/bundle.h"
+
+namespace ptkit::time {
+
+// Stored in the `tsc_source` column: append only. The best packet that the estimate rests on.
+enum class TimeSource : std::uint8_t { NONE = 0, TSC = 1, MTC = 2, CYC = 3, CBR = 4 };
+
+// The true time lies in [tsc, tsc + error]; error saturates at 2^32 - 1. Not known: known == false, tsc == 0.
+struct TimeRange {
+  std::uint64_t tsc = 0;
+  std::uint32_t error = 0;
+  TimeSource source = TimeSource::NONE;
+  bool known = false;
+};
+
+class TimeTrack {
+ public:
+  TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata);
+  ~TimeTrack();
+  TimeTrack(TimeTrack&&) noexcept;
+  TimeTrack& operator=(TimeTrack&&) noexcept;
+
+  // The interval of something that happened after the packet at `since` was made and not after the packet at `offset` was.
+  // For a packet itself since == offset. `since` <= `offset`; neither may go back from call to call by more than
+  // what the last PSB interval spans. `tsc` never goes back.
+  [[nodiscard]] TimeRange at(std::uint64_t since, std::uint64_t offset);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// perf's conversion; 0 if the clock does not know it and has no tsc_hz (check clock.perf_time_known || clock.tsc_hz).
+[[nodiscard]] std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept;
+[[nodiscard]] std::uint64_t ns_to_tsc(const trace::Clock& clock, std::int64_t ns) noexcept;
+
+}  // namespace ptkit::time

@@ -1,0 +1,50 @@
+#include "trace/buffer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace ptkit::trace {
+
+TraceBuffer TraceBuffer::from_vector(std::vector<std::uint8_t> bytes) {
+  auto owner = std::make_shared<const std::vector<std::uint8_t>>(std::move(bytes));
+  const base::Bytes view(owner->data(), owner->size());
+  return {view, std::move(owner)};
+}
+
+base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
+  const auto failed = [&](const char* what) {
+    return base::Failure{base::Status::IO_ERROR, 0, path + ": " + what + ": " + std::strerror(errno)};
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("cannot open");
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    if (S_ISDIR(info.st_mode)) errno = EISDIR;
+    auto failure = failed("not a regular file");
+    ::close(fd);
+    return failure;
+  }
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size == 0) {
+    ::close(fd);
+    return TraceBuffer{};
+  }
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) return failed("cannot map");
+  std::shared_ptr<const void> owner(memory, [size](void* at) { ::munmap(at, size); });
+  return TraceBuffer{{static_cast<const std::uint8_t*>(memory), size}, std::move(owner)};
+}
+
+TraceBuffer TraceBuffer::slice(std::size_t offset, std::size_t size) const {
+  if (offset > bytes_.size()) offset = bytes_.size();
+  if (size > bytes_.size() - offset) size = bytes_.size() - offset;
+  return {bytes_.subspan(offset, size), owner_};
+}
+
+}  // namespace ptkit::trace

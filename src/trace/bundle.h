@@ -1,0 +1,129 @@
+// A whole recording in memory: streams, who ran when, code, clock, processor. Readers make it, decoders take it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "trace/buffer.h"
+
+namespace ptkit::trace {
+
+// An address space: one process, one CR3, or "any". Ids index TraceBundle::spaces; space 0 always exists
+// and is the default: code that is put there is seen from every space (a region of the space itself wins).
+using SpaceId = std::uint32_t;
+inline constexpr SpaceId kAnySpace = 0;
+
+inline constexpr std::int64_t kNoId = -1;  // pid, tid or cpu that is not known
+inline constexpr std::uint64_t kTscMin = 0;
+inline constexpr std::uint64_t kTscMax = std::numeric_limits<std::uint64_t>::max();
+
+struct Space {
+  std::int64_t pid = kNoId;
+  std::uint64_t cr3 = 0;
+  bool cr3_known = false;
+};
+
+struct Cpu {
+  bool known = false;
+  bool intel = true;
+  std::uint16_t family = 0;
+  std::uint16_t model = 0;
+  std::uint8_t stepping = 0;
+};
+
+// Clock parameters. A field that is 0 is not known, except where said.
+struct Clock {
+  std::uint32_t tsc_ctc_numerator = 0;    // CPUID 15H EBX
+  std::uint32_t tsc_ctc_denominator = 0;  // CPUID 15H EAX
+  bool mtc_period_known = false;
+  std::uint8_t mtc_period = 0;           // IA32_RTIT_CTL.MTCFreq: one MTC each 2^mtc_period CTC ticks
+  std::uint8_t max_nonturbo_ratio = 0;   // MSR_PLATFORM_INFO[15:8]; CBR at TSC speed
+  std::uint64_t tsc_hz = 0;
+  bool perf_time_known = false;          // perf: ns = time_zero + tsc * time_mult >> time_shift
+  std::uint16_t time_shift = 0;
+  std::uint32_t time_mult = 0;
+  std::uint64_t time_zero = 0;           // wraps modulo 2^64
+};
+
+enum class RangeKind : std::uint8_t { OFF = 0, FILTER = 1, TRACE_STOP = 2 };  // ADDRn_CFG
+struct AddressRange {
+  RangeKind kind = RangeKind::OFF;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;  // inclusive
+};
+
+struct Configuration {
+  Cpu cpu;
+  Clock clock;
+  std::array<AddressRange, 4> ranges;
+  std::uint64_t rtit_ctl = 0;  // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
+  bool rtit_ctl_known = false;
+};
+
+// From `tsc` on (until the next Switch of the stream) this thread ran. tid == kNoId: nobody is known to.
+struct Switch {
+  std::uint64_t tsc = 0;
+  std::int64_t pid = kNoId;
+  std::int64_t tid = kNoId;
+  SpaceId space = kAnySpace;
+};
+
+// Bytes [begin, end) of the stream are preceded by a loss (buffer truncated, ring wrapped, ...).
+struct KnownLoss {
+  std::uint64_t offset = 0;
+  base::Status cause = base::Status::RING_WRAPPED;
+  std::uint64_t lost_bytes = 0;  // 0: not known
+};
+
+struct Stream {
+  std::string name;
+  std::int64_t cpu = kNoId;
+  std::int64_t pid = kNoId;
+  std::int64_t tid = kNoId;
+  SpaceId space = kAnySpace;
+  TraceBuffer data;
+  std::vector<Switch> switches;  // by time; empty: the stream belongs to pid/tid/space above
+  std::vector<KnownLoss> losses;  // by offset
+};
+
+// A file that code came from, for messages and symbols.
+struct ImageFile {
+  std::string path;
+  std::string build_id;     // hex, may be empty
+  TraceBuffer contents;     // the whole file if it is at hand, else empty
+};
+
+// Code bytes at an address. Later regions of the same space and time win over earlier ones.
+struct CodeRegion {
+  SpaceId space = kAnySpace;
+  std::uint64_t address = 0;
+  TraceBuffer bytes;                // may be empty with size > 0: mapped here, but the bytes are missing
+  std::uint64_t size = 0;
+  std::uint64_t tsc_from = kTscMin;  // valid in [tsc_from, tsc_to)
+  std::uint64_t tsc_to = kTscMax;
+  std::int32_t file = -1;            // index in TraceBundle::files
+  std::uint64_t file_offset = 0;
+};
+
+struct Thread {
+  std::int64_t pid = kNoId;
+  std::int64_t tid = kNoId;
+  std::string name;
+};
+
+struct TraceBundle {
+  std::string format;  // registry name of the reader that made it
+  std::string source;  // path, or a description of the memory it came from
+  Configuration configuration;
+  std::vector<Space> spaces{Space{}};
+  std::vector<Stream> streams;
+  std::vector<ImageFile> files;
+  std::vector<CodeRegion> code;
+  std::vector<Thread> threads;
+  std::vector<std::string> warnings;  // whole sentences: what is odd, and what follows
+};
+
+}  // namespace ptkit::trace

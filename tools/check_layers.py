@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Fails on an include or import that goes upward, or sideways between folders of equal rank.
+
+Ranks are those of docs/architecture.md: a file may include from its own folder and from lower ranks only.
+pybind11 may appear only in src/bindings, Zydis only in src/insn, libipt only in src/reference.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CPP_RANKS = {
+    "base": 0,
+    "rtit": 1,
+    "simd": 1,
+    "insn": 1,
+    "trace": 2,
+    "packet": 3,
+    "time": 4,
+    "formats": 4,
+    "softpt": 4,
+    "image": 4,
+    "flow": 5,
+    "symbol": 5,
+    "capture": 5,
+    "columns": 6,
+    "aggregate": 6,
+    "reference": 7,
+    "bindings": 8,
+}
+
+# Stages of the Python package, lowest first; modules of one stage do not import each other unless they share a folder.
+PYTHON_RANKS = {
+    "_core": 0,
+    "errors": 1,
+    "schema": 1,
+    "bundle": 2,
+    "table": 3,
+    "capture": 4,
+    "decode": 4,
+    "analysis": 5,
+    "export": 6,
+    "trace": 7,
+    "notebook": 8,
+    "cli": 9,
+}
+
+EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "intel-pt.h": "reference"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")
+
+
+def cpp_problems() -> list[str]:
+    problems = []
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix not in {".h", ".cpp", ".def", ".inl"}:
+            continue
+        folder = path.relative_to(ROOT / "src").parts[0]
+        if folder not in CPP_RANKS:
+            problems.append(f"{path}: folder {folder!r} has no rank in tools/check_layers.py")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            target = match.group(1)
+            where = f"{path.relative_to(ROOT)}:{number}"
+            for prefix, owner in EXCLUSIVE.items():
+                if target.startswith(prefix) and folder != owner:
+                    problems.append(f"{where}: {target} may be included only in src/{owner}")
+            other = target.split("/")[0]
+            if other in CPP_RANKS and other != folder and CPP_RANKS[other] >= CPP_RANKS[folder]:
+                problems.append(f"{where}: {folder} (rank {CPP_RANKS[folder]}) includes {target} (rank {CPP_RANKS[other]})")
+    return problems
+
+
+def python_stage(dotted: str) -> str | None:
+    parts = dotted.split(".")
+    if parts[0] == "ptkit":
+        parts = parts[1:]
+    return parts[0].lstrip("_") if parts and parts[0] != "_core" else ("_core" if parts else None)
+
+
+def python_problems() -> list[str]:
+    problems = []
+    package = ROOT / "python" / "ptkit"
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        own = relative.parts[0].removesuffix(".py").lstrip("_")
+        if own == "init" or relative.name == "__init__.py" and len(relative.parts) == 1 or own == "main__":
+            continue
+        if own not in PYTHON_RANKS:
+            problems.append(f"{path.relative_to(ROOT)}: module {own!r} has no rank in tools/check_layers.py")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = IMPORT.match(line)
+            if not match:
+                continue
+            module = match.group(1) or match.group(3)
+            names = (match.group(2) or "").replace("(", "").split(",")
+            targets = [module]
+            if module in {"ptkit", "."}:
+                targets = [f"ptkit.{name.split(' as ')[0].strip()}" for name in names if name.strip()]
+            for target in targets:
+                if target.startswith(".") and len(relative.parts) > 1:
+                    continue
+                stage = python_stage(target.lstrip("."))
+                if stage in PYTHON_RANKS and stage != own and PYTHON_RANKS[stage] >= PYTHON_RANKS[own]:
+                    where = f"{path.relative_to(ROOT)}:{number}"
+                    problems.append(f"{where}: {own} (rank {PYTHON_RANKS[own]}) imports {target} (rank {PYTHON_RANKS[stage]})")
+    return problems
+
+
+def main() -> int:
+    problems = cpp_problems() + python_problems()
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
