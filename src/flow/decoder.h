@@ -22,18 +22,16 @@ struct FlowOptions {
 };
 
 // Decodes one stream. Keeps decoded code: no instruction is disassembled twice by one decoder.
-class FlowDecoder {
+class FlowDecoder final : public RowSource {
  public:
   // All references must outlive the decoder. `track` may be null: then time-varying code is seen as at kTscMin, and
   // `stream.switches` are not applied.
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
               const FlowOptions& options, FlowSink& sink, time::TimeTrack* track);
-  ~FlowDecoder();
+  ~FlowDecoder() override;
 
-  // Goes on until the sink is full or the stream ends; returns false when there is nothing more.
-  // Never throws for bad input (std::bad_alloc may pass).
-  [[nodiscard]] bool run();
-  [[nodiscard]] std::uint64_t position() const noexcept;  // stream offset, for progress
+  [[nodiscard]] bool run() override;
+  [[nodiscard]] std::uint64_t position() const noexcept override;
 
  private:
   class Impl;

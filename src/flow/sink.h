@@ -18,4 +18,14 @@ class FlowSink {
   [[nodiscard]] virtual bool full() const { return false; }
 };
 
+// A decoder of one stream: ours, or the reference behind the same rows.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // Goes on until the sink is full or the stream ends; returns false when there is nothing more.
+  // Never throws for bad input (std::bad_alloc may pass).
+  [[nodiscard]] virtual bool run() = 0;
+  [[nodiscard]] virtual std::uint64_t position() const noexcept = 0;  // stream offset, for progress
+};
+
 }  // namespace ptkit::flow
