@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trace/bundle.h"
 
@@ -19,6 +20,10 @@ struct ElfPlacement {
 // Returns the index in bundle.files. BAD_FILE (with what is wrong) if it is no usable x86 ELF file.
 [[nodiscard]] base::Result<std::int32_t> add_elf(trace::TraceBundle& bundle, const std::string& path,
                                                  const ElfPlacement& placement);
+
+// The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt), sorted by file offset. Empty if it is no
+// ELF file or has none.
+[[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes elf);
 
 // The build-id as hex, or empty.
 [[nodiscard]] std::string elf_build_id(base::Bytes file);

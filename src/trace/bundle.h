@@ -89,11 +89,19 @@ struct Stream {
   std::vector<KnownLoss> losses;  // by offset
 };
 
+// A name in a file. Sections are mapped by file offset, so that is what places a symbol in memory too.
+struct SymbolEntry {
+  std::string name;               // as in the symbol table, not demangled
+  std::uint64_t file_offset = 0;  // of its first byte
+  std::uint64_t size = 0;         // bytes; 0: not known
+};
+
 // A file that code came from, for messages and symbols.
 struct ImageFile {
   std::string path;
-  std::string build_id;     // hex, may be empty
-  TraceBuffer contents;     // the whole file if it is at hand, else empty
+  std::string build_id;              // hex, may be empty
+  TraceBuffer contents;              // the whole file if it is at hand, else empty
+  std::vector<SymbolEntry> symbols;  // names carried by the bundle; used where `contents` is empty
 };
 
 // Code bytes at an address. Later regions of the same space and time win over earlier ones.
