@@ -1,0 +1,86 @@
+# The commands of ptkit. On a fresh Debian or Ubuntu machine `make demo` and `make test` install what they need.
+PYTHON ?= python3
+VENV := .venv
+BUILD := build
+JOBS ?= $(shell nproc)
+STAMPS := $(BUILD)/.stamps
+
+# What a rebuild of the Python package depends on.
+SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
+GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
+
+.PHONY: help packages build demo test test-cpp test-python lint format sanitize fuzz bench clean
+
+help:
+	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
+	@echo "make build     .venv/ with ptkit and its extras"
+	@echo "make test      every test (C++ and Python)"
+	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
+	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
+	@echo "make bench     ours against libipt, result checked first"
+	@echo "make format    rewrite the sources in the house's format"
+
+# --- what is needed -------------------------------------------------------------------------------------------------
+packages: $(STAMPS)/packages
+$(STAMPS)/packages: tools/install_packages.sh
+	@mkdir -p $(STAMPS)
+	bash tools/install_packages.sh build test
+	@touch $@
+
+$(STAMPS)/packages-lint: tools/install_packages.sh
+	@mkdir -p $(STAMPS)
+	bash tools/install_packages.sh lint
+	@touch $@
+
+$(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --upgrade pip
+	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.10" "pybind11>=3.0"
+	@touch $@
+
+# --- build ----------------------------------------------------------------------------------------------------------
+build: $(STAMPS)/build
+$(STAMPS)/build: $(STAMPS)/venv $(SOURCES)
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation ".[all,test,lint]"
+	@touch $@
+
+demo: build
+	$(VENV)/bin/python tools/demo.py $(BUILD)/demo
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+$(BUILD)/test/CMakeCache.txt: $(STAMPS)/packages CMakeLists.txt
+	cmake -S . -B $(BUILD)/test -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_WERROR=ON >/dev/null
+
+test: test-cpp test-python
+
+test-cpp: $(BUILD)/test/CMakeCache.txt
+	cmake --build $(BUILD)/test -j $(JOBS)
+	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure --progress
+
+test-python: build $(BUILD)/test/CMakeCache.txt
+	cmake --build $(BUILD)/test -j $(JOBS)
+	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q
+
+sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
+	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \
+	  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
+	cmake --build $(BUILD)/sanitize -j $(JOBS)
+	ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure --progress
+	bash tools/fuzz.sh $(BUILD)/sanitize $${FUZZ_SECONDS:-15}
+
+bench: build
+	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON >/dev/null
+	cmake --build $(BUILD)/bench -j $(JOBS)
+	$(VENV)/bin/python benchmarks/run.py --build $(BUILD)/bench
+
+# --- lint -----------------------------------------------------------------------------------------------------------
+lint: $(STAMPS)/packages-lint build $(BUILD)/test/CMakeCache.txt
+	bash tools/lint.sh $(BUILD)/test $(VENV)/bin
+
+format: $(STAMPS)/packages-lint build
+	git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format -i
+	$(VENV)/bin/ruff format python tests tools benchmarks
+	$(VENV)/bin/ruff check --fix python tests tools benchmarks
+
+clean:
+	rm -rf $(BUILD) $(VENV)

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint)
+set -euo pipefail
+
+declare -A groups=(
+  [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libzstd-dev nlohmann-json3-dev libipt-dev"
+  [test]="libgtest-dev nasm"
+  [lint]="clang clang-format clang-tidy"
+)
+# Wanted, but not had everywhere: what needs them is skipped without.
+declare -A optional=([test]="gcc-multilib" [lint]="libclang-rt-14-dev")
+
+is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+required=() wanted=()
+for group in "$@"; do
+  for name in ${groups[$group]}; do is_installed "$name" || required+=("$name"); done
+  for name in ${optional[$group]:-}; do is_installed "$name" || wanted+=("$name"); done
+done 2>/dev/null
+[ ${#required[@]} -eq 0 ] && [ ${#wanted[@]} -eq 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "This is neither Debian nor Ubuntu. Install the equivalents of: ${required[*]}" >&2
+  exit 1
+fi
+run=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "Missing packages; as root run: apt-get install ${required[*]} ${wanted[*]}" >&2
+    exit 1
+  fi
+  run=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${run[@]}" apt-get update -qq
+if [ ${#required[@]} -gt 0 ]; then
+  echo "installing: ${required[*]}"
+  "${run[@]}" apt-get install -y -qq --no-install-recommends "${required[@]}" >/dev/null
+fi
+for name in "${wanted[@]}"; do
+  "${run[@]}" apt-get install -y -qq --no-install-recommends "$name" >/dev/null 2>&1 ||
+    echo "not available here, tests that need it will be skipped: $name"
+done
