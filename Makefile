@@ -9,7 +9,7 @@ STAMPS := $(BUILD)/.stamps
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo test test-cpp test-python lint format sanitize fuzz bench clean
+.PHONY: help packages build demo test test-cpp test-python lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -18,6 +18,7 @@ help:
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make bench     ours against libipt, result checked first"
+	@echo "make docs      the API reference in build/docs"
 	@echo "make format    rewrite the sources in the house's format"
 
 # --- what is needed -------------------------------------------------------------------------------------------------
@@ -72,6 +73,10 @@ bench: build
 	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON >/dev/null
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(VENV)/bin/python benchmarks/run.py --build $(BUILD)/bench
+
+docs: build
+	$(VENV)/bin/pip install --quiet ".[docs]" --no-build-isolation
+	$(VENV)/bin/pdoc -d numpy -o $(BUILD)/docs ptkit
 
 # --- lint -----------------------------------------------------------------------------------------------------------
 lint: $(STAMPS)/packages-lint build $(BUILD)/test/CMakeCache.txt
