@@ -29,28 +29,65 @@ enum class InsnClass : std::uint8_t {
 // Which instruction it is, where events bind to particular ones.
 enum class InsnKind : std::uint8_t {
   OTHER = 0,
-  INT, INT3, INT1, INTO, SYSCALL, SYSENTER, SYSRET, SYSEXIT, IRET, UIRET, ERETS, ERETU, RSM,
-  VMCALL, VMLAUNCH, VMRESUME, VMPTRLD, MOV_CR3, WRMSR, MWAIT, PTWRITE,
-  XBEGIN, XEND, XABORT, UD, JMPABS, CALL_FAR, JMP_FAR, RET_FAR, LOOP, JCXZ, HLT, CLI, STI, POPF,
+  INT,
+  INT3,
+  INT1,
+  INTO,
+  SYSCALL,
+  SYSENTER,
+  SYSRET,
+  SYSEXIT,
+  IRET,
+  UIRET,
+  ERETS,
+  ERETU,
+  RSM,
+  VMCALL,
+  VMLAUNCH,
+  VMRESUME,
+  VMPTRLD,
+  MOV_CR3,
+  WRMSR,
+  MWAIT,
+  PTWRITE,
+  XBEGIN,
+  XEND,
+  XABORT,
+  UD,
+  JMPABS,
+  CALL_FAR,
+  JMP_FAR,
+  RET_FAR,
+  LOOP,
+  JCXZ,
+  HLT,
+  CLI,
+  STI,
+  POPF,
 };
 
 struct Insn {
   std::uint8_t size = 0;  // bytes, 1..15
   InsnClass cls = InsnClass::OTHER;
   InsnKind kind = InsnKind::OTHER;
-  bool rep = false;               // has a REP/REPE/REPNE prefix that repeats it
-  std::int64_t displacement = 0;  // direct branches and XBEGIN: target = ip + size + displacement, cut to the mode
-  std::uint64_t absolute = 0;     // JMPABS: the target
+  bool rep = false;  // a string instruction with a REP/REPE/REPNE prefix that repeats it
+  std::uint8_t target_bits =
+      64;  // where displacement counts: the width that the target is cut to (16, 32 or 64)
+  std::int64_t displacement =
+      0;  // direct branches and XBEGIN: target = ip + size + displacement, cut to target_bits
+  std::uint64_t absolute = 0;  // JMPABS: the target
 };
 
 // Decodes one instruction from the start of `code` (give up to 15 bytes).
-// NO_CODE: `code` ends inside the instruction. BAD_INSN: no valid instruction.
+// NO_CODE: `code` ends inside the instruction. BAD_INSN: no valid instruction, or the mode is UNKNOWN.
 [[nodiscard]] base::Status decode(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
-// Target of a direct branch at `ip`, wrapped to the mode's address width.
+// Target of a direct branch or XBEGIN at `ip`, wrapped as its operand size and the mode demand; JMPABS: its
+// target.
 [[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
 
-// Next sequential IP, wrapped to the mode's address width.
+// Next sequential IP, wrapped to the mode's address width. 16-bit code above 64 KiB wraps at 4 GiB: such an
+// IP includes the base of the code segment (CPUID.14H:ECX[31]), which alone would say where the 16 bits wrap.
 [[nodiscard]] std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
 
 // Intel-syntax text of one instruction, "(bad)" if it cannot be decoded.
