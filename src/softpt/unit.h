@@ -1,75 +1,130 @@
-// A Processor Trace unit's packet generation in software: what a logical processor retires goes in, the bytes that
-// a trace unit would write come out. Recorders and the MSR model build on it.
+// A Processor Trace unit's packet generation in software: what a logical processor retires goes in, the bytes
+// that a trace unit would write come out. Recorders and the MSR model build on it. docs/packet-generation.md
+// says what is generated when.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "base/bytes.h"
+#include "base/status.h"
+#include "softpt/config.h"
+#include "softpt/writer.h"
 
 namespace ptkit::softpt {
 
-// The fields of IA32_RTIT_CTL (and of the processor) that shape packets.
-struct UnitConfig {
-  bool return_compression = true;   // !DisRETC
-  bool tsc = true;                  // TSCEn
-  bool mtc = false;                 // MTCEn
-  bool cyc = false;                 // CYCEn
-  bool ptw = false;                 // PTWEn
-  bool fup_on_ptw = false;
-  bool power = false;               // PwrEvtEn
-  bool event_trace = false;         // EventEn
-  bool tnt = true;                  // !DisTNT
-  bool user_only = true;            // OS = 0: far transfers to CPL 0 leave the trace
-  bool use_tnt_64 = false;          // emit long TNT packets where they save bytes
-  std::uint8_t mtc_period = 3;      // MTCFreq
-  std::uint8_t cyc_threshold = 0;   // CycThresh
-  std::uint32_t psb_bytes = 4096;   // PSB period in bytes (2048 << PSBFreq)
-  std::uint32_t tsc_ctc_numerator = 84;  // CPUID 15H EBX
-  std::uint32_t tsc_ctc_denominator = 1; // CPUID 15H EAX
-  std::uint8_t core_bus_ratio = 30;      // CBR at start
-  std::uint8_t max_nonturbo_ratio = 30;
+// Control flow events (CFE) by type, as the manual numbers them.
+enum class EventType : std::uint8_t {
+  INTR = 1,
+  IRET = 2,
+  SMI = 3,
+  RSM = 4,
+  SIPI = 5,
+  INIT = 6,
+  VMENTRY = 7,
+  VMEXIT = 8,
+  VMEXIT_INTR = 9,
+  SHUTDOWN = 10,
+  UINTR = 12,
+  UIRET = 13,
+  SWINTR = 14,
+  SYSCALL = 15,
+};
+// Event data (EVD) by type.
+enum class EventDataType : std::uint8_t { CR2 = 0, VMX_QUALIFICATION = 1, VMX_REASON = 2 };
+
+// One block of a PEBS record, and one of its items.
+struct PebsItem {
+  std::uint8_t id = 0;
+  std::uint64_t value = 0;
+};
+struct PebsBlock {
+  std::uint8_t type = 0;
+  bool items_4 = false;  // items of 4 bytes instead of 8
+  std::span<const PebsItem> items;
 };
 
-// Packet generation. Every call takes the time at which it happens (`set_time` before it); bytes go to `sink` as they are made.
-// Call order is retirement order. With TraceEn off, or outside the filter, calls keep state but make no packets
-// save those the manual says (PIP with OS traced, power events, ...).
+// Why a power state was left (PWRX).
+enum WakeReason : std::uint8_t { WAKE_INTERRUPT = 1, WAKE_STORE = 2, WAKE_HARDWARE = 4 };
+
+// Packet generation. `set_time` before a call says when it happens. Call order is retirement order. With
+// TraceEn off, or outside of the filter, calls keep state but make no packets save those the manual says
+// (time, PIP with OS traced, power events, ...). Bytes go to `sink` in chunks of UnitConfig::chunk_bytes;
+// flush() hands over the rest, and has to be called at the end.
 class PtUnit {
  public:
-  using Output = std::function<void(base::Bytes)>;
+  using Output = softpt::Output;
   PtUnit(const UnitConfig& config, Output sink);
+  ~PtUnit();
+  PtUnit(PtUnit&&) noexcept;
+  PtUnit& operator=(PtUnit&&) noexcept;
 
-  void set_time(std::uint64_t tsc, std::uint64_t core_cycles);  // never goes back; makes MTC/CYC/TSC packets as configured
+  // --- time and state
+  void set_time(std::uint64_t tsc,
+                std::uint64_t core_cycles);  // never goes back; makes MTC/CYC/TSC packets as configured
   void set_core_bus_ratio(std::uint8_t ratio);
-  void set_mode(bool cs_l, bool cs_d, bool interrupt_flag);     // MODE.Exec, given with the IP packet that it belongs to
-  void set_cr3(std::uint64_t cr3);                              // PIP where the configuration lets it out
+  void wake();  // the clocks ran again after a stop that set_time does not show
+  void set_mode(bool cs_l, bool cs_d, bool interrupt_flag);  // MODE.Exec, given with the next TIP or TIP.PGE
+  void set_interrupt_flag(bool flag,
+                          std::uint64_t next_ip);  // CLI, STI, POPF: MODE.Exec + FUP with event trace
+  void set_cr3(std::uint64_t cr3);                 // MOV CR3: PIP where the configuration lets it out
+  void set_vmcs(std::uint64_t base);               // VMPTRLD: VMCS packet, likewise
+  void set_non_root(bool non_root);                // told with the next PIP
+  void transfer_loads_cr3(std::uint64_t cr3);  // the next far transfer does: PIP between its FUP and its TIP
+  void transfer_loads_vmcs(std::uint64_t base);  // likewise VMCS
 
-  void enable(std::uint64_t ip);        // PSB+ the first time, then TIP.PGE: TraceEn, or filter entered
-  void disable();                       // TraceEn cleared: TIP.PGD without IP
-  void disable(std::uint64_t ip);       // left the filter to `ip`: TIP.PGD with IP
+  // --- enabling
+  void start();  // TraceEn set outside of the filter: PSB+ the first time, later TSC, TMA, CBR
+  void enable(std::uint64_t ip);   // TraceEn set or filter entered: start() if TraceEn is off, then TIP.PGE
+  void disable();                  // TraceEn cleared: TIP.PGD without IP
+  void disable(std::uint64_t ip);  // left the filter to `ip`: TIP.PGD with IP
 
-  void conditional(bool taken);                                   // Jcc, JCXZ, LOOPcc
-  void call(std::uint64_t next_ip, std::uint64_t target);         // direct near CALL
-  void call_indirect(std::uint64_t next_ip, std::uint64_t target);
+  // --- branches
+  // `next_ip` is where control goes on; without it a PSB that is due waits for the next known IP.
+  void conditional(bool taken);  // Jcc, JCXZ, LOOPcc
+  void conditional(bool taken, std::uint64_t next_ip);
+  void call(std::uint64_t next_ip, std::uint64_t target);           // direct near CALL
+  void call_indirect(std::uint64_t next_ip, std::uint64_t target);  // indirect near CALL
   void jump_indirect(std::uint64_t target);
-  void ret(std::uint64_t target);                                 // near RET: compressed where allowed
-  void far_transfer(std::uint64_t target);                        // target visible to the filter: TIP
-  void far_transfer_out();                                        // SYSCALL etc. into a filtered CPL: TIP.PGD without IP
-  void async(std::uint64_t from_ip, std::uint64_t target);        // interrupt, exception, signal seen from user space: FUP + TIP
-  void async_out(std::uint64_t from_ip);                          // the same into a filtered CPL: FUP + TIP.PGD
-  void tsx(bool in_tx, bool aborted, std::uint64_t ip);           // MODE.TSX + FUP (begin, commit); abort: + TIP by async()
-  void ptwrite(std::uint64_t value, bool wide, std::uint64_t ip);
-  void overflow(std::uint64_t resume_ip);                         // packets were lost: OVF, then FUP or TIP.PGE
-  void trace_stop();
-  void flush();                                                   // write out a partly filled TNT packet
+  void ret(std::uint64_t target);           // near RET: compressed where allowed
+  void far_transfer(std::uint64_t target);  // target visible to the filter: TIP
+  void far_transfer_out();                  // SYSCALL etc. into a filtered CPL: TIP.PGD without IP
+  void async(std::uint64_t from_ip,
+             std::uint64_t target);       // interrupt, exception, signal seen from user space: FUP + TIP
+  void async_out(std::uint64_t from_ip);  // the same into a filtered CPL: FUP + TIP.PGD
+  // Begin, commit: MODE.TSX + FUP. Abort: MODE.TSX alone; the FUP and TIP come by async().
+  void tsx(bool in_tx, bool aborted, std::uint64_t ip);
+  void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
 
-  [[nodiscard]] std::uint64_t bytes_written() const noexcept;
+  // --- other packets
+  void ptwrite(std::uint64_t value, bool wide, std::uint64_t ip);
+  void overflow(
+      std::uint64_t resume_ip);  // packets were lost, and at `resume_ip` packets are enabled: OVF + FUP
+  void overflow();               // the same, but packets are disabled when it ends: OVF
+  void trace_stop();             // TIP.PGD without IP if packets are enabled, TraceStop
+  void mwait(std::uint8_t hints, std::uint8_t extensions);
+  void pwre(std::uint8_t state, std::uint8_t sub_state, bool hardware);
+  void exstop(std::uint64_t ip);  // with FUP if packets are enabled
+  void exstop();
+  void pwrx(std::uint8_t last, std::uint8_t deepest, std::uint8_t reasons);
+  void event_data(EventDataType type, std::uint64_t value);  // EVD: before the event it belongs to
+  void event(EventType type, std::uint8_t vector);           // CFE: the transfer's own FUP follows, if any
+  void event_at(EventType type, std::uint8_t vector, std::uint64_t ip);  // CFE with IP bit + FUP
+  void pebs(std::span<const PebsBlock> record, std::uint64_t ip);        // BBP, BIP..., BEP + FUP
+  void trigger(std::uint8_t trbv, std::uint16_t icnt, bool icnt_known, bool multiple,
+               std::uint64_t ip);  // TRIG + FUP
+
+  void flush();  // writes out a partly filled TNT packet and hands over all bytes
+
+  [[nodiscard]] std::uint64_t bytes_written()
+      const noexcept;                                   // made so far, those not yet handed over included
+  [[nodiscard]] bool packets_enabled() const noexcept;  // PacketEn
+  [[nodiscard]] base::Status status() const noexcept;   // not OK if a packet could not be encoded (a defect)
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace ptkit::softpt

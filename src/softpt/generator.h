@@ -1,0 +1,124 @@
+// The state of a trace unit and the packets that follow from it. PtUnit (unit.h) says what happened; this
+// file knows in which order packets come out: pending TNT bits first, CYC before what it times, MODE before
+// the IP it belongs to, PSB+ when due.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "packet/packet.h"
+#include "softpt/config.h"
+#include "softpt/return_stack.h"
+#include "softpt/timing.h"
+#include "softpt/tnt_buffer.h"
+#include "softpt/writer.h"
+
+namespace ptkit::softpt {
+
+// Execution mode as MODE.Exec tells it.
+struct ExecState {
+  bool cs_l = true;
+  bool cs_d = false;
+  bool interrupt_flag = false;
+  friend bool operator==(const ExecState&, const ExecState&) = default;
+};
+
+// CR3 and VMX operation as PIP tells them.
+struct PagingState {
+  std::uint64_t cr3 = 0;
+  bool non_root = false;
+  friend bool operator==(const PagingState&, const PagingState&) = default;
+};
+
+// The conditions of packet generation (manual: TraceEn, TriggerEn, ContextEn, FilterEn, PacketEn).
+struct Enables {
+  bool trace = false;
+  bool stopped = false;  // TraceStop
+  bool context = false;
+  bool filter = false;
+  [[nodiscard]] bool trigger() const noexcept { return trace && !stopped; }
+  [[nodiscard]] bool packet() const noexcept { return trigger() && context && filter; }
+};
+
+class Generator {
+ public:
+  Generator(const UnitConfig& config, Output output);
+
+  // Time.
+  void advance(Instant to);
+  void time_anew();  // TSC, TMA, CBR: the clock's relation to what came before is lost
+  void set_ratio(std::uint8_t ratio);
+
+  // Enabling.
+  void start();                                           // TraceEn set
+  void packets_on(std::uint64_t ip);                      // PacketEn set: TIP.PGE
+  void packets_off(std::optional<std::uint64_t> target);  // PacketEn cleared: TIP.PGD
+  void overflow();                                        // OVF alone
+  void stop();                                            // TraceStop
+
+  // Flow.
+  void tnt_bit(bool taken);
+  void near_tip(std::uint64_t target);  // may be deferred
+  void far_tip(std::uint64_t target);   // with what a far transfer changes
+  void fup(std::uint64_t ip);
+  void standalone(const packet::Packet& packet);  // any other packet, after the pending branches
+  void pebs_packet(const packet::Packet& packet, bool items_4);
+  void mode_tsx(bool in_tx, bool aborted);
+  void paging();  // PIP, if the configuration lets it out
+  void mode_exec();
+  void vmcs_now(std::uint64_t base);  // VMCS, likewise
+  void transfer_unseen();             // a far transfer without packets: only its state
+  void flush_branches();
+
+  // The next instruction to retire is at `ip`: a place where a PSB may stand.
+  void next_instruction(std::uint64_t ip);
+  void next_instruction_unknown() noexcept { ip_known_ = false; }
+  // A sequence of packets that belong together has begun: no PSB until it ends.
+  void open_sequence() noexcept { sequence_open_ = true; }
+  void close_sequence() noexcept { sequence_open_ = false; }
+  // State changed without packets (they were lost): say it anew if it differs from what was told last.
+  void repeat_state_if_changed();
+  void forget_told_mode() noexcept { told_mode_.reset(); }
+
+  UnitConfig config;
+  Enables enables;
+  ExecState mode;
+  PagingState paging_state;
+  std::optional<std::uint64_t> vmcs;
+  std::optional<std::uint64_t> transfer_cr3;  // loaded by the next far transfer
+  std::optional<std::uint64_t> transfer_vmcs;
+  bool in_transaction = false;
+  ReturnStack calls;
+  PacketWriter writer;
+
+ private:
+  void emit(const packet::Packet& packet);
+  void emit_ip(packet::PacketKind kind, std::uint64_t ip);
+  void emit_cyc();
+  void emit_tnt(unsigned count, packet::PacketKind kind);
+  void emit_tsc_tma();
+  void emit_mode_if_due();
+  void emit_transfer_state();
+  [[nodiscard]] packet::Packet mode_packet() const noexcept;
+  [[nodiscard]] packet::Packet tsx_packet(bool aborted) const noexcept;
+  [[nodiscard]] packet::Packet pip_packet() const noexcept;
+  [[nodiscard]] bool mode_due() const noexcept;
+  void psb_plus();
+  void psb_if_due();
+
+  Timing timing_;
+  TntBuffer tnt_;
+  std::vector<std::uint64_t> deferred_;  // targets of near TIPs that wait for the TNT packet
+  std::uint64_t psb_start_ = 0;          // bytes written when the last PSB began
+  std::uint64_t ip_ = 0;                 // of the next instruction, as far as known
+  std::uint8_t ratio_;
+  bool ip_known_ = false;
+  bool sequence_open_ = false;
+  bool started_ = false;  // a PSB was made
+  // What a decoder knows that began at the last PSB.
+  std::optional<ExecState> told_mode_;
+  std::optional<bool> told_transaction_;
+  std::optional<PagingState> told_paging_;
+};
+
+}  // namespace ptkit::softpt

@@ -1,0 +1,62 @@
+// Clocks of a trace unit: what time timing packets tell, and when they are due.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "softpt/config.h"
+
+namespace ptkit::softpt {
+
+struct Instant {
+  std::uint64_t tsc = 0;
+  std::uint64_t cycles = 0;  // core clock
+};
+
+// The core crystal clock as packets see it: CTC = (TSC - TSC at CTC 0) * EAX / EBX of CPUID 15H.
+class CrystalClock {
+ public:
+  explicit CrystalClock(const UnitConfig& config) noexcept;
+
+  [[nodiscard]] std::uint64_t ctc_at(std::uint64_t tsc) const noexcept;
+  [[nodiscard]] std::uint64_t tsc_at(
+      std::uint64_t ctc) const noexcept;  // the first TSC value at which CTC is `ctc`
+  // TSC ticks since CTC last changed, as TMA tells it (9 bits; saturates where EBX / EAX is larger).
+  [[nodiscard]] std::uint64_t fast_counter(std::uint64_t tsc) const noexcept;
+
+ private:
+  std::uint64_t numerator_;
+  std::uint64_t denominator_;
+  std::uint64_t origin_;
+};
+
+class Timing {
+ public:
+  explicit Timing(const UnitConfig& config) noexcept;
+
+  // Cuts times that would go back to what they were.
+  [[nodiscard]] Instant not_before_now(Instant at) const noexcept;
+  // True if the way to `to` is long enough to have been a stop of the clocks (a sleep state).
+  [[nodiscard]] bool is_stop(Instant to) const noexcept { return to.tsc - now_.tsc >= stop_ticks_; }
+  // Moves to the next MTC on the way to `to` and returns its CTC byte; nothing if there is none.
+  [[nodiscard]] std::optional<std::uint8_t> next_mtc(Instant to) noexcept;
+  void move_to(Instant to) noexcept { now_ = to; }
+
+  // Cycles since the last CYC packet if one is due now (none: no time has passed, or less than the
+  // threshold).
+  [[nodiscard]] std::optional<std::uint64_t> take_cycles() noexcept;
+  void restart_cycles() noexcept { cycles_told_ = now_.cycles; }
+
+  [[nodiscard]] const Instant& now() const noexcept { return now_; }
+  [[nodiscard]] const CrystalClock& crystal() const noexcept { return crystal_; }
+
+ private:
+  CrystalClock crystal_;
+  Instant now_;
+  std::uint64_t cycles_told_ = 0;
+  std::uint64_t stop_ticks_;
+  std::uint64_t threshold_;
+  std::uint8_t mtc_period_;
+};
+
+}  // namespace ptkit::softpt

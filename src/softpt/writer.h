@@ -1,0 +1,41 @@
+// Packets to the output: bytes by the packet encoder, IP compression, chunks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "packet/packet.h"
+
+namespace ptkit::softpt {
+
+using Output = std::function<void(base::Bytes)>;
+
+class PacketWriter {
+ public:
+  PacketWriter(Output output, std::size_t chunk_bytes);
+
+  void put(const packet::Packet& packet, bool block_items_4 = false);
+  void put_ip(packet::PacketKind kind, std::uint64_t ip);  // compressed against the last IP
+  void put_without_ip(packet::PacketKind kind);            // IPBytes 0
+  void forget_last_ip() noexcept { last_ip_known_ = false; }
+
+  void flush();  // hands over what has been collected
+  [[nodiscard]] std::uint64_t bytes_written() const noexcept { return written_; }
+  [[nodiscard]] base::Status status() const noexcept {
+    return status_;
+  }  // the first packet that could not be encoded
+
+ private:
+  Output output_;
+  std::vector<std::uint8_t> chunk_;
+  std::size_t chunk_bytes_;
+  std::uint64_t written_ = 0;
+  std::uint64_t last_ip_ = 0;
+  bool last_ip_known_ = false;
+  base::Status status_ = base::Status::OK;
+};
+
+}  // namespace ptkit::softpt
