@@ -1,6 +1,8 @@
-// Bytes to packets, one at a time, with last-IP, PSB+ and BBP state. Scalar and complete: it defines the answer.
+// Bytes to packets, one at a time, with last-IP, PSB+ and BBP state. Scalar and complete: it defines the
+// answer.
 #pragma once
 
+#include "packet/errata.h"
 #include "packet/packet.h"
 
 namespace ptkit::packet {
@@ -10,35 +12,48 @@ struct DecoderState {
   std::uint64_t position = 0;
   std::uint64_t last_ip = 0;
   bool last_ip_known = false;
-  bool in_psb = false;       // between PSB and PSBEND
-  bool block_open = false;   // between BBP and BEP
+  bool in_psb = false;         // between PSB and PSBEND (or the OVF that ends the header)
+  bool block_open = false;     // between BBP and BEP
   bool block_items_4 = false;  // the open block has 4-byte items
 };
 
 class PacketDecoder {
  public:
-  explicit PacketDecoder(base::Bytes stream, DecoderState state = {}) noexcept : stream_(stream), state_(state) {}
+  // Of the errata, SKD007 and SKZ84 damage packets themselves and are handled here; the others concern what
+  // packets mean.
+  explicit PacketDecoder(base::Bytes stream, DecoderState state = {}, Errata errata = {}) noexcept
+      : stream_(stream), state_(state), errata_(errata) {}
 
-  // Decodes the packet at the position and moves behind it. END_OF_STREAM at the end. On any other status but OK the
-  // position stays, `out.offset` tells where and `out.size` how many bytes were looked at; call sync_forward() to go on.
+  // Decodes the packet at the position and moves behind it. END_OF_STREAM at the end. On any other status but
+  // OK the position stays, `out.offset` tells where, `out.size` how many bytes were looked at, and `out.kind`
+  // what the packet claimed to be (not for BAD_OPCODE); call sync_forward() to go on.
   [[nodiscard]] base::Status next(Packet& out) noexcept;
 
-  // Moves to the first PSB at or after `from` (position + 1 if the last packet failed). NO_SYNC if there is none;
-  // the position is then the end. Resets last IP, PSB+ and block state.
-  [[nodiscard]] base::Status sync_forward() noexcept { return sync_forward(state_.position); }
+  // Goes on after an error: moves to the next PSB that was not decoded yet, even if a packet before the
+  // position swallowed its beginning. NO_SYNC if there is none; the position is then the end. Resets last IP,
+  // PSB+ and block state. Always makes progress when called after next().
+  [[nodiscard]] base::Status sync_forward() noexcept;
+  // The same, to the first PSB at or after `from`.
   [[nodiscard]] base::Status sync_forward(std::uint64_t from) noexcept;
 
   [[nodiscard]] std::uint64_t position() const noexcept { return state_.position; }
   [[nodiscard]] const DecoderState& state() const noexcept { return state_; }
   void set_state(const DecoderState& state) noexcept { state_ = state; }
   [[nodiscard]] base::Bytes stream() const noexcept { return stream_; }
+  [[nodiscard]] const Errata& errata() const noexcept { return errata_; }
 
  private:
+  void apply(Packet& packet) noexcept;
+  void apply_ip(Packet& packet) noexcept;
+
   base::Bytes stream_;
   DecoderState state_;
+  Errata errata_;
 };
 
-// Offset of the first whole PSB (02 82 x 8) at or after `from`, or stream.size().
+// Offset of the first whole PSB (02 82 x 8) at or after `from`, or stream.size(). Where a longer run of 02 82
+// stands, PSBs are counted from its end, so that the cut tail of a PSB in front of a whole one does not shift
+// it.
 [[nodiscard]] std::uint64_t find_psb(base::Bytes stream, std::uint64_t from) noexcept;
 
 }  // namespace ptkit::packet

@@ -7,13 +7,15 @@
 
 namespace ptkit::packet {
 
-// Appends the packet's bytes. Uses kind, payload, payload2 and the flags IP_BIT, NR, HW, MULT, ICNT; ignores offset, size, ip
-// and IP_KNOWN (the caller chose IPBytes in payload2 and the raw IP bytes in payload).
+// Appends the packet's bytes. Uses kind, payload, payload2 and the flags IP_BIT, NR, HW, MULT, ICNT; ignores
+// offset, size, ip and IP_KNOWN (the caller chose IPBytes in payload2 and the raw IP bytes in payload).
 // BAD_PACKET if a field does not fit; nothing is appended then. CYC takes 1 to 10 bytes as its value needs.
 // BIP needs to know the block's item size: pass the SZ bit of the open BBP.
-[[nodiscard]] base::Status encode(const Packet& packet, std::vector<std::uint8_t>& out, bool block_items_4 = false);
+[[nodiscard]] base::Status encode(const Packet& packet, std::vector<std::uint8_t>& out,
+                                  bool block_items_4 = false);
 
-// The shortest IPBytes field that lets a decoder with `last_ip` rebuild `ip` (0 is never returned), and its raw bytes.
+// The shortest IPBytes field that lets a decoder with `last_ip` rebuild `ip` (0 is never returned), and its
+// raw bytes.
 struct CompressedIp {
   std::uint8_t ip_bytes = 0;
   std::uint64_t payload = 0;

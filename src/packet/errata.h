@@ -1,26 +1,27 @@
-// CPU errata by name, applied by CPU model. An unknown CPU gets all that are harmless elsewhere (the superset).
+// CPU errata by name, applied by CPU model.
 #pragma once
-
-#include <cstdint>
 
 #include "trace/bundle.h"
 
 namespace ptkit::packet {
 
+// PT_ERRATUM(flag, name, what the processor does, what a decoder does about it). The names are Intel's, from
+// the specification updates; one erratum has a name per product, and the one in use here is the one that is
+// known best.
 struct Errata {
-  bool bdm64 = false;   // no TIP.PGE after OVF/TSX abort...: see errata.cpp for each
-  bool bdm70 = false;   // PSB+ with a FUP right before TIP.PGE
-  bool skd007 = false;  // CYC counter wrong around OVF
-  bool skd010 = false;  // FUP missing after OVF
-  bool skd022 = false;  // TIP.PGE out of order with VM entry
-  bool skl014 = false;  // TIP.PGD without IP after a branch that leaves the filter region
-  bool skl168 = false;  // CYC packet too large
-  bool skz84 = false;   // TMA/... bogus
-  bool apl11 = false;   // BIP/.. order: see errata.cpp
-  bool apl12 = false;   // TIP.PGE after OVF
+#define PT_ERRATUM(flag, name, what, remedy) bool flag = false;
+#include "packet/errata.def"
+#undef PT_ERRATUM
+
+  [[nodiscard]] bool operator==(const Errata&) const noexcept = default;
 };
 
-// `cpu.known == false` gives the superset.
+// Whether the table has this model.
+[[nodiscard]] bool errata_known(const trace::Cpu& cpu) noexcept;
+
+// The errata of this model. A CPU that is not known, or whose model the table does not have, gets the
+// superset: no workaround does anything before the stream shows a pattern that a sound processor does not
+// make (errata.def tells how sure that is).
 [[nodiscard]] Errata errata_for(const trace::Cpu& cpu) noexcept;
 
 }  // namespace ptkit::packet

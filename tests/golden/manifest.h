@@ -1,0 +1,19 @@
+// Reading a directory of golden cases: manifest.tsv and the files that its rows name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "case.h"
+
+namespace ptkit::golden {
+
+struct Manifest {
+  std::vector<Case> cases;
+  std::string problem;  // what is wrong with the directory; empty: nothing
+};
+
+[[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);
+
+}  // namespace ptkit::golden
