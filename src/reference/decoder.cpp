@@ -1,0 +1,418 @@
+#include "reference/decoder.h"
+
+#include <algorithm>
+#include <new>
+
+#include "packet/decoder.h"
+#include "reference/events.h"
+#include "reference/loops.h"
+#include "reference/memory.h"
+#include "reference/rows.h"
+
+namespace ptkit::reference {
+namespace {
+
+[[maybe_unused]] constexpr unsigned kMaxResumes = 16;
+
+// What the library's classes tell where our own decoder does not know the instruction.
+insn::InsnClass class_of(pt_insn_class iclass) noexcept {
+  using insn::InsnClass;
+  switch (iclass) {
+    case ptic_call:
+      return InsnClass::CALL;
+    case ptic_return:
+      return InsnClass::RETURN;
+    case ptic_jump:
+      return InsnClass::JUMP;
+    case ptic_cond_jump:
+      return InsnClass::COND_JUMP;
+    case ptic_far_call:
+      return InsnClass::FAR_CALL;
+    case ptic_far_return:
+      return InsnClass::FAR_RETURN;
+    case ptic_far_jump:
+      return InsnClass::FAR_JUMP;
+    case ptic_ptwrite:
+      return InsnClass::PTWRITE;
+    default:
+      return InsnClass::OTHER;
+  }
+}
+
+insn::ExecMode mode_of(pt_exec_mode mode) noexcept {
+  switch (mode) {
+    case ptem_16bit:
+      return insn::ExecMode::BITS16;
+    case ptem_32bit:
+      return insn::ExecMode::BITS32;
+    case ptem_64bit:
+      return insn::ExecMode::BITS64;
+    default:
+      return insn::ExecMode::UNKNOWN;
+  }
+}
+
+Step to_step(const pt_insn& from) noexcept {
+  Step step;
+  step.ip = from.ip;
+  step.mode = mode_of(from.mode);
+  if (from.speculative) step.flags = flow::IN_TX;
+  step.insn.size = from.size;
+  step.insn.cls = class_of(from.iclass);
+  if (from.iclass == ptic_other || from.iclass == ptic_ptwrite) return step;
+  insn::Insn decoded;
+  if (insn::decode(step.mode, {from.raw, from.size}, decoded) == base::Status::OK) {
+    step.insn.cls = decoded.cls;
+    step.insn.kind = decoded.kind;
+  }
+  return step;
+}
+
+bool consumes_trace(insn::InsnClass cls) noexcept {
+  using insn::InsnClass;
+  return cls != InsnClass::OTHER && cls != InsnClass::JUMP && cls != InsnClass::CALL;
+}
+
+class ReferenceDecoder final : public flow::RowSource {
+ public:
+  ReferenceDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                   const image::Image& image, const flow::FlowOptions& options, flow::FlowSink& sink,
+                   time::TimeTrack* track);
+
+  [[nodiscard]] bool run() override;
+  [[nodiscard]] std::uint64_t position() const noexcept override { return place_.offset; }
+
+ private:
+  enum class Phase : std::uint8_t { START, SYNC, FLOW, DONE };
+
+  void step();
+  void start();
+  void sync();
+  void take_event();
+  void take_instruction();
+  void fail(int status, std::optional<std::uint64_t> ip) { fail(to_status(status), ip); }
+  void fail(base::Status code, std::optional<std::uint64_t> ip);
+  [[nodiscard]] bool resume();
+  void finish();
+
+  void update_place() noexcept;
+  void update_time(bool switches);
+  void close_gap(std::optional<std::uint64_t> ip);
+  void open_gap(flow::GapCause cause, base::Status code);
+  void describe(flow::FlowError& error) const;
+  void emit_context();
+
+  const trace::Stream& stream_;
+  flow::FlowOptions options_;
+  flow::FlowSink& sink_;
+  time::TimeTrack* track_;
+  Memory memory_;
+  InsnDecoderPtr decoder_;
+  RowBuilder rows_;
+  LoopDetector loops_;
+  flow::Place place_;
+  std::uint64_t previous_offset_ = 0;
+  std::uint64_t sync_offset_ = 0;
+  std::optional<flow::Gap> gap_;
+  flow::Context context_;
+  std::size_t next_switch_ = 0;
+  [[maybe_unused]] std::uint64_t resumed_at_ = 0;
+  [[maybe_unused]] unsigned resumed_in_vain_ = 0;
+  int status_ = 0;
+  bool synced_once_ = false;
+  Phase phase_ = Phase::START;
+};
+
+ReferenceDecoder::ReferenceDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                                   const image::Image& image, const flow::FlowOptions& options,
+                                   flow::FlowSink& sink, time::TimeTrack* track)
+    : stream_(stream),
+      options_(options),
+      sink_(sink),
+      track_(track),
+      memory_(image, stream.space),
+      rows_(sink) {
+  context_ = {0, stream.space, stream.cpu, stream.pid, stream.tid};
+  pt_config config = make_config(stream.data.bytes(), configuration);
+  config.flags.variant.insn.enable_tick_events = options.ticks ? 1U : 0U;
+#if LIBIPT_VERSION >= 0x201
+  constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31;  // of IA32_RTIT_CTL
+  const bool event_trace = configuration.rtit_ctl_known && (configuration.rtit_ctl & kEventEn) != 0;
+  config.flags.variant.insn.enable_iflags_events = event_trace ? 1U : 0U;
+#endif
+  decoder_.reset(pt_insn_alloc_decoder(&config));
+}
+
+bool ReferenceDecoder::run() {
+  while (phase_ != Phase::DONE) {
+    if (sink_.full()) return true;
+    step();
+    memory_.rethrow();
+  }
+  return false;
+}
+
+void ReferenceDecoder::step() {
+  switch (phase_) {
+    case Phase::START:
+      start();
+      return;
+    case Phase::SYNC:
+      sync();
+      return;
+    case Phase::DONE:
+      return;
+    case Phase::FLOW:
+      break;
+  }
+  if ((status_ & pts_event_pending) != 0) {
+    take_event();
+  } else if ((status_ & pts_eos) != 0) {
+    finish();
+  } else {
+    take_instruction();
+  }
+}
+
+void ReferenceDecoder::start() {
+  emit_context();
+  const base::Bytes bytes = stream_.data.bytes();
+  if (bytes.empty()) {
+    phase_ = Phase::DONE;
+    return;
+  }
+  if (decoder_ == nullptr || !memory_.attach(*decoder_)) throw std::bad_alloc();
+  const std::uint64_t first = packet::find_psb(bytes, 0);
+  if (first > 0) open_gap(flow::GapCause::START, base::Status::OK);
+  if (first == bytes.size()) {
+    fail(base::Status::NO_SYNC, std::nullopt);
+    finish();
+    return;
+  }
+  phase_ = Phase::SYNC;
+}
+
+void ReferenceDecoder::sync() {
+  status_ = pt_insn_sync_forward(decoder_.get());
+  update_place();
+  if (status_ == -pte_eos) {
+    finish();
+    return;
+  }
+  std::uint64_t offset = 0;
+  const bool located = pt_insn_get_sync_offset(decoder_.get(), &offset) >= 0;
+  const bool moved = located && (!synced_once_ || offset > sync_offset_);
+  if (moved) {
+    sync_offset_ = offset;
+    synced_once_ = true;
+  }
+  if (status_ < 0) {
+    fail(status_, std::nullopt);
+  } else {
+    loops_.reset();
+    phase_ = Phase::FLOW;
+  }
+  if (!moved) finish();
+}
+
+void ReferenceDecoder::take_event() {
+  pt_event raw{};
+  const int status = pt_insn_event(decoder_.get(), &raw, sizeof(raw));
+  update_place();
+  if (status == -pte_eos) {
+    finish();
+    return;
+  }
+  if (status < 0) {
+    fail(status, rows_.last_ip());
+    return;
+  }
+  status_ = status;
+  loops_.reset();
+  flow::Event event;
+  if (!to_event(raw, event)) return;
+  event.place = place_;
+  update_time(event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW);
+  const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
+  if (event.kind == flow::EventKind::OVERFLOW)
+    open_gap(flow::GapCause::OVERFLOW, base::Status::OVERFLOW_LOST);
+  const bool takes_up = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
+  if (takes_up && ip_known) close_gap(event.ip);
+  rows_.on_event(event);
+}
+
+void ReferenceDecoder::take_instruction() {
+  pt_insn insn{};
+  const int status = pt_insn_next(decoder_.get(), &insn, sizeof(insn));
+  update_place();
+  // An event that was not announced: fetch it and come again.
+  if (status == -pte_event_ignored) {
+    status_ = pts_event_pending;
+    return;
+  }
+  if (status == -pte_eos && insn.iclass == ptic_error) {
+    finish();
+    return;
+  }
+  // Next to an error there may still be an instruction: the one whose successor could not be found.
+  if (insn.iclass != ptic_error && insn.size != 0) {
+    const Step step = to_step(insn);
+    close_gap(step.ip);
+    rows_.on_instruction(step, place_);
+    if (consumes_trace(step.insn.cls)) {
+      loops_.reset();
+    } else if (loops_.repeats(step.ip)) {
+      fail(base::Status::INFINITE_LOOP, step.ip);
+      return;
+    }
+  }
+  if (status == -pte_eos) {
+    finish();
+  } else if (status < 0) {
+    fail(status, insn.ip);
+  } else {
+    status_ = status;
+  }
+}
+
+void ReferenceDecoder::fail(base::Status code, std::optional<std::uint64_t> ip) {
+  rows_.finish();
+  flow::FlowError error;
+  error.place = place_;
+  error.code = code;
+  error.ip_known = ip.has_value();
+  error.ip = ip.value_or(0);
+  describe(error);
+  sink_.on_error(error);
+  open_gap(flow::GapCause::ERROR, code);
+  phase_ = Phase::SYNC;
+  if (resume()) phase_ = Phase::FLOW;
+}
+
+// Takes the stream up again before the next PSB, where the library can and the user wants it.
+bool ReferenceDecoder::resume() {
+#if LIBIPT_VERSION >= 0x202
+  if (options_.resync != flow::Resync::IP || !synced_once_) return false;
+  // Without progress it would give the same error again.
+  if (place_.offset == resumed_at_ && ++resumed_in_vain_ > kMaxResumes) return false;
+  if (place_.offset != resumed_at_) resumed_in_vain_ = 0;
+  resumed_at_ = place_.offset;
+  const int status = pt_insn_resync(decoder_.get());
+  update_place();
+  if (status == -pte_event_ignored) {
+    status_ = pts_event_pending;
+  } else if (status < 0) {
+    return false;
+  } else {
+    status_ = status;
+  }
+  loops_.reset();
+  return true;
+#else
+  return false;
+#endif
+}
+
+void ReferenceDecoder::finish() {
+  rows_.finish();
+  place_.offset = stream_.data.size();
+  close_gap(std::nullopt);
+  phase_ = Phase::DONE;
+}
+
+// The library tells where it will read next. What it gave last was told by the packet before that, or by one
+// before the previous such place at the earliest.
+void ReferenceDecoder::update_place() noexcept {
+  std::uint64_t offset = 0;
+  if (pt_insn_get_offset(decoder_.get(), &offset) < 0 || offset <= place_.offset) return;
+  place_.since = std::max(place_.since, previous_offset_);
+  previous_offset_ = place_.offset;
+  place_.offset = offset;
+  if (memory_.varies()) update_time(false);
+}
+
+void ReferenceDecoder::update_time(bool switches) {
+  if (track_ == nullptr) return;
+  const bool pending = switches && next_switch_ < stream_.switches.size();
+  if (!pending && !memory_.varies()) return;
+  const time::TimeRange now = track_->at(place_.since, place_.offset);
+  if (!now.known) return;
+  memory_.set_time(now.tsc);
+  if (!pending) return;
+  const std::uint64_t latest = now.tsc + now.error;
+  bool switched = false;
+  for (; next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= latest;
+       ++next_switch_) {
+    const trace::Switch& next = stream_.switches[next_switch_];
+    context_.pid = next.pid;
+    context_.tid = next.tid;
+    context_.space = next.space;
+    switched = true;
+  }
+  if (!switched) return;
+  memory_.set_space(context_.space);
+  emit_context();
+}
+
+void ReferenceDecoder::emit_context() {
+  context_.offset = place_.offset;
+  sink_.on_context(context_);
+}
+
+void ReferenceDecoder::open_gap(flow::GapCause cause, base::Status code) {
+  if (gap_) return;
+  gap_ = flow::Gap{};
+  gap_->begin = cause == flow::GapCause::START ? 0 : place_.offset;
+  gap_->cause = cause;
+  gap_->code = code;
+  if (const auto ip = rows_.last_ip(); ip && cause != flow::GapCause::START) {
+    gap_->from_ip = *ip;
+    gap_->flags |= flow::FROM_KNOWN;
+  }
+}
+
+void ReferenceDecoder::close_gap(std::optional<std::uint64_t> ip) {
+  if (!gap_) return;
+  gap_->end = place_.offset;
+  if (ip) {
+    gap_->to_ip = *ip;
+    gap_->flags |= flow::TO_KNOWN;
+  }
+  sink_.on_gap(*gap_);
+  gap_.reset();
+}
+
+// The particulars from which the sentence is made: see flow::FlowError.
+void ReferenceDecoder::describe(flow::FlowError& error) const {
+  if (error.code == base::Status::BAD_OPCODE) {
+    const base::Bytes bytes = stream_.data.bytes();
+    const std::uint64_t count =
+        std::min<std::uint64_t>(bytes.size() - std::min(error.place.offset, bytes.size()), 3);
+    for (std::uint64_t i = 0; i < count; ++i)
+      error.argument |= std::uint64_t{bytes[error.place.offset + i]} << (8 * i);
+    error.argument2 = count;
+    return;
+  }
+  const bool about_code = error.code == base::Status::NO_CODE || error.code == base::Status::BAD_INSN;
+  if (!about_code || !error.ip_known) return;
+  constexpr std::uint64_t kPage = 4096;
+  error.argument = error.ip & ~(kPage - 1);
+  error.argument2 = kPage;
+  if (memory_.view() == nullptr) return;
+  const image::Provenance origin = memory_.view()->provenance(error.ip);
+  if (origin.region < 0) return;
+  error.argument = origin.region_address;
+  error.argument2 = origin.region_size;
+  error.file = origin.file;
+}
+
+}  // namespace
+
+std::unique_ptr<flow::RowSource> make_reference(const trace::Stream& stream,
+                                                const trace::Configuration& configuration,
+                                                const image::Image& image, const flow::FlowOptions& options,
+                                                flow::FlowSink& sink, time::TimeTrack* track) {
+  return std::make_unique<ReferenceDecoder>(stream, configuration, image, options, sink, track);
+}
+
+}  // namespace ptkit::reference

@@ -1,0 +1,192 @@
+#include "reference/rows.h"
+
+namespace ptkit::reference {
+namespace {
+
+using flow::BranchKind;
+using flow::EventKind;
+using insn::InsnClass;
+using insn::InsnKind;
+
+// A block of code without branches longer than this is cut, to keep memory bounded.
+constexpr std::size_t kMaxBlockInsns = 4096;
+
+std::optional<BranchKind> far_call_kind(InsnKind kind) noexcept {
+  switch (kind) {
+    case InsnKind::SYSCALL:
+    case InsnKind::SYSENTER:
+      return BranchKind::SYSCALL;
+    case InsnKind::VMLAUNCH:
+    case InsnKind::VMRESUME:
+      return BranchKind::VMENTRY;
+    case InsnKind::VMCALL:
+      return BranchKind::VMEXIT;
+    default:
+      return BranchKind::FAR_CALL;
+  }
+}
+
+std::optional<BranchKind> far_return_kind(InsnKind kind) noexcept {
+  switch (kind) {
+    case InsnKind::SYSRET:
+    case InsnKind::SYSEXIT:
+    case InsnKind::ERETS:
+    case InsnKind::ERETU:
+      return BranchKind::SYSRET;
+    case InsnKind::IRET:
+    case InsnKind::UIRET:
+      return BranchKind::IRET;
+    default:
+      return BranchKind::FAR_RETURN;
+  }
+}
+
+std::uint64_t wrap(std::uint64_t ip, insn::ExecMode mode) noexcept {
+  switch (mode) {
+    case insn::ExecMode::BITS16:
+      return ip & 0xffff;
+    case insn::ExecMode::BITS32:
+      return ip & 0xffffffff;
+    default:
+      return ip;
+  }
+}
+
+}  // namespace
+
+std::optional<BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept {
+  switch (insn.cls) {
+    case InsnClass::COND_JUMP:
+      return BranchKind::COND;
+    case InsnClass::JUMP:
+      return BranchKind::JUMP;
+    case InsnClass::JUMP_INDIRECT:
+      return BranchKind::JUMP_INDIRECT;
+    case InsnClass::CALL:
+      return BranchKind::CALL;
+    case InsnClass::CALL_INDIRECT:
+      return BranchKind::CALL_INDIRECT;
+    case InsnClass::RETURN:
+      return BranchKind::RETURN;
+    case InsnClass::FAR_CALL:
+      return far_call_kind(insn.kind);
+    case InsnClass::FAR_RETURN:
+      return far_return_kind(insn.kind);
+    case InsnClass::FAR_JUMP:
+      return BranchKind::FAR_JUMP;
+    default:
+      return std::nullopt;
+  }
+}
+
+void RowBuilder::on_instruction(const Step& step, flow::Place place) {
+  resolve(step.ip);
+  const bool joins = !insns_.empty() && block_.ip + block_.size == step.ip && block_.mode == step.mode &&
+                     block_.flags == step.flags && insns_.size() < kMaxBlockInsns;
+  if (!joins) {
+    end_block();
+    block_ = flow::Block{};
+    block_.ip = step.ip;
+    block_.mode = step.mode;
+    block_.flags = step.flags;
+  }
+  block_.place = place;
+  block_.size += step.insn.size;
+  insns_.push_back(step.insn);
+  last_ip_ = step.ip;
+  const std::optional<BranchKind> kind = branch_kind(step.insn);
+  if (!kind) return;
+  end_block();
+  flow::Branch branch;
+  branch.place = place;
+  branch.from_ip = step.ip;
+  branch.kind = *kind;
+  branch.flags = static_cast<std::uint8_t>(step.flags | flow::FROM_KNOWN);
+  pending_ = Pending{branch, wrap(step.ip + step.insn.size, step.mode)};
+}
+
+void RowBuilder::on_event(const flow::Event& event) {
+  end_block();
+  resolve_by(event);
+  if (event.kind == EventKind::TSX_ABORT && (event.flags & flow::EV_IP_KNOWN) != 0) aborted_at_ = event.ip;
+  if (pending_) {
+    waiting_.push_back(event);
+    return;
+  }
+  emit_asynchronous(event);
+  sink_.on_event(event);
+}
+
+// Events that say where the last branch went, or that it did not get there.
+void RowBuilder::resolve_by(const flow::Event& event) {
+  if (!pending_) return;
+  const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
+  switch (event.kind) {
+    case EventKind::DISABLED:
+      resolve(ip_known ? std::optional(event.ip) : std::nullopt);
+      return;
+    case EventKind::ASYNC_DISABLED:
+    case EventKind::ASYNC_BRANCH:
+      resolve(event.payload);
+      return;
+    case EventKind::ENABLED:
+      if ((event.flags & flow::EV_STATUS) == 0) finish();
+      return;
+    case EventKind::OVERFLOW:
+      finish();
+      return;
+    default:
+      return;
+  }
+}
+
+void RowBuilder::emit_asynchronous(const flow::Event& event) {
+  if (event.kind != EventKind::ASYNC_BRANCH && event.kind != EventKind::ASYNC_DISABLED) return;
+  flow::Branch branch;
+  branch.place = event.place;
+  branch.from_ip = event.payload;
+  branch.to_ip = event.ip;
+  branch.kind = aborted_at_ == event.payload ? BranchKind::TX_ABORT : BranchKind::ASYNC;
+  branch.flags = flow::FROM_KNOWN | flow::TAKEN;
+  if ((event.flags & flow::EV_IP_KNOWN) != 0) branch.flags |= flow::TO_KNOWN;
+  aborted_at_.reset();
+  sink_.on_branch(branch);
+}
+
+void RowBuilder::finish() {
+  end_block();
+  pending_.reset();
+  release_events();
+}
+
+void RowBuilder::end_block() {
+  if (insns_.empty()) return;
+  block_.insns = insns_;
+  sink_.on_block(block_);
+  insns_.clear();
+}
+
+// Without a target: the branch was executed, but where it went was not traced.
+void RowBuilder::resolve(std::optional<std::uint64_t> to) {
+  if (!pending_) return;
+  flow::Branch branch = pending_->branch;
+  if (to) {
+    branch.to_ip = *to;
+    branch.flags |= flow::TO_KNOWN;
+  }
+  const bool falls_through = branch.kind == BranchKind::COND && to == pending_->next_ip;
+  if (!falls_through) branch.flags |= flow::TAKEN;
+  sink_.on_branch(branch);
+  pending_.reset();
+  release_events();
+}
+
+void RowBuilder::release_events() {
+  for (const flow::Event& event : waiting_) {
+    emit_asynchronous(event);
+    sink_.on_event(event);
+  }
+  waiting_.clear();
+}
+
+}  // namespace ptkit::reference
