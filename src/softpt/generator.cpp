@@ -117,6 +117,11 @@ void Generator::near_tip(std::uint64_t target) {
     if (deferred_.size() >= kMaxDeferredTips) flush_branches();
     return;
   }
+  return_tip(target);
+}
+
+// A decoder takes a TNT bit that is left at a RET for that RET: no later bit may come before this TIP.
+void Generator::return_tip(std::uint64_t target) {
   flush_branches();
   emit_mode_if_due();
   emit_ip(PacketKind::TIP, target);

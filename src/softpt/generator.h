@@ -58,8 +58,9 @@ class Generator {
 
   // Flow.
   void tnt_bit(bool taken);
-  void near_tip(std::uint64_t target);  // may be deferred
-  void far_tip(std::uint64_t target);   // with what a far transfer changes
+  void near_tip(std::uint64_t target);    // of an indirect jump or call: may be deferred
+  void return_tip(std::uint64_t target);  // of a RET: never deferred
+  void far_tip(std::uint64_t target);     // with what a far transfer changes
   void fup(std::uint64_t ip);
   void standalone(const packet::Packet& packet);  // any other packet, after the pending branches
   void pebs_packet(const packet::Packet& packet, bool items_4);

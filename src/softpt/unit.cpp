@@ -113,7 +113,7 @@ void PtUnit::ret(std::uint64_t target) {
   if (matches && state_->config.return_compression) {
     state_->tnt_bit(true);
   } else {
-    state_->near_tip(target);
+    state_->return_tip(target);
   }
   state_->next_instruction(target);
 }
