@@ -1,0 +1,102 @@
+"""Names, dtypes, units and meaning of every column, as the core has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from types import MappingProxyType
+
+import numpy as np
+
+from ptkit import _core
+
+__all__ = ["ENUMS", "Column", "TableSchema", "schema_of", "tables"]
+
+#: Enumerations by the name that a column's unit has.
+ENUMS: Mapping[str, type[IntEnum]] = MappingProxyType(
+    {
+        kind.__name__: kind
+        for kind in (
+            _core.BranchKind,
+            _core.ErrorCode,
+            _core.EventKind,
+            _core.GapCause,
+            _core.InsnClass,
+            _core.PacketKind,
+            _core.TimeSource,
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    dtype : numpy.dtype
+    unit : str
+        ``"address"``, ``"bytes"``, ``"TSC ticks"``, the name of an enumeration, or empty.
+    doc : str
+    role : str
+        ``"stored"``; ``"run"``: kept as runs, spread over rows on access; ``"flag"``: a bit of ``flags``;
+        ``"run flag"``: a bit of a run.
+    mask : int
+        The bits, for flags.
+    """
+
+    name: str
+    dtype: np.dtype[np.generic]
+    unit: str
+    doc: str
+    role: str = "stored"
+    mask: int = 0
+
+    @property
+    def enum(self) -> type[IntEnum] | None:
+        """The enumeration of the values, if there is one."""
+        return ENUMS.get(self.unit)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table: its columns by name, and which flag tells that a value is known."""
+
+    name: str
+    columns: Mapping[str, Column]
+    validity: Mapping[str, str]
+
+    def names(self, *roles: str) -> tuple[str, ...]:
+        """Columns that have one of these roles, in order."""
+        return tuple(name for name, column in self.columns.items() if column.role in roles)
+
+
+def _column(row: tuple[str, str, str, str], role: str) -> Column:
+    name, dtype, unit, doc = row
+    return Column(name, np.dtype(dtype), unit, doc, role)
+
+
+@cache
+def tables() -> Mapping[str, TableSchema]:
+    """All tables by name."""
+    result = {}
+    for table, rows in _core.schema().items():
+        columns = [_column(row, "stored") for row in rows["columns"]]
+        columns += [_column(row, "run") for row in rows["runs"]]
+        boolean = np.dtype(np.bool_)
+        columns += [Column(name, boolean, "", doc, "flag", mask) for name, mask, doc in rows["derived"]]
+        columns += [
+            Column(name, boolean, "", doc, "run flag", mask) for name, mask, doc in rows["run_derived"]
+        ]
+        by_name = MappingProxyType({column.name: column for column in columns})
+        result[table] = TableSchema(table, by_name, MappingProxyType(rows["validity"]))
+    return MappingProxyType(result)
+
+
+def schema_of(table: str) -> TableSchema:
+    """The schema of one table."""
+    return tables()[table]

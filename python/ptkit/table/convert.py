@@ -1,0 +1,99 @@
+"""Tables as pandas and Arrow have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from ptkit.table.table import Table
+
+# Format strings of the Arrow C data interface.
+_FORMATS = {
+    "uint8": "C",
+    "uint16": "S",
+    "uint32": "I",
+    "uint64": "L",
+    "int32": "i",
+    "int64": "l",
+    "bool": "b",
+}
+
+
+def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
+    """Copy a table into a DataFrame."""
+    import pandas
+
+    names = tuple(columns) if columns is not None else table.columns
+    return pandas.DataFrame({name: _pandas_column(table, name) for name in names}, copy=False)
+
+
+def _pandas_column(table: Table, name: str) -> Any:
+    import pandas
+
+    values = table[name]
+    enum = table.column(name).enum
+    known = table.known(name)
+    if enum is not None:
+        codes = values.astype(np.int16)
+        if known is not None:
+            codes[~known] = -1
+        return pandas.Categorical.from_codes(codes, categories=[member.name for member in enum])
+    if known is not None:
+        return pandas.arrays.IntegerArray(values.copy(), ~known)  # type: ignore[arg-type]
+    return values.copy()
+
+
+def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(mask, bitorder="little")
+
+
+def _fields(
+    table: Table, columns: Sequence[str] | None
+) -> list[tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int]]:
+    fields = []
+    for name in columns if columns is not None else table.columns:
+        column = table.column(name)
+        values = np.ascontiguousarray(table[name])
+        known = table.known(name)
+        validity = None if known is None or bool(known.all()) else _bits(known)
+        nulls = 0 if validity is None or known is None else int(len(known) - np.count_nonzero(known))
+        data = _bits(values) if column.dtype == np.bool_ else values
+        fields.append((name, _FORMATS[column.dtype.name], column.unit, data, validity, nulls))
+    return fields
+
+
+def arrow_capsules(table: Table, columns: Sequence[str] | None) -> tuple[Any, Any]:
+    """Schema and array capsules of one struct array; the columns are shared, not copied."""
+    return _core.arrow_array(len(table), _fields(table, columns))
+
+
+def arrow_stream(table: Table, columns: Sequence[str] | None) -> Any:
+    """Return a stream capsule of one batch."""
+    return _core.arrow_stream(len(table), _fields(table, columns))
+
+
+class _Stream:
+    """The capsule protocol around chosen columns."""
+
+    def __init__(self, table: Table, columns: Sequence[str] | None) -> None:
+        self._table = table
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return arrow_stream(self._table, self._columns)
+
+
+def to_arrow(table: Table, columns: Sequence[str] | None) -> pyarrow.Table:
+    """Share a table with pyarrow."""
+    import pyarrow
+
+    return pyarrow.table(_Stream(table, columns))

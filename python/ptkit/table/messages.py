@@ -1,0 +1,88 @@
+"""Sentences of errors and gaps, made from their columns on access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ptkit import _core
+
+if TYPE_CHECKING:
+    from ptkit.table.table import Table
+
+_CODE = _core.ErrorCode
+_MISMATCHES = {_CODE.TNT_MISMATCH, _CODE.TIP_MISMATCH, _CODE.FUP_MISMATCH, _CODE.UNEXPECTED_PACKET}
+_BYTES = {_CODE.BAD_OPCODE, _CODE.BAD_PACKET, _CODE.TRUNCATED_PACKET, _CODE.BAD_IP_COMPRESSION}
+_CODE_NEEDED = {_CODE.NO_CODE, _CODE.BAD_INSN}
+
+_CAUSES = {
+    _core.GapCause.ERROR: "after an error",
+    _core.GapCause.OVERFLOW: "the processor's buffer overflowed",
+    _core.GapCause.LOST: "the recorder lost bytes",
+    _core.GapCause.START: "before the first PSB",
+    _core.GapCause.TNT_DISABLED: "conditional branches were not recorded",
+    _core.GapCause.TRACE_STOP: "a TraceStop range was entered",
+}
+
+
+def error_messages(table: Table, files: Sequence[str]) -> list[str]:
+    """One sentence per row of an errors table: what, where, and what to do."""
+    columns = ("code", "offset", "ip", "ip_known", "argument", "argument2", "file", "file_known")
+    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    return [_error_message(*row, files=files) for row in rows]
+
+
+def _error_message(
+    code: int,
+    offset: int,
+    ip: int,
+    ip_known: bool,
+    argument: int,
+    argument2: int,
+    file: int,
+    file_known: bool,
+    files: Sequence[str],
+) -> str:
+    sentence, remedy = _core.status_text(code)
+    where = f"at stream offset {offset:#x}"
+    if ip_known:
+        where += f", ip {ip:#x}"
+    particulars = _particulars(code, argument, argument2)
+    if file_known and file < len(files):
+        particulars = f"{particulars} of {files[file]}" if particulars else files[file]
+    text = f"{sentence} ({where})"
+    if particulars:
+        text += f": {particulars}"
+    return f"{text}; {remedy}" if remedy else text
+
+
+def _particulars(code: int, argument: int, argument2: int) -> str:
+    if code in _BYTES and argument2:
+        return "bytes " + argument.to_bytes(8, "little")[: min(argument2, 8)].hex(" ")
+    if code in _CODE_NEEDED and argument2:
+        return f"range [{argument:#x}, {argument + argument2:#x})"
+    if code == _CODE.FUP_MISMATCH:
+        return f"looked for {argument2:#x}"
+    if code in _MISMATCHES and argument < len(_core.PacketKind):
+        return f"packet {_core.PacketKind(argument).name}"
+    return ""
+
+
+def gap_messages(table: Table) -> list[str]:
+    """One sentence per row of a gaps table."""
+    columns = ("cause", "code", "begin", "end", "from_ip", "from_known", "to_ip", "to_known")
+    rows = zip(*(table[name].tolist() for name in columns), strict=True)
+    return [_gap_message(*row) for row in rows]
+
+
+def _gap_message(
+    cause: int, code: int, begin: int, end: int, from_ip: int, from_known: bool, to_ip: int, to_known: bool
+) -> str:
+    text = f"{_CAUSES[_core.GapCause(cause)]}: nothing is known of stream offsets [{begin:#x}, {end:#x})"
+    if code:
+        text += f" ({_core.status_text(code)[0]})"
+    if from_known:
+        text += f", from ip {from_ip:#x}"
+    if to_known:
+        text += f", to ip {to_ip:#x}"
+    return text

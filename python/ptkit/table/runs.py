@@ -1,0 +1,80 @@
+"""Columns that change rarely, kept as runs: from a row on, rows have these values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NAMES = ("stream", "cpu", "pid", "tid", "space", "flags")
+
+
+class Runs:
+    """Stream, processor, thread and address space of rows.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows that the runs cover.
+    arrays : dict of str to numpy.ndarray
+        ``row`` (uint64, the first row of each run, ascending) and one array per column, all of one length.
+    """
+
+    __slots__ = ("arrays", "rows")
+
+    def __init__(self, rows: int, arrays: dict[str, NDArray[Any]]) -> None:
+        self.rows = rows
+        count = int(np.searchsorted(arrays["row"], rows))
+        self.arrays = (
+            arrays if count == len(arrays["row"]) else {name: array[:count] for name, array in arrays.items()}
+        )
+
+    def __len__(self) -> int:
+        return len(self.arrays["row"])
+
+    def _lengths(self) -> NDArray[np.int64]:
+        starts = self.arrays["row"].astype(np.int64)
+        return np.diff(starts, append=np.int64(self.rows))
+
+    def spread(self, name: str) -> NDArray[Any]:
+        """The column's value for every row."""
+        return np.repeat(self.arrays[name], self._lengths())
+
+    def take(self, index: Any) -> Runs:
+        """Runs of the rows that an index (slice, mask or positions) chooses."""
+        if isinstance(index, slice) and index.step in (None, 1):
+            start, stop, _ = index.indices(self.rows)
+            return self._clip(start, max(start, stop))
+        of_row = np.repeat(np.arange(len(self)), self._lengths())[index]
+        first = np.flatnonzero(np.diff(of_row, prepend=-1))
+        arrays = {name: self.arrays[name][of_row[first]] for name in _NAMES}
+        return Runs(len(of_row), {"row": first.astype(np.uint64)} | arrays)
+
+    def _clip(self, start: int, stop: int) -> Runs:
+        starts = self.arrays["row"].astype(np.int64)
+        first = max(int(np.searchsorted(starts, start, side="right")) - 1, 0)
+        last = int(np.searchsorted(starts, stop))
+        arrays = {name: self.arrays[name][first:last] for name in _NAMES}
+        rows = np.maximum(starts[first:last] - start, 0).astype(np.uint64)
+        return Runs(stop - start, {"row": rows} | arrays)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Runs]) -> Runs:
+        """Runs of tables that stand one behind the other; equal neighbours become one run."""
+        total = 0
+        shifted = []
+        for part in parts:
+            shifted.append(part.arrays["row"] + np.uint64(total))
+            total += part.rows
+        arrays = {name: np.concatenate([part.arrays[name] for part in parts]) for name in _NAMES}
+        rows = np.concatenate(shifted)
+        changes = np.ones(len(rows), dtype=np.bool_)
+        if len(rows) > 1:
+            changes[1:] = False
+            for values in arrays.values():
+                changes[1:] |= values[1:] != values[:-1]
+        return Runs(
+            total, {"row": rows[changes]} | {name: values[changes] for name, values in arrays.items()}
+        )

@@ -1,0 +1,339 @@
+"""The result of every question: named columns of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ColumnError, ConfigError
+from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.table.runs import Runs
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["Table", "TableContext", "concatenate"]
+
+
+@dataclass(frozen=True)
+class TableContext:
+    """What a table needs of its trace to show itself.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Paths of the trace's files, by index.
+    symbolize : callable or None
+        Names of addresses, for the repr.
+    to_ns : callable or None
+        TSC ticks to nanoseconds; None if the clock is not known.
+    """
+
+    files: tuple[str, ...] = ()
+    symbolize: Callable[[NDArray[np.uint64]], list[str | None]] | None = None
+    to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+class Table:
+    """Named columns of equal length, in memory that the core filled.
+
+    ``table["from_ip"]`` is a read-only NumPy array, ``len(table)`` the number of rows, ``table[10:20]`` and
+    ``table[mask]`` are tables. Iteration is by column name; there is no object per row.
+
+    Besides the stored columns there are names made on access: ``stream``, ``cpu``, ``pid``, ``tid``, ``space``
+    (kept as runs), one bool column per bit of ``flags`` (``taken``, ``to_known``, ...), and ``time_ns`` where the
+    trace knows its clock.
+
+    Attributes
+    ----------
+    errors, gaps : Table or None
+        Rows of the errors and gaps tables that came up while this table was read.
+    """
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        rows: int,
+        arrays: Mapping[str, NDArray[Any]],
+        runs: Runs | None,
+        *,
+        columns: Sequence[str] | None = None,
+        context: TableContext | None = None,
+        errors: Table | None = None,
+        gaps: Table | None = None,
+    ) -> None:
+        self._schema = schema
+        self._rows = rows
+        self._arrays = dict(arrays)
+        self._runs = runs
+        self._columns = tuple(columns) if columns is not None else tuple(self._arrays)
+        self._context = context or TableContext()
+        self.errors = errors
+        self.gaps = gaps
+
+    # Shape and names.
+
+    @property
+    def name(self) -> str:
+        """Name of the table: ``"branches"``, ``"packets"``, ..."""
+        return self._schema.name
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.available
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that were asked for: the stored ones by default."""
+        return self._columns
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """Every name that ``table[name]`` takes."""
+        names = dict.fromkeys(self._columns)
+        if self._runs is not None:
+            names.update(dict.fromkeys(self._schema.names("run", "run flag")))
+        if "flags" in self._columns:
+            names.update(dict.fromkeys(self._schema.names("flag")))
+        if "tsc" in self._columns and self._context.to_ns is not None:
+            names["time_ns"] = None
+        return tuple(names)
+
+    def column(self, name: str) -> Column:
+        """Dtype, unit and meaning of a column."""
+        if name == "time_ns":
+            return Column(
+                name, np.dtype(np.int64), "ns", "`tsc` as nanoseconds of the recorder's clock", "clock"
+            )
+        found = self._schema.columns.get(name)
+        if found is None or name not in self.available:
+            raise self._no_column(name)
+        return found
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype[np.generic]]:
+        """NumPy dtype by column."""
+        return {name: self.column(name).dtype for name in self._columns}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Unit by column: ``"address"``, ``"bytes"``, ``"TSC ticks"``, the name of an enumeration, or empty."""
+        return {name: self.column(name).unit for name in self._columns}
+
+    def _no_column(self, name: str) -> ColumnError:
+        from difflib import get_close_matches
+
+        if name in self._schema.columns:
+            return ColumnError(f"column {name!r} of {self.name} was not asked for: add it to columns=[...]")
+        near = get_close_matches(name, self.available)
+        hint = (
+            f"; did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"; there are {', '.join(self.available)}"
+        )
+        return ColumnError(f"{self.name} has no column {name!r}{hint}")
+
+    # Columns and parts.
+
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: slice | NDArray[Any] | Sequence[int]) -> Table: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._column_array(key)
+        if isinstance(key, (int, np.integer)):
+            raise TypeError("a table has no row objects: write table['column'][i], or table[i:i+1]")
+        index = key if isinstance(key, slice) else np.asarray(key)
+        if not isinstance(index, slice) and index.dtype == np.bool_ and len(index) != self._rows:
+            raise ConfigError(f"a mask of {len(index)} does not fit a table of {self._rows} rows")
+        if not isinstance(index, slice) and len(index) == 0:
+            index = slice(0, 0)
+        arrays = {name: _read_only(array[index]) for name, array in self._arrays.items()}
+        runs = None if self._runs is None else self._runs.take(index)
+        rows = (
+            len(range(*index.indices(self._rows)))
+            if isinstance(index, slice)
+            else len(np.arange(self._rows)[index])
+        )
+        return Table(self._schema, rows, arrays, runs, columns=self._columns, context=self._context)
+
+    def _column_array(self, name: str) -> NDArray[Any]:
+        if name == "time_ns" and name in self.available:
+            assert self._context.to_ns is not None
+            return _read_only(self._context.to_ns(self._arrays["tsc"]))
+        if name not in self.available:
+            raise self._no_column(name)
+        column = self._schema.columns[name]
+        if column.role == "stored":
+            return self._arrays[name]
+        if column.role == "flag":
+            return _read_only((self._arrays["flags"] & column.mask) != 0)
+        assert self._runs is not None
+        if column.role == "run":
+            return _read_only(self._runs.spread(name))
+        return _read_only((self._runs.spread("flags") & column.mask) != 0)
+
+    def known(self, name: str) -> NDArray[np.bool_] | None:
+        """Which values of a column mean something; None: all (or nobody asked for the flags that tell)."""
+        flag = self._schema.validity.get("tsc" if name == "time_ns" else name)
+        if flag is None:
+            return None
+        column = self._schema.columns[flag]
+        if (
+            column.role == "flag"
+        ):  # the reader fills `flags` also where only a column that needs it was asked for
+            return (self._arrays["flags"] & column.mask) != 0 if "flags" in self._arrays else None
+        return None if self._runs is None else (self._runs.spread("flags") & column.mask) != 0
+
+    def named(self, name: str) -> list[Any]:
+        """A column as Python values: enumerations by name, None where a value is not known."""
+        values: list[Any] = self[name].tolist()
+        enum = self.column(name).enum
+        if enum is not None:
+            names = {int(member): member.name for member in enum}
+            values = [names.get(value, value) for value in values]
+        known = self.known(name)
+        if known is not None and not known.all():
+            values = [value if ok else None for value, ok in zip(values, known.tolist(), strict=True)]
+        return values
+
+    def where(self, **conditions: Any) -> Table:
+        """Rows whose columns have these values (or one of them, for a list): ``table.where(stream=0, taken=True)``."""
+        mask = np.ones(self._rows, dtype=np.bool_)
+        for name, wanted in conditions.items():
+            values = self[name]
+            mask &= (
+                np.isin(values, list(wanted)) if isinstance(wanted, (list, tuple, set)) else values == wanted
+            )
+        return self[mask]
+
+    def messages(self) -> list[str]:
+        """A sentence per row of an errors or gaps table: what happened, where, and what to do."""
+        from ptkit.table.messages import error_messages, gap_messages
+
+        if self.name == "errors":
+            return error_messages(self, self._context.files)
+        if self.name == "gaps":
+            return gap_messages(self)
+        raise ConfigError(f"{self.name} has no messages: errors and gaps have")
+
+    # Other people's forms.
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
+        """Copy to a pandas DataFrame: enumerations as categoricals, nullable integers where values may be unknown.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`; `columns` of the table by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        from ptkit.table.convert import to_pandas
+
+        return to_pandas(self, columns)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
+        """Share with pyarrow; values that are not known are null.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`; `columns` of the table by default.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        from ptkit.table.convert import to_arrow
+
+        return to_arrow(self, columns)
+
+    def __arrow_c_schema__(self) -> Any:
+        from ptkit.table.convert import arrow_capsules
+
+        return arrow_capsules(self[:0], None)[0]
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        from ptkit.table.convert import arrow_capsules
+
+        return arrow_capsules(self, None)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        from ptkit.table.convert import arrow_stream
+
+        return arrow_stream(self, None)
+
+    # In a terminal and in a notebook.
+
+    def __repr__(self) -> str:
+        from ptkit.table.show import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from ptkit.table.show import as_html
+
+        return as_html(self)
+
+
+def concatenate(tables: Sequence[Table]) -> Table:
+    """Put tables of the same columns one behind the other; their errors and gaps too."""
+    if not tables:
+        raise ConfigError("nothing to concatenate")
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    arrays = {
+        name: _read_only(np.concatenate([part._arrays[name] for part in tables])) for name in first._arrays
+    }
+    runs = None
+    if first._runs is not None:
+        runs = Runs.concatenate([part._runs for part in tables if part._runs is not None])
+    errors = [part.errors for part in tables if part.errors is not None]
+    gaps = [part.gaps for part in tables if part.gaps is not None]
+    return Table(
+        first._schema,
+        sum(len(part) for part in tables),
+        arrays,
+        runs,
+        columns=first._columns,
+        context=first._context,
+        errors=concatenate(errors) if errors else None,
+        gaps=concatenate(gaps) if gaps else None,
+    )
+
+
+def from_core(
+    name: str,
+    result: tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]],
+    *,
+    columns: Sequence[str] | None = None,
+    context: TableContext | None = None,
+    errors: Table | None = None,
+    gaps: Table | None = None,
+) -> Table:
+    """Make a table of what the core returned."""
+    rows, arrays, runs = result
+    schema = schema_of(name)
+    kept = Runs(rows, runs) if schema.names("run") else None
+    return Table(schema, rows, arrays, kept, columns=columns, context=context, errors=errors, gaps=gaps)

@@ -1,0 +1,83 @@
+// What the files of this folder share. module.cpp calls every register_ function once.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "columns/batch.h"
+#include "image/image.h"
+#include "symbol/symbols.h"
+#include "trace/bundle.h"
+
+namespace ptkit::bindings {
+
+namespace py = pybind11;
+
+// A bundle that Python can still change.
+struct BundleHandle {
+  std::shared_ptr<trace::TraceBundle> bundle = std::make_shared<trace::TraceBundle>();
+};
+
+// A Python function that supplies code. Decoders call it without the GIL; what it raises is kept until the
+// decoder has returned.
+class CodeCallback {
+ public:
+  explicit CodeCallback(py::object function) : function_(std::move(function)) {}
+  ~CodeCallback();
+  CodeCallback(const CodeCallback&) = delete;
+  CodeCallback& operator=(const CodeCallback&) = delete;
+
+  [[nodiscard]] std::size_t read(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out);
+  void rethrow();  // with the GIL
+
+ private:
+  py::object function_;
+  std::mutex mutex_;
+  std::exception_ptr raised_;
+};
+
+// A bundle that no longer changes, with its code and names.
+struct Session {
+  std::shared_ptr<const trace::TraceBundle> bundle;
+  std::shared_ptr<CodeCallback> callback;  // may be null
+  std::unique_ptr<image::Image> image;
+  std::unique_ptr<symbol::Symbols> symbols;
+};
+
+[[noreturn]] void raise_failure(const base::Failure& failure);
+
+template <typename T>
+T value_or_raise(base::Result<T> result) {
+  if (!result.ok()) raise_failure(result.failure());
+  return std::move(result.value());
+}
+
+// Borrows contiguous bytes and keeps their owner alive; anything else is a TypeError that says what was
+// given.
+[[nodiscard]] trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what);
+
+// (columns, runs): dictionaries of read-only arrays that own the batch's memory.
+[[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
+[[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
+
+void register_arrow(py::module_& module);
+void register_base(py::module_& module);
+void register_bundle(py::module_& module);
+void register_capture(py::module_& module);
+void register_encode(py::module_& module);
+void register_enums(py::module_& module);
+void register_open(py::module_& module);
+void register_reference(py::module_& module);
+void register_schema(py::module_& module);
+void register_session(py::module_& module);
+void register_symbols(py::module_& module);
+void register_tables(py::module_& module);
+
+}  // namespace ptkit::bindings

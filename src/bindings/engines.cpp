@@ -1,0 +1,43 @@
+#include "bindings/engines.h"
+
+#if PTKIT_HAVE_LIBIPT
+#include "reference/decoder.h"
+#endif
+
+namespace ptkit::bindings {
+
+std::vector<std::string> engine_names() {
+#if PTKIT_HAVE_LIBIPT
+  return {"ptkit", "libipt"};
+#else
+  return {"ptkit"};
+#endif
+}
+
+columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<const Session> session,
+                                    const flow::FlowOptions& options) {
+#if PTKIT_HAVE_LIBIPT
+  if (engine == "libipt") {
+    return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
+                                                   time::TimeTrack* track) {
+      const auto& bundle = *session->bundle;
+      return reference::make_reference(bundle.streams[index], bundle.configuration, *session->image, options,
+                                       sink, track);
+    };
+  }
+#endif
+  if (engine != "ptkit") {
+    raise_failure({base::Status::UNSUPPORTED, 0,
+                   "engine \"" + engine +
+                       "\" is not in this build; on Debian and Ubuntu: apt-get install libipt-dev, "
+                       "then build again"});
+  }
+  return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
+                                                 time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
+    const auto& bundle = *session->bundle;
+    return std::make_unique<flow::FlowDecoder>(bundle.streams[index], bundle.configuration, *session->image,
+                                               options, sink, track);
+  };
+}
+
+}  // namespace ptkit::bindings

@@ -1,0 +1,14 @@
+#include "bindings/bindings.h"
+
+PYBIND11_MODULE(_core, module) {
+  using namespace ptkit::bindings;
+  module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
+  register_base(module);
+  register_enums(module);
+  register_schema(module);
+  register_bundle(module);
+  register_session(module);
+  register_tables(module);
+  register_symbols(module);
+  register_arrow(module);
+}

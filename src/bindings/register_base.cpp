@@ -1,0 +1,143 @@
+// Statuses as exceptions, in one table; buffers and batches across the border.
+#include "bindings/bindings.h"
+
+namespace ptkit::bindings {
+namespace {
+
+struct Raised {
+  base::Status status;
+  const char* exception;  // a class of ptkit.errors
+};
+
+// What is not listed is an error in the trace: DecodeError.
+constexpr Raised kRaised[] = {
+    {base::Status::IO_ERROR, "OpenError"},     {base::Status::BAD_FILE, "FormatError"},
+    {base::Status::BAD_CONFIG, "ConfigError"}, {base::Status::UNSUPPORTED, "UnsupportedError"},
+    {base::Status::NO_SYNC, "FormatError"},
+};
+
+const char* exception_for(base::Status status) noexcept {
+  for (const auto& row : kRaised) {
+    if (row.status == status) return row.exception;
+  }
+  return "DecodeError";
+}
+
+template <typename T>
+py::array owned_array(columns::OwnedMemory memory, std::size_t rows) {
+  if (memory == nullptr) {
+    py::array_t<T> empty(0);
+    empty.attr("flags").attr("writeable") = false;
+    return py::array(std::move(empty));
+  }
+  auto* cells = static_cast<T*>(memory.get());
+  py::capsule owner(memory.release(), [](void* block) { std::free(block); });
+  py::array_t<T> array(static_cast<py::ssize_t>(rows), cells, owner);
+  array.attr("flags").attr("writeable") = false;
+  return py::array(std::move(array));
+}
+
+py::array owned_array(columns::CellType type, columns::OwnedMemory memory, std::size_t rows) {
+  switch (type) {
+    case columns::CellType::U8:
+      return owned_array<std::uint8_t>(std::move(memory), rows);
+    case columns::CellType::U16:
+      return owned_array<std::uint16_t>(std::move(memory), rows);
+    case columns::CellType::U32:
+      return owned_array<std::uint32_t>(std::move(memory), rows);
+    case columns::CellType::I32:
+      return owned_array<std::int32_t>(std::move(memory), rows);
+    case columns::CellType::U64:
+      break;
+  }
+  return owned_array<std::uint64_t>(std::move(memory), rows);
+}
+
+template <typename T, typename Get>
+py::array_t<T> run_column(const std::vector<columns::Run>& runs, Get get) {
+  py::array_t<T> array(static_cast<py::ssize_t>(runs.size()));
+  auto* cells = array.mutable_data();
+  for (std::size_t i = 0; i < runs.size(); ++i) cells[i] = get(runs[i]);
+  array.attr("flags").attr("writeable") = false;
+  return array;
+}
+
+}  // namespace
+
+void raise_failure(const base::Failure& failure) {
+  if (failure.status == base::Status::NO_MEMORY) throw std::bad_alloc();
+  std::string message(base::status_sentence(failure.status));
+  if (!failure.detail.empty()) message += ": " + failure.detail;
+  if (failure.offset != 0) message += " (at byte " + std::to_string(failure.offset) + ")";
+  const auto remedy = base::status_remedy(failure.status);
+  if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);
+  const auto type = py::module_::import("ptkit.errors").attr(exception_for(failure.status));
+  const py::object error = type(message);
+  error.attr("code") = static_cast<int>(failure.status);
+  error.attr("offset") = failure.offset;
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what) {
+  // The buffer view is released under the GIL by whoever drops the last reference.
+  std::shared_ptr<py::buffer_info> info(new py::buffer_info(owner.request()), [](py::buffer_info* view) {
+    const py::gil_scoped_acquire gil;
+    delete view;
+  });
+  const auto refuse = [&](const std::string& found) {
+    throw py::type_error(std::string(what) + " must be one-dimensional contiguous bytes (uint8), not " +
+                         found);
+  };
+  if (info->itemsize != 1 || info->format == "?") {
+    refuse("items of format '" + info->format + "' (" + std::to_string(info->itemsize) +
+           " bytes each); give a view of its bytes, e.g. array.view(numpy.uint8)");
+  }
+  if (info->ndim != 1)
+    refuse("an array of " + std::to_string(info->ndim) + " dimensions; give array.ravel()");
+  if (info->size > 1 && info->strides[0] != 1) {
+    refuse("a view with a stride of " + std::to_string(info->strides[0]) +
+           "; give a copy, e.g. numpy.ascontiguousarray(array)");
+  }
+  const base::Bytes bytes(static_cast<const std::uint8_t*>(info->ptr), static_cast<std::size_t>(info->size));
+  return {bytes, std::move(info)};
+}
+
+py::dict runs_to_python(const std::vector<columns::Run>& runs) {
+  using columns::Run;
+  py::dict out;
+  out["row"] = run_column<std::uint64_t>(runs, [](const Run& run) { return run.row; });
+  out["stream"] = run_column<std::uint32_t>(runs, [](const Run& run) { return run.stream; });
+  out["cpu"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.cpu; });
+  out["pid"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.pid; });
+  out["tid"] = run_column<std::int32_t>(runs, [](const Run& run) { return run.tid; });
+  out["space"] = run_column<std::uint32_t>(runs, [](const Run& run) { return run.space; });
+  out["flags"] = run_column<std::uint8_t>(runs, [](const Run& run) { return run.flags; });
+  return out;
+}
+
+py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch) {
+  if (batch == nullptr) throw std::bad_alloc();
+  py::dict arrays;
+  const auto infos = columns::columns_of(batch->table());
+  const std::size_t rows = batch->rows();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((batch->mask() >> i) & 1) == 0) continue;
+    arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
+        owned_array(infos[i].type, batch->buffer(i).release(), rows);
+  }
+  return py::make_tuple(rows, arrays, runs_to_python(batch->runs()));
+}
+
+void register_base(py::module_& module) {
+  module.def(
+      "status_text",
+      [](int code) {
+        const auto status = static_cast<base::Status>(code);
+        return py::make_tuple(py::str(std::string(base::status_sentence(status))),
+                              py::str(std::string(base::status_remedy(status))));
+      },
+      py::arg("code"), "The sentence and the remedy of an error code.");
+}
+
+}  // namespace ptkit::bindings

@@ -1,0 +1,194 @@
+// A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
+#include "bindings/bindings.h"
+#include "image/elf.h"
+
+namespace ptkit::bindings {
+namespace {
+
+using trace::TraceBundle;
+
+py::object id_or_none(std::int64_t id) {
+  return id == trace::kNoId ? py::object(py::none()) : py::object(py::int_(id));
+}
+
+std::int64_t id_of(const std::optional<std::int64_t>& id) { return id.value_or(trace::kNoId); }
+
+std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::string& name,
+                       std::optional<std::int64_t> cpu, std::optional<std::int64_t> pid,
+                       std::optional<std::int64_t> tid, trace::SpaceId space) {
+  trace::Stream stream;
+  stream.name = name;
+  stream.cpu = id_of(cpu);
+  stream.pid = id_of(pid);
+  stream.tid = id_of(tid);
+  stream.space = space;
+  stream.data = buffer_from_python(data, "a trace stream");
+  self.bundle->streams.push_back(std::move(stream));
+  return self.bundle->streams.size() - 1;
+}
+
+std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
+  trace::Stream stream;
+  stream.name = path;
+  stream.data = value_or_raise(trace::TraceBuffer::map_file(path));
+  self.bundle->streams.push_back(std::move(stream));
+  return self.bundle->streams.size() - 1;
+}
+
+void add_code(BundleHandle& self, std::uint64_t address, const py::buffer& bytes, trace::SpaceId space) {
+  trace::CodeRegion region;
+  region.address = address;
+  region.bytes = buffer_from_python(bytes, "code");
+  region.size = region.bytes.size();
+  region.space = space;
+  self.bundle->code.push_back(std::move(region));
+}
+
+std::int32_t add_elf(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
+                     trace::SpaceId space) {
+  image::ElfPlacement placement;
+  placement.load_address = load_address;
+  placement.space = space;
+  return value_or_raise(image::add_elf(*self.bundle, path, placement));
+}
+
+void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping) {
+  auto& cpu = self.bundle->configuration.cpu;
+  cpu = {};
+  cpu.known = true;
+  cpu.family = static_cast<std::uint16_t>(family);
+  cpu.model = static_cast<std::uint16_t>(model);
+  cpu.stepping = static_cast<std::uint8_t>(stepping);
+}
+
+void set_clock(BundleHandle& self, std::optional<std::pair<std::uint32_t, std::uint32_t>> tsc_ctc_ratio,
+               std::optional<std::uint8_t> mtc_period, std::optional<std::uint8_t> max_nonturbo_ratio,
+               std::optional<std::uint64_t> tsc_hz) {
+  auto& clock = self.bundle->configuration.clock;
+  if (tsc_ctc_ratio) {
+    clock.tsc_ctc_numerator = tsc_ctc_ratio->first;
+    clock.tsc_ctc_denominator = tsc_ctc_ratio->second;
+  }
+  if (mtc_period) {
+    clock.mtc_period_known = true;
+    clock.mtc_period = *mtc_period;
+  }
+  if (max_nonturbo_ratio) clock.max_nonturbo_ratio = *max_nonturbo_ratio;
+  if (tsc_hz) clock.tsc_hz = *tsc_hz;
+}
+
+py::dict configuration(const TraceBundle& bundle) {
+  const auto& from = bundle.configuration;
+  py::dict out;
+  out["cpu"] = from.cpu.known ? py::object(py::make_tuple(from.cpu.family, from.cpu.model, from.cpu.stepping))
+                              : py::object(py::none());
+  out["intel"] = from.cpu.intel;
+  const auto& clock = from.clock;
+  out["tsc_ctc_ratio"] = clock.tsc_ctc_denominator == 0
+                             ? py::object(py::none())
+                             : py::object(py::make_tuple(clock.tsc_ctc_numerator, clock.tsc_ctc_denominator));
+  out["mtc_period"] =
+      clock.mtc_period_known ? py::object(py::int_(clock.mtc_period)) : py::object(py::none());
+  out["max_nonturbo_ratio"] =
+      clock.max_nonturbo_ratio == 0 ? py::object(py::none()) : py::object(py::int_(clock.max_nonturbo_ratio));
+  out["tsc_hz"] = clock.tsc_hz == 0 ? py::object(py::none()) : py::object(py::int_(clock.tsc_hz));
+  out["perf_time"] = clock.perf_time_known
+                         ? py::object(py::make_tuple(clock.time_mult, clock.time_shift, clock.time_zero))
+                         : py::object(py::none());
+  out["rtit_ctl"] = from.rtit_ctl_known ? py::object(py::int_(from.rtit_ctl)) : py::object(py::none());
+  py::list ranges;
+  for (const auto& range : from.ranges) {
+    if (range.kind == trace::RangeKind::OFF) continue;
+    const char* kind = range.kind == trace::RangeKind::FILTER ? "filter" : "stop";
+    ranges.append(py::make_tuple(kind, range.first, range.last));
+  }
+  out["ranges"] = ranges;
+  return out;
+}
+
+py::list streams(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& stream : bundle.streams) {
+    py::dict row;
+    row["name"] = stream.name;
+    row["size"] = stream.data.size();
+    row["cpu"] = id_or_none(stream.cpu);
+    row["pid"] = id_or_none(stream.pid);
+    row["tid"] = id_or_none(stream.tid);
+    row["space"] = stream.space;
+    row["switches"] = stream.switches.size();
+    row["losses"] = stream.losses.size();
+    std::uint64_t lost_bytes = 0;
+    for (const auto& loss : stream.losses) lost_bytes += loss.lost_bytes;
+    row["lost_bytes"] = lost_bytes;
+    rows.append(row);
+  }
+  return rows;
+}
+
+py::list spaces(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& space : bundle.spaces) {
+    rows.append(py::make_tuple(id_or_none(space.pid),
+                               space.cr3_known ? py::object(py::int_(space.cr3)) : py::object(py::none())));
+  }
+  return rows;
+}
+
+py::list code(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& region : bundle.code) {
+    rows.append(
+        py::make_tuple(region.address, region.size, region.bytes.size() != 0, region.space, region.file));
+  }
+  return rows;
+}
+
+py::list files(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& file : bundle.files) rows.append(py::make_tuple(file.path, file.build_id));
+  return rows;
+}
+
+py::list threads(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& thread : bundle.threads) {
+    rows.append(py::make_tuple(id_or_none(thread.pid), id_or_none(thread.tid), thread.name));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void register_bundle(py::module_& module) {
+  py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
+      .def(py::init<>())
+      .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
+           py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
+           py::arg("space") = trace::kAnySpace)
+      .def("add_stream_file", &add_stream_file, py::arg("path"))
+      .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
+           py::arg("space") = trace::kAnySpace)
+      .def("add_elf", &add_elf, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
+           py::arg("space") = trace::kAnySpace)
+      .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
+      .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
+           py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
+           py::arg("tsc_hz") = py::none())
+      .def_property(
+          "format", [](const BundleHandle& self) { return self.bundle->format; },
+          [](BundleHandle& self, std::string name) { self.bundle->format = std::move(name); })
+      .def_property(
+          "source", [](const BundleHandle& self) { return self.bundle->source; },
+          [](BundleHandle& self, std::string name) { self.bundle->source = std::move(name); })
+      .def_property_readonly("configuration",
+                             [](const BundleHandle& self) { return configuration(*self.bundle); })
+      .def_property_readonly("streams", [](const BundleHandle& self) { return streams(*self.bundle); })
+      .def_property_readonly("spaces", [](const BundleHandle& self) { return spaces(*self.bundle); })
+      .def_property_readonly("code", [](const BundleHandle& self) { return code(*self.bundle); })
+      .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
+      .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
+      .def_property_readonly("warnings", [](const BundleHandle& self) { return self.bundle->warnings; });
+}
+
+}  // namespace ptkit::bindings

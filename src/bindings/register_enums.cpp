@@ -1,0 +1,138 @@
+// Public enumerations as Python's own IntEnum and IntFlag.
+#include <pybind11/native_enum.h>
+
+#include "bindings/bindings.h"
+#include "columns/schema.h"
+#include "flow/rows.h"
+#include "insn/insn.h"
+#include "packet/packet.h"
+#include "time/track.h"
+
+namespace ptkit::bindings {
+namespace {
+
+void register_packet_enums(py::module_& module) {
+  py::native_enum<packet::PacketKind> kinds(module, "PacketKind", "enum.IntEnum", "Type of a packet.");
+#define PT_PACKET(kind, ...) kinds.value(#kind, packet::PacketKind::kind);
+#define PT_ESCAPE(table, byte, next)
+#include "packet/packets.def"
+#undef PT_PACKET
+#undef PT_ESCAPE
+  kinds.finalize();
+  using packet::Packet;
+  py::native_enum<Packet::Flag>(module, "PacketFlag", "enum.IntFlag", "Bits of `flags` of packets.")
+      .value("IP_KNOWN", Packet::IP_KNOWN)
+      .value("IP_BIT", Packet::IP_BIT)
+      .value("NR", Packet::NR)
+      .value("HW", Packet::HW)
+      .value("MULT", Packet::MULT)
+      .value("ICNT", Packet::ICNT)
+      .value("IN_PSB", Packet::IN_PSB)
+      .value("TIME_KNOWN", static_cast<Packet::Flag>(columns::PACKET_TIME_KNOWN))
+      .finalize();
+}
+
+#define PT_VALUE(name) .value(#name, Enum::name)
+
+void register_branch_kind(py::module_& module) {
+  using Enum = flow::BranchKind;
+  py::native_enum<Enum>(module, "BranchKind", "enum.IntEnum", "Kind of a branch.")
+      // clang-format off
+      PT_VALUE(COND) PT_VALUE(JUMP) PT_VALUE(JUMP_INDIRECT) PT_VALUE(CALL) PT_VALUE(CALL_INDIRECT)
+      PT_VALUE(RETURN) PT_VALUE(FAR_CALL) PT_VALUE(FAR_RETURN) PT_VALUE(FAR_JUMP) PT_VALUE(SYSCALL)
+      PT_VALUE(SYSRET) PT_VALUE(IRET) PT_VALUE(VMENTRY) PT_VALUE(VMEXIT) PT_VALUE(ASYNC) PT_VALUE(TX_ABORT)
+                      // clang-format on
+                      .finalize();
+}
+
+void register_event_kind(py::module_& module) {
+  using Enum = flow::EventKind;
+  py::native_enum<Enum>(module, "EventKind", "enum.IntEnum", "Kind of an event.")
+      // clang-format off
+      PT_VALUE(ENABLED) PT_VALUE(DISABLED) PT_VALUE(ASYNC_DISABLED) PT_VALUE(ASYNC_BRANCH) PT_VALUE(OVERFLOW)
+      PT_VALUE(PAGING) PT_VALUE(ASYNC_PAGING) PT_VALUE(VMCS) PT_VALUE(ASYNC_VMCS) PT_VALUE(EXEC_MODE)
+      PT_VALUE(TSX_BEGIN) PT_VALUE(TSX_COMMIT) PT_VALUE(TSX_ABORT) PT_VALUE(STOP) PT_VALUE(EXSTOP)
+      PT_VALUE(MWAIT) PT_VALUE(PWRE) PT_VALUE(PWRX) PT_VALUE(PTWRITE) PT_VALUE(CBR) PT_VALUE(MNT) PT_VALUE(TICK)
+      PT_VALUE(IFLAG) PT_VALUE(INTERRUPT) PT_VALUE(IRET) PT_VALUE(SMI) PT_VALUE(RSM) PT_VALUE(SIPI)
+      PT_VALUE(INIT) PT_VALUE(VMENTRY) PT_VALUE(VMEXIT) PT_VALUE(SHUTDOWN) PT_VALUE(UINTR) PT_VALUE(UIRET)
+      PT_VALUE(TRIG) PT_VALUE(SWINTR) PT_VALUE(SYSCALL) PT_VALUE(PEBS_BEGIN) PT_VALUE(PEBS_ITEM)
+      PT_VALUE(PEBS_END) PT_VALUE(EVENT_DATA) PT_VALUE(STATUS)
+                                          // clang-format on
+                                          .finalize();
+}
+
+void register_flow_flags(py::module_& module) {
+  py::native_enum<flow::RowFlag>(module, "RowFlag", "enum.IntFlag",
+                                 "Bits of `flags` of branches, blocks, instructions and gaps.")
+      .value("FROM_KNOWN", flow::FROM_KNOWN)
+      .value("TO_KNOWN", flow::TO_KNOWN)
+      .value("TAKEN", flow::TAKEN)
+      .value("IN_TX", flow::IN_TX)
+      .value("PREDICTED", flow::PREDICTED)
+      .value("PREDICTION_KNOWN", flow::PREDICTION_KNOWN)
+      .value("TIME_KNOWN", flow::TIME_KNOWN)
+      .finalize();
+  py::native_enum<flow::EventFlag>(module, "EventFlag", "enum.IntFlag", "Bits of `flags` of events.")
+      .value("IP_KNOWN", flow::EV_IP_KNOWN)
+      .value("STATUS", flow::EV_STATUS)
+      .value("RESUMED", flow::EV_RESUMED)
+      .value("NON_ROOT", flow::EV_NON_ROOT)
+      .value("HW", flow::EV_HW)
+      .value("CR2_KNOWN", flow::EV_CR2_KNOWN)
+      .value("PAYLOAD_KNOWN", flow::EV_PAYLOAD_KNOWN)
+      .value("MULT", flow::EV_MULT)
+      .value("ICNT_KNOWN", flow::EV_ICNT_KNOWN)
+      .value("TIME_KNOWN", flow::EV_TIME_KNOWN)
+      .value("QUALIFICATION_KNOWN", flow::EV_QUALIFICATION_KNOWN)
+      .finalize();
+  py::native_enum<columns::ErrorFlag>(module, "ErrorFlag", "enum.IntFlag", "Bits of `flags` of errors.")
+      .value("IP_KNOWN", columns::ERROR_IP_KNOWN)
+      .value("FILE_KNOWN", columns::ERROR_FILE_KNOWN)
+      .value("TIME_KNOWN", columns::ERROR_TIME_KNOWN)
+      .finalize();
+}
+
+void register_small_enums(py::module_& module) {
+  {
+    using Enum = flow::GapCause;
+    py::native_enum<Enum>(module, "GapCause", "enum.IntEnum", "Why control flow is not known.")
+        // clang-format off
+        PT_VALUE(ERROR) PT_VALUE(OVERFLOW) PT_VALUE(LOST) PT_VALUE(START) PT_VALUE(TNT_DISABLED)
+        PT_VALUE(TRACE_STOP)
+                // clang-format on
+                .finalize();
+  }
+  {
+    using Enum = time::TimeSource;
+    py::native_enum<Enum>(module, "TimeSource", "enum.IntEnum", "The best packet that a time rests on.")
+        PT_VALUE(NONE) PT_VALUE(TSC) PT_VALUE(MTC) PT_VALUE(CYC) PT_VALUE(CBR)
+            .finalize();
+  }
+  {
+    using Enum = insn::InsnClass;
+    py::native_enum<Enum>(module, "InsnClass", "enum.IntEnum", "What an instruction does to control flow.")
+        // clang-format off
+        PT_VALUE(OTHER) PT_VALUE(COND_JUMP) PT_VALUE(JUMP) PT_VALUE(JUMP_INDIRECT) PT_VALUE(CALL)
+        PT_VALUE(CALL_INDIRECT) PT_VALUE(RETURN) PT_VALUE(FAR_CALL) PT_VALUE(FAR_RETURN) PT_VALUE(FAR_JUMP)
+        PT_VALUE(PTWRITE)
+                    // clang-format on
+                    .finalize();
+  }
+  py::native_enum<base::Status> codes(module, "ErrorCode", "enum.IntEnum", "What happened.");
+#define PT_STATUS(name, value_, sentence, remedy) codes.value(#name, base::Status::name, sentence);
+#include "base/status.def"
+#undef PT_STATUS
+  codes.finalize();
+}
+
+}  // namespace
+
+void register_enums(py::module_& module) {
+  register_packet_enums(module);
+  register_branch_kind(module);
+  register_event_kind(module);
+  register_flow_flags(module);
+  register_small_enums(module);
+}
+
+}  // namespace ptkit::bindings

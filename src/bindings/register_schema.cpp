@@ -1,0 +1,56 @@
+// The tables' schema, as plain dictionaries: ptkit.schema makes classes of them.
+#include "bindings/bindings.h"
+
+namespace ptkit::bindings {
+namespace {
+
+py::str text(std::string_view view) { return py::str(view.data(), view.size()); }
+
+const char* dtype_of(columns::CellType type) noexcept {
+  constexpr const char* kNames[] = {"uint8", "uint16", "uint32", "uint64", "int32"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+py::list column_rows(std::span<const columns::ColumnInfo> infos) {
+  py::list rows;
+  for (const auto& info : infos) {
+    rows.append(py::make_tuple(text(info.name), dtype_of(info.type), text(info.unit), text(info.doc)));
+  }
+  return rows;
+}
+
+py::list derived_rows(std::span<const columns::DerivedInfo> infos) {
+  py::list rows;
+  for (const auto& info : infos) rows.append(py::make_tuple(text(info.name), info.mask, text(info.doc)));
+  return rows;
+}
+
+py::dict table_row(columns::TableId table) {
+  py::dict row;
+  row["columns"] = column_rows(columns::columns_of(table));
+  row["runs"] = column_rows(columns::runs_of(table));
+  row["derived"] = derived_rows(columns::derived_of(table));
+  row["run_derived"] = derived_rows(columns::run_derived_of(table));
+  py::dict validity;
+  for (const auto& info : columns::validity_of(table)) validity[text(info.column)] = text(info.derived);
+  row["validity"] = validity;
+  return row;
+}
+
+}  // namespace
+
+void register_schema(py::module_& module) {
+  module.def(
+      "schema",
+      [] {
+        py::dict tables;
+        for (std::size_t table = 0; table < columns::kTableCount; ++table) {
+          const auto id = static_cast<columns::TableId>(table);
+          tables[text(columns::table_name(id))] = table_row(id);
+        }
+        return tables;
+      },
+      "Columns, runs, derived columns and validity of every table.");
+}
+
+}  // namespace ptkit::bindings

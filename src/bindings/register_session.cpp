@@ -1,0 +1,114 @@
+// A bundle with its code: reading code bytes, disassembly, clock; and the Python function that supplies code.
+#include <algorithm>
+#include <cstring>
+
+#include "bindings/bindings.h"
+#include "insn/insn.h"
+#include "time/track.h"
+
+namespace ptkit::bindings {
+
+CodeCallback::~CodeCallback() {
+  const py::gil_scoped_acquire gil;
+  function_.release().dec_ref();
+  raised_ = nullptr;
+}
+
+std::size_t CodeCallback::read(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out) {
+  const py::gil_scoped_acquire gil;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (raised_ != nullptr) return 0;
+  }
+  try {
+    const py::object given = function_(address, out.size(), space);
+    if (given.is_none()) return 0;
+    const auto buffer = buffer_from_python(py::cast<py::buffer>(given), "what image_callback returns");
+    const std::size_t count = std::min(buffer.size(), out.size());
+    if (count != 0) std::memcpy(out.data(), buffer.bytes().data(), count);
+    return count;
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    if (raised_ == nullptr) raised_ = std::current_exception();
+  }
+  return 0;
+}
+
+void CodeCallback::rethrow() {
+  std::exception_ptr raised;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::swap(raised, raised_);
+  }
+  if (raised != nullptr) std::rethrow_exception(raised);
+}
+
+namespace {
+
+std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::object& callback) {
+  auto session = std::make_unique<Session>();
+  session->bundle = std::make_shared<const trace::TraceBundle>(*handle.bundle);
+  image::ReadCallback read;
+  if (!callback.is_none()) {
+    session->callback = std::make_shared<CodeCallback>(callback);
+    read = [kept = session->callback](trace::SpaceId space, std::uint64_t address,
+                                      std::span<std::uint8_t> out) {
+      return kept->read(space, address, out);
+    };
+  }
+  session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
+  session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
+  return session;
+}
+
+py::bytes read_code(const Session& self, std::uint64_t ip, std::size_t size, trace::SpaceId space,
+                    std::uint64_t tsc) {
+  std::vector<std::uint8_t> bytes(size);
+  const auto& view = self.image->view(space, tsc);
+  std::size_t count = view.read(ip, bytes);
+  if (count == 0 && self.callback != nullptr) {
+    count = self.callback->read(space, ip, bytes);
+    self.callback->rethrow();
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), count};
+}
+
+std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned mode) {
+  const auto bytes = buffer_from_python(code, "code");
+  return insn::disassemble(static_cast<insn::ExecMode>(mode), bytes.bytes(), ip);
+}
+
+// The size of the instruction, 0 if there is none.
+unsigned instruction_size(const py::buffer& code, unsigned mode) {
+  const auto bytes = buffer_from_python(code, "code");
+  insn::Insn out;
+  return insn::decode(static_cast<insn::ExecMode>(mode), bytes.bytes(), out) == base::Status::OK ? out.size
+                                                                                                 : 0u;
+}
+
+py::array_t<std::int64_t> tsc_to_ns(
+    const Session& self, const py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>& tsc) {
+  py::array_t<std::int64_t> out(tsc.size());
+  const auto* from = tsc.data();
+  auto* to = out.mutable_data();
+  const auto& clock = self.bundle->configuration.clock;
+  for (py::ssize_t i = 0; i < tsc.size(); ++i) to[i] = time::tsc_to_ns(clock, from[i]);
+  return out;
+}
+
+}  // namespace
+
+void register_session(py::module_& module) {
+  py::class_<Session, std::shared_ptr<Session>>(module, "Session", "A bundle that no longer changes.")
+      .def(py::init(&make_session), py::arg("bundle"), py::arg("callback") = py::none())
+      .def("read_code", &read_code, py::arg("ip"), py::arg("size"), py::arg("space") = trace::kAnySpace,
+           py::arg("tsc") = trace::kTscMin)
+      .def("has_code", [](const Session& self) { return !self.image->empty(); })
+      .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
+  module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),
+             "Text of the first instruction.");
+  module.def("instruction_size", &instruction_size, py::arg("code"), py::arg("mode"),
+             "Bytes of the first instruction, 0 if it is none.");
+}
+
+}  // namespace ptkit::bindings

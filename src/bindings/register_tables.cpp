@@ -1,0 +1,276 @@
+// Readers of tables: decoding without the GIL, in slices, so that Ctrl-C and callbacks are heard.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+#include "bindings/bindings.h"
+#include "bindings/engines.h"
+
+namespace ptkit::bindings {
+namespace {
+
+using columns::TableReader;
+using Clock = std::chrono::steady_clock;
+constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
+
+struct Reader {
+  std::shared_ptr<Session> session;
+  std::unique_ptr<TableReader> reader;
+
+  void rethrow() const {
+    if (session->callback != nullptr) session->callback->rethrow();
+  }
+};
+
+columns::TableId table_by_name(const std::string& name) {
+  for (std::size_t table = 0; table < columns::kTableCount; ++table) {
+    const auto id = static_cast<columns::TableId>(table);
+    if (columns::table_name(id) == name) return id;
+  }
+  throw py::key_error("no table " + name);
+}
+
+columns::ColumnMask mask_of(columns::TableId table, const std::vector<std::string>& names) {
+  columns::ColumnMask mask = 0;
+  const auto infos = columns::columns_of(table);
+  for (const auto& name : names) {
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      if (infos[i].name == name) mask |= columns::ColumnMask{1} << i;
+    }
+  }
+  return mask;
+}
+
+columns::Selection selection_of(const py::dict& given) {
+  columns::Selection selection;
+  const auto has = [&](const char* key) { return given.contains(key) && !given[key].is_none(); };
+  if (has("ips")) {
+    for (const auto& [first, last] :
+         given["ips"].cast<std::vector<std::pair<std::uint64_t, std::uint64_t>>>()) {
+      selection.ips.push_back({first, last});
+    }
+  }
+  if (has("pids")) selection.pids = given["pids"].cast<std::vector<std::int64_t>>();
+  if (has("tids")) selection.tids = given["tids"].cast<std::vector<std::int64_t>>();
+  if (has("time")) {
+    const auto bounds = given["time"].cast<std::pair<std::uint64_t, std::uint64_t>>();
+    selection.by_time = true;
+    selection.tsc_begin = bounds.first;
+    selection.tsc_end = bounds.second;
+  }
+  if (has("taken")) selection.taken = given["taken"].cast<bool>() ? columns::Taken::YES : columns::Taken::NO;
+  return selection;
+}
+
+std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std::string& table,
+                                    const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
+                                    const py::dict& selection, const std::string& engine,
+                                    const std::string& resync, bool time, bool context, bool ticks, bool sync,
+                                    bool side_tables) {
+  columns::Request request;
+  request.table = table_by_name(table);
+  request.mask = mask_of(request.table, names);
+  request.time = time;
+  request.context = context;
+  request.sync = sync;
+  request.side_tables = side_tables;
+  request.selection = selection_of(selection);
+  for (const auto stream : streams) {
+    if (stream >= session->bundle->streams.size()) throw py::index_error("no such stream");
+  }
+  flow::FlowOptions options;
+  options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
+  options.errata = packet::errata_for(session->bundle->configuration.cpu);
+  options.ticks = ticks;
+  TableReader::Input input;
+  input.bundle = session->bundle;
+  input.streams = std::move(streams);
+  input.errata = options.errata;
+  input.factory = make_factory(engine, session, options);
+  auto reader = std::make_unique<Reader>();
+  reader->session = std::move(session);
+  reader->reader = std::make_unique<TableReader>(std::move(input), request);
+  return reader;
+}
+
+void check_signals() {
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// Works until `rows` rows are there or all are read. With `stop_on_error`, stops at the first error row as
+// well.
+void work(Reader& self, std::size_t rows, bool stop_on_error) {
+  auto step = TableReader::Step::MORE;
+  {
+    const py::gil_scoped_release release;
+    auto last = Clock::now();
+    while (step == TableReader::Step::MORE && !(stop_on_error && self.reader->error_rows() > 0)) {
+      step = self.reader->step(rows);
+      if (Clock::now() - last < kSignalPeriod) continue;
+      const py::gil_scoped_acquire gil;
+      check_signals();
+      self.rethrow();
+      last = Clock::now();
+    }
+  }
+  self.rethrow();
+  if (step == TableReader::Step::NO_MEMORY) throw std::bad_alloc();
+}
+
+py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error) {
+  const std::size_t limit = rows.value_or(SIZE_MAX);
+  work(self, limit, stop_on_error);
+  return batch_to_python(self.reader->take(limit));
+}
+
+// Fills arrays that the caller made: the same memory again and again.
+py::tuple read_into(Reader& self, const py::dict& arrays, std::size_t rows, bool stop_on_error) {
+  const auto table = self.reader->request().table;
+  const auto infos = columns::columns_of(table);
+  std::vector<void*> places(infos.size(), nullptr);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const py::str name(infos[i].name.data(), infos[i].name.size());
+    if (!arrays.contains(name)) continue;
+    auto array = arrays[name].cast<py::array>();
+    if (array.ndim() != 1 || static_cast<std::size_t>(array.shape(0)) < rows ||
+        static_cast<std::size_t>(array.itemsize()) != columns::cell_size(infos[i].type) ||
+        (array.flags() & py::array::c_style) == 0) {
+      throw py::value_error("the array for " + std::string(infos[i].name) +
+                            " is too small or of a wrong type");
+    }
+    places[i] = array.mutable_data();
+  }
+  work(self, rows, stop_on_error);
+  std::vector<columns::Run> runs;
+  const std::size_t count = self.reader->take_into(places, rows, runs);
+  return py::make_tuple(count, runs_to_python(runs));
+}
+
+py::object side(std::unique_ptr<columns::Batch> batch) {
+  return batch == nullptr ? py::object(py::none()) : py::object(batch_to_python(std::move(batch)));
+}
+
+// Reads several readers to their ends, on some threads.
+class Crew {
+ public:
+  Crew(const std::vector<Reader*>& readers, std::size_t threads)
+      : readers_(readers), working_(std::min(threads, readers.size())) {
+    const std::size_t count = working_;
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
+  }
+  ~Crew() {
+    if (stop_) {
+      for (Reader* reader : readers_) reader->reader->cancel();
+    }
+    for (auto& thread : threads_) thread.join();
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // Without the GIL; takes it now and then to look for signals.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    while (!done_.wait_for(lock, kSignalPeriod, [this] { return working_ == 0; })) {
+      lock.unlock();
+      {
+        const py::gil_scoped_acquire gil;
+        try {
+          check_signals();
+          readers_.front()->rethrow();
+        } catch (...) {
+          stop_ = true;
+          throw;
+        }
+      }
+      lock.lock();
+    }
+  }
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+
+ private:
+  void run() {
+    while (!stop_) {
+      const std::size_t index = next_++;
+      if (index >= readers_.size()) break;
+      try {
+        auto step = TableReader::Step::MORE;
+        while (step == TableReader::Step::MORE && !stop_) step = readers_[index]->reader->step(SIZE_MAX);
+        if (step == TableReader::Step::NO_MEMORY) out_of_memory_ = true;
+      } catch (const std::bad_alloc&) {
+        out_of_memory_ = true;
+      }
+      if (out_of_memory_) stop_ = true;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (--working_ == 0) done_.notify_all();
+  }
+
+  const std::vector<Reader*>& readers_;
+  std::size_t working_;  // guarded by mutex_ once threads run
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> out_of_memory_{false};
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::vector<std::thread> threads_;
+};
+
+using TakeBatch = std::unique_ptr<columns::Batch> (*)(TableReader&);
+
+// The readers' rows one behind the other, in the order of the readers.
+std::unique_ptr<columns::Batch> join(const std::vector<Reader*>& readers, TakeBatch take) {
+  std::unique_ptr<columns::Batch> all;
+  for (Reader* reader : readers) {
+    auto batch = take(*reader->reader);
+    if (batch == nullptr) continue;
+    if (all == nullptr) {
+      all = std::move(batch);
+    } else if (!all->append(std::move(*batch))) {
+      throw std::bad_alloc();
+    }
+  }
+  if (all != nullptr && all->table() == columns::TableId::edges && readers.size() > 1) {
+    if (!columns::combine_edges(*all)) throw std::bad_alloc();
+  }
+  if (all != nullptr) all->shrink();
+  return all;
+}
+
+py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
+  if (readers.empty()) throw py::value_error("no readers");
+  bool out_of_memory = false;
+  {
+    const py::gil_scoped_release release;
+    Crew crew(readers, std::max<std::size_t>(threads, 1));
+    crew.wait();
+    out_of_memory = crew.out_of_memory();
+  }
+  readers.front()->rethrow();
+  if (out_of_memory) throw std::bad_alloc();
+  auto all = join(readers, [](TableReader& reader) { return reader.take(SIZE_MAX); });
+  auto errors = join(readers, [](TableReader& reader) { return reader.take_errors(); });
+  auto gaps = join(readers, [](TableReader& reader) { return reader.take_gaps(); });
+  return py::make_tuple(batch_to_python(std::move(all)), side(std::move(errors)), side(std::move(gaps)));
+}
+
+}  // namespace
+
+void register_tables(py::module_& module) {
+  py::class_<Reader>(module, "Reader", "One table of some streams, in parts.")
+      .def(py::init(&make_reader), py::arg("session"), py::arg("table"), py::kw_only(), py::arg("columns"),
+           py::arg("streams"), py::arg("selection"), py::arg("engine"), py::arg("resync"), py::arg("time"),
+           py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"))
+      .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
+      .def("read_into", &read_into, py::arg("arrays"), py::arg("rows"), py::arg("stop_on_error") = false)
+      .def("errors", [](Reader& self) { return side(self.reader->take_errors()); })
+      .def("gaps", [](Reader& self) { return side(self.reader->take_gaps()); })
+      .def_property_readonly("error_rows", [](const Reader& self) { return self.reader->error_rows(); })
+      .def_property_readonly("bytes_done", [](const Reader& self) { return self.reader->bytes_done(); })
+      .def_property_readonly("bytes_total", [](const Reader& self) { return self.reader->bytes_total(); });
+  module.def("read_all", &read_all, py::arg("readers"), py::arg("threads"));
+  module.def("engines", &engine_names, "Names of the engines of this build.");
+}
+
+}  // namespace ptkit::bindings

@@ -1,0 +1,132 @@
+#include "columns/batch.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ptkit::columns {
+
+bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
+  if (bytes <= capacity_) return true;
+  constexpr std::size_t kSmallest = 4096;
+  const std::size_t step = std::clamp(capacity_ / 2, kSmallest, kLargestStep);
+  std::size_t wanted = std::max(bytes, capacity_ + step);
+  void* memory = std::realloc(memory_.get(), wanted);
+  if (memory == nullptr) {  // near the limit: take no more than is needed
+    wanted = bytes;
+    memory = std::realloc(memory_.get(), wanted);
+  }
+  if (memory == nullptr) return false;
+  (void)memory_.release();  // realloc() has taken it over
+  memory_.reset(memory);
+  capacity_ = wanted;
+  return true;
+}
+
+void ColumnBuffer::shrink_to(std::size_t bytes) noexcept {
+  bytes = std::max<std::size_t>(bytes, 1);
+  if (memory_ == nullptr || bytes >= capacity_) return;
+  if (void* memory = std::realloc(memory_.get(), bytes)) {
+    (void)memory_.release();
+    memory_.reset(memory);
+    capacity_ = bytes;
+  }
+}
+
+OwnedMemory ColumnBuffer::release() noexcept {
+  capacity_ = 0;
+  return std::move(memory_);
+}
+
+Batch::Batch(TableId table, ColumnMask mask) noexcept
+    : table_(table), mask_(mask & ((ColumnMask{1} << columns_of(table).size()) - 1)) {}
+
+bool Batch::reserve(std::size_t extra) noexcept {
+  if (rows_ + extra <= room_) return true;
+  const auto columns = columns_of(table_);
+  std::size_t room = SIZE_MAX;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0) continue;
+    const std::size_t size = cell_size(columns[i].type);
+    if (!buffers_[i].reserve((rows_ + extra) * size)) return false;
+    room = std::min(room, buffers_[i].capacity() / size);
+  }
+  room_ = room;
+  return true;
+}
+
+void Batch::begin_run(Run run) {
+  run.row = rows_;
+  if (!runs_.empty() && runs_.back().row == rows_) runs_.pop_back();
+  if (!runs_.empty() && runs_.back().same_owner(run)) return;
+  runs_.push_back(run);
+}
+
+std::unique_ptr<Batch> Batch::split(std::size_t row) {
+  auto tail = std::make_unique<Batch>(table_, mask_);
+  const std::size_t count = rows_ - row;
+  if (!tail->reserve(count)) return nullptr;
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
+    const std::size_t size = cell_size(columns[i].type);
+    std::memcpy(tail->buffers_[i].data(), buffers_[i].data() + row * size, count * size);
+  }
+  tail->rows_ = count;
+  rows_ = row;
+  const auto behind =
+      std::partition_point(runs_.begin(), runs_.end(), [row](const Run& run) { return run.row < row; });
+  if (behind != runs_.begin()) {
+    tail->runs_.push_back(*std::prev(behind));
+    tail->runs_.back().row = 0;
+  }
+  for (auto run = behind; run != runs_.end(); ++run) {
+    if (!tail->runs_.empty() && run->row == row) tail->runs_.clear();
+    tail->runs_.push_back(*run);
+    tail->runs_.back().row -= row;
+  }
+  runs_.erase(behind, runs_.end());
+  return tail;
+}
+
+bool Batch::append(Batch&& other) {
+  if (!reserve(other.rows_)) return false;
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || other.rows_ == 0) continue;
+    const std::size_t size = cell_size(columns[i].type);
+    std::memcpy(buffers_[i].data() + rows_ * size, other.buffers_[i].data(), other.rows_ * size);
+    (void)other.buffers_[i].release();
+  }
+  const std::size_t base = rows_;
+  for (const Run& run : other.runs_) {
+    rows_ = base + run.row;
+    begin_run(run);
+  }
+  rows_ = base + other.rows_;
+  other.rows_ = other.room_ = 0;
+  other.runs_.clear();
+  return true;
+}
+
+void Batch::drop_front(std::size_t count) {
+  const auto columns = columns_of(table_);
+  const std::size_t left = rows_ - count;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || left == 0) continue;
+    const std::size_t size = cell_size(columns[i].type);
+    std::memmove(buffers_[i].data(), buffers_[i].data() + count * size, left * size);
+  }
+  rows_ = left;
+  const auto behind =
+      std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
+  if (behind != runs_.begin()) runs_.erase(runs_.begin(), std::prev(behind));
+  for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
+}
+
+void Batch::shrink() noexcept {
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) buffers_[i].shrink_to(rows_ * cell_size(columns[i].type));
+  room_ = 0;
+}
+
+}  // namespace ptkit::columns

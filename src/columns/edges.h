@@ -1,0 +1,36 @@
+// Counts of (from, to, kind, space): exact, and never merged across address spaces.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "columns/batch.h"
+
+namespace ptkit::columns {
+
+struct Edge {
+  std::uint64_t from_ip = 0;
+  std::uint64_t to_ip = 0;
+  std::uint32_t space = 0;
+  std::uint8_t kind = 0;
+  [[nodiscard]] bool operator==(const Edge&) const = default;
+};
+
+struct EdgeHash {
+  [[nodiscard]] std::size_t operator()(const Edge& edge) const noexcept;
+};
+
+class EdgeCounter {
+ public:
+  void add(const Edge& edge, std::uint64_t count = 1) { counts_[edge] += count; }
+  // Appends the edges, ordered by space, from, to and kind, and forgets them. False: out of memory.
+  [[nodiscard]] bool move_to(Batch& edges);
+
+ private:
+  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;
+};
+
+// Makes one row of rows with equal keys. `edges` must have all its columns. False: out of memory.
+[[nodiscard]] bool combine_edges(Batch& edges);
+
+}  // namespace ptkit::columns

@@ -1,0 +1,132 @@
+#include "columns/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "columns/packet_source.h"
+
+namespace ptkit::columns {
+namespace {
+
+// A slice of work: some milliseconds in our decoder, so that whoever waits can look around often.
+constexpr std::size_t kSlicePackets = 8192;
+constexpr std::size_t kSliceRows = std::size_t{1} << 18;
+
+[[nodiscard]] bool needs_time(const Request& request) noexcept {
+  return request.time || request.selection.by_time;
+}
+
+}  // namespace
+
+TableReader::TableReader(Input input, const Request& request)
+    : input_(std::move(input)), request_(request), sink_(request_, cancelled_) {
+  for (const auto stream : input_.streams) bytes_total_ += input_.bundle->streams[stream].data.size();
+}
+
+std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
+  return std::make_unique<time::TimeTrack>(stream.data.bytes(), input_.bundle->configuration.clock,
+                                           input_.errata);
+}
+
+bool TableReader::time_changes_code(const trace::Stream& stream) const noexcept {
+  if (!stream.switches.empty()) return true;
+  const auto& code = input_.bundle->code;
+  return std::any_of(code.begin(), code.end(), [](const trace::CodeRegion& region) {
+    return region.tsc_from != trace::kTscMin || region.tsc_to != trace::kTscMax;
+  });
+}
+
+void TableReader::open_stream() {
+  const auto index = input_.streams[next_stream_++];
+  stream_ = &input_.bundle->streams[index];
+  const bool packets = request_.table == TableId::packets;
+  const bool follow = packets && request_.context && !stream_->switches.empty();
+  if (needs_time(request_) || follow) row_track_ = make_track(*stream_);
+  sink_.begin_stream(index, *stream_, row_track_.get());
+  if (packets) {
+    source_ = std::make_unique<PacketSource>(stream_->data.bytes(), request_.sync, sink_);
+    return;
+  }
+  if (time_changes_code(*stream_)) flow_track_ = make_track(*stream_);
+  source_ = input_.factory(index, sink_, flow_track_.get());
+}
+
+TableReader::Step TableReader::step(std::size_t rows) {
+  const bool bounded = request_.table != TableId::edges;
+  if (bounded && sink_.main()->rows() >= rows) return Step::READY;
+  if (source_ == nullptr) {
+    if (next_stream_ < input_.streams.size()) {
+      open_stream();
+    } else {
+      if (!finished_ && !sink_.finish()) return Step::NO_MEMORY;
+      finished_ = true;
+      return Step::END;
+    }
+  }
+  sink_.begin_slice(std::min(rows, sink_.main()->rows() + kSliceRows), kSlicePackets);
+  if (source_ == nullptr || !source_->run()) {
+    source_.reset();
+    flow_track_.reset();
+    row_track_.reset();
+    bytes_before_ += stream_->data.size();
+  }
+  return sink_.out_of_memory() ? Step::NO_MEMORY : Step::MORE;
+}
+
+std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
+  auto& rest = sink_.main();
+  std::unique_ptr<Batch> tail;
+  if (rest->rows() > rows) {
+    tail = rest->split(rows);
+  } else {
+    tail = std::make_unique<Batch>(rest->table(), rest->mask());
+    if (!rest->runs().empty()) tail->begin_run(rest->runs().back());
+  }
+  if (tail == nullptr) return nullptr;
+  std::swap(rest, tail);
+  tail->shrink();
+  return tail;
+}
+
+std::size_t TableReader::take_into(std::span<void* const> columns, std::size_t rows, std::vector<Run>& runs) {
+  Batch& rest = *sink_.main();
+  const std::size_t count = std::min(rows, rest.rows());
+  const auto infos = columns_of(rest.table());
+  for (std::size_t i = 0; i < infos.size() && i < columns.size() && count > 0; ++i) {
+    if (columns[i] == nullptr) continue;
+    std::memcpy(columns[i], rest.buffer(i).data(), count * cell_size(infos[i].type));
+  }
+  for (const Run& run : rest.runs()) {
+    if (run.row < count) runs.push_back(run);
+  }
+  rest.drop_front(count);
+  return count;
+}
+
+namespace {
+
+std::unique_ptr<Batch> take_side(std::unique_ptr<Batch>& side) {
+  if (side == nullptr) return nullptr;
+  auto rest = std::make_unique<Batch>(side->table(), side->mask());
+  if (!side->runs().empty()) rest->begin_run(side->runs().back());
+  std::swap(rest, side);
+  rest->shrink();
+  return rest;
+}
+
+}  // namespace
+
+std::unique_ptr<Batch> TableReader::take_errors() { return take_side(sink_.errors()); }
+std::unique_ptr<Batch> TableReader::take_gaps() { return take_side(sink_.gaps()); }
+
+std::size_t TableReader::error_rows() noexcept {
+  if (request_.table == TableId::errors) return sink_.main()->rows();
+  return sink_.errors() == nullptr ? 0 : sink_.errors()->rows();
+}
+
+std::uint64_t TableReader::bytes_done() const noexcept {
+  return source_ == nullptr ? bytes_before_ : bytes_before_ + source_->position();
+}
+
+}  // namespace ptkit::columns

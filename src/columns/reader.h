@@ -1,0 +1,74 @@
+// Tables from streams, in parts of as many rows as the user wants.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "columns/row_sink.h"
+#include "packet/errata.h"
+
+namespace ptkit::columns {
+
+// Makes the decoder of a stream: ours, or the reference. `track` is null where no time is needed to decode.
+using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
+    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
+
+// Reads one table of some streams, one after the other.
+class TableReader {
+ public:
+  struct Input {
+    std::shared_ptr<const trace::TraceBundle> bundle;
+    std::vector<std::uint32_t> streams;  // indices, in the order of the rows
+    packet::Errata errata;
+    SourceFactory factory;  // not used for packets
+  };
+  TableReader(Input input, const Request& request);
+
+  enum class Step : std::uint8_t {
+    MORE,       // a slice of work is done; call again
+    READY,      // `rows` rows are there
+    END,        // all rows are there, fewer than asked for
+    NO_MEMORY,  // what was read so far is there
+  };
+  // Works for a few milliseconds at most. The same thread or not: calls must not overlap.
+  [[nodiscard]] Step step(std::size_t rows);
+  // Takes up to `rows` rows that are there (null: out of memory).
+  [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
+  // Copies up to `rows` rows into the given columns (null where a column is not wanted) and drops them;
+  // returns how many there were.
+  [[nodiscard]] std::size_t take_into(std::span<void* const> columns, std::size_t rows,
+                                      std::vector<Run>& runs);
+  // Errors or gaps met since the last call (null: not kept).
+  [[nodiscard]] std::unique_ptr<Batch> take_errors();
+  [[nodiscard]] std::unique_ptr<Batch> take_gaps();
+  [[nodiscard]] std::size_t error_rows() noexcept;  // that take_errors() or take() would give
+
+  // Makes step() return soon, from any thread.
+  void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bytes_done() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_total() const noexcept { return bytes_total_; }
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
+
+ private:
+  void open_stream();
+  [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
+  [[nodiscard]] bool time_changes_code(const trace::Stream& stream) const noexcept;
+
+  Input input_;
+  Request request_;
+  std::atomic<bool> cancelled_{false};
+  RowSink sink_;
+  std::size_t next_stream_ = 0;
+  const trace::Stream* stream_ = nullptr;
+  std::unique_ptr<time::TimeTrack> row_track_;
+  std::unique_ptr<time::TimeTrack> flow_track_;
+  std::unique_ptr<flow::RowSource> source_;
+  bool finished_ = false;
+  std::uint64_t bytes_before_ = 0;
+  std::uint64_t bytes_total_ = 0;
+};
+
+}  // namespace ptkit::columns

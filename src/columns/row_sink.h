@@ -1,0 +1,78 @@
+// Rows to columns: fills only what was asked for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "columns/batch.h"
+#include "columns/edges.h"
+#include "columns/request.h"
+#include "flow/sink.h"
+#include "time/track.h"
+
+namespace ptkit::columns {
+
+class RowSink final : public flow::FlowSink {
+ public:
+  // `cancelled` makes full() true; it must outlive the sink.
+  RowSink(const Request& request, const std::atomic<bool>& cancelled);
+
+  // Rows belong to this stream from now on. `track` is null if no times are asked for.
+  void begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track);
+  // full() is true after this many rows of the main table, or after this many packets.
+  void begin_slice(std::size_t row_limit, std::size_t packet_limit) noexcept;
+  [[nodiscard]] bool finish();  // after the last stream; false: out of memory
+
+  void on_packet(const packet::Packet& packet);
+  void on_context(const flow::Context& context) override;
+  void on_block(const flow::Block& block) override;
+  void on_branch(const flow::Branch& branch) override;
+  void on_event(const flow::Event& event) override;
+  void on_error(const flow::FlowError& error) override;
+  void on_gap(const flow::Gap& gap) override;
+  [[nodiscard]] bool full() const override;
+
+  [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
+  [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }
+  [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return gaps_; }
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+
+ private:
+  [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
+  [[nodiscard]] time::TimeRange time_at(flow::Place place);
+  [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
+  [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
+  [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
+  [[nodiscard]] bool selects_branch(const flow::Branch& branch) const noexcept;
+  [[nodiscard]] bool room_for(Batch& batch, std::size_t rows) noexcept;
+  void follow_switches(std::uint64_t tsc);
+  void begin_runs();
+  void put_block(const flow::Block& block);
+  void put_instructions(const flow::Block& block);
+  void put_some_instructions(const flow::Block& block, std::span<const flow::BlockInsn> insns,
+                             std::uint64_t ip, const time::TimeRange& range);
+  void put_error(Batch& batch, const flow::FlowError& error, const time::TimeRange& range);
+  void put_gap(Batch& batch, const flow::Gap& gap, const time::TimeRange& range);
+
+  Request request_;
+  const std::atomic<bool>& cancelled_;
+  std::unique_ptr<Batch> main_;
+  std::unique_ptr<Batch> errors_;  // null if they are the main table, or not asked for
+  std::unique_ptr<Batch> gaps_;
+  EdgeCounter edges_;
+  time::TimeTrack* track_ = nullptr;
+  flow::Place last_place_{UINT64_MAX, UINT64_MAX};
+  time::TimeRange last_range_;
+  const trace::Stream* stream_ = nullptr;
+  std::size_t next_switch_ = 0;
+  Run run_;
+  bool context_selected_ = true;
+  bool out_of_memory_ = false;
+  std::uint64_t instruction_ = 0;  // instructions of the stream so far
+  std::uint64_t order_ = 0;        // events, errors and gaps of the stream so far
+  std::size_t row_limit_ = 0;
+  std::size_t packet_limit_ = 0;
+  mutable std::size_t packets_ = 0;
+};
+
+}  // namespace ptkit::columns

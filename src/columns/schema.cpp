@@ -1,0 +1,87 @@
+#include "columns/schema.h"
+
+namespace ptkit::columns {
+namespace {
+
+#define PT_TABLE(table)
+#define PT_COLUMN(table, name, type, unit, doc)
+#define PT_RUN(table, name, type, unit, doc)
+#define PT_DERIVED(table, name, mask, doc)
+#define PT_RUN_DERIVED(table, name, mask, doc)
+#define PT_VALID(table, column, derived)
+
+#undef PT_TABLE
+#define PT_TABLE(table) #table,
+constexpr std::array<std::string_view, kTableCount> kTableNames{
+#include "columns/schema.def"
+};
+#undef PT_TABLE
+#define PT_TABLE(table)
+
+#undef PT_COLUMN
+#define PT_COLUMN(table, name, type, unit, doc) \
+  ColumnInfo{TableId::table, #name, cell_type<type>(), unit, doc},
+constexpr ColumnInfo kColumns[] = {
+#include "columns/schema.def"
+};
+#undef PT_COLUMN
+#define PT_COLUMN(table, name, type, unit, doc)
+
+#undef PT_RUN
+#define PT_RUN(table, name, type, unit, doc) ColumnInfo{TableId::table, #name, cell_type<type>(), unit, doc},
+constexpr ColumnInfo kRuns[] = {
+#include "columns/schema.def"
+};
+#undef PT_RUN
+#define PT_RUN(table, name, type, unit, doc)
+
+#undef PT_DERIVED
+#define PT_DERIVED(table, name, mask, doc) DerivedInfo{TableId::table, #name, mask, doc},
+constexpr DerivedInfo kDerived[] = {
+#include "columns/schema.def"
+};
+#undef PT_DERIVED
+#define PT_DERIVED(table, name, mask, doc)
+
+#undef PT_RUN_DERIVED
+#define PT_RUN_DERIVED(table, name, mask, doc) DerivedInfo{TableId::table, #name, mask, doc},
+constexpr DerivedInfo kRunDerived[] = {
+#include "columns/schema.def"
+};
+#undef PT_RUN_DERIVED
+#define PT_RUN_DERIVED(table, name, mask, doc)
+
+#undef PT_VALID
+#define PT_VALID(table, column, derived) ValidInfo{TableId::table, #column, #derived},
+constexpr ValidInfo kValidity[] = {
+#include "columns/schema.def"
+};
+
+// Rows of one table stand together in schema.def.
+template <typename Info, std::size_t N>
+constexpr std::span<const Info> part(const Info (&rows)[N], TableId table) noexcept {
+  std::size_t first = 0;
+  while (first < N && rows[first].table != table) ++first;
+  std::size_t last = first;
+  while (last < N && rows[last].table == table) ++last;
+  return {rows + first, last - first};
+}
+
+constexpr bool fits() {
+  for (std::size_t table = 0; table < kTableCount; ++table) {
+    if (part(kColumns, static_cast<TableId>(table)).size() > kMaxColumns) return false;
+  }
+  return true;
+}
+static_assert(fits(), "raise kMaxColumns");
+
+}  // namespace
+
+std::string_view table_name(TableId table) noexcept { return kTableNames[static_cast<std::size_t>(table)]; }
+std::span<const ColumnInfo> columns_of(TableId table) noexcept { return part(kColumns, table); }
+std::span<const ColumnInfo> runs_of(TableId table) noexcept { return part(kRuns, table); }
+std::span<const DerivedInfo> derived_of(TableId table) noexcept { return part(kDerived, table); }
+std::span<const DerivedInfo> run_derived_of(TableId table) noexcept { return part(kRunDerived, table); }
+std::span<const ValidInfo> validity_of(TableId table) noexcept { return part(kValidity, table); }
+
+}  // namespace ptkit::columns

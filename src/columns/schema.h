@@ -1,0 +1,145 @@
+// The schema as tables: names, cell types, units and validity of every column. All rows come from schema.def.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "flow/rows.h"
+#include "packet/packet.h"
+
+namespace ptkit::columns {
+
+// Bits that only columns know. Stored in `flags`: append only.
+enum PacketColumnFlag : std::uint8_t { PACKET_TIME_KNOWN = 128 };
+enum ErrorFlag : std::uint8_t { ERROR_IP_KNOWN = 1, ERROR_FILE_KNOWN = 2, ERROR_TIME_KNOWN = 64 };
+enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
+
+enum class TableId : std::uint8_t {
+#define PT_TABLE(table) table,
+#define PT_COLUMN(table, name, type, unit, doc)
+#define PT_RUN(table, name, type, unit, doc)
+#define PT_DERIVED(table, name, mask, doc)
+#define PT_RUN_DERIVED(table, name, mask, doc)
+#define PT_VALID(table, column, derived)
+#include "columns/schema.def"
+#undef PT_TABLE
+#undef PT_COLUMN
+};
+
+// Every stored column of every table.
+enum class Column : std::uint16_t {
+#define PT_TABLE(table)
+#define PT_COLUMN(table, name, type, unit, doc) table##_##name,
+#include "columns/schema.def"
+#undef PT_COLUMN
+  COUNT_,
+};
+
+// The cell type of a stored column.
+template <Column C>
+struct CellOf;
+#define PT_COLUMN(table, name, type_, unit, doc) \
+  template <>                                    \
+  struct CellOf<Column::table##_##name> {        \
+    using type = type_;                          \
+  };
+#include "columns/schema.def"
+#undef PT_TABLE
+#undef PT_COLUMN
+#undef PT_RUN
+#undef PT_DERIVED
+#undef PT_RUN_DERIVED
+#undef PT_VALID
+template <Column C>
+using Cell = typename CellOf<C>::type;
+
+enum class CellType : std::uint8_t { U8, U16, U32, U64, I32 };
+template <typename T>
+[[nodiscard]] constexpr CellType cell_type() noexcept {
+  if constexpr (std::is_same_v<T, std::uint8_t>) return CellType::U8;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return CellType::U16;
+  if constexpr (std::is_same_v<T, std::uint32_t>) return CellType::U32;
+  if constexpr (std::is_same_v<T, std::uint64_t>) return CellType::U64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return CellType::I32;
+}
+[[nodiscard]] constexpr std::size_t cell_size(CellType type) noexcept {
+  constexpr std::array<std::uint8_t, 5> kSizes{1, 2, 4, 8, 4};
+  return kSizes[static_cast<std::size_t>(type)];
+}
+
+struct ColumnInfo {
+  TableId table;
+  std::string_view name;
+  CellType type;
+  std::string_view unit;  // "address", "TSC ticks", "bytes", the name of an enumeration, or empty
+  std::string_view doc;
+};
+
+// A bool column made from bits of `flags` (or of a run's flags).
+struct DerivedInfo {
+  TableId table;
+  std::string_view name;
+  std::uint16_t mask;
+  std::string_view doc;
+};
+
+struct ValidInfo {
+  TableId table;
+  std::string_view column;
+  std::string_view derived;
+};
+
+inline constexpr std::size_t kTableCount = 8;
+inline constexpr std::size_t kMaxColumns = 20;  // stored columns of the widest table, at most
+
+[[nodiscard]] std::string_view table_name(TableId table) noexcept;
+[[nodiscard]] std::span<const ColumnInfo> columns_of(TableId table) noexcept;  // stored, in order
+[[nodiscard]] std::span<const ColumnInfo> runs_of(TableId table) noexcept;     // kept as runs
+[[nodiscard]] std::span<const DerivedInfo> derived_of(TableId table) noexcept;
+[[nodiscard]] std::span<const DerivedInfo> run_derived_of(TableId table) noexcept;
+[[nodiscard]] std::span<const ValidInfo> validity_of(TableId table) noexcept;
+
+namespace detail {
+// The global index of a table's first stored column.
+constexpr std::array<std::uint16_t, kTableCount> first_columns() {
+  std::array<std::uint16_t, kTableCount> first{};
+  std::uint16_t next = 0;
+#define PT_TABLE(table) first[static_cast<std::size_t>(TableId::table)] = next;
+#define PT_COLUMN(table, name, type, unit, doc) ++next;
+#define PT_RUN(table, name, type, unit, doc)
+#define PT_DERIVED(table, name, mask, doc)
+#define PT_RUN_DERIVED(table, name, mask, doc)
+#define PT_VALID(table, column, derived)
+#include "columns/schema.def"
+#undef PT_TABLE
+#undef PT_COLUMN
+#undef PT_RUN
+#undef PT_DERIVED
+#undef PT_RUN_DERIVED
+#undef PT_VALID
+  return first;
+}
+inline constexpr std::array<std::uint16_t, kTableCount> kFirstColumns = first_columns();
+}  // namespace detail
+
+[[nodiscard]] constexpr TableId table_of(Column column) noexcept {
+  std::size_t table = 0;
+  while (table + 1 < kTableCount && detail::kFirstColumns[table + 1] <= static_cast<std::uint16_t>(column)) {
+    ++table;
+  }
+  return static_cast<TableId>(table);
+}
+
+// The place of a column within its table: its bit in column masks.
+[[nodiscard]] constexpr std::size_t index_of(Column column) noexcept {
+  return static_cast<std::size_t>(column) - detail::kFirstColumns[static_cast<std::size_t>(table_of(column))];
+}
+
+using ColumnMask = std::uint64_t;
+inline constexpr ColumnMask kAllColumns = ~ColumnMask{0};
+
+}  // namespace ptkit::columns
