@@ -19,30 +19,46 @@ struct Provenance {
   std::uint64_t region_size = 0;
 };
 
-// Asked for addresses that no region covers: fills the start of `out`, returns how many bytes it has.
-using ReadCallback = std::function<std::size_t(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out)>;
+// Asked for addresses for which no region has bytes: fills the start of `out`, returns how many bytes it has.
+// Asked for whole pages first, then from the address on; answers are kept. May be called from several threads
+// at once.
+using ReadCallback =
+    std::function<std::size_t(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out)>;
+
+struct ImageState;  // what an image and its views share
 
 // What one address space looked like for a while. Constant in [valid_from, valid_to).
 class CodeView {
  public:
-  // Copies up to out.size() bytes at `address`, across adjacent regions; returns how many there are from `address` on.
+  // Copies up to out.size() bytes at `address`, across adjacent regions; returns how many there are from
+  // `address` on.
   [[nodiscard]] std::size_t read(std::uint64_t address, std::span<std::uint8_t> out) const;
   // Contiguous bytes at `address` without a copy (may be shorter than what read() can join); empty if none.
+  // Never calls the callback: has its bytes only once read() got them.
   [[nodiscard]] base::Bytes bytes_at(std::uint64_t address) const noexcept;
   [[nodiscard]] Provenance provenance(std::uint64_t address) const noexcept;
-  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }  // differs between views; a key for caches of decoded code
+  [[nodiscard]] std::uint32_t id() const noexcept {
+    return id_;
+  }  // differs between views; a key for caches of decoded code
   [[nodiscard]] std::uint64_t valid_from() const noexcept { return valid_from_; }
   [[nodiscard]] std::uint64_t valid_to() const noexcept { return valid_to_; }
   [[nodiscard]] trace::SpaceId space() const noexcept { return space_; }
 
  private:
-  friend class Image;
+  friend struct ImageState;
   struct Piece {
     std::uint64_t first = 0;
     std::uint64_t last = 0;  // inclusive: the last page of the address space has no end
     std::int32_t region = -1;
   };
-  const class Image* image_ = nullptr;
+  struct Spot {  // where an address lies: in a piece, or in a hole that ends before the next one
+    const Piece* piece = nullptr;
+    std::uint64_t last = 0;
+  };
+  [[nodiscard]] Spot spot(std::uint64_t address) const noexcept;
+  [[nodiscard]] base::Bytes region_bytes(const Spot& at, std::uint64_t address) const noexcept;
+
+  ImageState* state_ = nullptr;
   std::vector<Piece> pieces_;  // sorted, disjoint
   trace::SpaceId space_ = trace::kAnySpace;
   std::uint32_t id_ = 0;
@@ -54,19 +70,16 @@ class Image {
  public:
   explicit Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback callback = {});
 
-  // The view of a space at a time; lives as long as the image. Thread-safe.
+  // The view of a space at a time; lives as long as the image or a copy of it. Thread-safe.
   [[nodiscard]] const CodeView& view(trace::SpaceId space, std::uint64_t tsc) const;
   // The space that has this CR3 (compared without PCID and NR bits), or `otherwise`.
   [[nodiscard]] trace::SpaceId space_of_cr3(std::uint64_t cr3, trace::SpaceId otherwise) const noexcept;
-  [[nodiscard]] const trace::TraceBundle& bundle() const noexcept { return *bundle_; }
-  [[nodiscard]] const ReadCallback& callback() const noexcept { return callback_; }
+  [[nodiscard]] const trace::TraceBundle& bundle() const noexcept;
+  [[nodiscard]] const ReadCallback& callback() const noexcept;
   [[nodiscard]] bool empty() const noexcept;  // no code at all: flow is not possible
 
  private:
-  std::shared_ptr<const trace::TraceBundle> bundle_;
-  ReadCallback callback_;
-  struct Cache;
-  std::shared_ptr<Cache> cache_;
+  std::shared_ptr<ImageState> state_;  // shared by copies, so that views outlive any one of them
 };
 
 }  // namespace ptkit::image

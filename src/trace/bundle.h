@@ -1,4 +1,5 @@
-// A whole recording in memory: streams, who ran when, code, clock, processor. Readers make it, decoders take it.
+// A whole recording in memory: streams, who ran when, code, clock, processor. Readers make it, decoders take
+// it.
 #pragma once
 
 #include <array>
@@ -39,13 +40,13 @@ struct Clock {
   std::uint32_t tsc_ctc_numerator = 0;    // CPUID 15H EBX
   std::uint32_t tsc_ctc_denominator = 0;  // CPUID 15H EAX
   bool mtc_period_known = false;
-  std::uint8_t mtc_period = 0;           // IA32_RTIT_CTL.MTCFreq: one MTC each 2^mtc_period CTC ticks
-  std::uint8_t max_nonturbo_ratio = 0;   // MSR_PLATFORM_INFO[15:8]; CBR at TSC speed
+  std::uint8_t mtc_period = 0;          // IA32_RTIT_CTL.MTCFreq: one MTC each 2^mtc_period CTC ticks
+  std::uint8_t max_nonturbo_ratio = 0;  // MSR_PLATFORM_INFO[15:8]; CBR at TSC speed
   std::uint64_t tsc_hz = 0;
-  bool perf_time_known = false;          // perf: ns = time_zero + tsc * time_mult >> time_shift
+  bool perf_time_known = false;  // perf: ns = time_zero + tsc * time_mult >> time_shift
   std::uint16_t time_shift = 0;
   std::uint32_t time_mult = 0;
-  std::uint64_t time_zero = 0;           // wraps modulo 2^64
+  std::uint64_t time_zero = 0;  // wraps modulo 2^64
 };
 
 enum class RangeKind : std::uint8_t { OFF = 0, FILTER = 1, TRACE_STOP = 2 };  // ADDRn_CFG
@@ -85,7 +86,7 @@ struct Stream {
   std::int64_t tid = kNoId;
   SpaceId space = kAnySpace;
   TraceBuffer data;
-  std::vector<Switch> switches;  // by time; empty: the stream belongs to pid/tid/space above
+  std::vector<Switch> switches;   // by time; empty: the stream belongs to pid/tid/space above
   std::vector<KnownLoss> losses;  // by offset
 };
 
@@ -108,11 +109,11 @@ struct ImageFile {
 struct CodeRegion {
   SpaceId space = kAnySpace;
   std::uint64_t address = 0;
-  TraceBuffer bytes;                // may be empty with size > 0: mapped here, but the bytes are missing
+  TraceBuffer bytes;  // may be empty with size > 0: mapped here, but the bytes are missing
   std::uint64_t size = 0;
   std::uint64_t tsc_from = kTscMin;  // valid in [tsc_from, tsc_to)
   std::uint64_t tsc_to = kTscMax;
-  std::int32_t file = -1;            // index in TraceBundle::files
+  std::int32_t file = -1;  // index in TraceBundle::files
   std::uint64_t file_offset = 0;
 };
 
@@ -120,6 +121,30 @@ struct Thread {
   std::int64_t pid = kNoId;
   std::int64_t tid = kNoId;
   std::string name;
+};
+
+// What the recorder saw besides the trace, by time.
+enum class SidebandKind : std::uint8_t {
+  PROCESS = 0,  // `pid` began, as a child of `parent`
+  THREAD = 1,   // `tid` of `pid` began
+  EXEC = 2,     // `pid` runs `text` from here on
+  MAP = 3,      // [address, address + size) of `pid` shows `file` from `file_offset` on
+  SIGNAL = 4,   // `tid` got signal `value`
+  EXIT = 5,     // `tid` ended with exit status `value` (128 + signal if it was killed)
+};
+
+struct Sideband {
+  SidebandKind kind = SidebandKind::PROCESS;
+  std::uint64_t tsc = 0;
+  std::int64_t pid = kNoId;
+  std::int64_t tid = kNoId;
+  std::int64_t parent = kNoId;
+  std::int64_t value = 0;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::int32_t file = -1;  // index in TraceBundle::files
+  std::uint64_t file_offset = 0;
+  std::string text;
 };
 
 struct TraceBundle {
@@ -131,6 +156,8 @@ struct TraceBundle {
   std::vector<ImageFile> files;
   std::vector<CodeRegion> code;
   std::vector<Thread> threads;
+  std::vector<Sideband> sideband;     // by time
+  std::string metadata;               // a JSON object: command line, machine, times, ...; may be empty
   std::vector<std::string> warnings;  // whole sentences: what is odd, and what follows
 };
 

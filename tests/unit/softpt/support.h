@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ inline std::string text(const Packet& packet) {
     case PacketKind::TIP_PGE:
     case PacketKind::TIP_PGD:
     case PacketKind::FUP:
-      return out + (packet.payload2 == 0 ? std::string(" -") : " " + hex(packet.ip));
+      return out.append(" ").append(packet.payload2 == 0 ? "-" : hex(packet.ip));
     case PacketKind::TNT_8:
     case PacketKind::TNT_64:
       out += ' ';
@@ -66,8 +67,8 @@ inline std::string text(const Packet& packet) {
     default:
       break;
   }
-  out += " " + hex(packet.payload);
-  if (packet.payload2 != 0) out += "," + hex(packet.payload2);
+  out.append(" ").append(hex(packet.payload));
+  if (packet.payload2 != 0) out.append(",").append(hex(packet.payload2));
   if ((packet.flags & Packet::IP_BIT) != 0) out += " ip";
   if ((packet.flags & Packet::NR) != 0) out += " nr";
   if ((packet.flags & Packet::HW) != 0) out += " hw";

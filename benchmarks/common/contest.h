@@ -1,0 +1,40 @@
+// What every contestant shares: the corpus, the clock, and how a result is told.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trace/bundle.h"
+
+namespace ptkit::bench {
+
+// What must be equal before speed is compared. `digest` is filled by check() only: computing it takes time.
+struct Outcome {
+  std::uint64_t rows = 0;  // packets, or instructions
+  std::uint64_t errors = 0;
+  std::uint64_t sum = 0;     // of what each row says: keeps the work from being optimised away
+  std::uint64_t digest = 0;  // over all rows, in order
+};
+
+struct Contestant {
+  std::function<Outcome(const trace::TraceBundle&)> run;    // what is timed, from nothing to the last row
+  std::function<Outcome(const trace::TraceBundle&)> check;  // the same, with the digest
+};
+
+// FNV-1a over 64-bit words.
+class Digest {
+ public:
+  void add(std::uint64_t word) noexcept { value_ = (value_ ^ word) * 0x100000001b3ULL; }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+// `PROGRAM check TRACE` or `PROGRAM time TRACE REPEATS`: prints one JSON object. The main() of every
+// contestant.
+int contest_main(int argc, char** argv, const Contestant& contestant);
+
+}  // namespace ptkit::bench

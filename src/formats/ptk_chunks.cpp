@@ -1,0 +1,138 @@
+#include "formats/ptk_chunks.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "formats/files.h"
+
+namespace ptkit::formats::ptk {
+
+namespace {
+
+std::string at(std::uint64_t offset) { return "at byte " + std::to_string(offset); }
+
+std::optional<base::Failure> check_file_header(const std::string& path, base::Bytes file) {
+  if (file.size() < kFileHeaderBytes || !std::equal(kMagic.begin(), kMagic.end(), file.begin())) {
+    return bad_file(path, "expected a ptkit bundle, found " + describe(file));
+  }
+  const auto major = static_cast<unsigned>(base::load_le<2>(file.data() + 8));
+  const auto minor = static_cast<unsigned>(base::load_le<2>(file.data() + 10));
+  if (major == kMajor) return {};
+  return base::Failure{
+      base::Status::UNSUPPORTED, 8,
+      path + ": the bundle has version " + std::to_string(major) + "." + std::to_string(minor) +
+          " and this ptkit reads version " + std::to_string(unsigned{kMajor}) +
+          ".x; open it with the ptkit that wrote it, or with a newer one (pip install -U ptkit)"};
+}
+
+// The header at `offset`, if a sound one stands there.
+std::optional<IndexEntry> header_at(base::Bytes file, std::uint64_t offset) {
+  if (offset > file.size() || file.size() - offset < kChunkHeaderBytes) return {};
+  IndexEntry entry;
+  entry.offset = offset;
+  if (!parse_header(file.subspan(offset), entry.header)) return {};
+  return entry;
+}
+
+bool fits(base::Bytes file, const IndexEntry& entry) {
+  return entry.header.stored_size <= file.size() - entry.offset - kChunkHeaderBytes;
+}
+
+std::optional<std::vector<IndexEntry>> from_index(base::Bytes file) {
+  if (file.size() < kFileHeaderBytes + kTrailerBytes) return {};
+  const base::Bytes trailer = file.last(kTrailerBytes);
+  if (!std::equal(kTrailerMagic.begin(), kTrailerMagic.end(), trailer.begin())) return {};
+  const auto index = header_at(file, base::load_le<8>(trailer.data() + 8));
+  if (!index || index->header.type != static_cast<std::uint32_t>(ChunkType::INDEX)) return {};
+  const auto payload = read_chunk(file, *index);
+  if (!payload.ok() || payload.value().size() % kIndexEntryBytes != 0) return {};
+  std::vector<IndexEntry> entries;
+  std::uint64_t end = kFileHeaderBytes;
+  for (base::Bytes rest = payload.value(); !rest.empty(); rest = rest.subspan(kIndexEntryBytes)) {
+    const IndexEntry entry = parse_index_entry(rest);
+    if (entry.offset < end || entry.offset > file.size() - kChunkHeaderBytes || !fits(file, entry)) return {};
+    end = entry.offset + kChunkHeaderBytes + entry.header.stored_size;
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+// The next place at or after `from` where a sound chunk header stands, or the end.
+std::uint64_t next_header(base::Bytes file, std::uint64_t from) {
+  for (std::uint64_t offset = from; offset + kChunkHeaderBytes <= file.size(); ++offset) {
+    if (file[offset] == (kChunkMark & 0xffU) && header_at(file, offset)) return offset;
+  }
+  return file.size();
+}
+
+ChunkList walk(base::Bytes file) {
+  ChunkList list;
+  std::uint64_t offset = kFileHeaderBytes;
+  while (offset < file.size()) {
+    const auto entry = header_at(file, offset);
+    if (!entry) {
+      const std::uint64_t next = next_header(file, offset);
+      list.warnings.push_back(std::to_string(next - offset) + " bytes " + at(offset) +
+                              " are no chunk and were skipped");
+      offset = next;
+      continue;
+    }
+    if (!fits(file, *entry)) {
+      list.warnings.push_back("the file ends inside the " + type_name(entry->header.type) + " chunk " +
+                              at(offset) + "; it was dropped");
+      // Its size may be what is damaged: something sound may follow.
+      offset = next_header(file, offset + kChunkHeaderBytes);
+      continue;
+    }
+    if (entry->header.type == static_cast<std::uint32_t>(ChunkType::INDEX)) {
+      offset = file.size();  // only the trailer follows
+      continue;
+    }
+    list.entries.push_back(*entry);
+    offset += kChunkHeaderBytes + padded(entry->header.stored_size);
+  }
+  return list;
+}
+
+}  // namespace
+
+base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file) {
+  if (const auto failure = check_file_header(path, file)) return *failure;
+  if (auto entries = from_index(file)) return ChunkList{std::move(*entries), {}};
+  ChunkList list = walk(file);
+  list.warnings.insert(
+      list.warnings.begin(),
+      "the bundle has no sound index (the recorder did not finish, or the file was cut); what was found "
+      "by reading it from the start is used, the end of the recording may be missing");
+  return list;
+}
+
+base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry) {
+  const ChunkHeader& header = entry.header;
+  const auto failed = [&](const std::string& what) {
+    return base::Failure{base::Status::BAD_FILE, entry.offset,
+                         "the " + type_name(header.type) + " chunk " + at(entry.offset) + " " + what};
+  };
+  if (!fits(file, entry)) return failed("is cut off");
+  const base::Bytes stored = file.subspan(entry.offset + kChunkHeaderBytes, header.stored_size);
+  if (crc32c(stored) != header.payload_check) return failed("is damaged (its checksum is wrong)");
+  if ((header.flags & ~std::uint32_t{ZSTD}) != 0) return failed("has flags that are not known");
+  if (header.plain_size > kMaxPlainBytes) {
+    return failed("would unpack to " + std::to_string(header.plain_size) + " bytes; the limit is " +
+                  std::to_string(kMaxPlainBytes));
+  }
+  if ((header.flags & ZSTD) == 0) {
+    if (header.plain_size != header.stored_size) return failed("has two sizes");
+    return std::vector<std::uint8_t>(stored.begin(), stored.end());
+  }
+  if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.plain_size)
+    return failed("has two sizes");
+  std::vector<std::uint8_t> plain(header.plain_size);
+  const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), stored.data(), stored.size());
+  if (ZSTD_isError(size) != 0 || size != plain.size()) return failed("cannot be unpacked");
+  return plain;
+}
+
+}  // namespace ptkit::formats::ptk

@@ -1,0 +1,25 @@
+// The chunks of a .ptk file: found by its index, or by walking the file where the index is missing or
+// damaged.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/ptk_format.h"
+
+namespace ptkit::formats::ptk {
+
+struct ChunkList {
+  std::vector<IndexEntry> entries;    // in file order
+  std::vector<std::string> warnings;  // what is missing, without the path
+};
+
+// Checks magic and version, then lists the chunks. BAD_FILE or UNSUPPORTED if it is no bundle that can be
+// read.
+[[nodiscard]] base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file);
+
+// The payload of one chunk, checked and unpacked. BAD_FILE with the reason.
+[[nodiscard]] base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry);
+
+}  // namespace ptkit::formats::ptk

@@ -1,0 +1,96 @@
+#include "formats/ptk_format.h"
+
+namespace ptkit::formats::ptk {
+
+namespace {
+
+// CRC-32C (Castagnoli), reflected.
+constexpr std::uint32_t kCrcPolynomial = 0x82f63b78;
+
+constexpr std::array<std::uint32_t, 256> make_crc_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t value = i;
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1U) ^ ((value & 1U) != 0 ? kCrcPolynomial : 0U);
+    table[i] = value;
+  }
+  return table;
+}
+
+constexpr auto kCrcTable = make_crc_table();
+constexpr std::size_t kHeaderCheckAt = kChunkHeaderBytes - 4;
+
+std::uint32_t load_u32(const std::uint8_t* from) {
+  return static_cast<std::uint32_t>(base::load_le<4>(from));
+}
+
+}  // namespace
+
+std::uint32_t crc32c(base::Bytes bytes) noexcept {
+  std::uint32_t value = ~std::uint32_t{0};
+  for (const std::uint8_t byte : bytes) value = (value >> 8U) ^ kCrcTable[(value ^ byte) & 0xffU];
+  return ~value;
+}
+
+void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header) {
+  const std::size_t begin = out.size();
+  append_le(out, kChunkMark);
+  append_le(out, header.type);
+  append_le(out, header.flags);
+  append_le(out, header.id);
+  append_le(out, header.place);
+  append_le(out, header.stored_size);
+  append_le(out, header.plain_size);
+  append_le(out, header.payload_check);
+  append_le(out, crc32c(base::Bytes(out).subspan(begin, kHeaderCheckAt)));
+}
+
+bool parse_header(base::Bytes bytes, ChunkHeader& out) noexcept {
+  const std::uint8_t* at = bytes.data();
+  if (load_u32(at) != kChunkMark || load_u32(at + kHeaderCheckAt) != crc32c(bytes.first(kHeaderCheckAt)))
+    return false;
+  out.type = load_u32(at + 4);
+  out.flags = load_u32(at + 8);
+  out.id = load_u32(at + 12);
+  out.place = base::load_le<8>(at + 16);
+  out.stored_size = base::load_le<8>(at + 24);
+  out.plain_size = base::load_le<8>(at + 32);
+  out.payload_check = load_u32(at + 40);
+  return true;
+}
+
+void append_index_entry(std::vector<std::uint8_t>& out, const IndexEntry& entry) {
+  append_le(out, entry.header.type);
+  append_le(out, entry.header.flags);
+  append_le(out, entry.header.id);
+  append_le(out, entry.header.payload_check);
+  append_le(out, entry.header.place);
+  append_le(out, entry.header.stored_size);
+  append_le(out, entry.header.plain_size);
+  append_le(out, entry.offset);
+}
+
+IndexEntry parse_index_entry(base::Bytes bytes) noexcept {
+  const std::uint8_t* at = bytes.data();
+  IndexEntry entry;
+  entry.header.type = load_u32(at);
+  entry.header.flags = load_u32(at + 4);
+  entry.header.id = load_u32(at + 8);
+  entry.header.payload_check = load_u32(at + 12);
+  entry.header.place = base::load_le<8>(at + 16);
+  entry.header.stored_size = base::load_le<8>(at + 24);
+  entry.header.plain_size = base::load_le<8>(at + 32);
+  entry.offset = base::load_le<8>(at + 40);
+  return entry;
+}
+
+std::string type_name(std::uint32_t type) {
+  std::string name;
+  for (unsigned i = 0; i < 4; ++i) {
+    const auto c = static_cast<char>((type >> (8U * i)) & 0xffU);
+    name += c >= 0x20 && c < 0x7f ? c : '?';
+  }
+  return name;
+}
+
+}  // namespace ptkit::formats::ptk

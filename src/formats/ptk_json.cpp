@@ -1,0 +1,218 @@
+#include "formats/ptk_json.h"
+
+#include <array>
+
+namespace ptkit::formats::ptk {
+
+namespace {
+
+// By SidebandKind.
+constexpr std::array kSidebandNames{"process", "thread", "exec", "map", "signal", "exit"};
+
+// Texts come from the system (paths, names): what is no UTF-8 cannot stand in JSON.
+std::string utf8(const std::string& text) {
+  const Json value(text);
+  const std::string dumped = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json clean = Json::parse(dumped, nullptr, false);
+  return clean.is_string() ? clean.get<std::string>() : std::string();
+}
+
+void add_id(Json& object, const char* name, std::int64_t id) {
+  if (id != trace::kNoId) object[name] = id;
+}
+
+void read_id(const JsonReader::Member& member, std::int64_t& out) {
+  if (member.present()) out = member.signed_number();
+}
+
+template <typename T>
+void read_number(const JsonReader::Member& member, T& out) {
+  if (member.present()) out = static_cast<T>(member.number(std::numeric_limits<T>::max()));
+}
+
+Json clock_json(const trace::Clock& clock) {
+  Json object = {{"tsc_ctc_numerator", clock.tsc_ctc_numerator},
+                 {"tsc_ctc_denominator", clock.tsc_ctc_denominator},
+                 {"max_nonturbo_ratio", clock.max_nonturbo_ratio},
+                 {"tsc_hz", clock.tsc_hz}};
+  if (clock.mtc_period_known) object["mtc_period"] = clock.mtc_period;
+  if (clock.perf_time_known) {
+    object["time_shift"] = clock.time_shift;
+    object["time_mult"] = clock.time_mult;
+    object["time_zero"] = clock.time_zero;
+  }
+  return object;
+}
+
+void read_clock(const JsonReader::Member& object, trace::Clock& clock) {
+  object.expect_object();
+  read_number(object["tsc_ctc_numerator"], clock.tsc_ctc_numerator);
+  read_number(object["tsc_ctc_denominator"], clock.tsc_ctc_denominator);
+  read_number(object["max_nonturbo_ratio"], clock.max_nonturbo_ratio);
+  read_number(object["tsc_hz"], clock.tsc_hz);
+  if (object["mtc_period"].present()) {
+    clock.mtc_period = static_cast<std::uint8_t>(object["mtc_period"].number(15));
+    clock.mtc_period_known = true;
+  }
+  if (!object["time_mult"].present()) return;
+  clock.time_mult = static_cast<std::uint32_t>(object["time_mult"].number(0xffffffff));
+  clock.time_shift = static_cast<std::uint16_t>(object["time_shift"].number(63));
+  clock.time_zero = object["time_zero"].number();
+  clock.perf_time_known = clock.time_mult != 0;
+  if (clock.time_mult == 0) object["time_mult"].fail("expected a number above 0");
+}
+
+}  // namespace
+
+Json to_json(const trace::Configuration& configuration) {
+  Json object = Json::object();
+  const trace::Cpu& cpu = configuration.cpu;
+  if (cpu.known) {
+    object["cpu"] = {
+        {"intel", cpu.intel}, {"family", cpu.family}, {"model", cpu.model}, {"stepping", cpu.stepping}};
+  }
+  object["clock"] = clock_json(configuration.clock);
+  if (configuration.rtit_ctl_known) object["rtit_ctl"] = configuration.rtit_ctl;
+  Json ranges = Json::array();
+  for (std::size_t i = 0; i < configuration.ranges.size(); ++i) {
+    const trace::AddressRange& range = configuration.ranges[i];
+    if (range.kind == trace::RangeKind::OFF) continue;
+    ranges.push_back({{"index", i},
+                      {"kind", static_cast<unsigned>(range.kind)},
+                      {"first", range.first},
+                      {"last", range.last}});
+  }
+  if (!ranges.empty()) object["ranges"] = std::move(ranges);
+  return object;
+}
+
+Json to_json(std::uint32_t id, const trace::Space& space) {
+  Json object = {{"id", id}};
+  add_id(object, "pid", space.pid);
+  if (space.cr3_known) object["cr3"] = space.cr3;
+  return object;
+}
+
+Json to_json(std::uint32_t id, const trace::Stream& stream) {
+  Json object = {{"id", id}, {"name", utf8(stream.name)}, {"space", stream.space}};
+  add_id(object, "cpu", stream.cpu);
+  add_id(object, "pid", stream.pid);
+  add_id(object, "tid", stream.tid);
+  for (const trace::Switch& one : stream.switches) {
+    Json record = {{"tsc", one.tsc}, {"space", one.space}};
+    add_id(record, "pid", one.pid);
+    add_id(record, "tid", one.tid);
+    object["switches"].push_back(std::move(record));
+  }
+  for (const trace::KnownLoss& loss : stream.losses) {
+    object["losses"].push_back({{"offset", loss.offset},
+                                {"cause", static_cast<unsigned>(loss.cause)},
+                                {"lost_bytes", loss.lost_bytes}});
+  }
+  return object;
+}
+
+Json to_json(std::uint32_t id, const trace::ImageFile& file) {
+  return {{"id", id}, {"path", utf8(file.path)}, {"build_id", utf8(file.build_id)}};
+}
+
+Json to_json(const trace::Sideband& record) {
+  Json object = {{"kind", kSidebandNames[static_cast<std::size_t>(record.kind)]}, {"tsc", record.tsc}};
+  add_id(object, "pid", record.pid);
+  add_id(object, "tid", record.tid);
+  add_id(object, "parent", record.parent);
+  if (record.value != 0) object["value"] = record.value;
+  if (record.size != 0) {
+    object["address"] = record.address;
+    object["size"] = record.size;
+    object["file_offset"] = record.file_offset;
+  }
+  if (record.file >= 0) object["file"] = record.file;
+  if (!record.text.empty()) object["text"] = utf8(record.text);
+  return object;
+}
+
+void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
+  meta.expect_object();
+  if (const auto cpu = meta["cpu"]; cpu.present()) {
+    cpu.expect_object();
+    read_number(cpu["family"], out.cpu.family);
+    read_number(cpu["model"], out.cpu.model);
+    read_number(cpu["stepping"], out.cpu.stepping);
+    out.cpu.intel = cpu["intel"].flag(true);
+    out.cpu.known = true;
+  }
+  if (meta["clock"].present()) read_clock(meta["clock"], out.clock);
+  if (meta["rtit_ctl"].present()) {
+    out.rtit_ctl = meta["rtit_ctl"].number();
+    out.rtit_ctl_known = true;
+  }
+  const auto ranges = meta["ranges"];
+  if (!ranges.present()) return;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto range = ranges.at(i);
+    auto& target = out.ranges[range["index"].number(out.ranges.size() - 1)];
+    target.kind = static_cast<trace::RangeKind>(range["kind"].number(2));
+    target.first = range["first"].number();
+    target.last = range["last"].number();
+  }
+}
+
+void from_json(const JsonReader::Member& object, trace::Space& out) {
+  read_id(object["pid"], out.pid);
+  out.cr3_known = object["cr3"].present();
+  if (out.cr3_known) out.cr3 = object["cr3"].number();
+}
+
+void from_json(const JsonReader::Member& object, trace::Stream& out) {
+  if (object["name"].present()) out.name = object["name"].text();
+  read_number(object["space"], out.space);
+  read_id(object["cpu"], out.cpu);
+  read_id(object["pid"], out.pid);
+  read_id(object["tid"], out.tid);
+  const auto switches = object["switches"];
+  for (std::size_t i = 0; switches.present() && i < switches.size(); ++i) {
+    trace::Switch one;
+    read_number(switches.at(i)["tsc"], one.tsc);
+    read_number(switches.at(i)["space"], one.space);
+    read_id(switches.at(i)["pid"], one.pid);
+    read_id(switches.at(i)["tid"], one.tid);
+    out.switches.push_back(one);
+  }
+  const auto losses = object["losses"];
+  for (std::size_t i = 0; losses.present() && i < losses.size(); ++i) {
+    trace::KnownLoss loss;
+    read_number(losses.at(i)["offset"], loss.offset);
+    read_number(losses.at(i)["lost_bytes"], loss.lost_bytes);
+    loss.cause = static_cast<base::Status>(
+        losses.at(i)["cause"].number(static_cast<std::uint64_t>(base::Status::INTERRUPTED)));
+    out.losses.push_back(loss);
+  }
+}
+
+void from_json(const JsonReader::Member& object, trace::ImageFile& out) {
+  out.path = object["path"].text();
+  if (object["build_id"].present()) out.build_id = object["build_id"].text();
+}
+
+bool from_json(const JsonReader::Member& object, trace::Sideband& out) {
+  object.expect_object();
+  const std::string kind = object["kind"].text();
+  std::size_t index = 0;
+  while (index < kSidebandNames.size() && kind != kSidebandNames[index]) ++index;
+  if (index == kSidebandNames.size()) return false;
+  out.kind = static_cast<trace::SidebandKind>(index);
+  read_number(object["tsc"], out.tsc);
+  read_id(object["pid"], out.pid);
+  read_id(object["tid"], out.tid);
+  read_id(object["parent"], out.parent);
+  read_id(object["value"], out.value);
+  read_number(object["address"], out.address);
+  read_number(object["size"], out.size);
+  read_number(object["file_offset"], out.file_offset);
+  read_number(object["file"], out.file);
+  if (object["text"].present()) out.text = object["text"].text();
+  return true;
+}
+
+}  // namespace ptkit::formats::ptk

@@ -1,0 +1,23 @@
+// The JSON objects of .ptk chunks, both ways. For .cpp files of this folder only.
+#pragma once
+
+#include "formats/json.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::ptk {
+
+[[nodiscard]] Json to_json(const trace::Configuration& configuration);  // members of META
+[[nodiscard]] Json to_json(std::uint32_t id, const trace::Space& space);
+[[nodiscard]] Json to_json(std::uint32_t id, const trace::Stream& stream);
+[[nodiscard]] Json to_json(std::uint32_t id, const trace::ImageFile& file);
+[[nodiscard]] Json to_json(const trace::Sideband& record);
+
+// Each reads what is there and leaves the rest as it is; complaints go to the member's reader.
+void from_json(const JsonReader::Member& meta, trace::Configuration& out);
+void from_json(const JsonReader::Member& object, trace::Space& out);
+void from_json(const JsonReader::Member& object, trace::Stream& out);
+void from_json(const JsonReader::Member& object, trace::ImageFile& out);
+[[nodiscard]] bool from_json(const JsonReader::Member& object,
+                             trace::Sideband& out);  // false: of a kind that is not known
+
+}  // namespace ptkit::formats::ptk

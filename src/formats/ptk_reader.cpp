@@ -1,0 +1,281 @@
+// ptkit's own bundles: one file with streams, code, names, clock and sideband (docs/bundle-format.md).
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "formats/files.h"
+#include "formats/ptk_chunks.h"
+#include "formats/ptk_json.h"
+#include "formats/readers.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+using ptk::ChunkType;
+using ptk::IndexEntry;
+
+bool sniff(const std::string& path) {
+  const std::string head = first_bytes(path, ptk::kMagic.size());
+  return head.size() == ptk::kMagic.size() &&
+         std::equal(head.begin(), head.end(), ptk::kMagic.begin(),
+                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
+}
+
+// Ids in the file are whatever the writer chose; indexes in the bundle have no holes.
+using Ids = std::map<std::uint32_t, std::size_t>;
+
+class Reader {
+ public:
+  Reader(std::string path, base::Bytes file) : path_(std::move(path)), file_(file) {}
+
+  base::Result<trace::TraceBundle> read() {
+    auto list = ptk::list_chunks(path_, file_);
+    if (!list.ok()) return list.failure();
+    for (const std::string& warning : list.value().warnings) warn(warning);
+    for (const IndexEntry& entry : list.value().entries) {
+      read_entry(entry);
+      if (failure_) return *failure_;
+    }
+    if (!has_meta_)
+      return bad_file(path_,
+                      "the bundle has no META chunk that can be read; it does not say how it was recorded");
+    finish();
+    return std::move(bundle_);
+  }
+
+ private:
+  void warn(const std::string& what) { bundle_.warnings.push_back(path_ + ": " + what + "."); }
+
+  void read_entry(const IndexEntry& entry) {
+    auto payload = ptk::read_chunk(file_, entry);
+    const auto type = static_cast<ChunkType>(entry.header.type);
+    if (!payload.ok()) {
+      warn(payload.failure().detail + "; it was skipped");
+      return;
+    }
+    const std::vector<std::uint8_t>& bytes = payload.value();
+    switch (type) {
+      case ChunkType::META:
+        return read_json(entry, bytes, [this](const Json& json, auto root) { add_meta(json, root); });
+      case ChunkType::STREAM:
+        return read_json(entry, bytes, [&](const Json&, auto root) { add_stream(entry, root); });
+      case ChunkType::SPACE:
+        return read_json(entry, bytes, [&](const Json&, auto root) { add_space(entry, root); });
+      case ChunkType::FILE:
+        return read_json(entry, bytes, [&](const Json&, auto root) { add_file(entry, root); });
+      case ChunkType::SIDEBAND:
+        return read_json(entry, bytes, [this](const Json&, auto root) { add_sideband(root); });
+      case ChunkType::DATA:
+        return add_data(entry, bytes);
+      case ChunkType::CODE:
+        return add_code(entry, bytes);
+      case ChunkType::SYMBOLS:
+        return add_symbols(entry, bytes);
+      case ChunkType::INDEX:
+        return;
+    }
+    if (unknown_types_.insert(entry.header.type).second) {
+      warn("chunks of type " + ptk::type_name(entry.header.type) +
+           " are not known to this ptkit and were skipped; a newer one may read them");
+    }
+  }
+
+  template <typename Use>
+  void read_json(const IndexEntry& entry, base::Bytes bytes, const Use& use) {
+    const std::string where =
+        path_ + ": " + ptk::type_name(entry.header.type) + " chunk at byte " + std::to_string(entry.offset);
+    auto json = parse_json(where, bytes);
+    if (!json.ok()) {
+      failure_ = json.failure();
+      return;
+    }
+    JsonReader reader(where);
+    use(json.value(), reader.root(json.value()));
+    if (reader.failure()) failure_ = reader.failure();
+  }
+
+  void add_meta(const Json& json, const JsonReader::Member& root) {
+    root.expect_object();
+    if (!json.is_object()) return;
+    ptk::from_json(root, bundle_.configuration);
+    meta_.update(json);
+    has_meta_ = true;
+  }
+
+  void add_stream(const IndexEntry& entry, const JsonReader::Member& root) {
+    root.expect_object();
+    const auto [at, fresh] = streams_.try_emplace(entry.header.id, bundle_.streams.size());
+    if (fresh) bundle_.streams.emplace_back();
+    ptk::from_json(root, bundle_.streams[at->second]);
+  }
+
+  void add_space(const IndexEntry& entry, const JsonReader::Member& root) {
+    root.expect_object();
+    const auto [at, fresh] = spaces_.try_emplace(entry.header.id, bundle_.spaces.size());
+    if (fresh) bundle_.spaces.emplace_back();
+    ptk::from_json(root, bundle_.spaces[at->second]);
+  }
+
+  void add_file(const IndexEntry& entry, const JsonReader::Member& root) {
+    root.expect_object();
+    const auto [at, fresh] = files_.try_emplace(entry.header.id, bundle_.files.size());
+    if (fresh) bundle_.files.emplace_back();
+    ptk::from_json(root, bundle_.files[at->second]);
+  }
+
+  void add_sideband(const JsonReader::Member& root) {
+    for (std::size_t i = 0; i < root.size(); ++i) {
+      trace::Sideband record;
+      if (ptk::from_json(root.at(i), record)) bundle_.sideband.push_back(std::move(record));
+    }
+  }
+
+  void add_data(const IndexEntry& entry, base::Bytes bytes) {
+    std::vector<std::uint8_t>& data = data_[entry.header.id];
+    if (entry.header.place < position_[entry.header.id]) {
+      warn("a DATA chunk of stream " + std::to_string(entry.header.id) + " at byte " +
+           std::to_string(entry.offset) + " repeats bytes of the stream; it was skipped");
+      return;
+    }
+    const std::uint64_t missing = entry.header.place - position_[entry.header.id];
+    if (missing != 0) {
+      losses_[entry.header.id].push_back({data.size(), base::Status::BAD_FILE, missing});
+      warn(std::to_string(missing) + " bytes of stream " + std::to_string(entry.header.id) +
+           " are missing before its byte " + std::to_string(entry.header.place));
+    }
+    data.insert(data.end(), bytes.begin(), bytes.end());
+    position_[entry.header.id] = entry.header.place + bytes.size();
+  }
+
+  void add_code(const IndexEntry& entry, base::Bytes bytes) {
+    const auto buffer = trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
+    std::size_t at = 0;
+    while (bytes.size() - at >= ptk::kCodeRecordBytes) {
+      const std::uint8_t* record = bytes.data() + at;
+      trace::CodeRegion region;
+      region.address = base::load_le<8>(record);
+      region.tsc_from = base::load_le<8>(record + 8);
+      region.tsc_to = base::load_le<8>(record + 16);
+      region.file_offset = base::load_le<8>(record + 24);
+      region.size = base::load_le<8>(record + 32);
+      region.file = static_cast<std::int32_t>(base::load_le<4>(record + 40));
+      region.space = static_cast<std::uint32_t>(base::load_le<4>(record + 44));
+      const bool present = (base::load_le<4>(record + 48) & ptk::CODE_PRESENT) != 0;
+      at += ptk::kCodeRecordBytes;
+      if (present) {
+        if (region.size > bytes.size() - at) break;
+        region.bytes = buffer.slice(at, region.size);
+        at += region.size;
+      }
+      if (region.size != 0 && region.size - 1 <= ~region.address) bundle_.code.push_back(std::move(region));
+    }
+    if (at != bytes.size())
+      warn("the CODE chunk at byte " + std::to_string(entry.offset) + " ends inside a record");
+  }
+
+  void add_symbols(const IndexEntry& entry, base::Bytes bytes) {
+    std::vector<trace::SymbolEntry>& symbols = symbols_[entry.header.id];
+    std::size_t at = 0;
+    while (bytes.size() - at >= ptk::kSymbolRecordBytes) {
+      const std::uint8_t* record = bytes.data() + at;
+      const std::size_t length = base::load_le<4>(record + 16);
+      if (length > bytes.size() - at - ptk::kSymbolRecordBytes) break;
+      const auto* name = reinterpret_cast<const char*>(record + ptk::kSymbolRecordBytes);
+      symbols.push_back({std::string(name, length), base::load_le<8>(record), base::load_le<8>(record + 8)});
+      at += ptk::kSymbolRecordBytes + length;
+    }
+    if (at != bytes.size())
+      warn("the SYMB chunk at byte " + std::to_string(entry.offset) + " ends inside a record");
+  }
+
+  // Joins what the chunks said separately, and turns ids into indexes.
+  void finish() {
+    bundle_.metadata = meta_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (auto& [id, data] : data_) {
+      const auto [at, fresh] = streams_.try_emplace(id, bundle_.streams.size());
+      if (fresh) {
+        warn("stream " + std::to_string(id) + " has data and no STRM chunk; its thread is not known");
+        bundle_.streams.emplace_back().name = "stream " + std::to_string(id);
+      }
+      trace::Stream& stream = bundle_.streams[at->second];
+      stream.data = trace::TraceBuffer::from_vector(std::move(data));
+      auto& losses = losses_[id];
+      stream.losses.insert(stream.losses.end(), losses.begin(), losses.end());
+    }
+    for (trace::Stream& stream : bundle_.streams) {
+      stream.space = space_index(stream.space);
+      for (trace::Switch& one : stream.switches) one.space = space_index(one.space);
+    }
+    for (auto& [id, symbols] : symbols_) {
+      if (const auto at = files_.find(id); at != files_.end())
+        bundle_.files[at->second].symbols = std::move(symbols);
+    }
+    for (trace::CodeRegion& region : bundle_.code) {
+      region.space = space_index(region.space);
+      region.file = file_index(region.file);
+    }
+    for (trace::Sideband& record : bundle_.sideband) record.file = file_index(record.file);
+    // Mappings say where code of a file is that nobody saved; what was saved wins over them.
+    std::stable_partition(bundle_.code.begin(), bundle_.code.end(),
+                          [](const trace::CodeRegion& region) { return region.bytes.size() == 0; });
+    name_threads();
+    if (missing_references_ != 0) {
+      warn(std::to_string(missing_references_) +
+           " references to spaces or files that the bundle does not have were dropped");
+    }
+  }
+
+  trace::SpaceId space_index(std::uint32_t id) {
+    if (id == trace::kAnySpace) return trace::kAnySpace;
+    const auto at = spaces_.find(id);
+    if (at == spaces_.end()) ++missing_references_;
+    return at == spaces_.end() ? trace::kAnySpace : static_cast<trace::SpaceId>(at->second);
+  }
+
+  std::int32_t file_index(std::int32_t id) {
+    if (id < 0) return -1;
+    const auto at = files_.find(static_cast<std::uint32_t>(id));
+    if (at == files_.end()) ++missing_references_;
+    return at == files_.end() ? -1 : static_cast<std::int32_t>(at->second);
+  }
+
+  // The last name of a thread is the one that it is shown with.
+  void name_threads() {
+    std::map<std::int64_t, std::size_t> known;
+    for (const trace::Sideband& record : bundle_.sideband) {
+      if (record.kind != trace::SidebandKind::THREAD) continue;
+      const auto [at, fresh] = known.try_emplace(record.tid, bundle_.threads.size());
+      if (fresh) bundle_.threads.push_back({record.pid, record.tid, ""});
+      if (!record.text.empty()) bundle_.threads[at->second].name = record.text;
+    }
+  }
+
+  std::string path_;
+  base::Bytes file_;
+  trace::TraceBundle bundle_;
+  std::optional<base::Failure> failure_;
+  Json meta_ = Json::object();
+  bool has_meta_ = false;
+  Ids streams_;
+  Ids spaces_;
+  Ids files_;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> data_;
+  std::map<std::uint32_t, std::uint64_t> position_;  // stream offset after the last DATA chunk
+  std::map<std::uint32_t, std::vector<trace::KnownLoss>> losses_;
+  std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
+  std::set<std::uint32_t> unknown_types_;
+  std::size_t missing_references_ = 0;
+};
+
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+  auto file = trace::TraceBuffer::map_file(path);
+  if (!file.ok()) return file.failure();
+  return Reader(path, file.value().bytes()).read();
+}
+
+}  // namespace
+
+const Format kPtkFormat{"ptk", "a ptkit bundle", &sniff, &read};
+
+}  // namespace ptkit::formats

@@ -1,0 +1,33 @@
+// A raw Intel PT stream: any file with a PSB near its start. No code, no times but what the stream says.
+#include "formats/files.h"
+#include "formats/readers.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+bool sniff(const std::string& path) { return !is_folder(path); }
+
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+  if (is_folder(path)) return bad_file(path, "expected a file with an Intel PT stream, found a folder");
+  auto data = trace::TraceBuffer::map_file(path);
+  if (!data.ok()) return data.failure();
+  if (!has_early_psb(data.value().bytes())) {
+    return bad_file(
+        path,
+        "expected an Intel PT stream with a PSB packet (02 82, eight times) in its first 64 KiB, found " +
+            describe(data.value().bytes()));
+  }
+  trace::TraceBundle bundle;
+  trace::Stream stream;
+  stream.name = path;
+  stream.data = std::move(data.value());
+  bundle.streams.push_back(std::move(stream));
+  return bundle;
+}
+
+}  // namespace
+
+const Format kRawFormat{"raw", "a raw Intel PT stream", &sniff, &read};
+
+}  // namespace ptkit::formats

@@ -1,0 +1,48 @@
+// libelf behind RAII: one ELF file in memory, bounds checked. Internal to src/image.
+#pragma once
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace ptkit::image {
+
+class ElfFile {
+ public:
+  // The bytes must outlive the object. BAD_FILE with a reason if this is no ELF file for x86.
+  [[nodiscard]] static base::Result<ElfFile> open(base::Bytes bytes);
+
+  [[nodiscard]] const GElf_Ehdr& header() const noexcept { return header_; }
+  [[nodiscard]] const std::vector<GElf_Phdr>& segments() const noexcept { return segments_; }
+  [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
+  [[nodiscard]] Elf* get() const noexcept { return elf_.get(); }
+
+  struct Section {
+    Elf_Scn* handle = nullptr;
+    GElf_Shdr header{};
+    std::string name;
+  };
+  [[nodiscard]] std::vector<Section> sections() const;  // of those that can be read, by index
+  // The contents of a section that has some in the file.
+  [[nodiscard]] base::Bytes contents(const Section& section) const noexcept;
+  // File offset of a virtual address that a loadable segment takes from the file.
+  [[nodiscard]] std::optional<std::uint64_t> file_offset(std::uint64_t address) const noexcept;
+
+ private:
+  struct Closer {
+    void operator()(Elf* elf) const noexcept { elf_end(elf); }
+  };
+  base::Bytes bytes_;
+  std::unique_ptr<Elf, Closer> elf_;
+  GElf_Ehdr header_{};
+  std::vector<GElf_Phdr> segments_;
+};
+
+}  // namespace ptkit::image

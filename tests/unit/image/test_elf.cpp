@@ -1,0 +1,298 @@
+// ELF files made by hand, damaged ones, and the test program itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "image/elf.h"
+#include "image/image.h"
+#include "unit/image/elf_maker.h"
+
+namespace ptkit::image {
+namespace {
+
+using base::Status;
+using test::ByteVector;
+using test::Elf32Maker;
+using test::Elf64Maker;
+using test::TemporaryFile;
+
+constexpr std::uint64_t kCodeFlags = SHF_ALLOC | SHF_EXECINSTR;
+
+ByteVector build_id_note(const ByteVector& id) {
+  ByteVector note;
+  test::append(note, Elf64_Nhdr{4, static_cast<Elf64_Word>(id.size()), NT_GNU_BUILD_ID});
+  for (const char letter : {'G', 'N', 'U', '\0'}) note.push_back(static_cast<std::uint8_t>(letter));
+  note.insert(note.end(), id.begin(), id.end());
+  return note;
+}
+
+// Code at `address`, a build-id, and a table of symbols in it.
+template <typename Maker>
+Maker small_file(std::uint64_t address) {
+  Maker maker;
+  ByteVector code(64, 0x90);
+  code[0] = 0xC3;
+  maker.add({".text", SHT_PROGBITS, kCodeFlags, address, code, 0, 0, 0});
+  maker.add({".note", SHT_NOTE, SHF_ALLOC, 0, build_id_note({0xAB, 0xCD, 0x01, 0x02}), 0, 0, 0});
+  const auto& text = maker.sections[0];
+  const auto& note = maker.sections[1];
+  maker.segments.push_back({PT_LOAD, address, text.offset, text.contents.size(), 0x1000, 0x1000});
+  maker.segments.push_back({PT_NOTE, 0, note.offset, note.contents.size(), 0, 4});
+  maker.add_symbols(SHT_SYMTAB, {{"first", address, 16},
+                                 {"label", address + 8, 0, STT_NOTYPE, STB_LOCAL},
+                                 {"second", address + 32, 8, STT_FUNC, STB_LOCAL},
+                                 {"datum", address + 40, 8, STT_OBJECT},
+                                 {".Llocal", address + 44, 0, STT_NOTYPE, STB_LOCAL},
+                                 {"elsewhere", address + 4096, 8},
+                                 {"extern", 0, 0, STT_FUNC, STB_GLOBAL, SHN_UNDEF}});
+  return maker;
+}
+
+template <typename Maker>
+class BothClasses : public testing::Test {};
+using Makers = testing::Types<Elf32Maker, Elf64Maker>;
+TYPED_TEST_SUITE(BothClasses, Makers);
+
+TYPED_TEST(BothClasses, MapsSegments) {
+  const ByteVector bytes = small_file<TypeParam>(0x0804'8000).make();
+  const TemporaryFile file(bytes);
+  trace::TraceBundle bundle;
+  const auto index = add_elf(bundle, file.path(), {});
+  ASSERT_TRUE(index.ok()) << index.failure().detail;
+  EXPECT_EQ(index.value(), 0);
+  ASSERT_EQ(bundle.files.size(), 1u);
+  EXPECT_EQ(bundle.files[0].path, file.path());
+  EXPECT_EQ(bundle.files[0].build_id, "abcd0102");
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), bundle.files[0].contents.bytes().begin()));
+  ASSERT_EQ(bundle.code.size(), 1u);
+  const trace::CodeRegion& region = bundle.code[0];
+  EXPECT_EQ(region.address, 0x0804'8000u);
+  EXPECT_EQ(region.size, 64u);
+  EXPECT_EQ(region.file, 0);
+  EXPECT_EQ(region.file_offset, Elf64Maker::kContents);
+  ASSERT_EQ(region.bytes.size(), 64u);
+  EXPECT_EQ(region.bytes.bytes()[0], 0xC3);
+}
+
+TYPED_TEST(BothClasses, RelocatesToTheLoadAddress) {
+  auto maker = small_file<TypeParam>(0x0);
+  maker.type = ET_DYN;
+  maker.segments.push_back({PT_LOAD, 0x3000, Elf64Maker::kContents, 16});
+  const TemporaryFile file(maker.make());
+  trace::TraceBundle bundle;
+  bundle.files.emplace_back();
+  ElfPlacement placement;
+  placement.load_address = 0x5555'0000'1000;
+  placement.space = 3;
+  placement.tsc_from = 10;
+  placement.tsc_to = 20;
+  const auto index = add_elf(bundle, file.path(), placement);
+  ASSERT_TRUE(index.ok()) << index.failure().detail;
+  EXPECT_EQ(index.value(), 1);
+  ASSERT_EQ(bundle.code.size(), 2u);
+  EXPECT_EQ(bundle.code[0].address, 0x5555'0000'1000u);
+  EXPECT_EQ(bundle.code[1].address, 0x5555'0000'4000u);
+  EXPECT_EQ(bundle.code[1].space, 3u);
+  EXPECT_EQ(bundle.code[1].tsc_from, 10u);
+  EXPECT_EQ(bundle.code[1].tsc_to, 20u);
+  EXPECT_EQ(bundle.code[1].file, 1);
+}
+
+TEST(AddElf, CountsFromTheLowestSegment) {
+  auto maker = small_file<Elf64Maker>(0x40'0240);  // its page begins at 0x400000
+  maker.type = ET_DYN;
+  const TemporaryFile file(maker.make());
+  trace::TraceBundle bundle;
+  ElfPlacement placement;
+  placement.load_address = 0x7000'0000;  // the page was mapped here
+  ASSERT_TRUE(add_elf(bundle, file.path(), placement).ok());
+  EXPECT_EQ(bundle.code[0].address, 0x7000'0240u);
+  placement.load_address = 0x7000'0240;  // the segment itself
+  ASSERT_TRUE(add_elf(bundle, file.path(), placement).ok());
+  EXPECT_EQ(bundle.code[1].address, 0x7000'0240u);
+  placement.load_address = 0x1000;  // below where it was linked
+  ASSERT_TRUE(add_elf(bundle, file.path(), placement).ok());
+  EXPECT_EQ(bundle.code[2].address, 0x1240u);
+}
+
+// The bundle stays as it was, and the sentence names the file and what is wrong.
+void expect_bad(const ByteVector& bytes, const std::string& sentence) {
+  const TemporaryFile file(bytes);
+  trace::TraceBundle bundle;
+  const auto index = add_elf(bundle, file.path(), {});
+  ASSERT_FALSE(index.ok()) << sentence;
+  EXPECT_EQ(index.failure().status, Status::BAD_FILE);
+  EXPECT_NE(index.failure().detail.find(file.path()), std::string::npos) << index.failure().detail;
+  EXPECT_NE(index.failure().detail.find(sentence), std::string::npos) << index.failure().detail;
+  EXPECT_TRUE(bundle.files.empty());
+  EXPECT_TRUE(bundle.code.empty());
+  EXPECT_EQ(elf_build_id(bytes).size() % 2, 0u);
+}
+
+TEST(AddElf, RefusesWhatItCannotUse) {
+  expect_bad({}, "no ELF file");
+  expect_bad({'M', 'Z', 0, 0, 0, 0}, "no ELF file");
+  const auto good = small_file<Elf64Maker>(0x1000);
+  auto maker = good;
+  maker.machine = EM_AARCH64;
+  expect_bad(maker.make(), "machine 183, not for x86");
+  maker = good;
+  maker.segments.clear();
+  expect_bad(maker.make(), "no loadable segment");
+  maker = good;
+  maker.segments[0].file_size = 0x10'0000;
+  expect_bad(maker.make(), "segment 0 takes 0x100000 bytes at offset 0x200");
+  maker = good;
+  maker.segments[0].offset = ~std::uint64_t{0} - 4;
+  expect_bad(maker.make(), "segment 0 takes");
+  maker = good;
+  maker.segments[0].memory_size = 8;
+  expect_bad(maker.make(), "only 0x8 in memory");
+  maker = good;
+  maker.segments[0].address = ~std::uint64_t{0} - 4;
+  expect_bad(maker.make(), "beyond the end of the address space");
+}
+
+TEST(AddElf, SaysWhichFileIsMissing) {
+  trace::TraceBundle bundle;
+  const auto index = add_elf(bundle, "/no/such/file", {});
+  ASSERT_FALSE(index.ok());
+  EXPECT_EQ(index.failure().status, Status::IO_ERROR);
+  EXPECT_NE(index.failure().detail.find("/no/such/file"), std::string::npos);
+}
+
+TEST(AddElf, SurvivesDamage) {
+  const ByteVector good = small_file<Elf64Maker>(0x1000).make();
+  for (std::size_t size = 0; size < good.size(); ++size) {  // cut
+    const base::Bytes cut = base::Bytes(good).first(size);
+    (void)read_symbols(cut);
+    (void)elf_build_id(cut);
+  }
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    ByteVector bytes = round % 2 == 0 ? good : small_file<Elf32Maker>(0x1000).make();
+    for (int flips = 0; flips < 4; ++flips)
+      bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
+    for (const auto& symbol : read_symbols(bytes)) ASSERT_LE(symbol.file_offset, bytes.size());
+    (void)elf_build_id(bytes);
+  }
+}
+
+TYPED_TEST(BothClasses, ReadsSymbols) {
+  const auto symbols = read_symbols(small_file<TypeParam>(0x40'1000).make());
+  ASSERT_EQ(symbols.size(), 3u);
+  constexpr auto kStart = Elf64Maker::kContents;
+  EXPECT_EQ(symbols[0].name, "first");
+  EXPECT_EQ(symbols[0].file_offset, kStart);
+  EXPECT_EQ(symbols[0].size, 16u);
+  EXPECT_EQ(symbols[1].name, "label");
+  EXPECT_EQ(symbols[1].file_offset, kStart + 8);
+  EXPECT_EQ(symbols[1].size, 0u);
+  EXPECT_EQ(symbols[2].name, "second");
+  EXPECT_EQ(symbols[2].file_offset, kStart + 32);
+}
+
+TEST(ReadSymbols, PutsTheBestNameFirstAndDropsRepeats) {
+  auto maker = small_file<Elf64Maker>(0x1000);
+  maker.sections.resize(2);
+  const std::vector<test::ElfSymbol> names = {{"__internal", 0x1000, 4},
+                                              {"weak", 0x1000, 4, STT_FUNC, STB_WEAK},
+                                              {"local", 0x1000, 4, STT_FUNC, STB_LOCAL},
+                                              {"a_label", 0x1000, 0, STT_NOTYPE},
+                                              {"public_name", 0x1000, 4}};
+  maker.add_symbols(SHT_SYMTAB, names);
+  maker.add_symbols(SHT_DYNSYM, {names[1], names[4]});
+  const auto symbols = read_symbols(maker.make());
+  std::vector<std::string> found;
+  for (const auto& symbol : symbols) found.push_back(symbol.name);
+  EXPECT_EQ(found, (std::vector<std::string>{"public_name", "__internal", "weak", "local", "a_label"}));
+}
+
+TEST(ReadSymbols, CountsFromTheSectionInObjectFiles) {
+  Elf64Maker maker;
+  maker.type = ET_REL;
+  maker.add({".text", SHT_PROGBITS, kCodeFlags, 0, ByteVector(32, 0x90), 0, 0, 0});
+  maker.add({".text.b", SHT_PROGBITS, kCodeFlags, 0, ByteVector(32, 0x90), 0, 0, 0});
+  maker.add_symbols(SHT_SYMTAB, {{"a", 4, 4, STT_FUNC, STB_GLOBAL, 1}, {"b", 4, 4, STT_FUNC, STB_GLOBAL, 2}});
+  const std::uint64_t second = maker.sections[1].offset;
+  const auto symbols = read_symbols(maker.make());
+  ASSERT_EQ(symbols.size(), 2u);
+  EXPECT_EQ(symbols[1].name, "b");
+  EXPECT_EQ(symbols[1].file_offset, second + 4);
+}
+
+// .plt of two stubs behind the common one, each jumping through a slot that a relocation names.
+TEST(ReadSymbols, NamesStubsByTheirRelocations) {
+  constexpr std::uint64_t kPlt = 0x1000;
+  constexpr std::uint64_t kSlots = 0x4000;
+  Elf64Maker maker;
+  ByteVector code(48, 0xCC);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    // The second stub begins with ENDBR64 and BND, as files with indirect branch tracking have it.
+    const std::uint64_t at = i * 16 + (i == 2 ? 5 : 0);
+    if (i == 2) std::copy_n(ByteVector{0xF3, 0x0F, 0x1E, 0xFA, 0xF2}.begin(), 5, code.begin() + 32);
+    code[at] = 0xFF;
+    code[at + 1] = 0x25;
+    const auto displacement = static_cast<std::int32_t>(kSlots + i * 8 - (kPlt + at + 6));
+    std::memcpy(&code[at + 2], &displacement, 4);
+  }
+  maker.add({".plt", SHT_PROGBITS, kCodeFlags, kPlt, code, 0, 16, 0});
+  const std::uint64_t offset = maker.sections[0].offset;
+  maker.segments.push_back({PT_LOAD, kPlt, offset, code.size()});
+  const auto symbols = maker.add_symbols(
+      SHT_DYNSYM, {{"puts", 0, 0, STT_FUNC, STB_GLOBAL, 0}, {"exit", 0, 0, STT_FUNC, STB_GLOBAL, 0}});
+  ByteVector relocations;
+  test::append(relocations, Elf64_Rela{kSlots + 8, ELF64_R_INFO(2, R_X86_64_JUMP_SLOT), 0});
+  test::append(relocations, Elf64_Rela{kSlots + 16, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0});
+  maker.add({".rela.plt", SHT_RELA, 0, 0, relocations, symbols, sizeof(Elf64_Rela), 0});
+  const auto found = read_symbols(maker.make());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "exit@plt");
+  EXPECT_EQ(found[0].file_offset, offset + 16);
+  EXPECT_EQ(found[0].size, 16u);
+  EXPECT_EQ(found[1].name, "puts@plt");
+  EXPECT_EQ(found[1].file_offset, offset + 32);
+}
+
+TEST(ReadSymbols, NamesStubsOf32BitFiles) {
+  Elf32Maker maker;
+  ByteVector code(32, 0x90);
+  std::copy_n(ByteVector{0xFF, 0x25, 0x08, 0x40, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [0x4008]
+  std::copy_n(ByteVector{0xFF, 0xA3, 0x0C, 0x00, 0x00, 0x00}.begin(), 6,
+              code.begin() + 16);  // JMP [EBX + 12]
+  maker.add({".plt", SHT_PROGBITS, kCodeFlags, 0x1000, code, 0, 4, 0});
+  maker.segments.push_back({PT_LOAD, 0x1000, maker.sections[0].offset, code.size()});
+  maker.add({".got.plt", SHT_PROGBITS, SHF_ALLOC, 0x4000, ByteVector(16), 0, 4, 0});
+  const auto symbols = maker.add_symbols(
+      SHT_DYNSYM, {{"puts", 0, 0, STT_FUNC, STB_GLOBAL, 0}, {"exit", 0, 0, STT_FUNC, STB_GLOBAL, 0}});
+  ByteVector relocations;
+  test::append(relocations, Elf32_Rel{0x4008, ELF32_R_INFO(1, R_386_JMP_SLOT)});
+  test::append(relocations, Elf32_Rel{0x400C, ELF32_R_INFO(2, R_386_JMP_SLOT)});
+  maker.add({".rel.plt", SHT_REL, 0, 0, relocations, symbols, sizeof(Elf32_Rel), 0});
+  const auto found = read_symbols(maker.make());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "puts@plt");
+  EXPECT_EQ(found[1].name, "exit@plt");
+}
+
+// What this program knows of itself must be what its file says.
+extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_elf_marker(int value) { return value * 3 + 1; }
+
+TEST(OwnProgram, HasItsCodeAndNames) {
+  trace::TraceBundle bundle;
+  const auto index = add_elf(bundle, "/proc/self/exe", {});
+  ASSERT_TRUE(index.ok()) << index.failure().detail;
+  const auto symbols = read_symbols(bundle.files[0].contents.bytes());
+  const auto marker = std::find_if(symbols.begin(), symbols.end(),
+                                   [](const auto& symbol) { return symbol.name == "ptkit_test_elf_marker"; });
+  ASSERT_NE(marker, symbols.end()) << "is the test program stripped?";
+  const base::Bytes in_file = bundle.files[0].contents.bytes().subspan(marker->file_offset, marker->size);
+  const auto* in_memory = reinterpret_cast<const std::uint8_t*>(&ptkit_test_elf_marker);
+  EXPECT_TRUE(std::equal(in_file.begin(), in_file.end(), in_memory));
+  EXPECT_TRUE(std::is_sorted(symbols.begin(), symbols.end(),
+                             [](const auto& a, const auto& b) { return a.file_offset < b.file_offset; }));
+}
+
+}  // namespace
+}  // namespace ptkit::image
