@@ -1,0 +1,164 @@
+#include "symbol/symbols.h"
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "image/image.h"
+#include "symbol/table.h"
+
+namespace ptkit::symbol {
+namespace {
+
+std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
+  return region.size != 0 ? region.size : region.bytes.size();
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  for (char& letter : made) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return made;
+}
+
+// How many letters must be put in, taken out or replaced to make one of the other; `limit` + 1 if it is more.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > limit) return limit + 1;
+  std::vector<std::size_t> row(a.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t j = 0; j < b.size(); ++j) {
+    std::size_t diagonal = row[0];
+    row[0] = j + 1;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[i + 1];
+      row[i + 1] = std::min({replaced, row[i] + 1, row[i + 1] + 1});
+    }
+    if (*std::min_element(row.begin(), row.end()) > limit) return limit + 1;
+  }
+  return std::min(row.back(), limit + 1);
+}
+
+// Less is nearer; nothing if the names are too far apart. `wanted` is in lower case.
+std::optional<std::size_t> score(const std::string& wanted, std::string_view candidate) {
+  const std::string whole = lower(candidate);
+  const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);
+  const std::size_t scope = whole.rfind("::");
+  const std::string_view last =
+      scope == std::string::npos ? whole : std::string_view(whole).substr(scope + 2);
+  const std::size_t distance =
+      std::min(edit_distance(wanted, whole, limit), edit_distance(wanted, last, limit));
+  if (distance <= limit) return distance;
+  if (wanted.size() >= 3 && whole.find(wanted) != std::string::npos) return limit + 1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+class Symbols::Impl {
+ public:
+  explicit Impl(std::shared_ptr<const trace::TraceBundle> bundle)
+      : bundle_(bundle),
+        image_(std::move(bundle)),
+        tables_(bundle_->files.size()),
+        once_(bundle_->files.size()) {}
+
+  [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
+                                           std::uint64_t address) const {
+    const image::Provenance where = image_.view(space, tsc).provenance(address);
+    if (where.region < 0 || where.file < 0) return std::nullopt;
+    const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
+    const Table* table = table_of(where.file);
+    if (table == nullptr) return std::nullopt;
+    const auto extent = table->find(region.file_offset + (address - region.address));
+    if (!extent) return std::nullopt;
+    // A bare label of another part of the file does not reach into this one.
+    if (!table->has_size(extent->index) && extent->offset < region.file_offset) return std::nullopt;
+    return make(*table, *extent, region);
+  }
+
+  [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
+    std::vector<Symbol> found;
+    std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t>> seen;
+    for (std::size_t file = 0; file < tables_.size(); ++file) {
+      const Table& table = *table_of(static_cast<std::int32_t>(file));
+      for (const std::size_t index : table.named(name)) {
+        const Table::Extent extent = table.extent(index);
+        for (const trace::CodeRegion& region : bundle_->code) {
+          if (region.file != static_cast<std::int32_t>(file)) continue;
+          if (extent.offset < region.file_offset || extent.offset - region.file_offset >= size_of(region))
+            continue;
+          const Symbol symbol = make(table, extent, region);
+          if (seen.emplace(symbol.address, symbol.size, symbol.file).second) found.push_back(symbol);
+        }
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
+    return found;
+  }
+
+  [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
+    const std::string wanted = lower(name);
+    std::set<std::pair<std::size_t, std::string>> ranked;
+    for (std::size_t file = 0; file < tables_.size(); ++file) {
+      const Table& table = *table_of(static_cast<std::int32_t>(file));
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        const std::string_view candidate = without_arguments(table.name(i));
+        if (const auto rank = score(wanted, candidate)) ranked.emplace(*rank, candidate);
+        if (ranked.size() > limit) ranked.erase(std::prev(ranked.end()));
+      }
+    }
+    std::vector<std::string> names;
+    for (const auto& [rank, text] : ranked) names.push_back(text);
+    return names;
+  }
+
+ private:
+  // Null if the bundle has no such file.
+  [[nodiscard]] const Table* table_of(std::int32_t file) const {
+    const auto index = static_cast<std::size_t>(file);
+    if (file < 0 || index >= tables_.size()) return nullptr;
+    std::call_once(once_[index],
+                   [&] { tables_[index] = std::make_unique<const Table>(bundle_->files[index]); });
+    return tables_[index].get();
+  }
+
+  [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent,
+                                   const trace::CodeRegion& region) {
+    Symbol symbol;
+    symbol.name = table.name(extent.index);
+    symbol.raw_name = table.raw_name(extent.index);
+    symbol.address = region.address + (extent.offset - region.file_offset);
+    symbol.size = extent.size;
+    if (!table.has_size(extent.index)) {  // a label ends with what it stands in at the latest
+      symbol.size = std::min(extent.size, size_of(region) - (extent.offset - region.file_offset));
+    }
+    symbol.file = region.file;
+    return symbol;
+  }
+
+  std::shared_ptr<const trace::TraceBundle> bundle_;
+  image::Image image_;
+  mutable std::vector<std::unique_ptr<const Table>> tables_;  // each made once, by its flag
+  mutable std::vector<std::once_flag> once_;
+};
+
+Symbols::Symbols(std::shared_ptr<const trace::TraceBundle> bundle)
+    : impl_(std::make_unique<Impl>(std::move(bundle))) {}
+Symbols::~Symbols() = default;
+
+std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
+  return impl_->find(space, tsc, address);
+}
+
+std::vector<Symbol> Symbols::lookup(std::string_view name) const { return impl_->lookup(name); }
+
+std::vector<std::string> Symbols::similar(std::string_view name, std::size_t limit) const {
+  return impl_->similar(name, limit);
+}
+
+}  // namespace ptkit::symbol

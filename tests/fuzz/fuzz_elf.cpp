@@ -1,0 +1,49 @@
+// ELF files: segments, build-id and symbols, and the addresses that come of them.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "image/elf.h"
+#include "symbol/symbols.h"
+
+namespace {
+
+// The loader takes a path: a file in memory has one.
+class MemoryFile {
+ public:
+  MemoryFile(const std::uint8_t* data, std::size_t size) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    if (fd_ < 0 || ::write(fd_, data, size) != static_cast<ssize_t>(size)) std::abort();
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(fd_); }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace ptkit;
+  const base::Bytes bytes(data, size);
+  (void)image::elf_build_id(bytes);
+  for (const auto& entry : image::read_symbols(bytes)) {
+    if (entry.file_offset >= size || entry.name.empty()) std::abort();
+  }
+  const MemoryFile file(data, size);
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  image::ElfPlacement placement;
+  if (size % 2 == 1) placement.load_address = 0x7000'0000'0000;
+  const auto index = image::add_elf(*bundle, file.path(), placement);
+  if (index.ok() == bundle->code.empty()) std::abort();
+  const symbol::Symbols symbols(bundle);
+  for (const auto& region : bundle->code) {
+    (void)symbols.find(trace::kAnySpace, 0, region.address);
+    (void)symbols.find(trace::kAnySpace, 0, region.address + region.size - 1);
+  }
+  (void)symbols.similar("main", 3);
+  return 0;
+}

@@ -1,0 +1,194 @@
+// Names at run-time addresses, from files, from bundles without files, and in this program itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "image/elf.h"
+#include "symbol/symbols.h"
+#include "unit/image/elf_maker.h"
+
+namespace ptkit::symbol {
+namespace {
+
+using trace::SymbolEntry;
+using trace::TraceBundle;
+
+// A file that is not at hand, of which 0x1000 bytes from offset 0x2000 are mapped at `address`.
+std::shared_ptr<TraceBundle> bundle_of(std::vector<SymbolEntry> symbols,
+                                       std::uint64_t address = 0x7000'0000) {
+  auto bundle = std::make_shared<TraceBundle>();
+  bundle->files.push_back({"absent.so", "", {}, std::move(symbols)});
+  trace::CodeRegion region;
+  region.address = address;
+  region.size = 0x1000;
+  region.file = 0;
+  region.file_offset = 0x2000;
+  bundle->code.push_back(region);
+  return bundle;
+}
+
+std::string name_at(const Symbols& symbols, std::uint64_t address, trace::SpaceId space = 0,
+                    std::uint64_t tsc = 0) {
+  const auto found = symbols.find(space, tsc, address);
+  return found ? std::string(found->name) : "-";
+}
+
+TEST(Find, MapsFileOffsetsToAddresses) {
+  const Symbols symbols(bundle_of({{"_Z3fooi", 0x2010, 0x10}, {"bar", 0x2040, 8}}));
+  EXPECT_EQ(name_at(symbols, 0x7000'000f), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'0010), "foo(int)");
+  EXPECT_EQ(name_at(symbols, 0x7000'001f), "foo(int)");
+  EXPECT_EQ(name_at(symbols, 0x7000'0020), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'0047), "bar");
+  EXPECT_EQ(name_at(symbols, 0x7000'1000), "-");
+  EXPECT_EQ(name_at(symbols, 0x2010), "-");
+  const auto found = symbols.find(0, 0, 0x7000'0018);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->raw_name, "_Z3fooi");
+  EXPECT_EQ(found->address, 0x7000'0010u);
+  EXPECT_EQ(found->size, 0x10u);
+  EXPECT_EQ(found->file, 0);
+}
+
+TEST(Find, LabelsReachToTheNextSymbol) {
+  const Symbols symbols(
+      bundle_of({{"early", 0x1000, 0}, {"label", 0x2010, 0}, {"sized", 0x2020, 4}, {"last", 0x2030, 0}}));
+  EXPECT_EQ(name_at(symbols, 0x7000'0000), "-");  // "early" is outside of what is mapped
+  EXPECT_EQ(name_at(symbols, 0x7000'001f), "label");
+  EXPECT_EQ(name_at(symbols, 0x7000'0020), "sized");
+  EXPECT_EQ(name_at(symbols, 0x7000'0024), "-");  // behind a symbol with a size there is nothing
+  EXPECT_EQ(name_at(symbols, 0x7000'0fff), "last");
+  EXPECT_EQ(symbols.find(0, 0, 0x7000'0011)->size, 0x10u);
+  EXPECT_EQ(symbols.find(0, 0, 0x7000'0100)->size, 0xfd0u);  // to the end of the mapping
+}
+
+TEST(Find, PrefersTheInnermostAndTheFirstName) {
+  const Symbols symbols(bundle_of(
+      {{"outer", 0x2000, 0x100}, {"inner", 0x2010, 0x10}, {"alias", 0x2010, 0x10}, {"label", 0x2050, 0}}));
+  EXPECT_EQ(name_at(symbols, 0x7000'0008), "outer");
+  EXPECT_EQ(name_at(symbols, 0x7000'0018), "inner");
+  EXPECT_EQ(name_at(symbols, 0x7000'0030), "outer");
+  EXPECT_EQ(name_at(symbols, 0x7000'0060), "outer");  // a label inside a function does not end it
+}
+
+TEST(Find, HonoursSpacesAndTimes) {
+  auto bundle = bundle_of({{"f", 0x2000, 0x1000}});
+  bundle->files.push_back({"other.so", "", {}, {{"g", 0, 0x1000}}});
+  trace::CodeRegion other = bundle->code[0];
+  other.space = 1;
+  other.file = 1;
+  other.file_offset = 0;
+  other.tsc_from = 100;
+  bundle->code.push_back(other);
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, 0x7000'0000, 0, 200), "f");
+  EXPECT_EQ(name_at(symbols, 0x7000'0000, 1, 99), "f");
+  EXPECT_EQ(name_at(symbols, 0x7000'0000, 1, 100), "g");
+}
+
+TEST(Find, SurvivesOddBundles) {
+  auto bundle = bundle_of({{"huge", 0x2000, ~std::uint64_t{0}}, {"wrap", ~std::uint64_t{0}, 16}},
+                          ~std::uint64_t{0} - 0xfff);
+  bundle->code.push_back(bundle->code[0]);
+  bundle->code[1].address = 0x5000;
+  bundle->code[1].file = 17;  // no such file
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, ~std::uint64_t{0}), "huge");
+  EXPECT_EQ(name_at(symbols, 0x5000), "-");
+  EXPECT_EQ(symbols.lookup("huge").size(), 1u);
+}
+
+TEST(Lookup, FindsRawAndDemangledNames) {
+  const Symbols symbols(
+      bundle_of({{"_ZN2ns3fooEi", 0x2010, 0x10}, {"_ZN2ns3fooEc", 0x2020, 0x10}, {"main", 0x2100, 0}}));
+  for (const char* name : {"_ZN2ns3fooEi", "ns::foo(int)"}) {
+    const auto found = symbols.lookup(name);
+    ASSERT_EQ(found.size(), 1u) << name;
+    EXPECT_EQ(found[0].address, 0x7000'0010u);
+    EXPECT_EQ(found[0].size, 0x10u);
+  }
+  const auto overloads = symbols.lookup("ns::foo");
+  ASSERT_EQ(overloads.size(), 2u);
+  EXPECT_EQ(overloads[1].name, "ns::foo(char)");
+  ASSERT_EQ(symbols.lookup("main").size(), 1u);
+  EXPECT_EQ(symbols.lookup("main")[0].size, 0xf00u);  // to the end of the mapping
+  EXPECT_TRUE(symbols.lookup("nothing").empty());
+}
+
+TEST(Lookup, GivesEveryPlaceOnce) {
+  auto bundle = bundle_of({{"f", 0x2000, 8}});
+  for (const std::uint64_t address : {0x7000'0000u, 0x8000'0000u}) {  // the first is there already
+    bundle->code.push_back(bundle->code[0]);
+    bundle->code.back().address = address;
+    bundle->code.back().space = 1;
+  }
+  const auto found = Symbols(bundle).lookup("f");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].address, 0x7000'0000u);
+  EXPECT_EQ(found[1].address, 0x8000'0000u);
+}
+
+TEST(Similar, RanksNearNamesFirst) {
+  const Symbols symbols(bundle_of({{"_ZN4pool8allocateEm", 0x2000, 8},
+                                   {"allocate", 0x2010, 8},
+                                   {"allocator_init", 0x2020, 8},
+                                   {"main", 0x2030, 8}}));
+  EXPECT_EQ(symbols.similar("alocate", 10), (std::vector<std::string>{"allocate", "pool::allocate"}));
+  EXPECT_EQ(symbols.similar("allocat", 1), (std::vector<std::string>{"allocate"}));
+  EXPECT_EQ(symbols.similar("Main", 10), (std::vector<std::string>{"main"}));
+  EXPECT_EQ(symbols.similar("tor_in", 10), (std::vector<std::string>{"allocator_init"}));
+  EXPECT_TRUE(symbols.similar("completely_other", 10).empty());
+  EXPECT_TRUE(symbols.similar("main", 0).empty());
+}
+
+extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_symbol_marker(int value) { return value * 5 + 2; }
+
+TEST(OwnProgram, IsNamed) {
+  auto bundle = std::make_shared<TraceBundle>();
+  image::ElfPlacement placement;
+  placement.load_address = 0x6000'0000'0000;
+  ASSERT_TRUE(image::add_elf(*bundle, "/proc/self/exe", placement).ok());
+  const Symbols symbols(bundle);
+  const auto found = symbols.lookup("ptkit_test_symbol_marker");
+  ASSERT_EQ(found.size(), 1u) << "is the test program stripped?";
+  EXPECT_EQ(name_at(symbols, found[0].address + found[0].size - 1), "ptkit_test_symbol_marker");
+  const auto parts = symbols.lookup("ptkit::symbol::demangle");  // the compiler may have split it
+  EXPECT_FALSE(parts.empty());
+  for (const Symbol& part : parts) {
+    EXPECT_TRUE(part.name.starts_with("ptkit::symbol::demangle[abi:cxx11](std::basic_string_view<"))
+        << part.name;
+  }
+  // Every name leads back to where it was found.
+  for (const auto& entry : image::read_symbols(bundle->files[0].contents.bytes())) {
+    for (const Symbol& symbol : entry.size != 0 && entry.name.starts_with("_ZN5ptkit")
+                                    ? symbols.lookup(entry.name)
+                                    : std::vector<Symbol>{}) {
+      const auto there = symbols.find(0, 0, symbol.address);
+      ASSERT_TRUE(there.has_value()) << entry.name;
+      EXPECT_EQ(there->address, symbol.address) << entry.name;
+    }
+  }
+}
+
+TEST(Symbols, WorkFromManyThreads) {
+  auto bundle = std::make_shared<TraceBundle>();
+  ASSERT_TRUE(image::add_elf(*bundle, "/proc/self/exe", {}).ok());
+  const Symbols symbols(bundle);
+  const trace::CodeRegion& code = *std::max_element(
+      bundle->code.begin(), bundle->code.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
+  std::vector<std::vector<std::string>> names(4);
+  std::vector<std::thread> threads;
+  for (auto& own : names) {
+    threads.emplace_back([&] {
+      for (std::uint64_t at = 0; at < std::min<std::uint64_t>(code.size, 20000); at += 7) {
+        own.push_back(name_at(symbols, code.address + at));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& own : names) EXPECT_EQ(own, names[0]);
+}
+
+}  // namespace
+}  // namespace ptkit::symbol
