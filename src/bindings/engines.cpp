@@ -40,4 +40,17 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
   };
 }
 
+columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& engine,
+                                           [[maybe_unused]] std::shared_ptr<const Session> session) {
+#if PTKIT_HAVE_LIBIPT
+  if (engine == "libipt") {
+    return [session = std::move(session)](std::uint32_t index, bool sync, columns::RowSink& sink) {
+      const auto& bundle = *session->bundle;
+      return reference::make_reference_packets(bundle.streams[index], bundle.configuration, sync, sink);
+    };
+  }
+#endif
+  return {};
+}
+
 }  // namespace ptkit::bindings

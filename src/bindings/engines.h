@@ -18,4 +18,8 @@ namespace ptkit::bindings {
                                                   std::shared_ptr<const Session> session,
                                                   const flow::FlowOptions& options);
 
+// The same for packets; empty for our own decoder.
+[[nodiscard]] columns::PacketFactory make_packet_factory(const std::string& engine,
+                                                         std::shared_ptr<const Session> session);
+
 }  // namespace ptkit::bindings

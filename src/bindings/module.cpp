@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, module) {
   register_tables(module);
   register_symbols(module);
   register_arrow(module);
+  register_reference(module);
 }

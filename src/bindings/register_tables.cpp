@@ -89,6 +89,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.streams = std::move(streams);
   input.errata = options.errata;
   input.factory = make_factory(engine, session, options);
+  input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
   reader->session = std::move(session);
   reader->reader = std::make_unique<TableReader>(std::move(input), request);

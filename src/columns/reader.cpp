@@ -45,7 +45,10 @@ void TableReader::open_stream() {
   if (needs_time(request_) || follow) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
   if (packets) {
-    source_ = std::make_unique<PacketSource>(stream_->data.bytes(), request_.sync, sink_);
+    source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
+                                    : std::make_unique<PacketSource<packet::PacketDecoder>>(
+                                          stream_->data.bytes(), packet::PacketDecoder(stream_->data.bytes()),
+                                          request_.sync, sink_);
     return;
   }
   if (time_changes_code(*stream_)) flow_track_ = make_track(*stream_);

@@ -15,6 +15,10 @@ namespace ptkit::columns {
 using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
     std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
 
+// Makes the source of a stream's packets, from its first byte or its first PSB.
+using PacketFactory =
+    std::function<std::unique_ptr<flow::RowSource>(std::uint32_t stream, bool sync, RowSink& sink)>;
+
 // Reads one table of some streams, one after the other.
 class TableReader {
  public:
@@ -22,7 +26,8 @@ class TableReader {
     std::shared_ptr<const trace::TraceBundle> bundle;
     std::vector<std::uint32_t> streams;  // indices, in the order of the rows
     packet::Errata errata;
-    SourceFactory factory;  // not used for packets
+    SourceFactory factory;         // not used for packets
+    PacketFactory packet_factory;  // empty: our packet decoder
   };
   TableReader(Input input, const Request& request);
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 
+#include "columns/row_sink.h"
 #include "flow/decoder.h"
 
 namespace ptkit::reference {
@@ -30,6 +31,11 @@ namespace ptkit::reference {
                                                               const image::Image& image,
                                                               const flow::FlowOptions& options,
                                                               flow::FlowSink& sink, time::TimeTrack* track);
+
+// The packets of one stream by libipt's packet decoder; see ReferencePackets for what it cannot judge.
+[[nodiscard]] std::unique_ptr<flow::RowSource> make_reference_packets(
+    const trace::Stream& stream, const trace::Configuration& configuration, bool sync,
+    columns::RowSink& sink);
 
 // Of the library that is loaded, "2.0.5".
 [[nodiscard]] std::string reference_version();

@@ -1,0 +1,28 @@
+// What the reference engine of this build is.
+#include "bindings/bindings.h"
+
+#if PTKIT_HAVE_LIBIPT
+#include "reference/decoder.h"
+#endif
+
+namespace ptkit::bindings {
+namespace {
+
+// (version of the library that is loaded, (major, minor) of the header: what it can judge), or None.
+py::object reference_version() {
+#if PTKIT_HAVE_LIBIPT
+  const unsigned header = reference::reference_header_version();
+  return py::make_tuple(reference::reference_version(), py::make_tuple(header >> 8, header & 0xffU));
+#else
+  return py::none();
+#endif
+}
+
+}  // namespace
+
+void register_reference(py::module_& module) {
+  module.def("reference_version", &reference_version,
+             "(version, (major, minor) that this was built with) of libipt, None without it.");
+}
+
+}  // namespace ptkit::bindings
