@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "formats/registry.h"
+#include "unit/formats/scratch.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::Scratch;
+
+std::string failure_of(const std::string& path, const OpenOptions& options = {}) {
+  const auto bundle = open(path, options);
+  if (bundle.ok()) return "(it opened)";
+  EXPECT_NE(bundle.failure().status, base::Status::OK);
+  return bundle.failure().detail;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Registry, RawIsLast) { EXPECT_STREQ(formats().back().name, "raw"); }
+
+TEST(Registry, OpensARawStream) {
+  const Scratch scratch;
+  const auto path = scratch.write("stream.pt", "\x99" + test::small_stream());
+  const auto bundle = open(path, {});
+  ASSERT_TRUE(bundle.ok());
+  EXPECT_EQ(bundle.value().format, "raw");
+  EXPECT_EQ(bundle.value().source, path);
+  ASSERT_EQ(bundle.value().streams.size(), 1U);
+  EXPECT_EQ(bundle.value().streams[0].data.size(), test::small_stream().size() + 1);
+}
+
+TEST(Registry, SaysWhatWasFoundInsteadOfATrace) {
+  const Scratch scratch;
+  EXPECT_TRUE(has(failure_of(scratch.write("empty", "")), "an empty file"));
+  EXPECT_TRUE(has(failure_of(scratch.write("elf",
+                                           "\x7f"
+                                           "ELF and so on")),
+                  "an ELF file"));
+  EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "a perf.data file"));
+  EXPECT_TRUE(has(failure_of(scratch.write("notes", "Dear diary,\n")), "found text"));
+  EXPECT_TRUE(has(failure_of(scratch.write("noise", "\x01\x02\x03\xff")), "4 bytes of unknown form"));
+  EXPECT_TRUE(has(failure_of(scratch.write("late", std::string(70000, '\0') + test::small_stream())),
+                  "first 64 KiB"));
+  EXPECT_TRUE(has(failure_of(scratch.path()), "is of no known form"));
+}
+
+TEST(Registry, NamesPathsThatCannotBeRead) {
+  const Scratch scratch;
+  const auto missing = open(scratch.at("missing"), {});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.failure().status, base::Status::IO_ERROR);
+  EXPECT_TRUE(has(missing.failure().detail, scratch.at("missing")));
+  const auto below_file = open(scratch.write("file", "x") + "/inside", {});
+  ASSERT_FALSE(below_file.ok());
+  EXPECT_EQ(below_file.failure().status, base::Status::IO_ERROR);
+}
+
+TEST(Registry, FormatCanBeForced) {
+  const Scratch scratch;
+  const auto path = scratch.write("stream.pt", test::small_stream());
+  OpenOptions options;
+  options.format = "raw";
+  EXPECT_TRUE(open(path, options).ok());
+  options.format = "lldb";
+  EXPECT_TRUE(has(failure_of(path, options), "expected JSON"));
+  options.format = "libxdc";
+  EXPECT_TRUE(has(failure_of(path, options), "member trace is missing"));
+  options.format = "ptk";
+  EXPECT_TRUE(has(failure_of(path, options), "expected a ptkit bundle"));
+  options.format = "etm";
+  EXPECT_TRUE(has(failure_of(path, options), "'etm' is not known; there are ptk, lldb, libxdc, raw"));
+}
+
+}  // namespace
+}  // namespace ptkit::formats
