@@ -1,0 +1,44 @@
+// Who runs, and which code is seen: address space and time choose the view, MODE.Exec the execution mode.
+#pragma once
+
+#include <cstddef>
+
+#include "flow/sink.h"
+#include "flow/walker.h"
+#include "image/image.h"
+#include "time/track.h"
+
+namespace ptkit::flow {
+
+class ContextTracker {
+ public:
+  ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track, FlowSink& sink,
+                 Walker& walker);
+
+  void start();                            // gives the first context row
+  void set_mode(insn::ExecMode mode);
+  void set_cr3(std::uint64_t offset, std::uint64_t cr3);  // PIP
+  // Time may have moved with the packet at `offset`.
+  void time_moved(std::uint64_t offset) {
+    if (follows_time_) follow_time(offset);
+  }
+  [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
+
+ private:
+  void follow_time(std::uint64_t offset);
+  void see();
+  void give(std::uint64_t offset);
+
+  const trace::Stream& stream_;
+  const image::Image& image_;
+  time::TimeTrack* track_;
+  FlowSink& sink_;
+  Walker& walker_;
+  Context context_;
+  insn::ExecMode mode_ = insn::ExecMode::BITS64;
+  std::uint64_t tsc_ = trace::kTscMin;
+  std::size_t next_switch_ = 0;
+  bool follows_time_ = false;
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,177 @@
+#include "flow/decoder.h"
+
+#include <algorithm>
+
+#include "flow/event_decoder.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
+constexpr std::uint64_t kDisTnt = std::uint64_t{1} << 55U;
+
+PlacerOptions placer_options(const trace::Configuration& configuration, const FlowOptions& options) {
+  PlacerOptions out;
+  out.to_next_psb = options.resync == Resync::PSB;
+  out.errata = options.errata;
+  out.tnt_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisTnt) != 0;
+  return out;
+}
+
+}  // namespace
+
+class FlowDecoder::Impl {
+ public:
+  Impl(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
+       const FlowOptions& options, FlowSink& sink, time::TimeTrack* track)
+      : stream_(stream),
+        bytes_(stream.data.bytes()),
+        sink_(sink),
+        filter_(configuration),
+        walker_(sink, filter_),
+        context_(stream, image, track, sink, walker_),
+        recovery_(sink),
+        probe_(bytes_),
+        placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, options)),
+        packets_(bytes_, {}, options.errata),
+        events_(packets_, placer_, walker_, context_, track, options.errata, options.ticks) {
+    if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0) walker_.set_return_compression(false);
+  }
+
+  [[nodiscard]] bool run();
+  [[nodiscard]] std::uint64_t position() const noexcept { return packets_.position(); }
+
+ private:
+  void begin();
+  void synchronize();
+  void stop_at_loss();
+  void bad_packet(Status status, const packet::Packet& packet);
+  void end();
+  [[nodiscard]] std::uint64_t limit() const noexcept {
+    return next_loss_ < stream_.losses.size() ? std::min<std::uint64_t>(stream_.losses[next_loss_].offset, bytes_.size())
+                                              : bytes_.size();
+  }
+  void select_part();
+
+  const trace::Stream& stream_;
+  base::Bytes bytes_;
+  FlowSink& sink_;
+  AddressFilter filter_;
+  Walker walker_;
+  ContextTracker context_;
+  Recovery recovery_;
+  TntProbe probe_;
+  Placer placer_;
+  packet::PacketDecoder packets_;
+  EventDecoder events_;
+  std::size_t next_loss_ = 0;  // in stream_.losses: where the part that is being decoded ends
+  bool begun_ = false;
+  bool done_ = false;
+  bool synchronized_ = false;
+};
+
+// Packets do not reach across a loss: what is decoded is the part of the stream before the next one.
+void FlowDecoder::Impl::select_part() {
+  const packet::DecoderState state = packets_.state();
+  packets_ = packet::PacketDecoder(bytes_.first(static_cast<std::size_t>(limit())), state, packets_.errata());
+}
+
+void FlowDecoder::Impl::begin() {
+  begun_ = true;
+  context_.start();
+  if (bytes_.empty()) {
+    recovery_.error(Place{}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+    done_ = true;
+    return;
+  }
+  // Losses at the very beginning only say why the stream may begin in the middle of a packet.
+  Status cause = Status::OK;
+  while (next_loss_ < stream_.losses.size() && stream_.losses[next_loss_].offset == 0) {
+    cause = stream_.losses[next_loss_++].cause;
+  }
+  select_part();
+  if (cause != Status::OK || packet::find_psb(bytes_, 0) != 0) {
+    recovery_.open(0, nullptr, cause == Status::OK ? GapCause::START : GapCause::LOST, cause);
+  }
+  synchronize();
+}
+
+// Goes to the next PSB; at the end of a part, to the first of the next part.
+void FlowDecoder::Impl::synchronize() {
+  events_.restart();
+  placer_.psb_found();
+  Status status = begun_ && synchronized_ ? packets_.sync_forward() : packets_.sync_forward(packets_.position());
+  while (status != Status::OK && next_loss_ < stream_.losses.size()) {
+    stop_at_loss();
+    status = packets_.sync_forward(packets_.position());
+  }
+  if (status == Status::OK) {
+    synchronized_ = true;
+    return;
+  }
+  if (!synchronized_) recovery_.error(Place{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+  end();
+}
+
+// The recorder lost bytes here.
+void FlowDecoder::Impl::stop_at_loss() {
+  const trace::KnownLoss& loss = stream_.losses[next_loss_++];
+  const std::uint64_t offset = std::min<std::uint64_t>(loss.offset, bytes_.size());
+  walker_.set_place(Place{walker_.place().since, offset});
+  placer_.lose(GapCause::LOST, loss.cause);
+  packet::DecoderState state;
+  state.position = offset;
+  packets_.set_state(state);
+  select_part();
+}
+
+void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) {
+  std::uint64_t word = 0;
+  const std::uint64_t size = std::min<std::uint64_t>(packet.size, bytes_.size() - packet.offset);
+  const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
+  for (std::size_t i = shown; i-- > 0;) word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
+  walker_.set_place(Place{walker_.place().since, packet.offset});
+  placer_.contradiction(status, word, shown);
+}
+
+void FlowDecoder::Impl::end() {
+  done_ = true;
+  walker_.set_place(Place{walker_.place().since, bytes_.size()});
+  placer_.finish();
+}
+
+bool FlowDecoder::Impl::run() {
+  if (!begun_) begin();
+  packet::Packet packet;
+  while (!done_) {
+    const Status status = packets_.next(packet);
+    if (status == Status::OK) {
+      events_.apply(packet);
+      if (placer_.wants_psb()) synchronize();
+      if (sink_.full()) return !done_;
+    } else if (limit() < bytes_.size() && (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
+      synchronize();  // over the loss
+    } else if (status == Status::END_OF_STREAM) {
+      end();
+    } else {
+      bad_packet(status, packet);
+      synchronize();
+    }
+  }
+  return false;
+}
+
+FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
+                         const FlowOptions& options, FlowSink& sink, time::TimeTrack* track)
+    : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track)) {}
+
+FlowDecoder::~FlowDecoder() = default;
+
+bool FlowDecoder::run() { return impl_->run(); }
+
+std::uint64_t FlowDecoder::position() const noexcept { return impl_->position(); }
+
+}  // namespace ptkit::flow

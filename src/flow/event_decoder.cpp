@@ -1,0 +1,189 @@
+#include "flow/event_decoder.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+bool ip_is_known(const packet::Packet& packet) noexcept { return (packet.flags & packet::Packet::IP_KNOWN) != 0; }
+
+constexpr std::uint8_t kAnyIp = AT_FUP | AT_FUP_BOUND | AT_TIP;
+
+}  // namespace
+
+Event EventDecoder::make(EventKind kind) const {
+  Event event;
+  event.kind = kind;
+  return event;
+}
+
+void EventDecoder::wait(std::uint8_t binding, const Event& event) {
+  if (pending_.add(binding, event)) return;
+  pending_.clear();
+  placer_.contradiction(Status::UNEXPECTED_PACKET);
+}
+
+void EventDecoder::restart() {
+  pending_.clear();
+  pebs_.clear();
+  pebs_waits_ = false;
+  header_.clear();
+  in_header_ = false;
+  mode_known_ = false;
+  first_psb_ = true;
+}
+
+void EventDecoder::apply(const Packet& packet) {
+  walker_.set_place(Place{since_, packet.offset});
+  placer_.set_packet(packet.kind);
+  switch (packet.kind) {
+    case PacketKind::PAD:
+      return;
+    case PacketKind::TNT_8:
+    case PacketKind::TNT_64:
+      if (!in_header_) on_tnt(packet);
+      break;
+    case PacketKind::TIP:
+      if (!in_header_) on_tip(packet);
+      break;
+    case PacketKind::TSC:
+    case PacketKind::MTC:
+    case PacketKind::TMA:
+    case PacketKind::CYC:
+    case PacketKind::INVALID:
+      return context_.time_moved(packet.offset);
+    default:
+      if (!in_header_) apply_rare(packet);
+      break;
+  }
+  if (in_header_) on_header_packet(packet);
+  // What follows is younger than this packet, unless bits or targets of before are still to be used.
+  if (packet.kind != PacketKind::CBR && !placer_.waits_for_target()) since_ = packet.offset;
+}
+
+void EventDecoder::apply_rare(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::TIP_PGE:
+      return on_tip_pge(packet);
+    case PacketKind::TIP_PGD:
+      return on_tip_pgd(packet);
+    case PacketKind::FUP:
+      return on_fup(packet);
+    case PacketKind::PSB:
+      return on_psb(packet);
+    case PacketKind::PSBEND:
+      return;  // the end of a header that an OVF ended already
+    case PacketKind::OVF:
+      return on_ovf(packet);
+    case PacketKind::MODE_EXEC:
+      return on_mode_exec(packet);
+    case PacketKind::MODE_TSX:
+      return on_mode_tsx(packet);
+    case PacketKind::PIP:
+      return on_pip(packet);
+    case PacketKind::VMCS:
+      return on_vmcs(packet);
+    case PacketKind::PTW:
+      return on_ptw(packet);
+    case PacketKind::EXSTOP:
+      return on_exstop(packet);
+    case PacketKind::PWRX:
+      return on_pwrx(packet);
+    case PacketKind::TRIG:
+      return on_trig(packet);
+    case PacketKind::CFE:
+      return on_cfe(packet);
+    case PacketKind::EVD:
+      return on_evd(packet);
+    default:
+      return apply_simple(packet);
+  }
+}
+
+void EventDecoder::tick(const Packet& packet) {
+  if (!ticks_ || track_ == nullptr || !placer_.on()) return;
+  const time::TimeRange now = track_->at(packet.offset, packet.offset);
+  if (!now.known || now.tsc == last_tsc_) return;
+  last_tsc_ = now.tsc;
+  give(make(EventKind::TICK));
+}
+
+void EventDecoder::on_tnt(const Packet& packet) {
+  placer_.tnt(packet.payload, static_cast<unsigned>(packet.payload2));
+  tick(packet);
+}
+
+// Gives the events that wait for this packet, oldest first.
+void EventDecoder::give_bound(std::uint8_t bindings, const Packet* ip_packet) {
+  while (std::optional<Event> event = pending_.take(bindings)) {
+    // RSM and SIPI have no place in the code they leave.
+    const bool placed = event->kind != EventKind::RSM && event->kind != EventKind::SIPI;
+    if (placed && ip_packet != nullptr && ip_is_known(*ip_packet)) {
+      event->ip = ip_packet->ip;
+      event->flags |= EV_IP_KNOWN;
+    }
+    give(*event);
+  }
+}
+
+void EventDecoder::on_tip(const Packet& packet) {
+  std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
+  if (!ip_is_known(packet)) {
+    pending_.clear();
+    return placer_.contradiction(Status::NO_IP);
+  }
+  if (async) {
+    async->ip = packet.ip;
+    async->flags |= EV_IP_KNOWN;
+    give(*async);
+  } else {
+    placer_.tip(packet.ip);
+  }
+  tick(packet);
+  give_bound(AT_TIP, &packet);
+}
+
+void EventDecoder::on_tip_pge(const Packet& packet) {
+  Event event = make(EventKind::ENABLED);
+  if (!ip_is_known(packet)) {
+    pending_.clear();
+    return placer_.contradiction(Status::NO_IP);
+  }
+  event.ip = packet.ip;
+  event.flags |= EV_IP_KNOWN;
+  context_.time_moved(packet.offset);
+  give(event);
+  give_bound(AT_TIP, &packet);
+}
+
+// Mode and paging changes that come with a TIP.PGD take effect where packets are off already: their IP says nothing.
+void EventDecoder::on_tip_pgd(const Packet& packet) {
+  std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
+  Event event = async ? *async : make(EventKind::DISABLED);
+  if (async) event.kind = EventKind::ASYNC_DISABLED;
+  if (ip_is_known(packet)) {
+    event.ip = packet.ip;
+    event.flags |= EV_IP_KNOWN;
+  }
+  give(event);
+  give_bound(AT_TIP, nullptr);
+}
+
+void EventDecoder::on_fup(const Packet& packet) {
+  // A FUP that an IP bit announced is there for those events only.
+  const bool bound = pebs_waits_ || pending_.any(AT_FUP_BOUND);
+  if (!ip_is_known(packet) && (bound || !pending_.any(AT_FUP))) {
+    give_bound(kAnyIp, nullptr);
+    give_pebs(nullptr);
+    return placer_.contradiction(Status::NO_IP);
+  }
+  give_pebs(&packet);
+  give_bound(AT_FUP | AT_FUP_BOUND, &packet);
+  if (bound) return;
+  Event event = make(EventKind::ASYNC_BRANCH);
+  event.payload = packet.ip;
+  wait(AT_TIP, event);
+}
+
+}  // namespace ptkit::flow

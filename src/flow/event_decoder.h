@@ -1,0 +1,102 @@
+// Packets to their meaning: binds FUPs and TIPs to the events that wait for them, and hands all to the Placer.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "flow/context.h"
+#include "flow/pending.h"
+#include "flow/placer.h"
+#include "packet/decoder.h"
+
+namespace ptkit::flow {
+
+class EventDecoder {
+ public:
+  EventDecoder(packet::PacketDecoder& packets, Placer& placer, Walker& walker, ContextTracker& context,
+               time::TimeTrack* track, const packet::Errata& errata, bool ticks)
+      : packets_(packets), placer_(placer), walker_(walker), context_(context), track_(track), errata_(errata), ticks_(ticks) {}
+
+  // Applies one packet. `packets` stands behind it, and may be moved on (overflow errata).
+  void apply(const packet::Packet& packet);
+  // Nothing of before counts: a PSB was searched for.
+  void restart();
+
+ private:
+  using Packet = packet::Packet;
+  using PacketKind = packet::PacketKind;
+
+  void apply_rare(const Packet& packet);
+  void apply_simple(const Packet& packet);
+
+  // Branches (event_decoder.cpp)
+  void on_tnt(const Packet& packet);
+  void on_tip(const Packet& packet);
+  void on_tip_pge(const Packet& packet);
+  void on_tip_pgd(const Packet& packet);
+  void on_fup(const Packet& packet);
+  void give_bound(std::uint8_t bindings, const Packet* ip_packet);
+  void tick(const Packet& packet);
+
+  // PSB+ (psb.cpp)
+  void on_psb(const Packet& packet);
+  void on_header_packet(const Packet& packet);
+  void end_header(bool by_overflow);
+  bool apply_header_mode(Event event);
+  [[nodiscard]] bool pge_follows() const;
+
+  // State and events by single packets (packet_events.cpp)
+  void on_mode_exec(const Packet& packet);
+  void on_mode_tsx(const Packet& packet);
+  void on_pip(const Packet& packet);
+  void on_vmcs(const Packet& packet);
+  void on_ptw(const Packet& packet);
+  void on_exstop(const Packet& packet);
+  void on_pwrx(const Packet& packet);
+  void on_trig(const Packet& packet);
+  void give_pebs(const Packet* ip_packet);
+
+  // Event trace (event_trace.cpp)
+  void on_cfe(const Packet& packet);
+  void on_evd(const Packet& packet);
+  void give_event_data(const Event& data);
+
+  // Overflow (overflow.cpp)
+  void on_ovf(const Packet& packet);
+  bool recover_skd010();
+  bool recover_apl11();
+  bool apl12_applies(const packet::DecoderState& behind_fup) const;
+  void give_all_unplaced();
+  void go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip);
+
+  [[nodiscard]] Event make(EventKind kind) const;
+  void give(Event event) { placer_.event(event); }
+  void wait(std::uint8_t binding, const Event& event);
+
+  packet::PacketDecoder& packets_;
+  Placer& placer_;
+  Walker& walker_;
+  ContextTracker& context_;
+  time::TimeTrack* track_;
+  packet::Errata errata_;
+  bool ticks_;
+
+  PendingEvents pending_;
+  std::vector<Event> pebs_;    // the open PEBS block
+  bool pebs_waits_ = false;    // it ended; its FUP is to come
+  std::uint64_t since_ = 0;    // offset of the last packet that everything before it is older than
+
+  bool mode_known_ = false;    // the MODE.Exec state, to tell what a packet changes
+  std::uint64_t mode_bits_ = 0;
+  bool iflag_ = false;
+
+  bool first_psb_ = true;      // nothing is known yet
+  bool in_header_ = false;
+  bool header_fup_ = false;
+  std::uint64_t header_ip_ = 0;
+  std::vector<Event> header_;
+
+  std::uint64_t last_tsc_ = 0;  // of the last row, for ticks
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,204 @@
+// OVF: packets were lost. Where do they go on? With the FUP that follows if packets are on again, else with TIP.PGE; some
+// processors do otherwise (errata SKD010, APL11, APL12).
+#include "flow/event_decoder.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+using packet::PacketKind;
+
+enum class Ahead : std::uint8_t { FUP, NO_FUP, CONTRADICTION };
+
+bool is_tnt(PacketKind kind) noexcept { return kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64; }
+
+bool passes_by(PacketKind kind) noexcept {
+  switch (kind) {
+    case PacketKind::PAD:
+    case PacketKind::MNT:
+    case PacketKind::CBR:
+    case PacketKind::TSC:
+    case PacketKind::TMA:
+    case PacketKind::MTC:
+    case PacketKind::CYC:
+    case PacketKind::INVALID:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What resolves the overflow: looks past timing packets. `packets` stands behind the FUP afterwards.
+Ahead look_for_fup(packet::PacketDecoder& packets) noexcept {
+  for (packet::Packet packet; packets.next(packet) == Status::OK;) {
+    if (packet.kind == PacketKind::FUP) return Ahead::FUP;
+    if (passes_by(packet.kind)) continue;
+    const bool needs_packets_on = is_tnt(packet.kind) || packet.kind == PacketKind::TIP ||
+                                  packet.kind == PacketKind::TIP_PGD || packet.kind == PacketKind::PSBEND;
+    return needs_packets_on ? Ahead::CONTRADICTION : Ahead::NO_FUP;
+  }
+  return Ahead::NO_FUP;
+}
+
+// The FUP of the PSB+ that `packets` stands in.
+bool header_fup(packet::PacketDecoder& packets, packet::Packet& fup) noexcept {
+  while (packets.next(fup) == Status::OK) {
+    if (fup.kind == PacketKind::FUP) return true;
+    if (fup.kind == PacketKind::PSBEND || fup.kind == PacketKind::OVF) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Events whose place was lost are told without one.
+void EventDecoder::give_all_unplaced() {
+  give_pebs(nullptr);
+  for (;;) {
+    if (std::optional<Event> data = pending_.take(AT_CFE)) {
+      give_event_data(*data);
+      continue;
+    }
+    std::optional<Event> event = pending_.take(0xff);
+    if (!event) return;
+    // An asynchronous branch without its target is no branch.
+    if (event->kind == EventKind::ASYNC_BRANCH || event->kind == EventKind::OVERFLOW) continue;
+    if (event->kind == EventKind::IFLAG && (event->flags & EV_STATUS) != 0) continue;
+    give(*event);
+  }
+}
+
+// Goes on behind a packet that was found ahead.
+void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip) {
+  packets_.set_state(state);
+  since_ = packet.offset;
+  walker_.set_place(Place{walker_.place().offset, packet.offset});
+  Event event = make(EventKind::OVERFLOW);
+  if (ip_known) {
+    event.ip = ip;
+    event.flags |= EV_IP_KNOWN;
+  }
+  give(event);
+}
+
+// SKD010: the FUP may be missing. Packets that need tracing to be on tell that it is. Returns true if that was found.
+bool EventDecoder::recover_skd010() {
+  packet::PacketDecoder ahead = packets_;
+  Packet packet;
+  std::optional<Event> tx;
+  for (packet::DecoderState before = ahead.state(); ahead.next(packet) == Status::OK; before = ahead.state()) {
+    const bool known = (packet.flags & Packet::IP_KNOWN) != 0;
+    switch (packet.kind) {
+      case PacketKind::TIP_PGD:
+        go_on_behind(ahead.state(), packet, false, 0);
+        return true;
+      case PacketKind::TIP:
+        if (!known) return false;
+        go_on_behind(ahead.state(), packet, true, packet.ip);
+        return true;
+      case PacketKind::FUP:
+        if (!known) return false;
+        // The FUP itself is still to be applied, and so is a MODE.TSX that it places.
+        go_on_behind(before, packet, true, packet.ip);
+        if (tx) wait(AT_FUP_BOUND, *tx);
+        return true;
+      case PacketKind::PSB: {
+        Packet fup;
+        if (!header_fup(ahead, fup) || (fup.flags & Packet::IP_KNOWN) == 0) return false;
+        go_on_behind(before, packet, true, fup.ip);
+        return true;
+      }
+      case PacketKind::MODE_TSX:
+        if (tx) return false;  // two of them: they stand alone, tracing is off
+        tx = make((packet.payload & 2U) != 0   ? EventKind::TSX_ABORT
+                  : (packet.payload & 1U) != 0 ? EventKind::TSX_BEGIN
+                                               : EventKind::TSX_COMMIT);
+        break;
+      case PacketKind::PIP:
+      case PacketKind::VMCS:
+      case PacketKind::MODE_EXEC:
+      case PacketKind::PWRE:
+      case PacketKind::PWRX:
+      case PacketKind::EVD:
+        break;
+      case PacketKind::EXSTOP:
+      case PacketKind::PTW:
+      case PacketKind::CFE:
+      case PacketKind::TRIG:
+        if ((packet.flags & Packet::IP_BIT) != 0) return false;
+        break;
+      default:
+        if (!passes_by(packet.kind)) return false;
+        break;
+    }
+  }
+  return false;
+}
+
+// APL11: a TIP.PGD right behind the OVF says that tracing is off.
+bool EventDecoder::recover_apl11() {
+  packet::PacketDecoder ahead = packets_;
+  for (Packet packet; ahead.next(packet) == Status::OK;) {
+    if (packet.kind == PacketKind::TIP_PGD) {
+      go_on_behind(ahead.state(), packet, false, 0);
+      return true;
+    }
+    if (!passes_by(packet.kind)) return false;
+  }
+  return false;
+}
+
+// APL12: the FUP behind the OVF is wrong if what follows shows that tracing is off.
+bool EventDecoder::apl12_applies(const packet::DecoderState& behind_fup) const {
+  packet::PacketDecoder ahead = packets_;
+  ahead.set_state(behind_fup);
+  for (Packet packet; ahead.next(packet) == Status::OK;) {
+    switch (packet.kind) {
+      case PacketKind::TNT_8:
+      case PacketKind::TNT_64:
+      case PacketKind::TIP:
+      case PacketKind::TIP_PGD:
+      case PacketKind::PSBEND:
+      case PacketKind::OVF:
+        return false;
+      case PacketKind::TRACE_STOP:
+      case PacketKind::TIP_PGE:
+        return true;
+      case PacketKind::PSB: {
+        Packet fup;
+        const bool has_fup = header_fup(ahead, fup);
+        return !has_fup && ahead.position() < ahead.stream().size();
+      }
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+void EventDecoder::on_ovf(const Packet& packet) {
+  give_all_unplaced();
+  placer_.pause();
+  mode_known_ = false;
+  header_.clear();
+  first_psb_ = false;
+  packet::PacketDecoder ahead = packets_;
+  const Ahead found = look_for_fup(ahead);
+  if (found == Ahead::FUP) {
+    if (errata_.apl12 && apl12_applies(ahead.state())) {
+      // Skip to behind the FUP; the packets between are timing packets.
+      since_ = packet.offset;
+      packets_.set_state(ahead.state());
+      return give(make(EventKind::OVERFLOW));
+    }
+    return wait(AT_FUP_BOUND, make(EventKind::OVERFLOW));
+  }
+  if (errata_.skd010 && recover_skd010()) return;
+  if (errata_.apl11 && found == Ahead::CONTRADICTION && recover_apl11()) return;
+  if (found == Ahead::CONTRADICTION) return placer_.contradiction(Status::UNEXPECTED_PACKET);
+  give(make(EventKind::OVERFLOW));
+}
+
+}  // namespace ptkit::flow

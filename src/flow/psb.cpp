@@ -1,0 +1,151 @@
+// PSB+: the state of the processor at a synchronization point.
+#include "flow/event_decoder.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+void EventDecoder::on_psb(const Packet&) {
+  if (!pending_.empty() || !pebs_.empty()) {
+    // Events do not reach across a PSB: their FUP or TIP was lost.
+    give_all_unplaced();
+    placer_.contradiction(Status::UNEXPECTED_PACKET);
+    if (placer_.wants_psb()) return;
+  }
+  in_header_ = true;
+  header_fup_ = false;
+  header_.clear();
+}
+
+void EventDecoder::on_header_packet(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::PSB:
+      return;
+    case PacketKind::FUP:
+      header_fup_ = (packet.flags & Packet::IP_KNOWN) != 0;
+      header_ip_ = packet.ip;
+      return;
+    case PacketKind::MODE_EXEC: {
+      Event event = make(EventKind::EXEC_MODE);
+      event.payload = packet.payload;
+      event.payload2 = packet.payload2;
+      header_.push_back(event);
+      return;
+    }
+    case PacketKind::MODE_TSX: {
+      const bool in_tx = (packet.payload & 1U) != 0;
+      const bool aborted = (packet.payload & 2U) != 0;
+      header_.push_back(make(aborted ? EventKind::TSX_ABORT : in_tx ? EventKind::TSX_BEGIN : EventKind::TSX_COMMIT));
+      return;
+    }
+    case PacketKind::PIP: {
+      Event event = make(EventKind::ASYNC_PAGING);
+      event.payload = packet.payload;
+      if ((packet.flags & Packet::NR) != 0) event.flags |= EV_NON_ROOT;
+      header_.push_back(event);
+      return;
+    }
+    case PacketKind::VMCS:
+    case PacketKind::CBR:
+    case PacketKind::MNT: {
+      const EventKind kind = packet.kind == PacketKind::VMCS  ? EventKind::ASYNC_VMCS
+                             : packet.kind == PacketKind::CBR ? EventKind::CBR
+                                                              : EventKind::MNT;
+      Event event = make(kind);
+      event.payload = packet.payload;
+      header_.push_back(event);
+      return;
+    }
+    case PacketKind::PSBEND:
+      return end_header(false);
+    case PacketKind::OVF:
+      end_header(true);
+      return on_ovf(packet);
+    default:
+      // Nothing else may stand in a PSB+.
+      in_header_ = false;
+      header_.clear();
+      placer_.want_psb();
+      return placer_.contradiction(Status::UNEXPECTED_PACKET);
+  }
+}
+
+// BDM70: the PSB+ before a TIP.PGE may say that packets are on. They cannot be, if the next packet that tells is that TIP.PGE.
+bool EventDecoder::pge_follows() const {
+  packet::PacketDecoder ahead = packets_;
+  for (Packet packet; ahead.next(packet) == Status::OK;) {
+    switch (packet.kind) {
+      case PacketKind::TIP_PGE:
+        return true;
+      case PacketKind::PAD:
+      case PacketKind::TSC:
+      case PacketKind::CBR:
+      case PacketKind::PSBEND:
+      case PacketKind::PIP:
+      case PacketKind::MODE_EXEC:
+      case PacketKind::MODE_TSX:
+      case PacketKind::VMCS:
+      case PacketKind::TMA:
+      case PacketKind::MTC:
+      case PacketKind::CYC:
+      case PacketKind::MNT:
+        break;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
+bool EventDecoder::apply_header_mode(Event event) {
+  const std::uint64_t bits = event.payload2;
+  const bool iflag = (bits & 4U) != 0;
+  event.payload2 = 0;
+  if (event.payload == 0 || (mode_known_ && (mode_bits_ & 3U) != (bits & 3U) && placer_.state() != Placer::State::LOST)) {
+    // The mode changed without a packet that said so: from where on is not known.
+    placer_.contradiction(event.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
+    placer_.want_psb();
+    return false;
+  }
+  mode_known_ = true;
+  mode_bits_ = bits;
+  give(event);
+  Event flag = event;
+  flag.kind = EventKind::IFLAG;
+  flag.payload = iflag ? 1 : 0;
+  iflag_ = iflag;
+  give(flag);
+  return true;
+}
+
+void EventDecoder::end_header(bool by_overflow) {
+  in_header_ = false;
+  const bool enabled = header_fup_ && !pge_follows();
+  const bool first = first_psb_;
+  if (first || placer_.state() == Placer::State::LOST) {
+    // Nothing of before counts, so the code is to be seen in the new mode from the first instruction on.
+    for (const Event& event : header_) {
+      if (event.kind == EventKind::EXEC_MODE && event.payload != 0) context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+    }
+    mode_known_ = false;
+  }
+  first_psb_ = false;
+  // A header that an overflow cut may have lost its FUP.
+  if (!by_overflow || enabled) placer_.status(enabled, header_ip_, first);
+  for (Event& event : header_) {
+    if (placer_.wants_psb()) break;
+    if (event.kind != EventKind::MNT) event.flags |= EV_STATUS;
+    if (enabled && event.kind != EventKind::MNT && event.kind != EventKind::CBR) {
+      event.ip = header_ip_;
+      event.flags |= EV_IP_KNOWN;
+    }
+    if (event.kind == EventKind::EXEC_MODE) {
+      if (!apply_header_mode(event)) break;
+    } else {
+      give(event);
+    }
+  }
+  header_.clear();
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,77 @@
+// The call stack of return compression, as a processor keeps it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ptkit::flow {
+
+// 64 return addresses; the oldest is dropped when another is pushed on a full stack.
+class ReturnStack {
+ public:
+  static constexpr std::size_t kDepth = 64;
+
+  void push(std::uint64_t ip) noexcept {
+    top_ = (top_ + 1) % kDepth;
+    entries_[top_] = ip;
+    if (size_ < kDepth) ++size_;
+  }
+  // Meaningful unless empty().
+  [[nodiscard]] std::uint64_t top() const noexcept { return entries_[top_]; }
+  void pop() noexcept {
+    if (size_ == 0) return;
+    top_ = (top_ + kDepth - 1) % kDepth;
+    --size_;
+  }
+  void clear() noexcept { size_ = 0; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::array<std::uint64_t, kDepth> entries_{};
+  std::size_t top_ = 0;
+  std::size_t size_ = 0;
+};
+
+// Two readings of the rules. The manual's: every near RET pops, and PSB, overflow and packets-off empty the stack. The other:
+// only compressed RETs pop and nothing empties the stack; some encoders behave so. The manual's reading is followed until a
+// compressed RET shows that it cannot be right; then the other one is, until reset().
+class CallStack {
+ public:
+  void call(std::uint64_t return_ip) noexcept {
+    manual_.push(return_ip);
+    kept_.push(return_ip);
+  }
+  void return_by_tip() noexcept { manual_.pop(); }
+  void flush() noexcept { manual_.clear(); }  // PSB, overflow, packets off
+  void reset() noexcept {                     // after an error: nothing is known
+    manual_.clear();
+    kept_.clear();
+    trust_kept_ = false;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return manual_.empty() && kept_.empty(); }
+
+  // Target of a compressed RET; not empty(). `plausible(ip)` says whether there is code at `ip`.
+  template <typename Plausible>
+  [[nodiscard]] std::uint64_t return_by_tnt(const Plausible& plausible) noexcept {
+    if (!trust_kept_ && !kept_.empty() && (manual_.empty() || differs(plausible))) trust_kept_ = true;
+    const std::uint64_t target = trust_kept_ && !kept_.empty() ? kept_.top() : manual_.top();
+    manual_.pop();
+    kept_.pop();
+    return target;
+  }
+
+ private:
+  template <typename Plausible>
+  [[nodiscard]] bool differs(const Plausible& plausible) const noexcept {
+    return manual_.top() != kept_.top() && !plausible(manual_.top()) && plausible(kept_.top());
+  }
+
+  ReturnStack manual_;
+  ReturnStack kept_;
+  bool trust_kept_ = false;
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,151 @@
+// Walks the code: from the current instruction to the next place that a packet decides, giving blocks and branches.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "flow/block_cache.h"
+#include "flow/return_stack.h"
+#include "flow/sink.h"
+#include "trace/bundle.h"
+
+namespace ptkit::flow {
+
+// Filter ranges of the configuration (IA32_RTIT_ADDRn_A/B with ADDRn_CFG).
+class AddressFilter {
+ public:
+  explicit AddressFilter(const trace::Configuration& configuration) noexcept;
+  [[nodiscard]] bool known() const noexcept { return known_; }
+  // Would packets be on at `ip`, as far as address ranges are concerned?
+  [[nodiscard]] bool traced(std::uint64_t ip) const noexcept;
+
+ private:
+  std::array<trace::AddressRange, 4> ranges_;
+  bool known_ = false;       // any range is in use
+  bool has_filter_ = false;  // any FILTER range
+};
+
+// The kinds of instructions that packets without an IP bind to.
+enum class Anchor : std::uint8_t {
+  PIP,        // MOV CR3, VM entry, far transfers
+  VMCS,       // VMPTRLD, VM entry, far transfers
+  PTWRITE,
+  IRET,       // IRET, SYSRET, SYSEXIT, ERETS, ERETU
+  UIRET,
+  VMENTRY,
+  SWINT,      // INT n, INT3, INT1, INTO
+  SYSCALL,    // SYSCALL, SYSENTER
+  CR3_WRITE,  // MOV CR3
+};
+
+[[nodiscard]] bool is_anchor(const BlockInsn& insn, Anchor anchor) noexcept;
+
+class Walker {
+ public:
+  Walker(FlowSink& sink, const AddressFilter& filter) : sink_(sink), filter_(filter) {}
+
+  // Where rows stand from here on.
+  void set_place(const Place& place) noexcept { place_ = place; }
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+
+  // --- State ---------------------------------------------------------------------------------------------------------------
+  void set_code(const image::CodeView& view, insn::ExecMode mode);
+  void set_in_tx(bool in_tx) noexcept { in_tx_ = in_tx; }
+  void set_return_compression(bool on) noexcept { return_compression_ = on; }  // off: IA32_RTIT_CTL.DisRETC was set
+  [[nodiscard]] insn::ExecMode mode() const noexcept { return cache_->mode(); }
+  [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
+  [[nodiscard]] bool in_tx() const noexcept { return in_tx_; }
+  [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? run_->last_ip : ip_; }
+  [[nodiscard]] CallStack& calls() noexcept { return calls_; }
+  [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }  // given so far
+  [[nodiscard]] std::size_t decoded() const noexcept;
+
+  // Execution is at `ip`; no row tells how it got there.
+  void jump_to(std::uint64_t ip) noexcept {
+    ip_ = ip;
+    run_ = nullptr;
+    at_end_ = false;
+    anchor_known_ = false;
+  }
+
+  // --- Branches ------------------------------------------------------------------------------------------------------------
+  // Takes bits (oldest in bit 0), at most 64. OK with bits_left() > 0: an indirect branch stands in the way, and a TIP must follow.
+  [[nodiscard]] base::Status take_bits(std::uint64_t bits, unsigned count);
+  [[nodiscard]] base::Status take_target(std::uint64_t ip);  // goes on with the bits that are left
+  [[nodiscard]] unsigned bits_left() const noexcept { return bits_left_; }
+  void drop_bits() noexcept { bits_left_ = 0; }
+
+  // --- Without packets -----------------------------------------------------------------------------------------------------
+  [[nodiscard]] base::Status walk_to_ip(std::uint64_t ip);        // FUP_MISMATCH if a branch needs a packet before
+  [[nodiscard]] base::Status walk_to_anchor(Anchor anchor);       // behind such an instruction, or at it if it is a branch
+  [[nodiscard]] base::Status walk_count(std::uint64_t count);     // so many instructions on
+  [[nodiscard]] base::Status walk_to_decision();                  // to the next branch that needs a packet
+  // The last instruction that walk_to_anchor() found, while execution has not moved on.
+  [[nodiscard]] bool at_anchor(Anchor anchor) const noexcept { return anchor_known_ && is_anchor(anchor_insn_, anchor); }
+  [[nodiscard]] std::uint64_t anchor_ip() const noexcept { return anchor_ip_; }
+  // To the branch that left the traced code. `ip` is where it went, if known. Gives the branch; execution stands behind it.
+  [[nodiscard]] base::Status leave(const std::uint64_t* ip);
+  [[nodiscard]] std::uint64_t resume_ip() const noexcept { return resume_ip_; }  // after leave(): where a callee returns to, or 0
+  // The kind of the instruction at `ip`, if it can be decoded.
+  [[nodiscard]] insn::InsnKind kind_at(std::uint64_t ip);
+  // Does straight code (with direct branches) lead from `from` to `to` in so many blocks? Gives no rows.
+  [[nodiscard]] bool reaches(std::uint64_t from, std::uint64_t to, unsigned limit);
+  // The one branch that a TIP must belong to if execution goes on at `ip` and conditionals may go either way; null if there are several.
+  [[nodiscard]] const Run* only_indirect_from(std::uint64_t ip);
+  [[nodiscard]] bool plausible(std::uint64_t ip) { return cache_->at(ip).end != RunEnd::FAIL; }
+  [[nodiscard]] bool at_branch() const noexcept { return at_end_; }  // the block before it was given, the branch was not
+  [[nodiscard]] RunEnd branch_end() const noexcept { return run_->end; }
+  [[nodiscard]] BlockCache& cache() noexcept { return *cache_; }
+
+  void give_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
+    sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
+  }
+
+ private:
+  [[nodiscard]] std::uint8_t tx_flag() const noexcept { return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0}; }
+  Run& run() {
+    if (run_ == nullptr) run_ = &cache_->at(ip_);
+    return *run_;
+  }
+  void enter(Run& run) noexcept {
+    run_ = &run;
+    ip_ = run.ip;
+    at_end_ = false;
+  }
+  void give_block(const Run& run) { give_part(run, run.count, run.size); }
+  void give_part(const Run& run, std::uint32_t count, std::uint32_t size);
+  void follow_direct(Run& run);
+  void give_conditional(Run& run, bool taken);
+  base::Status take_return(Run& run, bool bit);
+  base::Status use_bits();
+  base::Status step(Run& run);
+  base::Status leave_at_branch(const std::uint64_t* ip);
+  bool leaves_filter(const Run& run) const noexcept;
+  bool part_to_ip(const Run& run, std::uint64_t ip);
+  bool part_to_anchor(const Run& run, Anchor anchor);
+
+  FlowSink& sink_;
+  const AddressFilter& filter_;
+  std::map<std::pair<std::uint32_t, insn::ExecMode>, std::unique_ptr<BlockCache>> caches_;
+  BlockCache* cache_ = nullptr;
+  CallStack calls_;
+  Place place_;
+
+  std::uint64_t ip_ = 0;
+  Run* run_ = nullptr;   // at ip_, if already looked up
+  Run crossing_;         // a branch that waits for its packet while the code under it changes
+  bool at_end_ = false;  // run_ was given as a block, its branch was not
+  bool in_tx_ = false;
+  std::uint64_t bits_ = 0;
+  unsigned bits_left_ = 0;
+  bool return_compression_ = true;
+  bool anchor_known_ = false;
+  BlockInsn anchor_insn_;
+  std::uint64_t anchor_ip_ = 0;
+  std::uint64_t resume_ip_ = 0;
+  std::uint64_t instructions_ = 0;
+};
+
+}  // namespace ptkit::flow
