@@ -114,14 +114,17 @@ void BlockCache::finish(Run& run, const insn::Insn& last) const {
   run.end = run_end(last.cls, last.kind);
   run.branch = branch_kind(last.cls, last.kind);
   if (last.cls == InsnClass::JUMP || last.cls == InsnClass::CALL || last.cls == InsnClass::COND_JUMP) {
-    run.target = last.kind == InsnKind::JMPABS ? last.absolute : insn::direct_target(last, mode_, run.last_ip);
+    run.target =
+        last.kind == InsnKind::JMPABS ? last.absolute : insn::direct_target(last, mode_, run.last_ip);
   }
-  // A direct near call to the next instruction only reads the IP: it is not counted (manual, "Indirect Transfer Compression
-  // for Returns").
-  run.pushes = last.cls == InsnClass::CALL_INDIRECT || (last.cls == InsnClass::CALL && last.displacement != 0);
+  // A direct near call to the next instruction only reads the IP: it is not counted (manual, "Indirect
+  // Transfer Compression for Returns").
+  run.pushes =
+      last.cls == InsnClass::CALL_INDIRECT || (last.cls == InsnClass::CALL && last.displacement != 0);
 }
 
-// Copies instructions that another run has already, from `at` on. Returns false where the new run ends; else `at` is where to go on.
+// Copies instructions that another run has already, from `at` on. Returns false where the new run ends; else
+// `at` is where to go on.
 bool BlockCache::copy_known(Run& run, const InsnRef& known, std::uint64_t& at) {
   const Run& from = *known.run;
   for (std::uint32_t i = known.index; i < from.count; ++i) {

@@ -31,13 +31,13 @@ struct Run {
   std::uint64_t target = 0;   // direct branches
   std::uint32_t first = 0;    // its instructions in the cache's pool
   std::uint32_t count = 0;
-  std::uint32_t size = 0;     // bytes
-  Run* next_run = nullptr;    // where next_ip and target lead, once known
+  std::uint32_t size = 0;   // bytes
+  Run* next_run = nullptr;  // where next_ip and target lead, once known
   Run* target_run = nullptr;
   RunEnd end = RunEnd::FALL;
-  BranchKind branch = BranchKind::COND;  // of the last instruction, unless FALL or FAIL
+  BranchKind branch = BranchKind::COND;         // of the last instruction, unless FALL or FAIL
   insn::InsnKind kind = insn::InsnKind::OTHER;  // of the last instruction
-  bool pushes = false;        // a near call that return compression counts
+  bool pushes = false;                          // a near call that return compression counts
   base::Status failure = base::Status::OK;
 };
 
@@ -54,15 +54,21 @@ class BlockCache {
     if (const RunRef* hit = runs_by_ip_.find(ip)) return *hit->run;
     return build(ip);
   }
-  [[nodiscard]] Run& next(Run& run) { return *(run.next_run ? run.next_run : (run.next_run = &at(run.next_ip))); }
-  [[nodiscard]] Run& target(Run& run) { return *(run.target_run ? run.target_run : (run.target_run = &at(run.target))); }
+  [[nodiscard]] Run& next(Run& run) {
+    return *(run.next_run ? run.next_run : (run.next_run = &at(run.next_ip)));
+  }
+  [[nodiscard]] Run& target(Run& run) {
+    return *(run.target_run ? run.target_run : (run.target_run = &at(run.target)));
+  }
 
   [[nodiscard]] std::span<const BlockInsn> insns(const Run& run) const noexcept {
     return {pool_.data() + run.first, run.count};
   }
   [[nodiscard]] const image::CodeView& view() const noexcept { return view_; }
   [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
-  [[nodiscard]] std::size_t decoded() const noexcept { return decoded_; }  // calls of the disassembler that gave an instruction
+  [[nodiscard]] std::size_t decoded() const noexcept {
+    return decoded_;
+  }  // calls of the disassembler that gave an instruction
 
  private:
   struct RunRef {

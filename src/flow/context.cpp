@@ -39,7 +39,8 @@ void ContextTracker::set_mode(insn::ExecMode mode) {
 }
 
 void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
-  // Where the recorder says who ran when, that is better than CR3, which kernel and user code of one process may not share.
+  // Where the recorder says who ran when, that is better than CR3, which kernel and user code of one process
+  // may not share.
   if (!stream_.switches.empty()) return;
   const trace::SpaceId space = image_.space_of_cr3(cr3, context_.space);
   if (space == context_.space) return;
@@ -55,8 +56,8 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
 void ContextTracker::follow_time(std::uint64_t offset) {
   const time::TimeRange now = track_->at(offset, offset);
   if (!now.known) return;
-  // The middle of the interval is the best single guess; switches happen while packets of a user-only trace are off, so that the
-  // packets on both sides of one are apart.
+  // The middle of the interval is the best single guess; switches happen while packets of a user-only trace
+  // are off, so that the packets on both sides of one are apart.
   tsc_ = now.tsc + now.error / 2;
   bool switched = false;
   while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= tsc_) {

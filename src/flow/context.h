@@ -12,10 +12,10 @@ namespace ptkit::flow {
 
 class ContextTracker {
  public:
-  ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track, FlowSink& sink,
-                 Walker& walker);
+  ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
+                 FlowSink& sink, Walker& walker);
 
-  void start();                            // gives the first context row
+  void start();  // gives the first context row
   void set_mode(insn::ExecMode mode);
   void set_cr3(std::uint64_t offset, std::uint64_t cr3);  // PIP
   // Time may have moved with the packet at `offset`.

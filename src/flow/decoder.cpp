@@ -38,7 +38,8 @@ class FlowDecoder::Impl {
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, options)),
         packets_(bytes_, {}, options.errata),
         events_(packets_, placer_, walker_, context_, track, options.errata, options.ticks) {
-    if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0) walker_.set_return_compression(false);
+    if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0)
+      walker_.set_return_compression(false);
   }
 
   [[nodiscard]] bool run();
@@ -51,8 +52,9 @@ class FlowDecoder::Impl {
   void bad_packet(Status status, const packet::Packet& packet);
   void end();
   [[nodiscard]] std::uint64_t limit() const noexcept {
-    return next_loss_ < stream_.losses.size() ? std::min<std::uint64_t>(stream_.losses[next_loss_].offset, bytes_.size())
-                                              : bytes_.size();
+    return next_loss_ < stream_.losses.size()
+               ? std::min<std::uint64_t>(stream_.losses[next_loss_].offset, bytes_.size())
+               : bytes_.size();
   }
   void select_part();
 
@@ -103,7 +105,8 @@ void FlowDecoder::Impl::begin() {
 void FlowDecoder::Impl::synchronize() {
   events_.restart();
   placer_.psb_found();
-  Status status = begun_ && synchronized_ ? packets_.sync_forward() : packets_.sync_forward(packets_.position());
+  Status status =
+      begun_ && synchronized_ ? packets_.sync_forward() : packets_.sync_forward(packets_.position());
   while (status != Status::OK && next_loss_ < stream_.losses.size()) {
     stop_at_loss();
     status = packets_.sync_forward(packets_.position());
@@ -132,7 +135,8 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
   std::uint64_t word = 0;
   const std::uint64_t size = std::min<std::uint64_t>(packet.size, bytes_.size() - packet.offset);
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
-  for (std::size_t i = shown; i-- > 0;) word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
+  for (std::size_t i = shown; i-- > 0;)
+    word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
   walker_.set_place(Place{walker_.place().since, packet.offset});
   placer_.contradiction(status, word, shown);
 }
@@ -152,7 +156,8 @@ bool FlowDecoder::Impl::run() {
       events_.apply(packet);
       if (placer_.wants_psb()) synchronize();
       if (sink_.full()) return !done_;
-    } else if (limit() < bytes_.size() && (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
+    } else if (limit() < bytes_.size() &&
+               (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
       synchronize();  // over the loss
     } else if (status == Status::END_OF_STREAM) {
       end();
@@ -164,8 +169,9 @@ bool FlowDecoder::Impl::run() {
   return false;
 }
 
-FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
-                         const FlowOptions& options, FlowSink& sink, time::TimeTrack* track)
+FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         time::TimeTrack* track)
     : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track)) {}
 
 FlowDecoder::~FlowDecoder() = default;

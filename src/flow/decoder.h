@@ -24,10 +24,10 @@ struct FlowOptions {
 // Decodes one stream. Keeps decoded code: no instruction is disassembled twice by one decoder.
 class FlowDecoder final : public RowSource {
  public:
-  // All references must outlive the decoder. `track` may be null: then time-varying code is seen as at kTscMin, and
-  // `stream.switches` are not applied.
-  FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
-              const FlowOptions& options, FlowSink& sink, time::TimeTrack* track);
+  // All references must outlive the decoder. `track` may be null: then time-varying code is seen as at
+  // kTscMin, and `stream.switches` are not applied.
+  FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track);
   ~FlowDecoder() override;
 
   [[nodiscard]] bool run() override;

@@ -6,7 +6,9 @@ using base::Status;
 
 namespace {
 
-bool ip_is_known(const packet::Packet& packet) noexcept { return (packet.flags & packet::Packet::IP_KNOWN) != 0; }
+bool ip_is_known(const packet::Packet& packet) noexcept {
+  return (packet.flags & packet::Packet::IP_KNOWN) != 0;
+}
 
 constexpr std::uint8_t kAnyIp = AT_FUP | AT_FUP_BOUND | AT_TIP;
 
@@ -157,7 +159,8 @@ void EventDecoder::on_tip_pge(const Packet& packet) {
   give_bound(AT_TIP, &packet);
 }
 
-// Mode and paging changes that come with a TIP.PGD take effect where packets are off already: their IP says nothing.
+// Mode and paging changes that come with a TIP.PGD take effect where packets are off already: their IP says
+// nothing.
 void EventDecoder::on_tip_pgd(const Packet& packet) {
   std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
   Event event = async ? *async : make(EventKind::DISABLED);

@@ -1,4 +1,5 @@
-// Packets to their meaning: binds FUPs and TIPs to the events that wait for them, and hands all to the Placer.
+// Packets to their meaning: binds FUPs and TIPs to the events that wait for them, and hands all to the
+// Placer.
 #pragma once
 
 #include <array>
@@ -15,7 +16,13 @@ class EventDecoder {
  public:
   EventDecoder(packet::PacketDecoder& packets, Placer& placer, Walker& walker, ContextTracker& context,
                time::TimeTrack* track, const packet::Errata& errata, bool ticks)
-      : packets_(packets), placer_(placer), walker_(walker), context_(context), track_(track), errata_(errata), ticks_(ticks) {}
+      : packets_(packets),
+        placer_(placer),
+        walker_(walker),
+        context_(context),
+        track_(track),
+        errata_(errata),
+        ticks_(ticks) {}
 
   // Applies one packet. `packets` stands behind it, and may be moved on (overflow errata).
   void apply(const packet::Packet& packet);
@@ -82,15 +89,15 @@ class EventDecoder {
   bool ticks_;
 
   PendingEvents pending_;
-  std::vector<Event> pebs_;    // the open PEBS block
-  bool pebs_waits_ = false;    // it ended; its FUP is to come
-  std::uint64_t since_ = 0;    // offset of the last packet that everything before it is older than
+  std::vector<Event> pebs_;  // the open PEBS block
+  bool pebs_waits_ = false;  // it ended; its FUP is to come
+  std::uint64_t since_ = 0;  // offset of the last packet that everything before it is older than
 
-  bool mode_known_ = false;    // the MODE.Exec state, to tell what a packet changes
+  bool mode_known_ = false;  // the MODE.Exec state, to tell what a packet changes
   std::uint64_t mode_bits_ = 0;
   bool iflag_ = false;
 
-  bool first_psb_ = true;      // nothing is known yet
+  bool first_psb_ = true;  // nothing is known yet
   bool in_header_ = false;
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;

@@ -1,4 +1,5 @@
-// Event trace: CFE says that control flow was interrupted or resumed and by what, EVD before it gives particulars.
+// Event trace: CFE says that control flow was interrupted or resumed and by what, EVD before it gives
+// particulars.
 #include "flow/event_decoder.h"
 
 namespace ptkit::flow {
@@ -32,17 +33,18 @@ struct CfeRow {
   Cfe type;
   EventKind kind;
   bool has_vector;
-  bool has_fup;  // without IP bit, while packets are on: the next FUP tells where, and begins an asynchronous branch
+  bool has_fup;  // without IP bit, while packets are on: the next FUP tells where, and begins an asynchronous
+                 // branch
 };
 
 constexpr CfeRow kRows[] = {
-    {Cfe::INTR, EventKind::INTERRUPT, true, true},    {Cfe::IRET, EventKind::IRET, false, false},
-    {Cfe::SMI, EventKind::SMI, false, true},          {Cfe::RSM, EventKind::RSM, false, true},
-    {Cfe::SIPI, EventKind::SIPI, true, true},         {Cfe::INIT, EventKind::INIT, false, true},
-    {Cfe::VMENTRY, EventKind::VMENTRY, false, false}, {Cfe::VMEXIT, EventKind::VMEXIT, false, true},
+    {Cfe::INTR, EventKind::INTERRUPT, true, true},     {Cfe::IRET, EventKind::IRET, false, false},
+    {Cfe::SMI, EventKind::SMI, false, true},           {Cfe::RSM, EventKind::RSM, false, true},
+    {Cfe::SIPI, EventKind::SIPI, true, true},          {Cfe::INIT, EventKind::INIT, false, true},
+    {Cfe::VMENTRY, EventKind::VMENTRY, false, false},  {Cfe::VMEXIT, EventKind::VMEXIT, false, true},
     {Cfe::VMEXIT_INTR, EventKind::VMEXIT, true, true}, {Cfe::SHUTDOWN, EventKind::SHUTDOWN, false, false},
-    {Cfe::UINTR, EventKind::UINTR, true, true},       {Cfe::UIRET, EventKind::UIRET, false, false},
-    {Cfe::SWINTR, EventKind::SWINTR, true, true},     {Cfe::SYSCALL, EventKind::SYSCALL, false, false},
+    {Cfe::UINTR, EventKind::UINTR, true, true},        {Cfe::UIRET, EventKind::UIRET, false, false},
+    {Cfe::SWINTR, EventKind::SWINTR, true, true},      {Cfe::SYSCALL, EventKind::SYSCALL, false, false},
 };
 
 const CfeRow* find_row(std::uint64_t type) noexcept {

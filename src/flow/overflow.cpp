@@ -1,5 +1,5 @@
-// OVF: packets were lost. Where do they go on? With the FUP that follows if packets are on again, else with TIP.PGE; some
-// processors do otherwise (errata SKD010, APL11, APL12).
+// OVF: packets were lost. Where do they go on? With the FUP that follows if packets are on again, else with
+// TIP.PGE; some processors do otherwise (errata SKD010, APL11, APL12).
 #include "flow/event_decoder.h"
 
 namespace ptkit::flow {
@@ -71,7 +71,8 @@ void EventDecoder::give_all_unplaced() {
 }
 
 // Goes on behind a packet that was found ahead.
-void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip) {
+void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known,
+                                std::uint64_t ip) {
   packets_.set_state(state);
   since_ = packet.offset;
   walker_.set_place(Place{walker_.place().offset, packet.offset});
@@ -83,12 +84,14 @@ void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet&
   give(event);
 }
 
-// SKD010: the FUP may be missing. Packets that need tracing to be on tell that it is. Returns true if that was found.
+// SKD010: the FUP may be missing. Packets that need tracing to be on tell that it is. Returns true if that
+// was found.
 bool EventDecoder::recover_skd010() {
   packet::PacketDecoder ahead = packets_;
   Packet packet;
   std::optional<Event> tx;
-  for (packet::DecoderState before = ahead.state(); ahead.next(packet) == Status::OK; before = ahead.state()) {
+  for (packet::DecoderState before = ahead.state(); ahead.next(packet) == Status::OK;
+       before = ahead.state()) {
     const bool known = (packet.flags & Packet::IP_KNOWN) != 0;
     switch (packet.kind) {
       case PacketKind::TIP_PGD:

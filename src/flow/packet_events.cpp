@@ -7,7 +7,9 @@ using base::Status;
 
 namespace {
 
-bool announces_fup(const packet::Packet& packet) noexcept { return (packet.flags & packet::Packet::IP_BIT) != 0; }
+bool announces_fup(const packet::Packet& packet) noexcept {
+  return (packet.flags & packet::Packet::IP_BIT) != 0;
+}
 
 }  // namespace
 
@@ -70,7 +72,8 @@ void EventDecoder::give_pebs(const Packet* ip_packet) {
   pebs_.swap(rows);
 }
 
-// MODE.Exec says two things: the mode, and whether interrupts are enabled. Both are bound to the TIP or FUP that follows.
+// MODE.Exec says two things: the mode, and whether interrupts are enabled. Both are bound to the TIP or FUP
+// that follows.
 void EventDecoder::on_mode_exec(const Packet& packet) {
   if (packet.payload == 0) return placer_.contradiction(Status::BAD_PACKET);
   const bool iflag = (packet.payload2 & 4U) != 0;
@@ -96,7 +99,9 @@ void EventDecoder::on_mode_exec(const Packet& packet) {
 void EventDecoder::on_mode_tsx(const Packet& packet) {
   const bool in_tx = (packet.payload & 1U) != 0;
   const bool aborted = (packet.payload & 2U) != 0;
-  const Event event = make(aborted ? EventKind::TSX_ABORT : in_tx ? EventKind::TSX_BEGIN : EventKind::TSX_COMMIT);
+  const Event event = make(aborted ? EventKind::TSX_ABORT
+                           : in_tx ? EventKind::TSX_BEGIN
+                                   : EventKind::TSX_COMMIT);
   if (!placer_.on()) return give(event);
   // The FUP of an abort also begins the asynchronous branch to the fallback handler.
   wait(aborted ? AT_FUP : AT_FUP_BOUND, event);
@@ -163,7 +168,8 @@ void EventDecoder::on_trig(const Packet& packet) {
   if ((packet.flags & Packet::ICNT) != 0) event.flags |= EV_ICNT_KNOWN;
   if (announces_fup(packet)) {
     // A FUP serves an exact place only.
-    if ((packet.flags & Packet::ICNT) == 0 || packet.payload2 != 0) return placer_.contradiction(Status::BAD_PACKET);
+    if ((packet.flags & Packet::ICNT) == 0 || packet.payload2 != 0)
+      return placer_.contradiction(Status::BAD_PACKET);
     return wait(AT_FUP_BOUND, event);
   }
   give(event);

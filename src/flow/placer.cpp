@@ -13,7 +13,9 @@ bool ip_known(const Event& event) noexcept { return (event.flags & EV_IP_KNOWN) 
 bool flushes_tnt(EventKind kind) noexcept { return kind != EventKind::CBR && kind != EventKind::TICK; }
 
 // May stand between a TNT packet and the TIPs that were deferred with it.
-bool may_interrupt(EventKind kind) noexcept { return kind == EventKind::CBR || kind == EventKind::MNT || kind == EventKind::TICK; }
+bool may_interrupt(EventKind kind) noexcept {
+  return kind == EventKind::CBR || kind == EventKind::MNT || kind == EventKind::TICK;
+}
 
 }  // namespace
 
@@ -92,7 +94,8 @@ void Placer::status(bool enabled, std::uint64_t ip, bool first) {
 
 void Placer::pause() {
   const std::uint64_t ip = walker_.ip();
-  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, GapCause::OVERFLOW, Status::OVERFLOW_LOST);
+  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, GapCause::OVERFLOW,
+                 Status::OVERFLOW_LOST);
   state_ = State::LOST;
   walker_.drop_bits();
   walker_.calls().flush();
@@ -118,15 +121,18 @@ void Placer::contradiction(Status code) { contradiction(code, static_cast<std::u
 
 void Placer::contradiction(Status code, std::uint64_t argument, std::uint64_t argument2) {
   const std::uint64_t ip = walker_.ip();
-  recovery_.error(walker_.place(), code, state_ == State::ON ? &ip : nullptr, argument, argument2, &walker_.view());
+  recovery_.error(walker_.place(), code, state_ == State::ON ? &ip : nullptr, argument, argument2,
+                  &walker_.view());
   lose(GapCause::ERROR, code);
   if (options_.to_next_psb) wants_psb_ = true;
 }
 
 void Placer::fail(Status status, const Event* event) {
   const bool wanted = status == Status::FUP_MISMATCH && event != nullptr;
-  const bool async = wanted && (event->kind == EventKind::ASYNC_BRANCH || event->kind == EventKind::ASYNC_DISABLED);
-  contradiction(status, static_cast<std::uint64_t>(packet_), wanted ? (async ? event->payload : event->ip) : 0);
+  const bool async =
+      wanted && (event->kind == EventKind::ASYNC_BRANCH || event->kind == EventKind::ASYNC_DISABLED);
+  contradiction(status, static_cast<std::uint64_t>(packet_),
+                wanted ? (async ? event->payload : event->ip) : 0);
 }
 
 // Without TNT packets a walk that meets a conditional branch is at its end: that is no error.
@@ -139,8 +145,8 @@ bool Placer::lost_to_missing_tnt(Status status) {
   return true;
 }
 
-// A target whose branch was not seen because conditional branches before it were not recorded. It can still be told which branch
-// it was if all ways from the conditional lead to the same one.
+// A target whose branch was not seen because conditional branches before it were not recorded. It can still
+// be told which branch it was if all ways from the conditional lead to the same one.
 void Placer::give_unseen_branch(std::uint64_t to_ip) {
   if (!recovery_.is_open() || recovery_.gap().cause != GapCause::TNT_DISABLED) return;
   const Run* only = walker_.only_indirect_from(recovery_.gap().from_ip);

@@ -1,4 +1,5 @@
-// Applies what packets say to the code: takes branches, finds where events happened, gives rows, and handles what does not fit.
+// Applies what packets say to the code: takes branches, finds where events happened, gives rows, and handles
+// what does not fit.
 #pragma once
 
 #include "flow/context.h"
@@ -25,7 +26,12 @@ class Placer {
 
   Placer(FlowSink& sink, Walker& walker, ContextTracker& context, Recovery& recovery, TntProbe& probe,
          const PlacerOptions& options)
-      : sink_(sink), walker_(walker), context_(context), recovery_(recovery), probe_(probe), options_(options) {}
+      : sink_(sink),
+        walker_(walker),
+        context_(context),
+        recovery_(recovery),
+        probe_(probe),
+        options_(options) {}
 
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] bool on() const noexcept { return state_ != State::OFF; }
@@ -35,7 +41,9 @@ class Placer {
   void want_psb() noexcept { wants_psb_ = true; }
   void psb_found() noexcept { wants_psb_ = false; }
 
-  void set_packet(packet::PacketKind kind) noexcept { packet_ = kind; }  // the one that is being applied, for errors
+  void set_packet(packet::PacketKind kind) noexcept {
+    packet_ = kind;
+  }  // the one that is being applied, for errors
   void tnt(std::uint64_t bits, unsigned count);
   void tip(std::uint64_t ip);
   void event(Event event);  // EV_IP_KNOWN: where it happened, told by a FUP or TIP

@@ -64,7 +64,8 @@ Status Placer::place_at_ip(const Event& event) {
   return Status::OK;
 }
 
-// Events that belong to an instruction: the one at their IP, or the next of its kind. `behind`: they come after it.
+// Events that belong to an instruction: the one at their IP, or the next of its kind. `behind`: they come
+// after it.
 Status Placer::place_at(Event& event, Anchor anchor, bool behind) {
   if (state_ == State::ON) {
     if (ip_known(event)) {
@@ -73,7 +74,8 @@ Status Placer::place_at(Event& event, Anchor anchor, bool behind) {
         if (const Status status = walker_.walk_count(1); status != Status::OK) return status;
       }
     } else {
-      // Several packets may belong to one instruction (PIP and VMCS of a VM entry), but not two of the same kind.
+      // Several packets may belong to one instruction (PIP and VMCS of a VM entry), but not two of the same
+      // kind.
       const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(event.kind);
       if (!walker_.at_anchor(anchor) || (bound_ & bit) != 0) {
         bound_ = 0;
@@ -170,7 +172,8 @@ Status Placer::place_trig(Event& event) {
   if (state_ != State::ON) return Status::OK;
   if (ip_known(event)) return walker_.walk_to_ip(event.ip);
   if ((event.flags & EV_ICNT_KNOWN) == 0) return Status::OK;
-  // ICNT counts instructions from the last place whose IP a packet told; some of them may have been walked already.
+  // ICNT counts instructions from the last place whose IP a packet told; some of them may have been walked
+  // already.
   const std::uint64_t walked = walker_.instructions() - trig_anchor_;
   if (!trig_anchored_ || walked > event.payload2) return Status::BAD_PACKET;
   if (const Status status = walker_.walk_count(event.payload2 - walked); status != Status::OK) return status;

@@ -35,7 +35,9 @@ void EventDecoder::on_header_packet(const Packet& packet) {
     case PacketKind::MODE_TSX: {
       const bool in_tx = (packet.payload & 1U) != 0;
       const bool aborted = (packet.payload & 2U) != 0;
-      header_.push_back(make(aborted ? EventKind::TSX_ABORT : in_tx ? EventKind::TSX_BEGIN : EventKind::TSX_COMMIT));
+      header_.push_back(make(aborted ? EventKind::TSX_ABORT
+                             : in_tx ? EventKind::TSX_BEGIN
+                                     : EventKind::TSX_COMMIT));
       return;
     }
     case PacketKind::PIP: {
@@ -70,7 +72,8 @@ void EventDecoder::on_header_packet(const Packet& packet) {
   }
 }
 
-// BDM70: the PSB+ before a TIP.PGE may say that packets are on. They cannot be, if the next packet that tells is that TIP.PGE.
+// BDM70: the PSB+ before a TIP.PGE may say that packets are on. They cannot be, if the next packet that tells
+// is that TIP.PGE.
 bool EventDecoder::pge_follows() const {
   packet::PacketDecoder ahead = packets_;
   for (Packet packet; ahead.next(packet) == Status::OK;) {
@@ -101,7 +104,8 @@ bool EventDecoder::apply_header_mode(Event event) {
   const std::uint64_t bits = event.payload2;
   const bool iflag = (bits & 4U) != 0;
   event.payload2 = 0;
-  if (event.payload == 0 || (mode_known_ && (mode_bits_ & 3U) != (bits & 3U) && placer_.state() != Placer::State::LOST)) {
+  if (event.payload == 0 ||
+      (mode_known_ && (mode_bits_ & 3U) != (bits & 3U) && placer_.state() != Placer::State::LOST)) {
     // The mode changed without a packet that said so: from where on is not known.
     placer_.contradiction(event.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
     placer_.want_psb();
@@ -125,7 +129,8 @@ void EventDecoder::end_header(bool by_overflow) {
   if (first || placer_.state() == Placer::State::LOST) {
     // Nothing of before counts, so the code is to be seen in the new mode from the first instruction on.
     for (const Event& event : header_) {
-      if (event.kind == EventKind::EXEC_MODE && event.payload != 0) context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+      if (event.kind == EventKind::EXEC_MODE && event.payload != 0)
+        context_.set_mode(static_cast<insn::ExecMode>(event.payload));
     }
     mode_known_ = false;
   }

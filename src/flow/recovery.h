@@ -13,8 +13,8 @@ class Recovery {
   explicit Recovery(FlowSink& sink) : sink_(sink) {}
 
   // Gives an error row. `code` (may be null) tells which image the IP concerns.
-  void error(const Place& place, base::Status code, const std::uint64_t* ip, std::uint64_t argument, std::uint64_t argument2,
-             const image::CodeView* code_view);
+  void error(const Place& place, base::Status code, const std::uint64_t* ip, std::uint64_t argument,
+             std::uint64_t argument2, const image::CodeView* code_view);
 
   // Control flow is not known from here on. While a gap is open, another one does not begin.
   void open(std::uint64_t offset, const std::uint64_t* from_ip, GapCause cause, base::Status code);

@@ -34,9 +34,10 @@ class ReturnStack {
   std::size_t size_ = 0;
 };
 
-// Two readings of the rules. The manual's: every near RET pops, and PSB, overflow and packets-off empty the stack. The other:
-// only compressed RETs pop and nothing empties the stack; some encoders behave so. The manual's reading is followed until a
-// compressed RET shows that it cannot be right; then the other one is, until reset().
+// Two readings of the rules. The manual's: every near RET pops, and PSB, overflow and packets-off empty the
+// stack. The other: only compressed RETs pop and nothing empties the stack; some encoders behave so. The
+// manual's reading is followed until a compressed RET shows that it cannot be right; then the other one is,
+// until reset().
 class CallStack {
  public:
   void call(std::uint64_t return_ip) noexcept {

@@ -10,9 +10,9 @@
 
 namespace ptkit::flow {
 
-// Where a row stands in the stream. What it tells happened after the packet at `since` was made and not after the packet at
-// `offset` was (a branch of a TNT packet may be older than the packet; for a TIP both are the TIP's offset).
-// Both never go back within a stream.
+// Where a row stands in the stream. What it tells happened after the packet at `since` was made and not after
+// the packet at `offset` was (a branch of a TNT packet may be older than the packet; for a TIP both are the
+// TIP's offset). Both never go back within a stream.
 struct Place {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;
@@ -20,22 +20,22 @@ struct Place {
 
 // Stored in the `kind` column of branches: append only.
 enum class BranchKind : std::uint8_t {
-  COND = 0,           // Jcc, JCXZ, LOOPcc; see flag TAKEN
-  JUMP = 1,           // direct near jump
+  COND = 0,  // Jcc, JCXZ, LOOPcc; see flag TAKEN
+  JUMP = 1,  // direct near jump
   JUMP_INDIRECT = 2,
-  CALL = 3,           // direct near call
+  CALL = 3,  // direct near call
   CALL_INDIRECT = 4,
-  RETURN = 5,         // near return
-  FAR_CALL = 6,       // CALL far, INT n, INT3, INT1, INTO
-  FAR_RETURN = 7,     // RET far
+  RETURN = 5,      // near return
+  FAR_CALL = 6,    // CALL far, INT n, INT3, INT1, INTO
+  FAR_RETURN = 7,  // RET far
   FAR_JUMP = 8,
-  SYSCALL = 9,        // SYSCALL, SYSENTER
-  SYSRET = 10,        // SYSRET, SYSEXIT, ERETS, ERETU
-  IRET = 11,          // IRET, UIRET
-  VMENTRY = 12,       // VMLAUNCH, VMRESUME
+  SYSCALL = 9,   // SYSCALL, SYSENTER
+  SYSRET = 10,   // SYSRET, SYSEXIT, ERETS, ERETU
+  IRET = 11,     // IRET, UIRET
+  VMENTRY = 12,  // VMLAUNCH, VMRESUME
   VMEXIT = 13,
-  ASYNC = 14,         // interrupt, exception, SMI, ...: no branch instruction
-  TX_ABORT = 15,      // transaction aborted: from the abort's IP to the fallback handler
+  ASYNC = 14,     // interrupt, exception, SMI, ...: no branch instruction
+  TX_ABORT = 15,  // transaction aborted: from the abort's IP to the fallback handler
 };
 
 // Stored in the `flags` column of branches and instructions: append only.
@@ -44,9 +44,9 @@ enum RowFlag : std::uint8_t {
   TO_KNOWN = 2,
   TAKEN = 4,
   IN_TX = 8,
-  PREDICTED = 16,         // branch stacks and BTS only
+  PREDICTED = 16,  // branch stacks and BTS only
   PREDICTION_KNOWN = 32,
-  TIME_KNOWN = 64,        // set by columns, not by decoders
+  TIME_KNOWN = 64,  // set by columns, not by decoders
 };
 
 struct Branch {
@@ -64,15 +64,15 @@ struct BlockInsn {
   insn::InsnKind kind = insn::InsnKind::OTHER;
 };
 
-// Instructions that were executed one after the other at consecutive addresses, ended by a branch (which follows as a Branch),
-// by an event, or by the end of what is known.
+// Instructions that were executed one after the other at consecutive addresses, ended by a branch (which
+// follows as a Branch), by an event, or by the end of what is known.
 struct Block {
   Place place;
   std::uint64_t ip = 0;
   std::span<const BlockInsn> insns;  // at least one
   std::uint32_t size = 0;            // bytes of all
   insn::ExecMode mode = insn::ExecMode::BITS64;
-  std::uint8_t flags = 0;            // IN_TX
+  std::uint8_t flags = 0;  // IN_TX
 };
 
 // Stored in the `kind` column of events: append only.
@@ -86,53 +86,54 @@ enum class EventKind : std::uint8_t {
   ASYNC_PAGING = 6,    // the same, bound to ip
   VMCS = 7,            // payload = VMCS base
   ASYNC_VMCS = 8,
-  EXEC_MODE = 9,       // payload = 16, 32 or 64; ip
+  EXEC_MODE = 9,  // payload = 16, 32 or 64; ip
   TSX_BEGIN = 10,
   TSX_COMMIT = 11,
-  TSX_ABORT = 12,      // ip = where the abort happened
-  STOP = 13,           // TraceStop
+  TSX_ABORT = 12,  // ip = where the abort happened
+  STOP = 13,       // TraceStop
   EXSTOP = 14,
-  MWAIT = 15,          // payload = hints, payload2 = extensions
-  PWRE = 16,           // payload = state << 4 | sub-state; flag HW
-  PWRX = 17,           // payload = last << 4 | deepest, payload2 = wake reason bits
-  PTWRITE = 18,        // payload = value, payload2 = its size in bytes (4 or 8)
-  CBR = 19,            // payload = ratio
-  MNT = 20,            // payload
-  TICK = 21,           // a timing packet moved time; payload unused
-  IFLAG = 22,          // payload = 1 if interrupts are enabled
-  INTERRUPT = 23,      // payload = vector, payload2 = CR2 (flag CR2_KNOWN); ip
+  MWAIT = 15,      // payload = hints, payload2 = extensions
+  PWRE = 16,       // payload = state << 4 | sub-state; flag HW
+  PWRX = 17,       // payload = last << 4 | deepest, payload2 = wake reason bits
+  PTWRITE = 18,    // payload = value, payload2 = its size in bytes (4 or 8)
+  CBR = 19,        // payload = ratio
+  MNT = 20,        // payload
+  TICK = 21,       // a timing packet moved time; payload unused
+  IFLAG = 22,      // payload = 1 if interrupts are enabled
+  INTERRUPT = 23,  // payload = vector, payload2 = CR2 (flag CR2_KNOWN); ip
   IRET = 24,
   SMI = 25,
   RSM = 26,
-  SIPI = 27,           // payload = vector
+  SIPI = 27,  // payload = vector
   INIT = 28,
   VMENTRY = 29,
-  VMEXIT = 30,         // payload = vector (flag VECTOR_KNOWN), payload2 = exit reason (flag REASON_KNOWN); qualification as an EVD event
+  VMEXIT = 30,  // payload = vector (flag VECTOR_KNOWN), payload2 = exit reason (flag REASON_KNOWN);
+                // qualification as an EVD event
   SHUTDOWN = 31,
-  UINTR = 32,          // payload = vector
+  UINTR = 32,  // payload = vector
   UIRET = 33,
-  TRIG = 34,           // payload = TRBV, payload2 = ICNT; flags MULT, ICNT_KNOWN
-  SWINTR = 35,         // payload = vector
+  TRIG = 34,    // payload = TRBV, payload2 = ICNT; flags MULT, ICNT_KNOWN
+  SWINTR = 35,  // payload = vector
   SYSCALL = 36,
-  PEBS_BEGIN = 37,     // BBP: payload = type, payload2 = item size in bytes
-  PEBS_ITEM = 38,      // BIP: payload = id, payload2 = value
-  PEBS_END = 39,       // BEP
-  EVENT_DATA = 40,     // EVD that no CFE took: payload = type, payload2 = value
-  STATUS = 41,         // spare
+  PEBS_BEGIN = 37,  // BBP: payload = type, payload2 = item size in bytes
+  PEBS_ITEM = 38,   // BIP: payload = id, payload2 = value
+  PEBS_END = 39,    // BEP
+  EVENT_DATA = 40,  // EVD that no CFE took: payload = type, payload2 = value
+  STATUS = 41,      // spare
 };
 
 // Stored in the `flags` column of events: append only.
 enum EventFlag : std::uint16_t {
   EV_IP_KNOWN = 1,
-  EV_STATUS = 2,        // repeats state (PSB+), nothing happened
+  EV_STATUS = 2,  // repeats state (PSB+), nothing happened
   EV_RESUMED = 4,
   EV_NON_ROOT = 8,
   EV_HW = 16,
-  EV_CR2_KNOWN = 32,    // also REASON_KNOWN: payload2 is valid
+  EV_CR2_KNOWN = 32,      // also REASON_KNOWN: payload2 is valid
   EV_PAYLOAD_KNOWN = 64,  // vectors: payload is valid
   EV_MULT = 128,
   EV_ICNT_KNOWN = 256,
-  EV_TIME_KNOWN = 512,  // set by columns
+  EV_TIME_KNOWN = 512,            // set by columns
   EV_QUALIFICATION_KNOWN = 1024,  // VMEXIT: payload3 is valid
 };
 
@@ -152,22 +153,26 @@ struct FlowError {
   base::Status code = base::Status::OK;
   std::uint64_t ip = 0;
   bool ip_known = false;
-  std::uint64_t argument = 0;   // NO_CODE/BAD_INSN: start of the image range (or page) concerned; BAD_OPCODE: the bytes, little-endian; *_MISMATCH: the packet's kind
-  std::uint64_t argument2 = 0;  // NO_CODE/BAD_INSN: its size; BAD_OPCODE: how many bytes; FUP_MISMATCH: the IP looked for
-  std::int32_t file = -1;       // index in TraceBundle::files, where one is concerned
+  std::uint64_t argument = 0;  // NO_CODE/BAD_INSN: start of the image range (or page) concerned; BAD_OPCODE:
+                               // the bytes, little-endian; *_MISMATCH: the packet's kind
+  std::uint64_t argument2 =
+      0;  // NO_CODE/BAD_INSN: its size; BAD_OPCODE: how many bytes; FUP_MISMATCH: the IP looked for
+  std::int32_t file = -1;  // index in TraceBundle::files, where one is concerned
 };
 
 // Stored in the `cause` column of gaps: append only.
 enum class GapCause : std::uint8_t {
-  ERROR = 0,         // after an error row
-  OVERFLOW = 1,      // OVF packet
-  LOST = 2,          // the recorder says that bytes are missing
-  START = 3,         // bytes before the first PSB
-  TNT_DISABLED = 4,  // conditional branches were not recorded: from here on control flow is not known in between
+  ERROR = 0,     // after an error row
+  OVERFLOW = 1,  // OVF packet
+  LOST = 2,      // the recorder says that bytes are missing
+  START = 3,     // bytes before the first PSB
+  TNT_DISABLED =
+      4,  // conditional branches were not recorded: from here on control flow is not known in between
   TRACE_STOP = 5,
 };
 
-// Control flow is not known from `begin` (stream offset, last known IP) to `end` (offset and IP where it is known again).
+// Control flow is not known from `begin` (stream offset, last known IP) to `end` (offset and IP where it is
+// known again).
 struct Gap {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;

@@ -10,8 +10,8 @@ class TntProbe {
  public:
   explicit TntProbe(base::Bytes stream) : stream_(stream) {}
 
-  // True if the whole stream has no TNT packet, yet so many targets that conditional branches must have been among the code.
-  // Looks at the stream once, when first asked.
+  // True if the whole stream has no TNT packet, yet so many targets that conditional branches must have been
+  // among the code. Looks at the stream once, when first asked.
   [[nodiscard]] bool no_tnt() {
     if (!asked_) {
       asked_ = true;

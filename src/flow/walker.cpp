@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
-// Finds a cycle in a walk that consumes no packets (Brent): such a walk depends on the IP alone, so an IP that comes again
-// comes for ever.
+// Finds a cycle in a walk that consumes no packets (Brent): such a walk depends on the IP alone, so an IP
+// that comes again comes for ever.
 class LoopGuard {
  public:
   explicit LoopGuard(std::uint64_t ip) noexcept : anchor_(ip) {}
@@ -58,7 +58,8 @@ bool is_call(BranchKind kind) noexcept {
 
 }  // namespace
 
-AddressFilter::AddressFilter(const trace::Configuration& configuration) noexcept : ranges_(configuration.ranges) {
+AddressFilter::AddressFilter(const trace::Configuration& configuration) noexcept
+    : ranges_(configuration.ranges) {
   for (const trace::AddressRange& range : ranges_) {
     if (range.kind != trace::RangeKind::OFF) known_ = true;
     if (range.kind == trace::RangeKind::FILTER) has_filter_ = true;
@@ -92,7 +93,8 @@ bool is_anchor(const BlockInsn& insn, Anchor anchor) noexcept {
     case Anchor::VMENTRY:
       return is_vm_entry(kind);
     case Anchor::SWINT:
-      return kind == InsnKind::INT || kind == InsnKind::INT3 || kind == InsnKind::INT1 || kind == InsnKind::INTO;
+      return kind == InsnKind::INT || kind == InsnKind::INT3 || kind == InsnKind::INT1 ||
+             kind == InsnKind::INTO;
     case Anchor::SYSCALL:
       return kind == InsnKind::SYSCALL || kind == InsnKind::SYSENTER;
     case Anchor::CR3_WRITE:
@@ -321,7 +323,8 @@ Status Walker::walk_count(std::uint64_t count) {
     if (here.end == RunEnd::FAIL) return here.failure;
     if (count < here.count) {
       std::uint64_t at = here.ip;
-      for (const BlockInsn& insn : cache_->insns(here).first(static_cast<std::size_t>(count))) at += insn.size;
+      for (const BlockInsn& insn : cache_->insns(here).first(static_cast<std::size_t>(count)))
+        at += insn.size;
       give_part(here, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(at - here.ip));
       jump_to(at);
       return Status::OK;
@@ -339,7 +342,8 @@ Status Walker::walk_count(std::uint64_t count) {
 }
 
 bool Walker::leaves_filter(const Run& run) const noexcept {
-  return (run.end == RunEnd::JUMP || run.end == RunEnd::CALL) && filter_.known() && !filter_.traced(run.target);
+  return (run.end == RunEnd::JUMP || run.end == RunEnd::CALL) && filter_.known() &&
+         !filter_.traced(run.target);
 }
 
 Status Walker::leave_at_branch(const std::uint64_t* ip) {

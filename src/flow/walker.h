@@ -1,4 +1,5 @@
-// Walks the code: from the current instruction to the next place that a packet decides, giving blocks and branches.
+// Walks the code: from the current instruction to the next place that a packet decides, giving blocks and
+// branches.
 #pragma once
 
 #include <array>
@@ -29,10 +30,10 @@ class AddressFilter {
 
 // The kinds of instructions that packets without an IP bind to.
 enum class Anchor : std::uint8_t {
-  PIP,        // MOV CR3, VM entry, far transfers
-  VMCS,       // VMPTRLD, VM entry, far transfers
+  PIP,   // MOV CR3, VM entry, far transfers
+  VMCS,  // VMPTRLD, VM entry, far transfers
   PTWRITE,
-  IRET,       // IRET, SYSRET, SYSEXIT, ERETS, ERETU
+  IRET,  // IRET, SYSRET, SYSEXIT, ERETS, ERETU
   UIRET,
   VMENTRY,
   SWINT,      // INT n, INT3, INT1, INTO
@@ -50,10 +51,13 @@ class Walker {
   void set_place(const Place& place) noexcept { place_ = place; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
 
-  // --- State ---------------------------------------------------------------------------------------------------------------
+  // --- State
+  // ---------------------------------------------------------------------------------------------------------------
   void set_code(const image::CodeView& view, insn::ExecMode mode);
   void set_in_tx(bool in_tx) noexcept { in_tx_ = in_tx; }
-  void set_return_compression(bool on) noexcept { return_compression_ = on; }  // off: IA32_RTIT_CTL.DisRETC was set
+  void set_return_compression(bool on) noexcept {
+    return_compression_ = on;
+  }  // off: IA32_RTIT_CTL.DisRETC was set
   [[nodiscard]] insn::ExecMode mode() const noexcept { return cache_->mode(); }
   [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
   [[nodiscard]] bool in_tx() const noexcept { return in_tx_; }
@@ -70,32 +74,44 @@ class Walker {
     anchor_known_ = false;
   }
 
-  // --- Branches ------------------------------------------------------------------------------------------------------------
-  // Takes bits (oldest in bit 0), at most 64. OK with bits_left() > 0: an indirect branch stands in the way, and a TIP must follow.
+  // --- Branches
+  // ------------------------------------------------------------------------------------------------------------
+  // Takes bits (oldest in bit 0), at most 64. OK with bits_left() > 0: an indirect branch stands in the way,
+  // and a TIP must follow.
   [[nodiscard]] base::Status take_bits(std::uint64_t bits, unsigned count);
   [[nodiscard]] base::Status take_target(std::uint64_t ip);  // goes on with the bits that are left
   [[nodiscard]] unsigned bits_left() const noexcept { return bits_left_; }
   void drop_bits() noexcept { bits_left_ = 0; }
 
-  // --- Without packets -----------------------------------------------------------------------------------------------------
-  [[nodiscard]] base::Status walk_to_ip(std::uint64_t ip);        // FUP_MISMATCH if a branch needs a packet before
-  [[nodiscard]] base::Status walk_to_anchor(Anchor anchor);       // behind such an instruction, or at it if it is a branch
-  [[nodiscard]] base::Status walk_count(std::uint64_t count);     // so many instructions on
-  [[nodiscard]] base::Status walk_to_decision();                  // to the next branch that needs a packet
+  // --- Without packets
+  // -----------------------------------------------------------------------------------------------------
+  [[nodiscard]] base::Status walk_to_ip(std::uint64_t ip);  // FUP_MISMATCH if a branch needs a packet before
+  [[nodiscard]] base::Status walk_to_anchor(
+      Anchor anchor);  // behind such an instruction, or at it if it is a branch
+  [[nodiscard]] base::Status walk_count(std::uint64_t count);  // so many instructions on
+  [[nodiscard]] base::Status walk_to_decision();               // to the next branch that needs a packet
   // The last instruction that walk_to_anchor() found, while execution has not moved on.
-  [[nodiscard]] bool at_anchor(Anchor anchor) const noexcept { return anchor_known_ && is_anchor(anchor_insn_, anchor); }
+  [[nodiscard]] bool at_anchor(Anchor anchor) const noexcept {
+    return anchor_known_ && is_anchor(anchor_insn_, anchor);
+  }
   [[nodiscard]] std::uint64_t anchor_ip() const noexcept { return anchor_ip_; }
-  // To the branch that left the traced code. `ip` is where it went, if known. Gives the branch; execution stands behind it.
+  // To the branch that left the traced code. `ip` is where it went, if known. Gives the branch; execution
+  // stands behind it.
   [[nodiscard]] base::Status leave(const std::uint64_t* ip);
-  [[nodiscard]] std::uint64_t resume_ip() const noexcept { return resume_ip_; }  // after leave(): where a callee returns to, or 0
+  [[nodiscard]] std::uint64_t resume_ip() const noexcept {
+    return resume_ip_;
+  }  // after leave(): where a callee returns to, or 0
   // The kind of the instruction at `ip`, if it can be decoded.
   [[nodiscard]] insn::InsnKind kind_at(std::uint64_t ip);
   // Does straight code (with direct branches) lead from `from` to `to` in so many blocks? Gives no rows.
   [[nodiscard]] bool reaches(std::uint64_t from, std::uint64_t to, unsigned limit);
-  // The one branch that a TIP must belong to if execution goes on at `ip` and conditionals may go either way; null if there are several.
+  // The one branch that a TIP must belong to if execution goes on at `ip` and conditionals may go either way;
+  // null if there are several.
   [[nodiscard]] const Run* only_indirect_from(std::uint64_t ip);
   [[nodiscard]] bool plausible(std::uint64_t ip) { return cache_->at(ip).end != RunEnd::FAIL; }
-  [[nodiscard]] bool at_branch() const noexcept { return at_end_; }  // the block before it was given, the branch was not
+  [[nodiscard]] bool at_branch() const noexcept {
+    return at_end_;
+  }  // the block before it was given, the branch was not
   [[nodiscard]] RunEnd branch_end() const noexcept { return run_->end; }
   [[nodiscard]] BlockCache& cache() noexcept { return *cache_; }
 
@@ -104,7 +120,9 @@ class Walker {
   }
 
  private:
-  [[nodiscard]] std::uint8_t tx_flag() const noexcept { return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0}; }
+  [[nodiscard]] std::uint8_t tx_flag() const noexcept {
+    return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0};
+  }
   Run& run() {
     if (run_ == nullptr) run_ = &cache_->at(ip_);
     return *run_;
