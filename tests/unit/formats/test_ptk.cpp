@@ -176,7 +176,7 @@ TEST_F(Ptk, FlippedBitsAreNoticed) {
     if (bundle.ok()) static_cast<void>(bundle.value().streams.size());
   }
   std::string changed = bytes_;
-  changed[chunk("DATA", 1) + ptk::kChunkHeaderBytes + 20] ^= 1;
+  changed[chunk("DATA") + ptk::kChunkHeaderBytes + 20] ^= 1;
   const auto bundle = reopen(changed);
   ASSERT_TRUE(bundle.ok());
   ASSERT_EQ(bundle.value().warnings.size(), 2U);  // the chunk, and what is then missing from the stream

@@ -21,7 +21,7 @@ TEST(Registry, RawIsLast) { EXPECT_STREQ(formats().back().name, "raw"); }
 
 TEST(Registry, OpensARawStream) {
   const Scratch scratch;
-  const auto path = scratch.write("stream.pt", "\x99" + test::small_stream());
+  const auto path = scratch.write("stream.pt", test::small_stream() + "\x99");
   const auto bundle = open(path, {});
   ASSERT_TRUE(bundle.ok());
   EXPECT_EQ(bundle.value().format, "raw");
