@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "packet/errata.h"
 #include "packet/packet.h"
@@ -24,14 +25,16 @@ struct TimeRange {
 
 class TimeTrack {
  public:
-  TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata);
+  // `losses` (by offset): where bytes are missing; time goes on at the next PSB.
+  TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
+            std::span<const trace::KnownLoss> losses = {});
   ~TimeTrack();
   TimeTrack(TimeTrack&&) noexcept;
   TimeTrack& operator=(TimeTrack&&) noexcept;
 
-  // The interval of something that happened after the packet at `since` was made and not after the packet at `offset` was.
-  // For a packet itself since == offset. `since` <= `offset`; neither may go back from call to call by more than
-  // what the last PSB interval spans. `tsc` never goes back.
+  // The interval of something that happened after the packet at `since` was made and not after the packet at
+  // `offset` was. For a packet itself since == offset. `since` <= `offset`; neither may go back from call to
+  // call by more than what the last PSB interval spans. `tsc` never goes back.
   [[nodiscard]] TimeRange at(std::uint64_t since, std::uint64_t offset);
 
  private:
@@ -39,7 +42,8 @@ class TimeTrack {
   std::unique_ptr<Impl> impl_;
 };
 
-// perf's conversion; 0 if the clock does not know it and has no tsc_hz (check clock.perf_time_known || clock.tsc_hz).
+// perf's conversion; 0 if the clock does not know it and has no tsc_hz (check clock.perf_time_known ||
+// clock.tsc_hz).
 [[nodiscard]] std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept;
 [[nodiscard]] std::uint64_t ns_to_tsc(const trace::Clock& clock, std::int64_t ns) noexcept;
 

@@ -1,0 +1,278 @@
+#include "time/reader.h"
+
+#include <algorithm>
+
+namespace ptkit::time {
+namespace {
+
+using base::Status;
+using packet::Packet;
+using packet::PacketKind;
+
+// Without a TSC a frame is cut at the first MTC after this many points, or anywhere after twice as many.
+constexpr std::size_t kMaxPoints = std::size_t{1} << 16;
+constexpr std::uint64_t kTscMask = (std::uint64_t{1} << 56) - 1;
+// No sleep is that long; the sum of a frame's cycles must stay exact in a double.
+constexpr std::uint64_t kMaxCycles = std::uint64_t{1} << 40;
+
+// TSC packets hold 56 bits: the upper byte is that of the last one, or one more if the 56 bits wrapped.
+std::uint64_t extend_tsc(std::uint64_t last, std::uint64_t payload) noexcept {
+  std::uint64_t tsc = (last & ~kTscMask) | (payload & kTscMask);
+  if (tsc < last && last - tsc > kTscMask / 2) tsc += kTscMask + 1;
+  return tsc;
+}
+
+bool is_tnt(PacketKind kind) noexcept { return kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64; }
+
+bool is_full(const Packet& packet) noexcept {
+  return packet.payload2 >= (packet.kind == PacketKind::TNT_8 ? 6U : 47U);
+}
+
+}  // namespace
+
+TntTime TntCensus::judge() const noexcept {
+  constexpr std::uint64_t kEnough = 8;
+  if (partial_then_cycles >= kEnough && partial_then_cycles * 8 >= partial_then_packet) {
+    return TntTime::FIRST_BRANCH;
+  }
+  if (partial_then_packet >= kEnough && partial_then_cycles * 64 <= partial_then_packet)
+    return TntTime::PACKET;
+  // A partial packet is pushed out before the CYC of what pushes it.
+  if (partial_alone >= kEnough && full_with_cyc >= kEnough && full_alone == 0 && partial_with_cyc == 0) {
+    return TntTime::PACKET;
+  }
+  return TntTime::UNKNOWN;
+}
+
+FrameReader::FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses,
+                         const packet::Errata& errata)
+    : decoder_(stream, {}, errata), losses_(losses) {
+  ended_ = decoder_.sync_forward(0) != Status::OK;
+  first_psb_ = decoder_.position();
+}
+
+// True if bytes are missing before `end`: then decoding goes on at the first PSB after the loss.
+bool FrameReader::cross_loss(std::uint64_t end) {
+  bool crossed = false;
+  std::uint64_t at = 0;
+  while (next_loss_ < losses_.size() && losses_[next_loss_].offset < end) {
+    at = losses_[next_loss_].offset;
+    crossed = crossed || at > first_psb_;
+    ++next_loss_;
+  }
+  if (!crossed) return false;
+  lost_ = cycles_lost_ = true;
+  ended_ = decoder_.sync_forward(at) != Status::OK;
+  return true;
+}
+
+bool FrameReader::read(Packet& packet) {
+  while (!ended_) {
+    const Status status = decoder_.next(packet);
+    if (status == Status::END_OF_STREAM) {
+      ended_ = true;
+      return false;
+    }
+    if (status == Status::OK) {
+      if (cross_loss(packet.offset + packet.size)) continue;
+      return true;
+    }
+    lost_ = cycles_lost_ = true;
+    if (!cross_loss(packet.offset + 1)) ended_ = decoder_.sync_forward(packet.offset + 1) != Status::OK;
+  }
+  return false;
+}
+
+bool FrameReader::next(Frame& frame) {
+  frame.points.clear();
+  frame.opened = opening_known_;
+  frame.end = FrameEnd::STREAM;
+  frame.end_tma = {};
+  if (opening_known_) frame.points.push_back(opening_);
+  if (ended_) return false;
+  Packet packet;
+  while (frame.end == FrameEnd::STREAM && read(packet)) add(packet, frame);
+  frame.next_ratio = ratio_;
+  frame.lost_at_end = lost_;
+  frame.psb = psb_;
+  return true;
+}
+
+void FrameReader::add(const Packet& packet, Frame& frame) {
+  if (packet.kind == PacketKind::PAD) return;
+  count_tnt(packet);
+  switch (packet.kind) {
+    case PacketKind::TSC:
+      close_at_tsc(packet, frame);
+      break;
+    case PacketKind::MTC:
+      add_mtc(packet, frame);
+      break;
+    case PacketKind::CYC:
+      add_cyc(packet, frame);
+      break;
+    default:
+      add_other(packet, frame);
+      break;
+  }
+  after_cyc_ = packet.kind == PacketKind::CYC;
+  if (frame.end != FrameEnd::STREAM || frame.points.size() < kMaxPoints) return;
+  if (packet.kind != PacketKind::MTC && frame.points.size() < 2 * kMaxPoints) return;
+  frame.end = FrameEnd::CUT;
+  opening_ = frame.points.back();
+  opening_.joined = opening_.joined || opening_.kind == PointKind::CYC;
+  opening_.kind = PointKind::TSC;  // of known time, as far as the next frame is concerned
+  opening_.value = 0;
+  opening_known_ = frame.opened;
+}
+
+bool FrameReader::take_lost() noexcept {
+  const bool lost = lost_;
+  lost_ = false;
+  return lost;
+}
+
+void FrameReader::add_cyc(const Packet& packet, Frame& frame) {
+  Point point;
+  point.first = point.last = packet.offset;
+  point.kind = PointKind::CYC;
+  point.value = cycles_lost_ ? 0 : std::min(packet.payload, kMaxCycles);
+  point.ratio = ratio_ == 0 ? std::uint8_t{0} : std::max(ratio_, ratio_before_);
+  point.lost = take_lost();
+  cycles_lost_ = false;
+  ratio_before_ = 0;
+  psb_after_cyc_ = false;
+  follow_ = Follow::FIRST;
+  frame.points.push_back(point);
+}
+
+void FrameReader::add_mtc(const Packet& packet, Frame& frame) {
+  psb_after_cyc_ = false;
+  Point point;
+  point.first = point.last = packet.offset;
+  point.kind = PointKind::MTC;
+  point.value = packet.payload & 0xff;
+  point.joined = after_cyc_;
+  point.lost = take_lost();
+  follow_ = Follow::NOTHING;
+  frame.points.push_back(point);
+}
+
+// Packets without time: which of them share the time of the CYC before, and what they tell about the clocks.
+void FrameReader::add_other(const Packet& packet, Frame& frame) {
+  Follow follow = Follow::NOTHING;
+  switch (packet.kind) {
+    case PacketKind::PSB:
+      psb_ = packet.offset;
+      psb_after_cyc_ = after_cyc_;
+      break;
+    case PacketKind::OVF:
+      lost_ = cycles_lost_ = true;
+      break;
+    case PacketKind::CBR:
+      set_ratio(packet.payload);
+      break;
+    case PacketKind::PSBEND:
+    case PacketKind::TMA:
+    case PacketKind::TRACE_STOP:
+    case PacketKind::MNT:
+      break;
+    case PacketKind::TNT_8:
+    case PacketKind::TNT_64:
+      // A packet that was pushed out by the next one was made together with it.
+      if (tnt_time_ == TntTime::PACKET && !is_full(packet)) follow = Follow::REST;
+      break;
+    case PacketKind::FUP:
+    case PacketKind::PIP:
+    case PacketKind::VMCS:
+    case PacketKind::MODE_EXEC:
+    case PacketKind::MODE_TSX:
+      follow = Follow::REST;  // compound packet events are contiguous
+      break;
+    default:
+      if ((packet.flags & Packet::IP_BIT) != 0) follow = Follow::REST;  // its FUP
+      break;
+  }
+  const bool eligible = packet.kind != PacketKind::PSB && packet.kind != PacketKind::OVF &&
+                        packet.kind != PacketKind::PSBEND && packet.kind != PacketKind::TMA &&
+                        packet.kind != PacketKind::CBR && packet.kind != PacketKind::TRACE_STOP &&
+                        (packet.flags & Packet::IN_PSB) == 0;
+  if (follow_ != Follow::NOTHING && eligible && !frame.points.empty()) {
+    Point& cyc = frame.points.back();
+    cyc.last = packet.offset;
+    if (is_tnt(packet.kind)) cyc.before_tnt = tnt_time_ != TntTime::PACKET;
+    follow_ = follow;
+  } else {
+    follow_ = Follow::NOTHING;
+  }
+}
+
+void FrameReader::set_ratio(std::uint64_t ratio) noexcept {
+  const auto now = static_cast<std::uint8_t>(ratio);
+  if (now == ratio_) return;
+  ratio_before_ = std::max(ratio_before_, ratio_);
+  ratio_ = now;
+}
+
+void FrameReader::count_tnt(const Packet& packet) noexcept {
+  if (after_partial_tnt_) {
+    const bool cycles = packet.kind == PacketKind::CYC && packet.payload > 0;
+    ++(cycles ? census_.partial_then_cycles : census_.partial_then_packet);
+  }
+  after_partial_tnt_ = false;
+  if (!is_tnt(packet.kind)) return;
+  if (is_full(packet)) {
+    ++(after_cyc_ ? census_.full_with_cyc : census_.full_alone);
+    return;
+  }
+  ++(after_cyc_ ? census_.partial_with_cyc : census_.partial_alone);
+  after_partial_tnt_ = after_cyc_;
+}
+
+void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
+  const bool in_psb = (packet.flags & Packet::IN_PSB) != 0;
+  tsc_ = extend_tsc(tsc_, packet.payload);
+  Point point;
+  // PSB+ tells the state, and the time, at PSB.
+  point.first = in_psb ? psb_ : packet.offset;
+  if (!frame.points.empty()) point.first = std::max(point.first, frame.points.back().last + 1);
+  point.last = packet.offset;
+  point.joined = after_cyc_ || (in_psb && psb_after_cyc_);
+  point.lost = take_lost();
+  follow_ = Follow::NOTHING;
+  frame.points.push_back(point);
+  frame.end = FrameEnd::TSC;
+  frame.end_tsc = tsc_;
+  read_group(in_psb, frame);
+  opening_ = frame.points.back();
+  opening_known_ = true;
+}
+
+// The TMA that belongs to the TSC, and the rest of PSB+.
+void FrameReader::read_group(bool in_psb, Frame& frame) {
+  Packet packet;
+  for (;;) {
+    const packet::DecoderState before = decoder_.state();
+    if (decoder_.next(packet) != Status::OK) {
+      decoder_.set_state(before);
+      return;
+    }
+    const bool end = packet.kind == PacketKind::PSBEND;
+    const bool inside = in_psb && (end || (packet.flags & Packet::IN_PSB) != 0) &&
+                        packet.kind != PacketKind::TSC && packet.kind != PacketKind::OVF &&
+                        packet.kind != PacketKind::MTC && packet.kind != PacketKind::CYC;
+    if (packet.kind == PacketKind::TMA && !frame.end_tma.known) {
+      frame.end_tma = {true, static_cast<std::uint16_t>(packet.payload),
+                       static_cast<std::uint16_t>(packet.payload2)};
+    } else if (packet.kind == PacketKind::CBR && inside) {
+      set_ratio(packet.payload);
+    } else if (packet.kind != PacketKind::PAD && !inside) {
+      decoder_.set_state(before);
+      return;
+    }
+    if (packet.kind != PacketKind::PAD) frame.points.back().last = packet.offset;
+    if (end || (!in_psb && packet.kind == PacketKind::TMA)) return;
+  }
+}
+
+}  // namespace ptkit::time

@@ -1,0 +1,76 @@
+// Packets to frames of timing points. Never more than one frame in memory.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "packet/decoder.h"
+#include "time/point.h"
+
+namespace ptkit::time {
+
+// How TNT packets stand among CYC packets: from this, ClockModel::tnt_time is inferred.
+struct TntCensus {
+  std::uint64_t partial_then_cycles =
+      0;  // CYC, partial TNT, CYC with cycles: the packet waited after its CYC
+  std::uint64_t partial_then_packet = 0;  // CYC, partial TNT, other packet: both were made at once
+  std::uint64_t full_alone = 0;           // full TNT without a CYC right before
+  std::uint64_t full_with_cyc = 0;
+  std::uint64_t partial_alone = 0;
+  std::uint64_t partial_with_cyc = 0;
+
+  [[nodiscard]] TntTime judge() const noexcept;
+};
+
+class FrameReader {
+ public:
+  // `losses` (by offset): where bytes are missing from the stream.
+  FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata);
+
+  // Reads the next frame, in the memory of the last. False: the stream had ended before.
+  [[nodiscard]] bool next(Frame& frame);
+
+  void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
+  [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
+  [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
+  [[nodiscard]] std::uint64_t first_psb() const noexcept { return first_psb_; }
+
+ private:
+  // What may follow a CYC that tells its time.
+  enum class Follow : std::uint8_t { NOTHING, FIRST, REST };
+
+  [[nodiscard]] bool read(packet::Packet& packet);
+  [[nodiscard]] bool cross_loss(std::uint64_t end);
+  void add(const packet::Packet& packet, Frame& frame);
+  void add_cyc(const packet::Packet& packet, Frame& frame);
+  void add_mtc(const packet::Packet& packet, Frame& frame);
+  void add_other(const packet::Packet& packet, Frame& frame);
+  void close_at_tsc(const packet::Packet& packet, Frame& frame);
+  void read_group(bool in_psb, Frame& frame);
+  void set_ratio(std::uint64_t ratio) noexcept;
+  void count_tnt(const packet::Packet& packet) noexcept;
+  [[nodiscard]] bool take_lost() noexcept;
+
+  packet::PacketDecoder decoder_;
+  std::span<const trace::KnownLoss> losses_;
+  std::size_t next_loss_ = 0;
+  TntTime tnt_time_ = TntTime::UNKNOWN;
+  TntCensus census_;
+
+  Point opening_;
+  bool opening_known_ = false;
+  std::uint64_t tsc_ = 0;
+  std::uint64_t first_psb_ = 0;
+  std::uint64_t psb_ = 0;
+  std::uint8_t ratio_ = 0;
+  std::uint8_t ratio_before_ = 0;  // another ratio that was in force since the last CYC
+  Follow follow_ = Follow::NOTHING;
+  bool after_cyc_ = false;          // the packet before was a CYC
+  bool psb_after_cyc_ = false;      // PSB+, and so its TSC, follows a CYC
+  bool after_partial_tnt_ = false;  // the packets before were a CYC and a partial TNT
+  bool lost_ = false;
+  bool cycles_lost_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace ptkit::time

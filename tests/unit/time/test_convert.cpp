@@ -1,0 +1,66 @@
+// TSC ticks to nanoseconds and back.
+#include <gtest/gtest.h>
+
+#include "time/track.h"
+
+namespace ptkit::time {
+namespace {
+
+trace::Clock perf_clock() {
+  trace::Clock clock;
+  clock.perf_time_known = true;
+  clock.time_shift = 10;
+  clock.time_mult = 343;  // some 2.99 GHz
+  clock.time_zero = 1'000;
+  return clock;
+}
+
+TEST(Convert, PerfFormula) {
+  const trace::Clock clock = perf_clock();
+  EXPECT_EQ(tsc_to_ns(clock, 0), 1'000);
+  EXPECT_EQ(tsc_to_ns(clock, 1024), 1'343);
+  EXPECT_EQ(tsc_to_ns(clock, 1025), 1'343);
+  EXPECT_EQ(tsc_to_ns(clock, 3'000'000), 1'000 + 3'000'000LL * 343 / 1024);
+  EXPECT_EQ(ns_to_tsc(clock, 1'343), 1024U);
+}
+
+TEST(Convert, ProductsBeyond64Bits) {
+  trace::Clock clock = perf_clock();
+  clock.time_shift = 31;
+  clock.time_mult = 1'431'655'765;
+  // 2^55 * mult / 2^31 = 2^24 * mult
+  EXPECT_EQ(tsc_to_ns(clock, std::uint64_t{1} << 55), 1'000 + (std::int64_t{1} << 24) * 1'431'655'765);
+  const std::uint64_t tsc = 40'000'000'000'000'000;
+  const std::uint64_t back = ns_to_tsc(clock, tsc_to_ns(clock, tsc));
+  EXPECT_LE(back, tsc);
+  EXPECT_LT(tsc - back, 4U);  // a nanosecond is 1.5 ticks
+}
+
+TEST(Convert, NegativeTimeZero) {
+  trace::Clock clock = perf_clock();
+  clock.time_zero = static_cast<std::uint64_t>(-5'000'000'000);
+  EXPECT_EQ(tsc_to_ns(clock, 1024), -5'000'000'000 + 343);
+  EXPECT_EQ(ns_to_tsc(clock, -5'000'000'000 + 343), 1024U);
+}
+
+TEST(Convert, CpuidFrequency) {
+  trace::Clock clock;
+  clock.tsc_hz = 2'904'000'000;
+  EXPECT_EQ(tsc_to_ns(clock, 2'904'000'000), 1'000'000'000);
+  EXPECT_EQ(tsc_to_ns(clock, std::uint64_t{2'904'000'000} * 10'000'000), 10'000'000'000'000'000);
+  EXPECT_EQ(ns_to_tsc(clock, 10'000'000'000'000'000), std::uint64_t{2'904'000'000} * 10'000'000);
+  EXPECT_EQ(ns_to_tsc(clock, -1), 0U);
+}
+
+TEST(Convert, Unknown) {
+  EXPECT_EQ(tsc_to_ns({}, 12345), 0);
+  EXPECT_EQ(ns_to_tsc({}, 12345), 0U);
+  trace::Clock clock = perf_clock();
+  clock.time_mult = 0;
+  EXPECT_EQ(ns_to_tsc(clock, 12345), 0U);
+  clock.time_shift = 200;
+  EXPECT_EQ(tsc_to_ns(clock, 12345), 1'000);
+}
+
+}  // namespace
+}  // namespace ptkit::time

@@ -1,0 +1,328 @@
+// Times against known true times. Measured with these streams (error of the interval's middle, TSC ticks,
+// median / p99, of branches; MTC every 672 ticks, CBR 8..35):
+//   TSC+MTC 124 / 324, with halts 136 / 329; with CYC 19.5 / 154, with halts 14.5 / 246, CYC as in hardware
+//   18 / 143.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "time/track.h"
+#include "unit/time/synthetic.h"
+
+namespace ptkit::time::test {
+namespace {
+
+constexpr std::uint64_t kNoUpperLimit = 0xffffffff;
+
+// What a run over all places of a trace found.
+struct Outcome {
+  Spread error;  // of the middle
+  Spread width;
+  std::size_t places = 0;
+  std::size_t unknown = 0;
+  std::size_t open = 0;  // no upper limit
+  std::array<std::size_t, 5> sources{};
+};
+
+Outcome measure(const SyntheticTrace& trace, const std::vector<Truth>& places, const trace::Clock& clock) {
+  TimeTrack track(trace.bytes, clock, {});
+  Outcome outcome;
+  std::vector<double> errors;
+  std::vector<double> widths;
+  std::uint64_t last = 0;
+  for (const Truth& place : places) {
+    const TimeRange range = track.at(place.since, place.offset);
+    ++outcome.places;
+    if (!range.known) {
+      EXPECT_EQ(range.tsc, 0U);
+      ++outcome.unknown;
+      continue;
+    }
+    ++outcome.sources[static_cast<std::size_t>(range.source)];
+    EXPECT_GE(range.tsc, last) << "time went back at " << place.offset;
+    last = range.tsc;
+    EXPECT_LE(range.tsc, place.tsc) << "at " << place.offset;
+    if (range.error == kNoUpperLimit) {
+      ++outcome.open;
+      continue;
+    }
+    EXPECT_GE(range.tsc + range.error, place.tsc) << "at " << place.offset;
+    errors.push_back(
+        std::abs(static_cast<double>(range.tsc) + range.error / 2.0 - static_cast<double>(place.tsc)));
+    widths.push_back(range.error);
+    if (testing::Test::HasNonfatalFailure()) break;
+  }
+  outcome.error = spread_of(errors);
+  outcome.width = spread_of(widths);
+  return outcome;
+}
+
+Outcome branches(const SyntheticConfig& config) {
+  const SyntheticTrace trace = synthesize(config);
+  return measure(trace, trace.branches, trace.clock);
+}
+Outcome packets(const SyntheticConfig& config) {
+  const SyntheticTrace trace = synthesize(config);
+  return measure(trace, trace.packets, trace.clock);
+}
+
+SyntheticConfig with_cyc() {
+  SyntheticConfig config;
+  config.cyc = true;
+  return config;
+}
+
+constexpr double kMtcGap = 672;
+
+TEST(TimeTrack, TscAlone) {
+  SyntheticConfig config;
+  config.mtc = false;
+  const Outcome outcome = branches(config);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.places);
+  EXPECT_GT(outcome.open, 0U);  // after the last TSC nothing bounds time from above
+  EXPECT_LT(outcome.open, outcome.places / 8);
+}
+
+TEST(TimeTrack, MtcIsNearerThanPerf) {
+  const Outcome outcome = branches({});
+  EXPECT_LT(outcome.error.median, 180);
+  EXPECT_LT(outcome.error.p99, 380);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::MTC)], outcome.places);
+  const Outcome of_packets = packets({});
+  EXPECT_LE(of_packets.width.median, kMtcGap);
+  EXPECT_LT(of_packets.error.median, 180);
+}
+
+TEST(TimeTrack, CycIsNearerThanPerf) {
+  const Outcome outcome = branches(with_cyc());
+  EXPECT_LT(outcome.error.median, 20);
+  EXPECT_LT(outcome.error.p99, 194);
+  EXPECT_GT(outcome.sources[static_cast<std::size_t>(TimeSource::CYC)], outcome.places * 99 / 100);
+  const Outcome of_packets = packets(with_cyc());
+  EXPECT_LT(of_packets.error.median, 2);
+  EXPECT_LT(of_packets.width.median, 10);
+}
+
+TEST(TimeTrack, CycOfTheFirstBranchAsInHardware) {
+  SyntheticConfig config = with_cyc();
+  config.first_branch = true;
+  EXPECT_LT(branches(config).error.median, 20);
+  EXPECT_LT(packets(config).error.median, 2);
+}
+
+TEST(TimeTrack, CycThatRoundsEachDifference) {
+  SyntheticConfig config = with_cyc();
+  config.floor_each_cyc = true;
+  EXPECT_LT(branches(config).error.median, 20);
+  EXPECT_LT(packets(config).width.median, 24);
+}
+
+TEST(TimeTrack, CycThreshold) {
+  for (const bool first : {false, true}) {
+    SyntheticConfig config = with_cyc();
+    config.cyc_threshold = 64;
+    config.first_branch = first;
+    EXPECT_LT(branches(config).error.median, 45);
+  }
+}
+
+TEST(TimeTrack, CbrThatComesLate) {
+  SyntheticConfig config = with_cyc();
+  config.ratio_lag = 300;
+  EXPECT_LT(branches(config).error.median, 24);
+}
+
+TEST(TimeTrack, HaltedCoreClock) {
+  SyntheticConfig config;
+  config.halts = 1e-3;
+  EXPECT_LT(branches(config).error.median, 180);
+  config.cyc = true;
+  EXPECT_LT(branches(config).error.median, 20);
+  EXPECT_LT(packets(config).error.median, 2);
+  config.mtc = false;  // a halt may be anywhere between two TSCs then
+  config.halts = 1e-4;
+  EXPECT_LT(branches(config).error.median, 60);
+}
+
+TEST(TimeTrack, SleepsWithoutPackets) {
+  for (const bool wake_tsc : {false, true}) {
+    SyntheticConfig config;
+    config.sleeps = 1e-3;
+    config.wake_tsc = wake_tsc;
+    EXPECT_LT(branches(config).error.median, 180) << wake_tsc;
+    config.cyc = true;
+    EXPECT_LT(branches(config).error.median, 20) << wake_tsc;
+  }
+}
+
+// More than 256 MTC periods: the payload wraps unseen.
+TEST(TimeTrack, LongSleeps) {
+  SyntheticConfig config;
+  config.sleep_ticks = 400'000;
+  config.sleeps = 1e-4;
+  EXPECT_LT(branches(config).error.median, 180);
+  config.wake_tsc = false;  // where the wraps were is not always to be told
+  config.sleeps = 1e-3;
+  static_cast<void>(branches(config));
+  config.cyc = true;
+  static_cast<void>(branches(config));
+}
+
+TEST(TimeTrack, LostMtc) {
+  SyntheticConfig config;
+  config.mtc_loss = 0.1;
+  EXPECT_LT(branches(config).error.median, 180);
+  config.cyc = true;
+  EXPECT_LT(branches(config).error.median, 20);
+}
+
+TEST(TimeTrack, Overflows) {
+  SyntheticConfig config = with_cyc();
+  config.overflows = 1e-3;
+  EXPECT_LT(branches(config).error.median, 24);
+}
+
+TEST(TimeTrack, RatioThatIsNoInteger) {
+  SyntheticConfig config = with_cyc();
+  config.numerator = 177;
+  config.halts = 1e-4;
+  EXPECT_LT(branches(config).error.median, 20);
+  config.cyc = false;
+  EXPECT_LE(packets(config).width.median, kMtcGap * 177 / 168 + 4);
+}
+
+TEST(TimeTrack, EveryMtcPeriod) {
+  for (const unsigned period : {0U, 5U, 8U, 10U}) {
+    SyntheticConfig config;
+    config.mtc_period = period;
+    config.branches = 20'000;
+    config.psb_bytes = period > 8 ? 16'384 : 4096;
+    const Outcome outcome = packets(config);
+    EXPECT_LE(outcome.width.median, 84.0 * (1U << period)) << period;
+  }
+}
+
+TEST(TimeTrack, TscWraps) {
+  SyntheticConfig config = with_cyc();
+  config.start_tsc = (std::uint64_t{1} << 56) - 3'000'000;
+  EXPECT_LT(branches(config).error.median, 20);
+}
+
+TEST(TimeTrack, ManySeeds) {
+  for (std::uint64_t seed = 10; seed < 22; ++seed) {
+    SyntheticConfig config;
+    config.seed = seed;
+    config.branches = 6000;
+    config.cyc = seed % 3 != 0;
+    config.cyc_threshold = seed % 5 == 0 ? 32 : 0;
+    config.first_branch = seed % 2 == 0;
+    config.halts = 5e-4;
+    config.sleeps = 5e-4;
+    config.wake_tsc = seed % 4 < 2;
+    config.ratio_changes = 2e-3;
+    config.psb_bytes = seed % 2 == 0 ? 2048 : 8192;
+    static_cast<void>(branches(config));
+    static_cast<void>(packets(config));
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+TEST(TimeTrack, MissingParametersAreInferred) {
+  SyntheticConfig config = with_cyc();
+  config.halts = 1e-4;
+  const SyntheticTrace trace = synthesize(config);
+  const Outcome outcome = measure(trace, trace.branches, {});
+  EXPECT_LT(outcome.error.median, 20);
+  config.numerator = 177;
+  const SyntheticTrace odd = synthesize(config);
+  EXPECT_LT(measure(odd, odd.branches, {}).error.median, 20);
+}
+
+TEST(TimeTrack, MissingParametersThatCannotBeInferred) {
+  SyntheticConfig config;
+  config.branches = 1500;  // one PSB interval and a bit: no second TMA to compare with
+  const SyntheticTrace trace = synthesize(config);
+  const Outcome outcome = measure(trace, trace.branches, {});
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::MTC)], 0U);
+  EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.places);
+}
+
+TEST(TimeTrack, WrongRatioMakesWideNotWrong) {
+  SyntheticConfig config = with_cyc();
+  const SyntheticTrace trace = synthesize(config);
+  trace::Clock clock = trace.clock;
+  clock.max_nonturbo_ratio = 36;  // cycles seem longer than they are
+  EXPECT_LT(measure(trace, trace.branches, clock).error.median, 30);
+  clock.max_nonturbo_ratio = 12;
+  static_cast<void>(measure(trace, trace.branches, clock));
+}
+
+TEST(TimeTrack, EmptyAndUnsynchronised) {
+  const std::vector<std::uint8_t> zeros(64, 0);
+  TimeTrack empty({}, {}, {});
+  EXPECT_FALSE(empty.at(0, 0).known);
+  TimeTrack unsynchronised(zeros, {}, {});
+  EXPECT_FALSE(unsynchronised.at(0, 63).known);
+}
+
+TEST(TimeTrack, GarbageBeforeTheFirstPsb) {
+  SyntheticTrace trace = synthesize({});
+  trace.bytes.insert(trace.bytes.begin(), 16, 0xff);
+  TimeTrack track(trace.bytes, trace.clock, {});
+  EXPECT_FALSE(track.at(0, 0).known);
+  EXPECT_EQ(track.at(0, 16).tsc, trace.packets.front().tsc);
+}
+
+// Bytes are missing in the middle: the track goes on at the next PSB, and stays true.
+TEST(TimeTrack, KnownLoss) {
+  SyntheticTrace trace = synthesize(with_cyc());
+  const std::uint64_t from = trace.bytes.size() / 3;
+  const std::uint64_t cut = 5001;
+  trace.bytes.erase(trace.bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                    trace.bytes.begin() + static_cast<std::ptrdiff_t>(from + cut));
+  const std::vector<trace::KnownLoss> losses{{from, base::Status::RING_WRAPPED, cut}};
+  TimeTrack track(trace.bytes, trace.clock, {}, losses);
+  std::size_t checked = 0;
+  for (const Truth& place : trace.packets) {
+    if (place.offset >= from && place.offset < from + cut + 4096 + 64) continue;
+    const std::uint64_t at = place.offset < from ? place.offset : place.offset - cut;
+    const TimeRange range = track.at(at, at);
+    ASSERT_LE(range.tsc, place.tsc) << at;
+    ASSERT_GE(range.tsc + range.error, place.tsc) << at;
+    ++checked;
+  }
+  EXPECT_GT(checked, trace.packets.size() / 2);
+}
+
+// A row may be older than its packet; asking far behind and again for the same is cheap and gives the same.
+TEST(TimeTrack, SameQuestionSameAnswer) {
+  const SyntheticTrace trace = synthesize(with_cyc());
+  TimeTrack track(trace.bytes, trace.clock, {});
+  const std::uint64_t half = trace.bytes.size() / 2;
+  const TimeRange first = track.at(half, half + 5000);
+  const TimeRange again = track.at(half, half + 5000);
+  EXPECT_EQ(first.tsc, again.tsc);
+  EXPECT_EQ(first.error, again.error);
+  EXPECT_GE(track.at(half, half).tsc, first.tsc);
+}
+
+TEST(TimeTrack, TscThatGoesBack) {
+  SyntheticConfig config;
+  config.branches = 4000;
+  SyntheticTrace first = synthesize(config);
+  config.start_tsc /= 2;
+  const SyntheticTrace second = synthesize(config);
+  first.bytes.insert(first.bytes.end(), second.bytes.begin(), second.bytes.end());
+  TimeTrack track(first.bytes, first.clock, {});
+  std::uint64_t last = 0;
+  for (std::uint64_t at = 0; at < first.bytes.size(); at += 7) {
+    const TimeRange range = track.at(at, at);
+    ASSERT_GE(range.tsc, last);
+    last = range.tsc;
+  }
+  EXPECT_EQ(track.at(first.bytes.size(), first.bytes.size()).error, kNoUpperLimit);
+}
+
+}  // namespace
+}  // namespace ptkit::time::test
