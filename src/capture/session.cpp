@@ -1,0 +1,290 @@
+#include "capture/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <ctime>
+
+#include "capture/processor.h"
+#include "ptkit/rtit_regs.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+// The crystal clock of the recorded processor: TSC / 480, about 5 MHz. The fast counter of TMA counts to 511
+// at most.
+constexpr std::uint32_t kTscPerCtc = 480;
+constexpr std::uint8_t kRatio = 30;                // CBR, and the ratio at which cycles are TSC ticks
+constexpr std::uint64_t kFlushTicks = 4000000000;  // one or two seconds
+constexpr int kPatienceMs = 5000;
+
+softpt::UnitConfig unit_config(const StepOptions& options) {
+  softpt::UnitConfig config;
+  config.return_compression = options.return_compression;
+  config.tsc = options.tsc;
+  config.mtc = options.mtc;
+  config.cyc = options.cyc;
+  config.use_tnt_64 = options.tnt_64;
+  config.mtc_period = options.mtc_period;
+  config.cyc_threshold = options.cyc_threshold;
+  config.psb_bytes = options.psb_period;
+  config.tsc_ctc_numerator = kTscPerCtc;
+  config.tsc_ctc_denominator = 1;
+  config.core_bus_ratio = kRatio;
+  config.max_nonturbo_ratio = kRatio;
+  return config;
+}
+
+std::int64_t real_time_ns() {
+  timespec now{};
+  static_cast<void>(::clock_gettime(CLOCK_REALTIME, &now));
+  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+std::string machine() {
+  utsname name{};
+  if (::uname(&name) != 0) return {};
+  return std::string(name.sysname) + " " + name.release + " " + name.machine + ", " + processor_name();
+}
+
+constexpr std::uint64_t bit(unsigned position) { return std::uint64_t{1} << position; }
+
+std::uint64_t rtit_ctl(const StepOptions& options) {
+  std::uint64_t value = bit(PT_CTL_TRACE_EN) | bit(PT_CTL_USER) | bit(PT_CTL_BRANCH_EN);
+  if (options.cyc) value |= bit(PT_CTL_CYC_EN);
+  if (options.mtc) value |= bit(PT_CTL_MTC_EN);
+  if (options.tsc) value |= bit(PT_CTL_TSC_EN);
+  if (!options.return_compression) value |= bit(PT_CTL_DIS_RETC);
+  value |= std::uint64_t{options.mtc_period} << PT_CTL_MTC_FREQ_SHIFT;
+  value |= std::uint64_t{options.cyc_threshold} << PT_CTL_CYC_THRESH_SHIFT;
+  const auto period =
+      static_cast<std::uint64_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
+  return value | period << PT_CTL_PSB_FREQ_SHIFT;
+}
+
+}  // namespace
+
+StepSession::StepSession(StepRecorder& recorder, formats::PtkWriter writer)
+    : recorder_(recorder),
+      options_(recorder.options_),
+      writer_(std::move(writer)),
+      unit_config_(unit_config(options_)) {}
+
+trace::Configuration StepSession::configuration() const {
+  trace::Configuration configuration;
+  configuration.cpu = this_processor();
+  configuration.rtit_ctl = rtit_ctl(options_);
+  configuration.rtit_ctl_known = true;
+  trace::Clock& clock = configuration.clock;
+  clock.tsc_ctc_numerator = kTscPerCtc;
+  clock.tsc_ctc_denominator = 1;
+  clock.mtc_period = options_.mtc_period;
+  clock.mtc_period_known = true;
+  clock.max_nonturbo_ratio = kRatio;
+  calibration_.calibrate(clock);
+  return configuration;
+}
+
+base::Result<StepResult> StepSession::run(const void* signal_mask) {
+  info_.backend = "step";
+  info_.command = options_.argv;
+  info_.machine = machine();
+  info_.begin_ns = real_time_ns();
+  writer_.info(info_);
+  writer_.configuration(configuration());
+  if (const auto failure = begin(signal_mask)) return *failure;
+  loop();
+  return finish();
+}
+
+// Starts the program and waits until it executes its first instruction, or cannot.
+std::optional<base::Failure> StepSession::begin(const void* signal_mask) {
+  auto launched = launch(options_.argv, signal_mask);
+  if (!launched.ok()) return launched.failure();
+  root_ = launched.value().pid;
+  recorder_.wake_ = root_;
+  launched.value().go = Fd();
+  int status = 0;
+  while (::waitpid(root_, &status, __WALL | __WNOTHREAD) >= 0 || errno == EINTR) {
+    if (WIFEXITED(status) || WIFSIGNALED(status)) {
+      const int cause = exec_error(launched.value());
+      return base::Failure{base::Status::IO_ERROR, 0,
+                           "cannot run " + options_.argv.front() + ": " +
+                               (cause != 0 ? std::strerror(cause) : "it was killed before it began")};
+    }
+    if (status >> 8 == (SIGTRAP | (PTRACE_EVENT_EXEC << 8))) break;
+    static_cast<void>(
+        ::ptrace(PTRACE_CONT, root_, nullptr, (status >> 16) == 0 ? long{WSTOPSIG(status)} : 0L));
+  }
+  Thread& thread = threads_[root_];
+  thread.tid = thread.pid = root_;
+  trace::Sideband record;
+  record.kind = trace::SidebandKind::PROCESS;
+  record.tsc = now();
+  record.pid = record.tid = root_;
+  writer_.sideband(record);
+  on_exec(thread);
+  return {};
+}
+
+void StepSession::loop() {
+  while (!threads_.empty()) {
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, __WALL | __WNOTHREAD);
+    if (tid < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    result_.interrupted = recorder_.stop_.load(std::memory_order_relaxed);
+    result_.limited = options_.max_instructions != 0 && result_.instructions >= options_.max_instructions;
+    if (result_.interrupted || result_.limited || writer_.failure()) {
+      // The last stop is not looked at any more, save an end.
+      if (WIFEXITED(status) || WIFSIGNALED(status)) on_stop(tid, status);
+      release();
+      break;
+    }
+    on_stop(tid, status);
+    flush_sometimes();
+  }
+}
+
+std::uint64_t StepSession::now() {
+  last_tsc_ = std::max(last_tsc_ + 1, read_tsc());
+  return last_tsc_;
+}
+
+void StepSession::set_time(Thread& thread) {
+  const std::uint64_t tsc = now();
+  if (thread.encoder) thread.encoder->set_time(tsc);
+}
+
+void StepSession::flush_sometimes() {
+  if (last_tsc_ < next_flush_tsc_) return;
+  next_flush_tsc_ = last_tsc_ + kFlushTicks;
+  writer_.flush();
+}
+
+std::shared_ptr<StepSession::Process> StepSession::make_process(pid_t pid) {
+  const trace::SpaceId space = next_space_++;
+  writer_.space(space, {pid, 0, false});
+  return std::make_shared<Process>(Process{pid, CodeRecorder(pid, space, writer_, files_)});
+}
+
+ThreadEncoder& StepSession::encoder(Thread& thread) {
+  if (thread.encoder) return *thread.encoder;
+  const std::uint32_t id = result_.streams++;
+  trace::Stream stream;
+  stream.pid = thread.pid;
+  stream.tid = thread.tid;
+  stream.space = thread.process->code.space();
+  stream.name = "thread " + std::to_string(thread.tid) + " (" + thread_name(thread.pid, thread.tid) + ")";
+  writer_.stream(id, stream);
+  TruthLog truth;
+  if (!options_.truth_folder.empty()) {
+    truth = TruthLog(options_.truth_folder + "/stream-" + std::to_string(id) + ".u64");
+  }
+  thread.encoder = std::make_unique<ThreadEncoder>(unit_config_, writer_, id, std::move(truth));
+  thread.encoder->set_time(last_tsc_);
+  thread.code_changes = thread.process->code.changes();
+  return *thread.encoder;
+}
+
+void StepSession::end_stream(Thread& thread) {
+  if (!thread.encoder) return;
+  thread.encoder->finish();
+  note(trace::SidebandKind::THREAD, thread, 0, thread_name(thread.pid, thread.tid));
+  result_.trace_bytes += thread.encoder->bytes();
+  truth_failed_ |= thread.encoder->truth_failed();
+  thread.encoder.reset();
+}
+
+void StepSession::note(trace::SidebandKind kind, const Thread& thread, std::int64_t value, std::string text) {
+  trace::Sideband record;
+  record.kind = kind;
+  record.tsc = last_tsc_;
+  record.pid = thread.pid;
+  record.tid = thread.tid;
+  record.value = value;
+  record.text = std::move(text);
+  writer_.sideband(record);
+}
+
+// Every thread has to be stopped to be let go. One that a stop asked for gets the signal that the user sent.
+void StepSession::release() {
+  for (auto& [tid, thread] : threads_) {
+    set_time(thread);
+    if (thread.encoder) thread.encoder->interrupted(thread.at.ip);
+    end_stream(thread);
+    interrupt(tid);
+  }
+  while (!threads_.empty()) {
+    const pid_t tid = threads_.begin()->first;
+    int status = 0;
+    pid_t waited = 0;
+    do waited = ::waitpid(tid, &status, __WALL | __WNOTHREAD);
+    while (waited < 0 && errno == EINTR);
+    threads_.erase(tid);
+    if (waited < 0) continue;
+    if (!WIFSTOPPED(status)) {
+      if (tid != root_) continue;
+      root_ended_ = true;
+      result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      continue;
+    }
+    // A signal that was about to be delivered still is, save those of stepping and of waking.
+    const int signal = (status >> 16) == 0 ? WSTOPSIG(status) : 0;
+    const bool ours = signal == SIGTRAP || signal == SIGSTOP;
+    const bool stop = result_.interrupted && tid == root_;
+    detach(tid, stop ? SIGINT : ours ? 0 : signal);
+  }
+  for (const pid_t tid : unclaimed_) detach(tid, 0);
+}
+
+void StepSession::wait_for_root() {
+  for (int waited_ms = 0; !root_ended_; waited_ms += 10) {
+    int status = 0;
+    const pid_t pid = ::waitpid(root_, &status, WNOHANG | __WALL | __WNOTHREAD);
+    if (pid < 0 && errno != EINTR) return;
+    if (pid == root_ && !WIFSTOPPED(status)) {
+      root_ended_ = true;
+      result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      return;
+    }
+    if (!result_.interrupted && recorder_.stop_.load(std::memory_order_relaxed)) {
+      result_.interrupted = true;
+      waited_ms = 0;
+      static_cast<void>(::kill(root_, SIGINT));
+    }
+    if (result_.interrupted && waited_ms == kPatienceMs) static_cast<void>(::kill(root_, SIGKILL));
+    const timespec pause{0, 10000000};
+    static_cast<void>(::nanosleep(&pause, nullptr));
+  }
+}
+
+base::Result<StepResult> StepSession::finish() {
+  writer_.flush();
+  wait_for_root();
+  recorder_.wake_ = 0;
+  info_.end_ns = real_time_ns();
+  info_.exit_status = result_.exit_status;
+  info_.instructions = result_.instructions;
+  writer_.info(info_);
+  writer_.configuration(configuration());  // the clock is known better now
+  auto size = writer_.finish();
+  if (!size.ok()) return size.failure();
+  result_.bundle_bytes = size.value();
+  if (truth_failed_)
+    result_.warnings.push_back(options_.truth_folder +
+                               ": the log of executed instructions could not be written.");
+  return result_;
+}
+
+}  // namespace ptkit::capture

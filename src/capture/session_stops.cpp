@@ -1,0 +1,281 @@
+// What each stop of a traced thread means (ptrace(2), "Stopped states").
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+
+#include "capture/session.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+using insn::InsnClass;
+using insn::InsnKind;
+
+// si_code of a SIGTRAP stop.
+constexpr int kTrapUnknown = SI_KERNEL;   // INT3
+constexpr int kHandlerEntered = SIGTRAP;  // a signal frame was set up while stepping: nothing was executed
+constexpr int kSyscallLeft = TRAP_BRKPT;  // the step ends at the exit of a system call
+constexpr int kStepped = TRAP_TRACE;
+
+// Results of system calls that the kernel repeats, or turns into EINTR, when it has looked at signals
+// (include/linux/errno.h).
+constexpr std::array<std::int64_t, 4> kRestartResults{-512, -513, -514, -516};
+
+bool may_restart(const Registers& registers) {
+  const auto result = registers.mode == insn::ExecMode::BITS64
+                          ? static_cast<std::int64_t>(registers.result)
+                          : std::int64_t{static_cast<std::int32_t>(registers.result)};
+  return registers.syscall >= 0 &&
+         std::find(kRestartResults.begin(), kRestartResults.end(), result) != kRestartResults.end();
+}
+
+// System calls after which code may be mapped otherwise: mmap mprotect munmap mremap shmat shmdt
+// remap_file_pages pkey_mprotect.
+bool changes_mappings(const Registers& registers) {
+  constexpr std::array kNumbers64{9, 10, 11, 25, 30, 67, 216, 329};
+  constexpr std::array kNumbers32{90, 91, 117, 125, 163, 192, 257, 380, 397, 398};
+  const auto is = [&](int number) { return registers.syscall == number; };
+  return registers.mode == insn::ExecMode::BITS64 ? std::any_of(kNumbers64.begin(), kNumbers64.end(), is)
+                                                  : std::any_of(kNumbers32.begin(), kNumbers32.end(), is);
+}
+
+bool is_far(const insn::Insn& insn) {
+  return insn.cls == InsnClass::FAR_CALL || insn.cls == InsnClass::FAR_RETURN ||
+         insn.cls == InsnClass::FAR_JUMP;
+}
+
+bool is_syscall(const insn::Insn& insn) {
+  return insn.kind == InsnKind::SYSCALL || insn.kind == InsnKind::SYSENTER || insn.kind == InsnKind::INT;
+}
+
+constexpr std::uint64_t kTrapFlagByte = 1;  // TF is bit 8 of the flags: bit 0 of their second byte
+
+}  // namespace
+
+void StepSession::on_stop(pid_t tid, int status) {
+  const auto found = threads_.find(tid);
+  if (found == threads_.end()) {
+    if (WIFSTOPPED(status)) unclaimed_.insert(tid);
+    return;
+  }
+  if (WIFEXITED(status) || WIFSIGNALED(status)) return on_end(tid, status);
+  Thread& thread = found->second;
+  const int signal = WSTOPSIG(status);
+  const int event = status >> 16;
+  if (event != 0) return on_event(thread, event, signal);
+  if (signal == SIGTRAP) return on_trap(thread);
+  on_signal(thread, signal);
+}
+
+void StepSession::on_event(Thread& thread, int event, int signal) {
+  switch (event) {
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE:
+      // In the middle of the system call: its step goes on.
+      on_new_task(thread, static_cast<pid_t>(event_message(thread.tid)), event);
+      return step(thread.tid, 0);
+    case PTRACE_EVENT_EXEC:
+      return on_exec(thread);
+    case PTRACE_EVENT_STOP:
+      if (!thread.begun) return first_stop(thread);
+      if (signal != SIGTRAP) return listen(thread.tid);
+      return step(thread.tid, 0);
+    default:
+      return step(thread.tid, 0);
+  }
+}
+
+void StepSession::on_new_task(Thread& parent, pid_t tid, int event) {
+  Thread& thread = threads_[tid];
+  thread.tid = tid;
+  // Only a thread shares its process; /proc tells, since clone can make either.
+  const bool same_process = event == PTRACE_EVENT_CLONE && is_thread_of(parent.pid, tid);
+  thread.pid = same_process ? parent.pid : tid;
+  thread.process = same_process ? parent.process : make_process(tid);
+  trace::Sideband record;
+  record.kind = same_process ? trace::SidebandKind::THREAD : trace::SidebandKind::PROCESS;
+  record.tsc = now();
+  record.pid = thread.pid;
+  record.tid = tid;
+  record.parent = parent.pid;
+  writer_.sideband(record);
+  if (unclaimed_.erase(tid) != 0) first_stop(thread);
+}
+
+void StepSession::first_stop(Thread& thread) {
+  thread.begun = true;
+  if (!read_registers(thread.tid, thread.at)) return;
+  advance(thread, 0);
+}
+
+// The program's image is replaced: a new address space, and a new stream for it. Other threads of the process
+// are gone, and the one that called exec has the process's id now.
+void StepSession::on_exec(Thread& stopped) {
+  const pid_t pid = stopped.tid;
+  const auto caller_tid = static_cast<pid_t>(event_message(pid));
+  if (caller_tid != pid) {
+    const auto caller = threads_.find(caller_tid);
+    if (caller != threads_.end()) {
+      end_stream(stopped);
+      stopped = std::move(caller->second);
+      stopped.tid = pid;
+      threads_.erase(caller);
+    }
+  }
+  Thread& thread = threads_[pid];
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    if (at->second.pid == pid && at->first != pid) {
+      end_stream(at->second);
+      at = threads_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  set_time(thread);
+  // execve itself retired: control went to the kernel.
+  if (thread.insn_known && thread.encoder) retired(thread, thread.insn, thread.at.ip);
+  end_stream(thread);
+  thread.begun = true;
+  thread.process = make_process(pid);
+  thread.code_changes = 0;
+  thread.restart.reset();
+  note(trace::SidebandKind::EXEC, thread, 0, program_path(pid));
+  if (!read_registers(pid, thread.at)) return;
+  advance(thread, 0);
+}
+
+void StepSession::on_trap(Thread& thread) {
+  std::uint64_t ip = 0;
+  if (!read_ip(thread.tid, ip)) return;
+  const bool plain = thread.insn_known && !is_far(thread.insn.insn) && !thread.signalled && !thread.restart;
+  if (plain && ip != thread.at.ip) {
+    const std::uint64_t from = std::exchange(thread.at.ip, ip);
+    set_time(thread);
+    retired(thread, thread.insn, from);
+    return advance(thread, 0);
+  }
+  const int code = signal_code(thread.tid);
+  const bool leaves_syscall = code == kSyscallLeft;
+  if (code != kStepped && !leaves_syscall && code != kHandlerEntered) {
+    if (code == kTrapUnknown && thread.insn_known && thread.insn.insn.kind == InsnKind::INT3) {
+      set_time(thread);
+      retired(thread, thread.insn, std::exchange(thread.at.ip, ip));
+      thread.insn_known = false;
+    }
+    return on_signal(thread, SIGTRAP);  // one that the program gets
+  }
+  set_time(thread);
+  Registers before = thread.at;
+  if (!read_registers(thread.tid, thread.at)) return;
+  const bool repeats = thread.insn_known && thread.insn.insn.rep && ip == before.ip;
+  if (code == kHandlerEntered) {
+    if (thread.encoder) thread.encoder->interrupted(before.ip);
+  } else if (leaves_syscall && thread.restart) {
+    const auto [from, insn] = *thread.restart;
+    retired(thread, insn, from);
+    return advance(thread, 0);
+  } else if (leaves_syscall ? thread.insn_known && is_syscall(thread.insn.insn) : !repeats) {
+    std::swap(before.mode, thread.at.mode);  // the instruction's own mode, until it has retired
+    const insn::ExecMode next_mode = before.mode;
+    if (thread.insn_known) {
+      next_mode_ = next_mode;
+      retired(thread, thread.insn, before.ip);
+    } else if (thread.encoder && ip != before.ip) {
+      thread.encoder->interrupted(before.ip);  // what cannot be read was done by the kernel (vsyscall page)
+    }
+    thread.at.mode = next_mode;
+  }
+  advance(thread, 0);
+}
+
+void StepSession::on_signal(Thread& thread, int signal) {
+  Registers before = thread.at;
+  if (!read_registers(thread.tid, thread.at)) return;
+  set_time(thread);
+  note(trace::SidebandKind::SIGNAL, thread, signal, {});
+  // A trap (INTO, BOUND) is reported behind its instruction, a fault at it.
+  if (thread.insn_known && thread.at.ip != before.ip && !thread.restart)
+    retired(thread, thread.insn, before.ip);
+  advance(thread, signal);
+}
+
+void StepSession::retired(Thread& thread, const CodeInsn& insn, std::uint64_t ip) {
+  const insn::ExecMode mode = thread.at.mode;
+  const std::uint64_t next = insn::next_ip(insn.insn, mode, ip);
+  if (insn.insn.cls == InsnClass::OTHER && thread.at.ip != next) {
+    // Two instructions in one step: the first one held back the trap.
+    const CodeInsn* second = thread.process->code.fetch(next, mode, last_tsc_);
+    const bool leads_on = second != nullptr && second->insn.cls == InsnClass::OTHER &&
+                          insn::next_ip(second->insn, mode, next) == thread.at.ip;
+    if (second != nullptr && (insn.loads_ss || leads_on)) {
+      const CodeInsn copy = *second;
+      encode(thread, insn, ip, next);
+      return encode(thread, copy, next, thread.at.ip);
+    }
+  }
+  encode(thread, insn, ip, thread.at.ip);
+}
+
+void StepSession::encode(Thread& thread, const CodeInsn& insn, std::uint64_t ip, std::uint64_t to) {
+  if (insn.pushes_flags) hide_trap_flag(thread);
+  encoder(thread).retire(insn.insn, ip, to, thread.at.mode, next_mode_.value_or(thread.at.mode));
+  next_mode_.reset();
+  recorder_.instructions_.store(++result_.instructions, std::memory_order_relaxed);
+  if (is_syscall(insn.insn)) after_syscall(thread, insn, ip);
+}
+
+// PUSHF stored the trap flag that stepping sets: the program must not see it.
+void StepSession::hide_trap_flag(const Thread& thread) {
+  Registers registers;
+  std::array<std::uint8_t, 1> byte{};
+  const Memory& memory = thread.process->code.memory();
+  if (!read_registers(thread.tid, registers) || memory.read(registers.sp + 1, byte) != 1) return;
+  static_cast<void>(memory.write_byte(registers.sp + 1, byte[0] & static_cast<std::uint8_t>(~kTrapFlagByte)));
+}
+
+void StepSession::after_syscall(Thread& thread, const CodeInsn& insn, std::uint64_t ip) {
+  thread.restart.reset();
+  Registers registers;
+  if (!read_registers(thread.tid, registers)) return;  // it did not come back
+  if (may_restart(registers)) thread.restart.emplace(ip, insn);
+  if (changes_mappings(registers)) thread.process->code.mappings_changed();
+}
+
+void StepSession::advance(Thread& thread, int signal) {
+  CodeRecorder& code = thread.process->code;
+  const CodeInsn* next = code.fetch(thread.at.ip, thread.at.mode, last_tsc_);
+  thread.insn_known = next != nullptr;
+  if (next != nullptr) thread.insn = *next;
+  if (thread.code_changes != code.changes()) {
+    thread.code_changes = code.changes();
+    if (thread.encoder) thread.encoder->code_changed(thread.at.ip);
+  }
+  thread.signalled = signal != 0;
+  step(thread.tid, signal);
+}
+
+void StepSession::on_end(pid_t tid, int status) {
+  Thread& thread = threads_[tid];
+  const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  set_time(thread);
+  if (thread.encoder) {
+    // A system call that did not come back retired all the same; any other instruction did not.
+    if (thread.insn_known && is_syscall(thread.insn.insn) && !thread.signalled)
+      retired(thread, thread.insn, thread.at.ip);
+    else
+      thread.encoder->interrupted(thread.at.ip);
+  }
+  note(trace::SidebandKind::EXIT, thread, result, {});
+  end_stream(thread);
+  threads_.erase(tid);
+  if (tid != root_) return;
+  root_ended_ = true;
+  result_.exit_status = result;
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,66 @@
+// One thread's stream: what it retires, as Processor Trace of user code.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/ptk_writer.h"
+#include "insn/insn.h"
+#include "softpt/unit.h"
+
+namespace ptkit::capture {
+
+// The IPs that were executed, as 64-bit words: what tests compare decoders with.
+class TruthLog {
+ public:
+  TruthLog() = default;
+  explicit TruthLog(const std::string& path) : file_(std::fopen(path.c_str(), "wbe")), on_(true) {}
+  void add(std::uint64_t ip);
+  void flush();
+  [[nodiscard]] bool failed() const noexcept { return on_ && (file_ == nullptr || failed_); }
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+  };
+  std::unique_ptr<std::FILE, Closer> file_;
+  std::vector<std::uint64_t> pending_;
+  bool on_ = false;
+  bool failed_ = false;
+};
+
+class ThreadEncoder {
+ public:
+  ThreadEncoder(const softpt::UnitConfig& config, formats::PtkWriter& writer, std::uint32_t stream,
+                TruthLog truth);
+
+  void set_time(std::uint64_t tsc);
+  // The instruction at `ip` retired and control went to `to`. `mode` is its mode, `next_mode` that at `to`.
+  void retire(const insn::Insn& insn, std::uint64_t ip, std::uint64_t to, insn::ExecMode mode,
+              insn::ExecMode next_mode);
+  // The kernel took over at `ip` (signal, fault): the instruction there did not retire.
+  void interrupted(std::uint64_t ip);
+  // Makes the time exact here: the code at `ip` is not what it was before.
+  void code_changed(std::uint64_t ip);
+  void finish();
+
+  [[nodiscard]] std::uint32_t stream() const noexcept { return stream_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return unit_.bytes_written(); }
+  [[nodiscard]] bool truth_failed() const noexcept { return truth_.failed(); }
+
+ private:
+  void enter(std::uint64_t ip, insn::ExecMode mode);
+  void leave();
+  void unexpected(std::uint64_t from, std::uint64_t to);
+
+  std::uint32_t stream_;
+  softpt::PtUnit unit_;
+  TruthLog truth_;
+  std::uint64_t first_tsc_ = 0;
+  bool inside_ = false;  // user code runs and is traced
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,192 @@
+#include "capture/tracee.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace ptkit::capture {
+
+namespace {
+
+// Linux' code segment selectors of user space.
+constexpr std::uint64_t kCs64 = 0x33;
+
+constexpr long kOptions = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+
+base::Failure failed(const std::string& what) {
+  return {base::Status::UNSUPPORTED, 0, what + ": " + std::strerror(errno)};
+}
+
+// After fork, before exec: only calls that are safe there.
+[[noreturn]] void run_program(char* const* argv, int go, int error, const sigset_t& mask) {
+  char byte = 0;
+  while (::read(go, &byte, 1) < 0 && errno == EINTR) {
+  }
+  // An interpreter may ignore these; programs expect the defaults.
+  static_cast<void>(::signal(SIGPIPE, SIG_DFL));
+  static_cast<void>(::signal(SIGXFSZ, SIG_DFL));
+  static_cast<void>(::sigprocmask(SIG_SETMASK, &mask, nullptr));
+  ::execvp(argv[0], argv);
+  const int cause = errno;
+  static_cast<void>(!::write(error, &cause, sizeof cause));
+  ::_exit(127);
+}
+
+std::string read_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::uint64_t take_hex(std::string_view& text) {
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  text.remove_prefix(static_cast<std::size_t>(result.ptr - text.data()));
+  if (!text.empty()) text.remove_prefix(1);  // the separator
+  return value;
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  std::array<int, 2> go{};
+  std::array<int, 2> error{};
+  if (::pipe2(go.data(), O_CLOEXEC) != 0) return failed("cannot make a pipe");
+  Fd go_read(go[0]);
+  Fd go_write(go[1]);
+  if (::pipe2(error.data(), O_CLOEXEC) != 0) return failed("cannot make a pipe");
+  Fd error_read(error[0]);
+  Fd error_write(error[1]);
+  sigset_t mask;
+  std::memcpy(&mask, signal_mask, sizeof mask);
+  const pid_t pid = ::fork();
+  if (pid < 0) return failed("cannot fork");
+  if (pid == 0) {
+    ::close(go_write.get());
+    run_program(pointers.data(), go_read.get(), error_write.get(), mask);
+  }
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, kOptions) != 0) {
+    auto failure =
+        failed("cannot trace the program (ptrace; in a container it may need the capability SYS_PTRACE)");
+    static_cast<void>(::kill(pid, SIGKILL));
+    return failure;
+  }
+  return Launch{pid, std::move(go_write), std::move(error_read)};
+}
+
+int exec_error(const Launch& launch) {
+  int cause = 0;
+  return ::read(launch.error.get(), &cause, sizeof cause) == sizeof cause ? cause : 0;
+}
+
+bool read_registers(pid_t tid, Registers& out) {
+  // The 64-bit view also of 32-bit programs.
+  user_regs_struct registers{};
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0) return false;
+  out.ip = registers.rip;
+  out.sp = registers.rsp;
+  out.result = registers.rax;
+  out.syscall = static_cast<std::int64_t>(registers.orig_rax);
+  out.mode = registers.cs == kCs64 ? insn::ExecMode::BITS64 : insn::ExecMode::BITS32;
+  return true;
+}
+
+bool read_ip(pid_t tid, std::uint64_t& out) {
+  errno = 0;
+  const long value = ::ptrace(PTRACE_PEEKUSER, tid, offsetof(user_regs_struct, rip), nullptr);
+  out = static_cast<std::uint64_t>(value);
+  return value != -1 || errno == 0;
+}
+
+int signal_code(pid_t tid) {
+  siginfo_t info{};
+  return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 ? info.si_code : -1000;
+}
+
+unsigned long event_message(pid_t tid) {
+  unsigned long message = 0;
+  static_cast<void>(::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &message));
+  return message;
+}
+
+// A thread may be killed at any time: a failure shows when its end is reported.
+void step(pid_t tid, int signal) {
+  static_cast<void>(::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal)));
+}
+void listen(pid_t tid) { static_cast<void>(::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr)); }
+void interrupt(pid_t tid) { static_cast<void>(::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr)); }
+void detach(pid_t tid, int signal) {
+  static_cast<void>(::ptrace(PTRACE_DETACH, tid, nullptr, static_cast<long>(signal)));
+}
+
+Memory::Memory(pid_t pid)
+    : fd_(::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)) {}
+
+std::size_t Memory::read(std::uint64_t address, std::span<std::uint8_t> out) const {
+  const ssize_t size = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(address));
+  return size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+
+bool Memory::write_byte(std::uint64_t address, std::uint8_t value) const {
+  return ::pwrite(fd_.get(), &value, 1, static_cast<off_t>(address)) == 1;
+}
+
+std::vector<Mapping> read_maps(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+  std::vector<Mapping> mappings;
+  for (std::string line; std::getline(file, line);) {
+    std::string_view rest(line);
+    Mapping mapping;
+    mapping.begin = take_hex(rest);
+    mapping.end = take_hex(rest);
+    if (rest.size() < 5) continue;
+    mapping.writable = rest[1] == 'w';
+    mapping.executable = rest[2] == 'x';
+    mapping.shared = rest[3] == 's';
+    rest.remove_prefix(5);
+    mapping.offset = take_hex(rest);
+    // device, inode, blanks, path
+    for (int field = 0; field < 2; ++field) rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
+    const auto path = rest.find_first_not_of(' ');
+    if (path != std::string_view::npos) mapping.path = rest.substr(path);
+    mappings.push_back(std::move(mapping));
+  }
+  return mappings;
+}
+
+bool is_thread_of(pid_t pid, pid_t tid) {
+  return ::access(("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
+}
+
+std::string thread_name(pid_t pid, pid_t tid) {
+  return read_line("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/comm");
+}
+
+std::string program_path(pid_t pid) {
+  std::array<char, 4096> path{};
+  const ssize_t size =
+      ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,65 @@
+#include "capture/tsc.h"
+
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "trace/clock.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1000000000;
+constexpr std::uint64_t kFirstMeasureNs = 10000000;
+constexpr std::uint16_t kTimeShift = 31;  // as Linux has it
+
+struct Sample {
+  std::uint64_t tsc = 0;
+  std::uint64_t ns = 0;
+};
+
+// The tightest of several: an interrupt may come between the two readings.
+Sample sample() {
+  Sample best;
+  std::uint64_t best_width = ~std::uint64_t{0};
+  for (int i = 0; i < 8; ++i) {
+    timespec now{};
+    const std::uint64_t before = read_tsc();
+    static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
+    const std::uint64_t after = read_tsc();
+    if (after - before >= best_width) continue;
+    best_width = after - before;
+    best.tsc = before + best_width / 2;
+    best.ns = static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::uint64_t read_tsc() noexcept { return __rdtsc(); }
+
+TscCalibration::TscCalibration() {
+  const Sample first = sample();
+  first_tsc_ = first.tsc;
+  first_ns_ = first.ns;
+  while (sample().ns - first_ns_ < kFirstMeasureNs) {
+  }
+}
+
+void TscCalibration::calibrate(trace::Clock& clock) const {
+  const Sample last = sample();
+  const double ns = static_cast<double>(std::max<std::uint64_t>(last.ns - first_ns_, 1));
+  const double ticks = static_cast<double>(std::max<std::uint64_t>(last.tsc - first_tsc_, 1));
+  clock.tsc_hz = static_cast<std::uint64_t>(ticks / ns * static_cast<double>(kNsPerSecond));
+  clock.time_shift = kTimeShift;
+  clock.time_mult =
+      static_cast<std::uint32_t>(ns / ticks * static_cast<double>(std::uint64_t{1} << kTimeShift));
+  clock.time_zero = 0;
+  clock.time_zero = last.ns - trace::perf_ns_from_tsc(clock, last.tsc);
+  clock.perf_time_known = true;
+}
+
+}  // namespace ptkit::capture
