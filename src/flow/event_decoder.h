@@ -49,7 +49,8 @@ class EventDecoder {
   void on_psb(const Packet& packet);
   void on_header_packet(const Packet& packet);
   void end_header(bool by_overflow);
-  bool apply_header_mode(Event event);
+  [[nodiscard]] bool contradicts_mode(const Packet& packet) const;
+  void give_header_mode(Event event);
   [[nodiscard]] bool pge_follows() const;
 
   // State and events by single packets (packet_events.cpp)

@@ -54,8 +54,9 @@ void Placer::event(Event event) {
     if (wants_psb_) return;
   }
   if (state_ == State::LOST) return place_lost(event);
+  const bool ip_told = ip_known(event);
   const Status status = place(event);
-  if (status == Status::OK) return give(event);
+  if (status == Status::OK) return give(event, ip_told);
   if (!lost_to_missing_tnt(status)) fail(status, &event);
   if (!wants_psb_) place_lost(event);
 }
@@ -89,7 +90,7 @@ void Placer::status(bool enabled, std::uint64_t ip, bool first) {
       recovery_.close(walker_.place().offset, nullptr);
     }
   }
-  give(event);
+  give(event, enabled);
 }
 
 void Placer::pause() {
@@ -173,7 +174,7 @@ void Placer::switch_off(std::uint64_t resume_ip) {
   walker_.calls().flush();  // returns are not compressed across a time without packets
 }
 
-void Placer::give(Event event) {
+void Placer::give(Event event, bool ip_told) {
   if (flushes_tnt(event.kind) && !waits_for_target()) {
     Place place = walker_.place();
     place.since = place.offset;
@@ -181,13 +182,13 @@ void Placer::give(Event event) {
   }
   event.place = walker_.place();
   sink_.on_event(event);
-  move_trig_anchor(event);
+  move_trig_anchor(event.kind, ip_told);
   after_branch_ = false;
 }
 
 // Places from which TRIG packets count instructions: wherever a packet told an IP.
-void Placer::move_trig_anchor(const Event& event) {
-  switch (event.kind) {
+void Placer::move_trig_anchor(EventKind kind, bool ip_told) {
+  switch (kind) {
     case EventKind::PAGING:
     case EventKind::VMCS:
     case EventKind::SIPI:
@@ -202,7 +203,7 @@ void Placer::move_trig_anchor(const Event& event) {
       trig_anchored_ = false;
       return;
     default:
-      if (!ip_known(event)) return;
+      if (!ip_told && kind != EventKind::TRIG) return;
       trig_anchored_ = true;
       trig_anchor_ = walker_.instructions();
   }

@@ -69,14 +69,14 @@ class Placer {
   void place_lost(Event event);
   void place_lost_branch(const Event& event);
   void apply_state(const Event& event);
-  void give(Event event);
+  void give(Event event, bool ip_told);
   void give_async(const Event& event);
   void fail(base::Status status, const Event* event);
   bool lost_to_missing_tnt(base::Status status);
   void give_unseen_branch(std::uint64_t to_ip);
   void anchor(std::uint64_t ip);
   void switch_off(std::uint64_t resume_ip);
-  void move_trig_anchor(const Event& event);
+  void move_trig_anchor(EventKind kind, bool ip_told);
 
   FlowSink& sink_;
   Walker& walker_;

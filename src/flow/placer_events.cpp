@@ -68,23 +68,24 @@ Status Placer::place_at_ip(const Event& event) {
 // after it.
 Status Placer::place_at(Event& event, Anchor anchor, bool behind) {
   if (state_ == State::ON) {
+    const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(event.kind);
     if (ip_known(event)) {
       if (const Status status = walker_.walk_to_ip(event.ip); status != Status::OK) return status;
+      bound_ = 0;
       if (behind && !walker_.at_branch()) {
-        if (const Status status = walker_.walk_count(1); status != Status::OK) return status;
+        if (const Status status = walker_.walk_over(); status != Status::OK) return status;
       }
     } else {
       // Several packets may belong to one instruction (PIP and VMCS of a VM entry), but not two of the same
       // kind.
-      const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(event.kind);
       if (!walker_.at_anchor(anchor) || (bound_ & bit) != 0) {
         bound_ = 0;
         if (const Status status = walker_.walk_to_anchor(anchor); status != Status::OK) return status;
       }
-      bound_ |= bit;
       event.ip = walker_.anchor_ip();
       event.flags |= EV_IP_KNOWN;
     }
+    bound_ |= bit;
   }
   apply_state(event);
   return Status::OK;
@@ -215,7 +216,7 @@ void Placer::place_lost(Event event) {
     case EventKind::VMENTRY:
       if (ip_known(event)) {
         anchor(event.ip);
-        if (const Status status = walker_.walk_count(1); status != Status::OK) fail(status, &event);
+        if (const Status status = walker_.walk_over(); status != Status::OK) fail(status, &event);
         if (wants_psb_) return;
       }
       break;
@@ -224,7 +225,7 @@ void Placer::place_lost(Event event) {
       apply_state(event);
       break;
   }
-  give(event);
+  give(event, ip_known(event));
 }
 
 }  // namespace ptkit::flow

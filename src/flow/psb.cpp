@@ -26,6 +26,12 @@ void EventDecoder::on_header_packet(const Packet& packet) {
       header_ip_ = packet.ip;
       return;
     case PacketKind::MODE_EXEC: {
+      if (contradicts_mode(packet)) {
+        // The mode changed without a packet that said so: from where on is not known.
+        in_header_ = false;
+        placer_.contradiction(packet.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
+        return placer_.want_psb();
+      }
       Event event = make(EventKind::EXEC_MODE);
       event.payload = packet.payload;
       event.payload2 = packet.payload2;
@@ -100,26 +106,21 @@ bool EventDecoder::pge_follows() const {
   return false;
 }
 
-bool EventDecoder::apply_header_mode(Event event) {
-  const std::uint64_t bits = event.payload2;
-  const bool iflag = (bits & 4U) != 0;
-  event.payload2 = 0;
-  if (event.payload == 0 ||
-      (mode_known_ && (mode_bits_ & 3U) != (bits & 3U) && placer_.state() != Placer::State::LOST)) {
-    // The mode changed without a packet that said so: from where on is not known.
-    placer_.contradiction(event.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
-    placer_.want_psb();
-    return false;
-  }
+bool EventDecoder::contradicts_mode(const Packet& packet) const {
+  if (packet.payload == 0) return true;
+  const bool known = mode_known_ && !first_psb_ && placer_.state() != Placer::State::LOST;
+  return known && (mode_bits_ & 3U) != (packet.payload2 & 3U);
+}
+
+void EventDecoder::give_header_mode(Event event) {
   mode_known_ = true;
-  mode_bits_ = bits;
+  mode_bits_ = event.payload2;
+  iflag_ = (mode_bits_ & 4U) != 0;
+  event.payload2 = 0;
   give(event);
-  Event flag = event;
-  flag.kind = EventKind::IFLAG;
-  flag.payload = iflag ? 1 : 0;
-  iflag_ = iflag;
-  give(flag);
-  return true;
+  event.kind = EventKind::IFLAG;
+  event.payload = iflag_ ? 1 : 0;
+  give(event);
 }
 
 void EventDecoder::end_header(bool by_overflow) {
@@ -129,8 +130,7 @@ void EventDecoder::end_header(bool by_overflow) {
   if (first || placer_.state() == Placer::State::LOST) {
     // Nothing of before counts, so the code is to be seen in the new mode from the first instruction on.
     for (const Event& event : header_) {
-      if (event.kind == EventKind::EXEC_MODE && event.payload != 0)
-        context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+      if (event.kind == EventKind::EXEC_MODE) context_.set_mode(static_cast<insn::ExecMode>(event.payload));
     }
     mode_known_ = false;
   }
@@ -145,7 +145,7 @@ void EventDecoder::end_header(bool by_overflow) {
       event.flags |= EV_IP_KNOWN;
     }
     if (event.kind == EventKind::EXEC_MODE) {
-      if (!apply_header_mode(event)) break;
+      give_header_mode(event);
     } else {
       give(event);
     }

@@ -271,31 +271,42 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
   return Status::OK;
 }
 
-// Gives the run up to and including its first such instruction, if there is one.
+// Gives the run up to and including its instruction at `at`; execution stands behind that one, or at it if it
+// is a branch.
+void Walker::stop_behind(const Run& run, std::uint32_t index, std::uint64_t at) {
+  const BlockInsn found = cache_->insns(run)[index];
+  const std::uint64_t behind = at + found.size;
+  give_part(run, index + 1, static_cast<std::uint32_t>(behind - run.ip));
+  if (at == run.last_ip && run.end != RunEnd::FALL) {
+    at_end_ = true;
+  } else {
+    jump_to(at == run.last_ip ? run.next_ip : behind);
+  }
+  anchor_known_ = true;
+  anchor_insn_ = found;
+  anchor_ip_ = at;
+}
+
 bool Walker::part_to_anchor(const Run& run, Anchor anchor) {
   std::uint64_t at = run.ip;
-  std::uint32_t count = 0;
+  std::uint32_t index = 0;
   for (const BlockInsn& insn : cache_->insns(run)) {
-    ++count;
     if (is_anchor(insn, anchor)) {
-      const BlockInsn found = insn;
-      const std::uint64_t found_at = at;
-      at += insn.size;
-      give_part(run, count, static_cast<std::uint32_t>(at - run.ip));
-      const bool branch = found_at == run.last_ip && run.end != RunEnd::FALL;
-      if (branch) {
-        at_end_ = true;
-      } else {
-        jump_to(found_at == run.last_ip ? run.next_ip : at);
-      }
-      anchor_known_ = true;
-      anchor_insn_ = found;
-      anchor_ip_ = found_at;
+      stop_behind(run, index, at);
       return true;
     }
     at += insn.size;
+    ++index;
   }
   return false;
+}
+
+Status Walker::walk_over() {
+  if (at_end_) return Status::OK;
+  const Run& here = run();
+  if (here.end == RunEnd::FAIL) return here.failure;
+  stop_behind(here, 0, here.ip);
+  return Status::OK;
 }
 
 Status Walker::walk_to_anchor(Anchor anchor) {

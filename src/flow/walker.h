@@ -87,7 +87,8 @@ class Walker {
   // -----------------------------------------------------------------------------------------------------
   [[nodiscard]] base::Status walk_to_ip(std::uint64_t ip);  // FUP_MISMATCH if a branch needs a packet before
   [[nodiscard]] base::Status walk_to_anchor(
-      Anchor anchor);  // behind such an instruction, or at it if it is a branch
+      Anchor anchor);                      // behind such an instruction, or at it if it is a branch
+  [[nodiscard]] base::Status walk_over();  // the instruction here, which then is an anchor
   [[nodiscard]] base::Status walk_count(std::uint64_t count);  // so many instructions on
   [[nodiscard]] base::Status walk_to_decision();               // to the next branch that needs a packet
   // The last instruction that walk_to_anchor() found, while execution has not moved on.
@@ -143,6 +144,7 @@ class Walker {
   bool leaves_filter(const Run& run) const noexcept;
   bool part_to_ip(const Run& run, std::uint64_t ip);
   bool part_to_anchor(const Run& run, Anchor anchor);
+  void stop_behind(const Run& run, std::uint32_t index, std::uint64_t at);
 
   FlowSink& sink_;
   const AddressFilter& filter_;

@@ -1,0 +1,473 @@
+// Prints instructions, events and errors as libipt's ptxed does, so that its expected outputs can be compared
+// with.
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+
+#include "case.h"
+#include "flow/decoder.h"
+#include "packet/decoder.h"
+
+namespace ptkit::golden {
+namespace {
+
+using base::Status;
+using flow::EventKind;
+using packet::Packet;
+using packet::PacketKind;
+
+struct Options {
+  bool event_ip = false;
+  bool event_time = false;
+  bool ticks = false;
+  bool iflags = false;
+  bool quiet = false;
+  bool resync = false;
+  bool by_block = false;
+  bool show_blocks = false;
+  bool end_on_call = false;
+  bool end_on_jump = false;
+  bool stat_insn = false;
+  bool stat_blocks = false;
+};
+
+Options options_of(const Case& test_case) {
+  Options options;
+  options.event_ip = test_case.has_option("--event:ip");
+  options.event_time = test_case.has_option("--event:time");
+  options.ticks = test_case.has_option("--event:tick");
+  options.iflags = test_case.has_option("--event:iflags");
+  options.quiet = test_case.has_option("--quiet");
+  options.resync = test_case.has_option("--resync-on-error");
+  options.by_block = test_case.effective_decoder == "block";
+  options.show_blocks = test_case.has_option("--block:show-blocks");
+  options.end_on_call = test_case.has_option("--block:end-on-call");
+  options.end_on_jump = test_case.has_option("--block:end-on-jump");
+  // --stat alone prints all statistics.
+  const bool one = test_case.has_option("--stat:insn") || test_case.has_option("--stat:blocks");
+  const bool all = test_case.has_option("--stat") && !one;
+  options.stat_insn = all || test_case.has_option("--stat:insn");
+  options.stat_blocks = (all && options.by_block) || test_case.has_option("--stat:blocks");
+  return options;
+}
+
+template <typename... Values>
+std::string format(const char* form, Values... values) {
+  char text[200];
+  const int length = std::snprintf(text, sizeof text, form, values...);
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
+std::string hex16(std::uint64_t value) { return format("%016" PRIx64, value); }
+
+// The packets of a stream, to find what stands at or around an offset.
+class PacketList {
+ public:
+  explicit PacketList(base::Bytes stream) : size_(stream.size()) {
+    packet::PacketDecoder packets(stream);
+    Status status = packets.sync_forward(0);
+    while (status == Status::OK) {
+      Packet packet;
+      status = packets.next(packet);
+      if (status == Status::END_OF_STREAM) break;
+      if (status != Status::OK) {
+        status = packets.sync_forward();
+      } else if (packet.kind != PacketKind::PAD) {
+        packets_.push_back(packet);
+      }
+    }
+  }
+
+  [[nodiscard]] const Packet* at(std::uint64_t offset) const {
+    const std::size_t i = index(offset);
+    return i < packets_.size() && packets_[i].offset == offset ? &packets_[i] : nullptr;
+  }
+  [[nodiscard]] const Packet* before(std::uint64_t offset) const {
+    const std::size_t i = index(offset);
+    return i > 0 ? &packets_[i - 1] : nullptr;
+  }
+  [[nodiscard]] std::uint64_t offset_behind(std::uint64_t offset) const {
+    const std::size_t i = index(offset) + 1;
+    return i < packets_.size() ? packets_[i].offset : size_;
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(std::uint64_t offset) const {
+    std::size_t i = 0;
+    while (i < packets_.size() && packets_[i].offset < offset) ++i;
+    return i;
+  }
+  std::vector<Packet> packets_;
+  std::uint64_t size_;
+};
+
+// Does a FUP come before this packet that belongs to no other?
+bool follows_free_fup(const Packet& packet, const PacketList& packets) {
+  const Packet* fup = packets.before(packet.offset);
+  if (fup == nullptr || fup->kind != PacketKind::FUP) return false;
+  const Packet* owner = packets.before(fup->offset);
+  if (owner == nullptr) return true;
+  const bool commit_or_begin = owner->kind == PacketKind::MODE_TSX && (owner->payload & 2U) == 0;
+  return !commit_or_begin && owner->kind != PacketKind::MODE_EXEC && owner->kind != PacketKind::OVF &&
+         (owner->flags & Packet::IP_BIT) == 0;
+}
+
+// libipt has read the packet behind these already when it applies them, and names that one in errors.
+bool reads_ahead(const Packet& packet, const PacketList& packets) {
+  switch (packet.kind) {
+    case PacketKind::TNT_8:
+    case PacketKind::TNT_64:
+    case PacketKind::CBR:
+    case PacketKind::MNT:
+    case PacketKind::PIP:
+    case PacketKind::VMCS:
+    case PacketKind::TRACE_STOP:
+      return true;
+    case PacketKind::PTW:
+    case PacketKind::EXSTOP:
+    case PacketKind::TRIG:
+      return (packet.flags & Packet::IP_BIT) == 0;
+    case PacketKind::TIP_PGD:
+      return !follows_free_fup(packet, packets);
+    default:
+      return false;
+  }
+}
+
+const char* error_text(const flow::FlowError& row, const Packet* packet) {
+  switch (row.code) {
+    case Status::NO_CODE:
+      return "no memory mapped at this address";
+    case Status::BAD_INSN:
+      return "unknown instruction";
+    case Status::TNT_MISMATCH:
+    case Status::TIP_MISMATCH:
+    case Status::FUP_MISMATCH:
+      return "trace stream does not match query";
+    case Status::RETURN_STACK_EMPTY:
+      return "compressed return without call";
+    case Status::UNEXPECTED_PACKET:
+      return packet != nullptr &&
+                     (packet->kind == PacketKind::PSBEND || packet->kind == PacketKind::MODE_EXEC)
+                 ? "bad status update"
+                 : "unexpected packet context";
+    case Status::NO_IP:
+      return "no ip";
+    case Status::BAD_OPCODE:
+      return "unknown opcode";
+    case Status::TRUNCATED_PACKET:
+      return "reached end of trace stream";
+    default:
+      return "unknown packet";
+  }
+}
+
+class Printer : public flow::FlowSink {
+ public:
+  Printer(const Case& test_case, time::TimeTrack* track)
+      : options_(options_of(test_case)), packets_(test_case.stream), track_(track) {}
+
+  void on_block(const flow::Block& block) override;
+  void on_branch(const flow::Branch& row) override;
+  void on_event(const flow::Event& row) override;
+  void on_error(const flow::FlowError& row) override;
+  void on_gap(const flow::Gap& row) override {
+    if ((row.flags & flow::TO_KNOWN) != 0) follows_ = true;
+  }
+  [[nodiscard]] std::string finish();
+
+ private:
+  void line(const std::string& text) {
+    if (!options_.quiet) out_ += text + "\n";
+  }
+  [[nodiscard]] std::string text_of(const flow::Event& row) const;
+  [[nodiscard]] std::string with_ip(const std::string& text, const flow::Event& row) const;
+  void update_state(const flow::Event& row);
+
+  Options options_;
+  PacketList packets_;
+  time::TimeTrack* track_;
+  std::string out_;
+  std::uint64_t instructions_ = 0;
+  std::uint64_t blocks_ = 0;
+  bool fresh_block_ = true;  // the next instruction begins one of libipt's blocks
+  bool on_ = false;
+  bool follows_ = false;  // execution is known
+  bool lost_ = false;
+};
+
+void Printer::on_block(const flow::Block& block) {
+  if (fresh_block_) {
+    ++blocks_;
+    if (options_.show_blocks) line("[block]");
+  }
+  fresh_block_ = false;
+  std::uint64_t ip = block.ip;
+  const std::string mark = (block.flags & flow::IN_TX) != 0 ? "? " : "";
+  for (const flow::BlockInsn& insn : block.insns) {
+    line(mark + hex16(ip));
+    ip += insn.size;
+    ++instructions_;
+  }
+}
+
+// libipt's blocks go on over direct branches, unless told not to.
+void Printer::on_branch(const flow::Branch& row) {
+  switch (row.kind) {
+    case flow::BranchKind::JUMP:
+      fresh_block_ = fresh_block_ || options_.end_on_jump;
+      break;
+    case flow::BranchKind::CALL:
+      fresh_block_ = fresh_block_ || options_.end_on_call;
+      break;
+    default:
+      fresh_block_ = true;
+      break;
+  }
+}
+
+void Printer::update_state(const flow::Event& row) {
+  const bool known = (row.flags & flow::EV_IP_KNOWN) != 0;
+  switch (row.kind) {
+    case EventKind::ENABLED:
+      on_ = follows_ = true;
+      break;
+    case EventKind::DISABLED:
+    case EventKind::ASYNC_DISABLED:
+      on_ = follows_ = false;
+      break;
+    case EventKind::OVERFLOW:
+      on_ = follows_ = known;
+      break;
+    default:
+      break;
+  }
+  lost_ = lost_ && !follows_;
+}
+
+void Printer::on_event(const flow::Event& row) {
+  fresh_block_ = true;
+  if ((row.flags & flow::EV_STATUS) != 0) return update_state(row);
+  // After an error ptxed says that packets are off before they go on.
+  if (row.kind == EventKind::ENABLED && on_) line("[disabled]");
+  update_state(row);
+  if (row.kind == EventKind::IFLAG && !options_.iflags) return;
+  const std::string text = text_of(row);
+  if (text.empty()) return;
+  std::string time;
+  if (options_.event_time && track_ != nullptr) {
+    const time::TimeRange range = track_->at(row.place.offset, row.place.offset);
+    if (range.known) time = hex16(range.tsc) + "  ";
+  }
+  line("[" + time + text + "]");
+}
+
+std::string Printer::with_ip(const std::string& text, const flow::Event& row) const {
+  if (!options_.event_ip || (row.flags & flow::EV_IP_KNOWN) == 0) return text;
+  const Packet* told_by = packets_.at(row.place.offset);
+  const bool by_instruction = told_by != nullptr && told_by->kind != PacketKind::FUP;
+  switch (row.kind) {
+    case EventKind::PTWRITE:
+    case EventKind::IRET:
+    case EventKind::UIRET:
+    case EventKind::VMENTRY:
+    case EventKind::SWINTR:
+    case EventKind::SYSCALL:
+      // The IP is that of the instruction the event was bound to; ptxed prints what a packet told.
+      if (by_instruction) return text;
+      break;
+    default:
+      break;
+  }
+  return text + ", ip: " + hex16(row.ip);
+}
+
+std::string c_state(std::uint64_t state) { return format("c%u", static_cast<unsigned>(state + 1) & 0xfU); }
+
+std::string vmexit_text(const flow::Event& row) {
+  std::string text = "vmexit";
+  if ((row.flags & flow::EV_PAYLOAD_KNOWN) != 0) text += ", intr: " + std::to_string(row.payload);
+  if ((row.flags & flow::EV_CR2_KNOWN) != 0) text += ", vmxr: " + hex16(row.payload2);
+  if ((row.flags & flow::EV_QUALIFICATION_KNOWN) != 0) text += ", vmxq: " + hex16(row.payload3);
+  return text;
+}
+
+std::string trig_text(const flow::Event& row) {
+  std::string text = format("trig %02" PRIx64, row.payload);
+  if ((row.flags & flow::EV_MULT) != 0) text += ", mult";
+  return text;
+}
+
+std::string pwrx_text(const flow::Event& row) {
+  std::string text = "pwrx ";
+  if ((row.payload2 & 1U) != 0) text += "int: ";
+  if ((row.payload2 & 4U) != 0) text += "st: ";
+  if ((row.payload2 & 8U) != 0) text += "hw: ";
+  return text + c_state(row.payload >> 4U) + " (" + c_state(row.payload & 0xfU) + ")";
+}
+
+std::string async_text(const flow::Event& row, const Options& options) {
+  const bool known = (row.flags & flow::EV_IP_KNOWN) != 0;
+  const bool branch = row.kind == EventKind::ASYNC_BRANCH;
+  std::string text = branch ? "interrupt" : "disabled";
+  if (!options.event_ip) return text;
+  text += (branch ? ", from: " : ", at: ") + hex16(row.payload);
+  if (known) text += (branch ? ", to: " : ", ip: ") + hex16(row.ip);
+  return text;
+}
+
+std::string Printer::text_of(const flow::Event& row) const {
+  const bool resumed = (row.flags & flow::EV_RESUMED) != 0;
+  const std::string non_root = (row.flags & flow::EV_NON_ROOT) != 0 ? ", nr" : "";
+  switch (row.kind) {
+    case EventKind::ENABLED:
+      return with_ip(resumed ? "resumed" : "enabled", row);
+    case EventKind::DISABLED:
+      return with_ip("disabled", row);
+    case EventKind::ASYNC_DISABLED:
+    case EventKind::ASYNC_BRANCH:
+      return async_text(row, options_);
+    case EventKind::OVERFLOW:
+      return with_ip("overflow", row);
+    case EventKind::PAGING:
+      return "paging, cr3: " + hex16(row.payload) + non_root;
+    case EventKind::ASYNC_PAGING:
+      return "paging, cr3: " + hex16(row.payload) + non_root +
+             (options_.event_ip ? ", ip: " + hex16(row.ip) : "");
+    case EventKind::VMCS:
+      return "vmcs, base: " + hex16(row.payload);
+    case EventKind::ASYNC_VMCS:
+      return "vmcs, base: " + hex16(row.payload) + (options_.event_ip ? ", ip: " + hex16(row.ip) : "");
+    case EventKind::EXEC_MODE:
+      return with_ip("exec mode: " + std::to_string(row.payload) + "-bit", row);
+    case EventKind::TSX_BEGIN:
+      return with_ip("begin transaction", row);
+    case EventKind::TSX_COMMIT:
+      return with_ip("committed", row);
+    case EventKind::TSX_ABORT:
+      return with_ip("aborted", row);
+    case EventKind::STOP:
+      return "stopped";
+    case EventKind::EXSTOP:
+      return with_ip("exstop", row);
+    case EventKind::MWAIT:
+      return with_ip(format("mwait %" PRIx64 " %" PRIx64, row.payload, row.payload2), row);
+    case EventKind::PWRE:
+      return "pwre " + c_state(row.payload >> 4U) +
+             format(".%u", static_cast<unsigned>((row.payload & 0xfU) + 1) & 0xfU) +
+             ((row.flags & flow::EV_HW) != 0 ? " hw" : "");
+    case EventKind::PWRX:
+      return pwrx_text(row);
+    case EventKind::PTWRITE:
+      return with_ip(format("ptwrite: %" PRIx64, row.payload), row);
+    case EventKind::CBR:
+      return format("cbr: %" PRIx64, row.payload);
+    case EventKind::MNT:
+      return format("mnt: %" PRIx64, row.payload);
+    case EventKind::TICK:
+      return with_ip("tick", row);
+    case EventKind::IFLAG:
+      return with_ip(row.payload != 0 ? "interrupts enabled" : "interrupts disabled", row);
+    case EventKind::INTERRUPT:
+      return with_ip("interrupt " + std::to_string(row.payload) +
+                         ((row.flags & flow::EV_CR2_KNOWN) != 0 ? ", cr2: " + hex16(row.payload2) : ""),
+                     row);
+    case EventKind::IRET:
+      return with_ip("iret", row);
+    case EventKind::SMI:
+      return with_ip("smi", row);
+    case EventKind::RSM:
+      return with_ip("rsm", row);
+    case EventKind::SIPI:
+      return format("sipi: %" PRIx64, row.payload);
+    case EventKind::INIT:
+      return with_ip("init", row);
+    case EventKind::VMENTRY:
+      return with_ip("vmentry", row);
+    case EventKind::VMEXIT:
+      return with_ip(vmexit_text(row), row);
+    case EventKind::SHUTDOWN:
+      return with_ip("shutdown", row);
+    case EventKind::UINTR:
+      return with_ip("uintr " + std::to_string(row.payload), row);
+    case EventKind::UIRET:
+      return with_ip("uiret", row);
+    case EventKind::TRIG:
+      return with_ip(trig_text(row), row);
+    case EventKind::SWINTR:
+      return with_ip("swintr " + std::to_string(row.payload), row);
+    case EventKind::SYSCALL:
+      return with_ip("syscall", row);
+    // Not known to libipt.
+    case EventKind::PEBS_BEGIN:
+    case EventKind::PEBS_ITEM:
+    case EventKind::PEBS_END:
+    case EventKind::EVENT_DATA:
+    case EventKind::STATUS:
+      break;
+  }
+  return {};
+}
+
+void Printer::on_error(const flow::FlowError& row) {
+  const Packet* packet = packets_.at(row.place.offset);
+  const char* text = error_text(row, packet);
+  std::uint64_t offset = row.place.offset;
+  const bool by_code = row.code != Status::UNEXPECTED_PACKET && row.code != Status::NO_IP;
+  if (by_code && packet != nullptr && reads_ahead(*packet, packets_)) offset = packets_.offset_behind(offset);
+  // Of errors in packets ptxed tells where its last instruction led.
+  const bool known = row.ip_known && (by_code || instructions_ != 0);
+  const auto error_line = [&](const char* what) {
+    out_ += format("[%" PRIx64 ", %" PRIx64 ": %s: %s]\n", offset, known ? row.ip : 0, what, text);
+  };
+  error_line("error");
+  // A contradiction in a PSB+ is met again when ptxed tries to go on there.
+  if (options_.resync && row.code == Status::UNEXPECTED_PACKET) error_line("resync error");
+  fresh_block_ = true;
+  follows_ = false;
+  lost_ = true;
+}
+
+std::string Printer::finish() {
+  if (follows_) line("[end of trace]");
+  if (options_.stat_insn) out_ += format("insn: %" PRIu64 ".\n", instructions_);
+  if (options_.stat_blocks) out_ += format("blocks:\t%" PRIu64 ".\n", blocks_);
+  return out_;
+}
+
+}  // namespace
+
+std::string run_ptxed(const Case& test_case) {
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  bundle->configuration = test_case.configuration;
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(test_case.stream);
+  bundle->streams.push_back(stream);
+  if (!test_case.code.empty()) {
+    trace::CodeRegion region;
+    region.address = test_case.code_address;
+    region.size = test_case.code.size();
+    region.bytes = trace::TraceBuffer::from_vector(test_case.code);
+    bundle->code.push_back(region);
+  }
+  const image::Image image(bundle);
+  const Options options = options_of(test_case);
+  std::unique_ptr<time::TimeTrack> track;
+  if (options.ticks || options.event_time) {
+    track = std::make_unique<time::TimeTrack>(bundle->streams[0].data.bytes(), test_case.configuration.clock,
+                                              test_case.errata);
+  }
+  Printer printer(test_case, track.get());
+  flow::FlowOptions flow_options;
+  // --resync-on-error goes on at the next event that has an IP.
+  flow_options.resync = options.resync ? flow::Resync::IP : flow::Resync::PSB;
+  flow_options.errata = test_case.errata;
+  flow_options.ticks = options.ticks;
+  flow::FlowDecoder decoder(bundle->streams[0], test_case.configuration, image, flow_options, printer,
+                            track.get());
+  while (decoder.run()) {
+  }
+  return printer.finish();
+}
+
+}  // namespace ptkit::golden
