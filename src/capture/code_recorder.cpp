@@ -39,16 +39,14 @@ const CodeInsn* CodeRecorder::fetch(std::uint64_t ip, insn::ExecMode mode, std::
   if (page->index[offset] >= 0) {
     const CodeInsn& known = page->insns[static_cast<std::size_t>(page->index[offset])];
     if (page->fixed || unchanged(ip, known.insn.size, *page)) {
-      page->last_use = tsc;
       return &known;
     }
-    if (!load(ip - offset, *page, page->last_use + 1)) return nullptr;
+    if (!load(ip - offset, *page, tsc + 1)) return nullptr;
     ++changes_;
   } else if (!page->fixed && !unchanged(ip, std::min(kMaxInsnBytes, kPageBytes - offset), *page)) {
-    if (!load(ip - offset, *page, page->last_use + 1)) return nullptr;
+    if (!load(ip - offset, *page, tsc + 1)) return nullptr;
     ++changes_;
   }
-  page->last_use = tsc;
   page->mode = mode;
   insn::Insn insn;
   const base::Bytes code = base::Bytes(page->bytes).subspan(offset);
@@ -71,10 +69,9 @@ const CodeInsn* CodeRecorder::decode_across(std::uint64_t ip, insn::ExecMode mod
   Page* second = page_at(second_address, tsc);
   if (second == nullptr) return nullptr;
   if (!second->fixed && !unchanged(second_address, kMaxInsnBytes - head, *second)) {
-    if (!load(second_address, *second, second->last_use + 1)) return nullptr;
+    if (!load(second_address, *second, tsc + 1)) return nullptr;
     ++changes_;
   }
-  second->last_use = tsc;
   std::memcpy(bytes.data() + head, second->bytes.data(), kMaxInsnBytes - head);
   insn::Insn insn;
   if (insn::decode(mode, bytes, insn) != base::Status::OK) return nullptr;
@@ -99,7 +96,7 @@ CodeRecorder::Page* CodeRecorder::page_at(std::uint64_t address, std::uint64_t t
     // Nothing was known about the page before: it may have been like this from the start.
     if (!load(address, *fresh, trace::kTscMin)) return nullptr;
     slot = std::move(fresh);
-  } else if (slot->generation != generation_ && !refresh(address, *slot)) {
+  } else if (slot->generation != generation_ && !refresh(address, *slot, tsc)) {
     return nullptr;
   }
   slot->generation = generation_;
@@ -109,7 +106,7 @@ CodeRecorder::Page* CodeRecorder::page_at(std::uint64_t address, std::uint64_t t
 }
 
 // Mappings have changed since the page was looked at: is it still what it was?
-bool CodeRecorder::refresh(std::uint64_t address, Page& page) {
+bool CodeRecorder::refresh(std::uint64_t address, Page& page, std::uint64_t tsc) {
   const std::int32_t old_file = page.file;
   const std::uint64_t old_offset = page.file_offset;
   place(address, page);
@@ -117,7 +114,7 @@ bool CodeRecorder::refresh(std::uint64_t address, Page& page) {
   if (memory_.read(address, now) != now.size()) return false;
   if (now == page.bytes && page.file == old_file && page.file_offset == old_offset) return true;
   if (now != page.bytes) ++changes_;
-  return load(address, page, page.last_use + 1);
+  return load(address, page, tsc + 1);
 }
 
 bool CodeRecorder::load(std::uint64_t address, Page& page, std::uint64_t tsc_from) {
@@ -178,7 +175,6 @@ void CodeRecorder::read_mappings(std::uint64_t tsc) {
     region.space = space_;
     region.address = record.address;
     region.size = record.size;
-    region.tsc_from = tsc;
     region.file = record.file;
     region.file_offset = record.file_offset;
     writer_.code(region);

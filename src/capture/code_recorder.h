@@ -24,8 +24,9 @@ class CodeRecorder {
   CodeRecorder(pid_t pid, trace::SpaceId space, formats::PtkWriter& writer, FileTable& files)
       : pid_(pid), space_(space), memory_(pid), writer_(writer), files_(files) {}
 
-  // The instruction that is about to be executed, or null: its bytes cannot be read, or are none.
-  // The pointer is good until the next call.
+  // The instruction that is about to be executed at `tsc`, or null: its bytes cannot be read, or are none.
+  // Code that is not what it was before is saved as valid from the next tick on. The pointer is good until
+  // the next call.
   [[nodiscard]] const CodeInsn* fetch(std::uint64_t ip, insn::ExecMode mode, std::uint64_t tsc);
 
   // A system call may have changed mappings or their protection.
@@ -44,7 +45,6 @@ class CodeRecorder {
     std::vector<CodeInsn> insns;
     insn::ExecMode mode = insn::ExecMode::UNKNOWN;  // of `insns`
     std::uint64_t generation = 0;
-    std::uint64_t last_use = 0;
     bool fixed = false;  // nobody can write it without a system call
     std::int32_t file = -1;
     std::uint64_t file_offset = 0;
@@ -52,7 +52,7 @@ class CodeRecorder {
 
   [[nodiscard]] Page* page_at(std::uint64_t address, std::uint64_t tsc);
   [[nodiscard]] bool load(std::uint64_t address, Page& page, std::uint64_t tsc_from);
-  [[nodiscard]] bool refresh(std::uint64_t address, Page& page);
+  [[nodiscard]] bool refresh(std::uint64_t address, Page& page, std::uint64_t tsc);
   void save(std::uint64_t address, const Page& page, std::uint64_t tsc_from);
   void place(std::uint64_t address, Page& page);
   void read_mappings(std::uint64_t tsc);

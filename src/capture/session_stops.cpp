@@ -253,7 +253,9 @@ void StepSession::advance(Thread& thread, int signal) {
   if (next != nullptr) thread.insn = *next;
   if (thread.code_changes != code.changes()) {
     thread.code_changes = code.changes();
-    if (thread.encoder) thread.encoder->code_changed(thread.at.ip);
+    // New code is valid from the next tick on.
+    last_tsc_ += 2;
+    if (thread.encoder) thread.encoder->code_changed(thread.at.ip, last_tsc_);
   }
   thread.signalled = signal != 0;
   step(thread.tid, signal);

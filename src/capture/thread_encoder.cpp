@@ -70,8 +70,9 @@ void ThreadEncoder::interrupted(std::uint64_t ip) {
   inside_ = false;
 }
 
-void ThreadEncoder::code_changed(std::uint64_t ip) {
+void ThreadEncoder::code_changed(std::uint64_t ip, std::uint64_t tsc) {
   interrupted(ip);
+  set_time(tsc);
   unit_.wake();
 }
 

@@ -43,8 +43,9 @@ class ThreadEncoder {
               insn::ExecMode next_mode);
   // The kernel took over at `ip` (signal, fault): the instruction there did not retire.
   void interrupted(std::uint64_t ip);
-  // Makes the time exact here: the code at `ip` is not what it was before.
-  void code_changed(std::uint64_t ip);
+  // The code at `ip` is not what it was before: packets are off for a moment, and time is exact when they are
+  // on again, at `tsc`.
+  void code_changed(std::uint64_t ip, std::uint64_t tsc);
   void finish();
 
   [[nodiscard]] std::uint32_t stream() const noexcept { return stream_; }

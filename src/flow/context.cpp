@@ -56,11 +56,13 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
 void ContextTracker::follow_time(std::uint64_t offset) {
   const time::TimeRange now = track_->at(offset, offset);
   if (!now.known) return;
+  // Code that follows is no older than this.
+  tsc_ = now.tsc;
   // The middle of the interval is the best single guess; switches happen while packets of a user-only trace
   // are off, so that the packets on both sides of one are apart.
-  tsc_ = now.tsc + now.error / 2;
+  const std::uint64_t middle = now.tsc + now.error / 2;
   bool switched = false;
-  while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= tsc_) {
+  while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= middle) {
     const trace::Switch& to = stream_.switches[next_switch_++];
     context_.space = to.space;
     context_.pid = to.pid;

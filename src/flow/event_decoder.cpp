@@ -1,5 +1,7 @@
 #include "flow/event_decoder.h"
 
+#include <utility>
+
 namespace ptkit::flow {
 
 using base::Status;
@@ -54,12 +56,15 @@ void EventDecoder::apply(const Packet& packet) {
     case PacketKind::TMA:
     case PacketKind::CYC:
     case PacketKind::INVALID:
-      return context_.time_moved(packet.offset);
+      time_moved_ = true;
+      return;
     default:
       if (!in_header_) apply_rare(packet);
       break;
   }
   if (in_header_) on_header_packet(packet);
+  // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
+  if (std::exchange(time_moved_, false)) context_.time_moved(packet.offset);
   // What follows is younger than this packet, unless bits or targets of before are still to be used.
   if (packet.kind != PacketKind::CBR && !placer_.waits_for_target()) since_ = packet.offset;
 }

@@ -99,6 +99,7 @@ class EventDecoder {
   bool iflag_ = false;
 
   bool first_psb_ = true;  // nothing is known yet
+  bool time_moved_ = false;  // by timing packets since the last other packet
   bool in_header_ = false;
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;
