@@ -255,7 +255,9 @@ void ReferenceDecoder::take_instruction() {
     return;
   }
   // Next to an error there may still be an instruction: the one whose successor could not be found.
-  if (insn.iclass != ptic_error && insn.size != 0) {
+  const bool given = insn.iclass != ptic_error && insn.size != 0;
+  if (!given && (status == -pte_nomap || status == -pte_bad_insn)) rows_.arrive(insn.ip);
+  if (given) {
     const Step step = to_step(insn);
     close_gap(step.ip);
     rows_.on_instruction(step, place_);
@@ -267,8 +269,10 @@ void ReferenceDecoder::take_instruction() {
     }
   }
   if (status == -pte_eos) {
+    rows_.drop();
     finish();
   } else if (status < 0) {
+    if (given) rows_.drop();
     fail(status, insn.ip);
   } else {
     status_ = status;
@@ -276,7 +280,7 @@ void ReferenceDecoder::take_instruction() {
 }
 
 void ReferenceDecoder::fail(base::Status code, std::optional<std::uint64_t> ip) {
-  rows_.finish();
+  rows_.leave();
   flow::FlowError error;
   error.place = place_;
   error.code = code;
@@ -314,7 +318,7 @@ bool ReferenceDecoder::resume() {
 }
 
 void ReferenceDecoder::finish() {
-  rows_.finish();
+  rows_.leave();
   place_.offset = stream_.data.size();
   close_gap(std::nullopt);
   phase_ = Phase::DONE;

@@ -130,10 +130,10 @@ void RowBuilder::resolve_by(const flow::Event& event) {
       resolve(event.payload);
       return;
     case EventKind::ENABLED:
-      if ((event.flags & flow::EV_STATUS) == 0) finish();
+      if ((event.flags & flow::EV_STATUS) == 0) drop();
       return;
     case EventKind::OVERFLOW:
-      finish();
+      resolve(std::nullopt);
       return;
     default:
       return;
@@ -153,7 +153,7 @@ void RowBuilder::emit_asynchronous(const flow::Event& event) {
   sink_.on_branch(branch);
 }
 
-void RowBuilder::finish() {
+void RowBuilder::drop() {
   end_block();
   pending_.reset();
   release_events();

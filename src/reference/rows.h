@@ -24,8 +24,18 @@ class RowBuilder {
 
   void on_instruction(const Step& step, flow::Place place);
   void on_event(const flow::Event& event);
-  // Ends the open block and lets go of a branch whose target is not known: nothing says that it was executed.
-  void finish();
+  // Control went to `ip`, of which nothing more is known.
+  void arrive(std::uint64_t ip) {
+    end_block();
+    resolve(ip);
+  }
+  // The last branch was executed, but what came after it was not seen: its target is not known.
+  void leave() {
+    end_block();
+    resolve(std::nullopt);
+  }
+  // Ends the open block and lets go of a branch: nothing says that it was executed.
+  void drop();
 
   [[nodiscard]] std::optional<std::uint64_t> last_ip() const noexcept { return last_ip_; }
 

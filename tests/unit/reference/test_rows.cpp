@@ -36,7 +36,7 @@ TEST(RowBuilder, JoinsNeighboursAndEndsAtBranches) {
   rows.on_instruction(step(0x12, InsnClass::JUMP), {1, 2});
   rows.on_instruction(step(0x14, InsnClass::OTHER), {2, 3});
   rows.on_instruction(step(0x20, InsnClass::OTHER), {2, 3});
-  rows.finish();
+  rows.drop();
   EXPECT_EQ(sink.order, "bBbb");
   EXPECT_EQ(sink.blocks[0].size, 4U);
   EXPECT_EQ(sink.branches[0].to_ip, 0x14U);
@@ -53,7 +53,7 @@ TEST(RowBuilder, DoesNotJoinAcrossTransactionsAndModes) {
   rows.on_instruction(step(0x10, InsnClass::OTHER), {});
   rows.on_instruction(in_transaction, {});
   rows.on_instruction(narrow, {});
-  rows.finish();
+  rows.drop();
   ASSERT_EQ(sink.blocks.size(), 3U);
   EXPECT_EQ(sink.blocks[1].flags, flow::IN_TX);
 }
@@ -85,7 +85,7 @@ TEST(RowBuilder, EventsResolveBranches) {
       {event(EventKind::ASYNC_DISABLED, 0x77, 0x50), 2, true, 0x50},
       {event(EventKind::ASYNC_BRANCH, 0x77, 0x50), 2, true, 0x50},
       {event(EventKind::ENABLED, 0x77), 0, false, 0},
-      {event(EventKind::OVERFLOW, 0x77), 0, false, 0},
+      {event(EventKind::OVERFLOW, 0x77), 1, false, 0},
   };
   for (const Case& one : cases) {
     test::RecordingSink sink;
@@ -100,6 +100,20 @@ TEST(RowBuilder, EventsResolveBranches) {
   }
 }
 
+TEST(RowBuilder, EndsKnownAndUnknown) {
+  test::RecordingSink sink;
+  RowBuilder rows(sink);
+  rows.on_instruction(step(0x10, InsnClass::CALL), {});
+  rows.arrive(0x50);
+  rows.on_instruction(step(0x60, InsnClass::JUMP_INDIRECT), {});
+  rows.leave();
+  rows.on_instruction(step(0x70, InsnClass::COND_JUMP), {});
+  rows.drop();
+  ASSERT_EQ(sink.branches.size(), 2U);
+  EXPECT_EQ(sink.branches[0].to_ip, 0x50U);
+  EXPECT_EQ(sink.branches[1].flags & flow::TO_KNOWN, 0);
+}
+
 TEST(RowBuilder, OtherEventsWaitForTheBranch) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
@@ -107,7 +121,7 @@ TEST(RowBuilder, OtherEventsWaitForTheBranch) {
   rows.on_event(event(EventKind::CBR, 0, 8, false));
   EXPECT_EQ(sink.order, "b");
   rows.on_instruction(step(0x30, InsnClass::OTHER), {6, 7});
-  rows.finish();
+  rows.drop();
   EXPECT_EQ(sink.order, "bBeb");
   EXPECT_FALSE(sink.went_back);
 }
