@@ -150,15 +150,16 @@ def show(question: str, timings: list[Timing], digest: str) -> None:
     print(f"\n{question}: {ours.rows} rows from {ours.bytes} bytes, all the same (digest {digest})")
     print(
         f"  {'':8} {'MB/s':>9} {'ns/row':>8} {'wall ms':>9} {'quartiles':>17}"
-        f" {'cpu ms':>9} {'cold ms':>9} {'ours is':>9}"
+        f" {'cpu ms':>9} {'cold ms':>9} {'ours is':>9} {'by cpu':>7}"
     )
     for timing in timings:
         quartiles = f"{timing.wall_low * 1e3:.2f}-{timing.wall_high * 1e3:.2f}"
         ratio = "" if timing is ours else f"{timing.wall / ours.wall:.2f}x"
+        cpu_ratio = "" if timing is ours else f"{timing.cpu / ours.cpu:.2f}x"
         print(
             f"  {timing.contestant:8} {timing.megabytes_per_second:9.2f} {timing.ns_per_row:8.2f}"
             f" {timing.wall * 1e3:9.2f} {quartiles:>17} {timing.cpu * 1e3:9.2f}"
-            f" {timing.cold * 1e3:9.2f} {ratio:>9}"
+            f" {timing.cold * 1e3:9.2f} {ratio:>9} {cpu_ratio:>7}".rstrip()
         )
 
 
