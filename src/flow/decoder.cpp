@@ -21,6 +21,15 @@ PlacerOptions placer_options(const trace::Configuration& configuration, const Fl
   return out;
 }
 
+TickOptions tick_options(const trace::Clock& clock, const FlowOptions& options) {
+  TickOptions out;
+  out.on = options.ticks;
+  out.over_overflow = options.ticks_over_overflow;
+  out.by_mtc = clock.mtc_period_known && clock.tsc_ctc_numerator != 0 && clock.tsc_ctc_denominator != 0;
+  out.by_cbr = clock.max_nonturbo_ratio != 0;
+  return out;
+}
+
 }  // namespace
 
 class FlowDecoder::Impl {
@@ -37,7 +46,8 @@ class FlowDecoder::Impl {
         probe_(bytes_),
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, options)),
         packets_(bytes_, {}, options.errata),
-        events_(packets_, placer_, walker_, context_, track, options.errata, options.ticks) {
+        events_(packets_, placer_, walker_, context_, options.errata,
+                tick_options(configuration.clock, options)) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0)
       walker_.set_return_compression(false);
   }

@@ -18,7 +18,8 @@ enum class Resync : std::uint8_t {
 struct FlowOptions {
   Resync resync = Resync::IP;
   packet::Errata errata;
-  bool ticks = false;  // give EventKind::TICK rows
+  bool ticks = false;                // give EventKind::TICK rows
+  bool ticks_over_overflow = false;  // the length of a cycle is taken to be the same after an overflow
 };
 
 // Decodes one stream. Keeps decoded code: no instruction is disassembled twice by one decoder.

@@ -56,7 +56,8 @@ void EventDecoder::apply(const Packet& packet) {
     case PacketKind::TMA:
     case PacketKind::CYC:
     case PacketKind::INVALID:
-      time_moved_ = true;
+      watch_time(packet.kind);
+      timing_seen_ = true;
       return;
     default:
       if (!in_header_) apply_rare(packet);
@@ -64,7 +65,7 @@ void EventDecoder::apply(const Packet& packet) {
   }
   if (in_header_) on_header_packet(packet);
   // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
-  if (std::exchange(time_moved_, false)) context_.time_moved(packet.offset);
+  if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
   // What follows is younger than this packet, unless bits or targets of before are still to be used.
   if (packet.kind != PacketKind::CBR && !placer_.waits_for_target()) since_ = packet.offset;
 }
@@ -108,17 +109,45 @@ void EventDecoder::apply_rare(const Packet& packet) {
   }
 }
 
-void EventDecoder::tick(const Packet& packet) {
-  if (!ticks_ || track_ == nullptr || !placer_.on()) return;
-  const time::TimeRange now = track_->at(packet.offset, packet.offset);
-  if (!now.known || now.tsc == last_tsc_) return;
-  last_tsc_ = now.tsc;
-  give(make(EventKind::TICK));
+// Would time be said to have moved with this packet?
+void EventDecoder::watch_time(PacketKind kind) noexcept {
+  switch (kind) {
+    case PacketKind::TSC:
+      time_moved_ = true;
+      break;
+    case PacketKind::MTC:
+      time_moved_ = time_moved_ || ticks_.by_mtc;
+      // Two of them tell how many cycles a period has.
+      if (ticks_.by_mtc && ++mtcs_ >= 2) cycles_tell_time_ = true;
+      break;
+    case PacketKind::CYC:
+      time_moved_ = time_moved_ || cycles_tell_time_;
+      break;
+    case PacketKind::CBR:
+      cycles_tell_time_ = cycles_tell_time_ || ticks_.by_cbr;
+      break;
+    case PacketKind::OVF:
+      if (ticks_.over_overflow) break;
+      cycles_tell_time_ = false;
+      mtcs_ = 0;
+      break;
+    default:
+      break;
+  }
+}
+
+void EventDecoder::tick() {
+  if (ticks_.on && time_moved_ && placer_.on()) give(make(EventKind::TICK));
+  time_moved_ = false;
 }
 
 void EventDecoder::on_tnt(const Packet& packet) {
-  placer_.tnt(packet.payload, static_cast<unsigned>(packet.payload2));
-  tick(packet);
+  const auto count = static_cast<unsigned>(packet.payload2);
+  if (!ticks_.on || !time_moved_) return placer_.tnt(packet.payload, count);
+  // Time moved before the first of the branches.
+  placer_.tnt(packet.payload & 1U, 1);
+  tick();
+  if (count > 1) placer_.more_tnt(packet.payload >> 1U, count - 1);
 }
 
 // Gives the events that wait for this packet, oldest first.
@@ -147,7 +176,7 @@ void EventDecoder::on_tip(const Packet& packet) {
   } else {
     placer_.tip(packet.ip);
   }
-  tick(packet);
+  tick();
   give_bound(AT_TIP, &packet);
 }
 

@@ -12,15 +12,23 @@
 
 namespace ptkit::flow {
 
+// When to give EventKind::TICK, and which timing packets tell time at all with what is known of the clocks.
+struct TickOptions {
+  bool on = false;
+  bool by_mtc = false;         // the MTC period and the ratio of TSC to CTC are known
+  bool by_cbr = false;         // the ratio of TSC to the bus clock is known
+  bool over_overflow = false;  // what was learnt about cycles holds after an overflow
+};
+
 class EventDecoder {
  public:
   EventDecoder(packet::PacketDecoder& packets, Placer& placer, Walker& walker, ContextTracker& context,
-               time::TimeTrack* track, const packet::Errata& errata, bool ticks)
+               const packet::Errata& errata, const TickOptions& ticks)
       : packets_(packets),
         placer_(placer),
         walker_(walker),
         context_(context),
-        track_(track),
+
         errata_(errata),
         ticks_(ticks) {}
 
@@ -43,7 +51,8 @@ class EventDecoder {
   void on_tip_pgd(const Packet& packet);
   void on_fup(const Packet& packet);
   void give_bound(std::uint8_t bindings, const Packet* ip_packet);
-  void tick(const Packet& packet);
+  void tick();
+  void watch_time(PacketKind kind) noexcept;
 
   // PSB+ (psb.cpp)
   void on_psb(const Packet& packet);
@@ -78,16 +87,18 @@ class EventDecoder {
   void go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip);
 
   [[nodiscard]] Event make(EventKind kind) const;
-  void give(Event event) { placer_.event(event); }
+  void give(const Event& event) {
+    time_moved_ = false;
+    placer_.event(event);
+  }
   void wait(std::uint8_t binding, const Event& event);
 
   packet::PacketDecoder& packets_;
   Placer& placer_;
   Walker& walker_;
   ContextTracker& context_;
-  time::TimeTrack* track_;
   packet::Errata errata_;
-  bool ticks_;
+  TickOptions ticks_;
 
   PendingEvents pending_;
   std::vector<Event> pebs_;  // the open PEBS block
@@ -98,14 +109,17 @@ class EventDecoder {
   std::uint64_t mode_bits_ = 0;
   bool iflag_ = false;
 
-  bool first_psb_ = true;  // nothing is known yet
-  bool time_moved_ = false;  // by timing packets since the last other packet
+  bool first_psb_ = true;     // nothing is known yet
+  bool timing_seen_ = false;  // timing packets came since the last other packet
   bool in_header_ = false;
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;
   std::vector<Event> header_;
 
-  std::uint64_t last_tsc_ = 0;  // of the last row, for ticks
+  // For ticks.
+  bool time_moved_ = false;        // since the last event or branch that took a packet
+  bool cycles_tell_time_ = false;  // CYC can be converted to time
+  unsigned mtcs_ = 0;              // since the stream began or an overflow
 };
 
 }  // namespace ptkit::flow

@@ -19,6 +19,7 @@ void EventDecoder::apply_simple(const Packet& packet) {
   event.payload2 = packet.payload2;
   switch (packet.kind) {
     case PacketKind::CBR:
+      watch_time(packet.kind);
       event.kind = EventKind::CBR;
       return give(event);
     case PacketKind::MNT:

@@ -29,6 +29,11 @@ void Placer::tnt(std::uint64_t bits, unsigned count) {
   if (status != Status::OK) fail(status, nullptr);
 }
 
+void Placer::more_tnt(std::uint64_t bits, unsigned count) {
+  if (state_ == State::ON && waits_for_target()) return walker_.add_bits(bits, count);
+  if (state_ != State::OFF) tnt(bits, count);
+}
+
 void Placer::tip(std::uint64_t ip) {
   after_branch_ = true;
   if (state_ == State::OFF) {

@@ -45,6 +45,7 @@ class Placer {
     packet_ = kind;
   }  // the one that is being applied, for errors
   void tnt(std::uint64_t bits, unsigned count);
+  void more_tnt(std::uint64_t bits, unsigned count);  // the rest of a packet whose first bits were given
   void tip(std::uint64_t ip);
   void event(Event event);  // EV_IP_KNOWN: where it happened, told by a FUP or TIP
   // What a PSB+ says about packets being on. `first`: nothing before it counts.

@@ -56,6 +56,7 @@ void EventDecoder::on_header_packet(const Packet& packet) {
     case PacketKind::VMCS:
     case PacketKind::CBR:
     case PacketKind::MNT: {
+      watch_time(packet.kind);
       const EventKind kind = packet.kind == PacketKind::VMCS  ? EventKind::ASYNC_VMCS
                              : packet.kind == PacketKind::CBR ? EventKind::CBR
                                                               : EventKind::MNT;

@@ -81,6 +81,10 @@ class Walker {
   [[nodiscard]] base::Status take_bits(std::uint64_t bits, unsigned count);
   [[nodiscard]] base::Status take_target(std::uint64_t ip);  // goes on with the bits that are left
   [[nodiscard]] unsigned bits_left() const noexcept { return bits_left_; }
+  void add_bits(std::uint64_t bits, unsigned count) noexcept {
+    bits_ |= bits << bits_left_;
+    bits_left_ += count;
+  }
   void drop_bits() noexcept { bits_left_ = 0; }
 
   // --- Without packets

@@ -18,7 +18,6 @@ using packet::PacketKind;
 
 struct Options {
   bool event_ip = false;
-  bool event_time = false;
   bool ticks = false;
   bool iflags = false;
   bool quiet = false;
@@ -34,7 +33,6 @@ struct Options {
 Options options_of(const Case& test_case) {
   Options options;
   options.event_ip = test_case.has_option("--event:ip");
-  options.event_time = test_case.has_option("--event:time");
   options.ticks = test_case.has_option("--event:tick");
   options.iflags = test_case.has_option("--event:iflags");
   options.quiet = test_case.has_option("--quiet");
@@ -164,8 +162,7 @@ const char* error_text(const flow::FlowError& row, const Packet* packet) {
 
 class Printer : public flow::FlowSink {
  public:
-  Printer(const Case& test_case, time::TimeTrack* track)
-      : options_(options_of(test_case)), packets_(test_case.stream), track_(track) {}
+  explicit Printer(const Case& test_case) : options_(options_of(test_case)), packets_(test_case.stream) {}
 
   void on_block(const flow::Block& block) override;
   void on_branch(const flow::Branch& row) override;
@@ -186,7 +183,6 @@ class Printer : public flow::FlowSink {
 
   Options options_;
   PacketList packets_;
-  time::TimeTrack* track_;
   std::string out_;
   std::uint64_t instructions_ = 0;
   std::uint64_t blocks_ = 0;
@@ -254,12 +250,7 @@ void Printer::on_event(const flow::Event& row) {
   if (row.kind == EventKind::IFLAG && !options_.iflags) return;
   const std::string text = text_of(row);
   if (text.empty()) return;
-  std::string time;
-  if (options_.event_time && track_ != nullptr) {
-    const time::TimeRange range = track_->at(row.place.offset, row.place.offset);
-    if (range.known) time = hex16(range.tsc) + "  ";
-  }
-  line("[" + time + text + "]");
+  line("[" + text + "]");
 }
 
 std::string Printer::with_ip(const std::string& text, const flow::Event& row) const {
@@ -452,19 +443,15 @@ std::string run_ptxed(const Case& test_case) {
   }
   const image::Image image(bundle);
   const Options options = options_of(test_case);
-  std::unique_ptr<time::TimeTrack> track;
-  if (options.ticks || options.event_time) {
-    track = std::make_unique<time::TimeTrack>(bundle->streams[0].data.bytes(), test_case.configuration.clock,
-                                              test_case.errata);
-  }
-  Printer printer(test_case, track.get());
+  Printer printer(test_case);
   flow::FlowOptions flow_options;
   // --resync-on-error goes on at the next event that has an IP.
   flow_options.resync = options.resync ? flow::Resync::IP : flow::Resync::PSB;
   flow_options.errata = test_case.errata;
   flow_options.ticks = options.ticks;
+  flow_options.ticks_over_overflow = test_case.has_option("--insn:keep-tcal-on-ovf");
   flow::FlowDecoder decoder(bundle->streams[0], test_case.configuration, image, flow_options, printer,
-                            track.get());
+                            nullptr);
   while (decoder.run()) {
   }
   return printer.finish();
