@@ -39,6 +39,7 @@ PYTHON_RANKS = {
     "errors": 1,
     "schema": 1,
     "bundle": 2,
+    "info": 2,
     "table": 3,
     "capture": 4,
     "decode": 4,

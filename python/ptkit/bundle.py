@@ -1,0 +1,216 @@
+"""Inputs of every kind as a bundle of the core: files and folders, buffers, lists of parts; images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union, cast
+
+from ptkit import _core
+from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    PathLike = Union[str, os.PathLike[str]]
+    #: A path, bytes in memory, or a list of these: parts of one stream.
+    Source = Union[PathLike, Buffer, Sequence[Union[PathLike, Buffer]]]
+    #: A path, (path, load address), (bytes, address), or {address: bytes}.
+    ImageItem = Union[PathLike, tuple[Union[PathLike, Buffer], Union[int, None]], Mapping[int, Buffer]]
+
+_ELF_MAGIC = b"\x7fELF"
+_MAX_ADDRESS = 2**64 - 1
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _checked_path(path: Any, what: str) -> str:
+    """Return the path as text if it can be read; raise what says why not."""
+    text = os.fspath(path)
+    if not Path(text).exists():
+        raise MissingFileError(f"{text}: there is no such {what}; check the path")
+    if not os.access(text, os.R_OK):
+        raise OpenError(f"{text}: no right to read this {what}; check its permissions")
+    return str(text)
+
+
+def _as_bytes(part: Any) -> bytes:
+    if _is_path(part):
+        return Path(_checked_path(part, "file")).read_bytes()
+    try:
+        return bytes(memoryview(part).cast("B"))
+    except TypeError as error:
+        raise TypeError(f"a part of a stream must be a path or contiguous bytes, not {type(part).__name__}") from error
+
+
+def _is_buffer(value: object) -> bool:
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def open_source(source: Source, format: str | None) -> _core.Bundle:
+    """Make a bundle of whatever the user has.
+
+    Parameters
+    ----------
+    source : path, bytes-like or list of these
+        A list holds the parts of one stream.
+    format : str or None
+        Reader to force.
+
+    Raises
+    ------
+    OpenError
+        If a path cannot be read.
+    FormatError
+        If the input is no trace.
+    TypeError
+        If a buffer does not hold contiguous bytes.
+    """
+    if _is_path(source):
+        path = _checked_path(source, "file or folder")
+        if not Path(path).is_dir() and Path(path).stat().st_size == 0:
+            raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
+        return _core.open_bundle(path, format or "")
+    if format is not None:
+        raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
+    bundle = _core.Bundle()
+    bundle.format = "raw"
+    if _is_buffer(source):
+        data: Any = source
+        bundle.source = f"<{type(source).__name__}>"
+    elif isinstance(source, Sequence):
+        data = b"".join(_as_bytes(part) for part in source)
+        bundle.source = f"<{len(source)} parts>"
+    else:
+        raise TypeError(f"cannot open {type(source).__name__}: give a path, bytes, a NumPy uint8 array or a list of parts")
+    if memoryview(data).nbytes == 0:
+        raise FormatError("the stream is empty: there is nothing to decode")
+    bundle.add_stream(data, name=bundle.source)
+    return bundle
+
+
+def packet_source(data: Source) -> _core.Bundle:
+    """Make a bundle of one raw stream, empty or not: its packets are all that is asked for."""
+    bundle = _core.Bundle()
+    if _is_path(data):
+        bundle.add_stream_file(_checked_path(data, "file"))
+    elif _is_buffer(data):
+        bundle.add_stream(cast(Any, data))
+    elif isinstance(data, Sequence):
+        bundle.add_stream(b"".join(_as_bytes(part) for part in data))
+    else:
+        raise TypeError(f"cannot read packets from {type(data).__name__}: give bytes, a NumPy uint8 array or a path")
+    return bundle
+
+
+def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, Buffer] | None) -> None:
+    """Add code: ELF files, files of raw bytes at an address, bytes at an address.
+
+    Raises
+    ------
+    OpenError, FormatError, ConfigError
+        If a file cannot be read, is no x86 ELF file, or an address is missing or out of range.
+    """
+    if images is None:
+        return
+    if isinstance(images, (Mapping, str, os.PathLike)):
+        images = [images]
+    for item in images:
+        if isinstance(item, Mapping):
+            for address, data in item.items():
+                bundle.add_code(_checked_address(address), cast(Any, data))
+        elif isinstance(item, tuple):
+            if len(item) not in (1, 2):
+                raise ConfigError(f"images: {item!r} is neither (path,) nor (path, address)")
+            _add_image(bundle, item[0], item[1] if len(item) == 2 else None)
+        else:
+            _add_image(bundle, item, None)
+
+
+def _checked_address(address: Any) -> int:
+    if isinstance(address, bool) or not hasattr(address, "__index__"):
+        raise ConfigError(f"images: address {address!r} is no integer")
+    value = int(address)
+    if not 0 <= value <= _MAX_ADDRESS:
+        raise ConfigError(f"images: address {value:#x} is not in [0, 2**64)")
+    return value
+
+
+def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
+    place = None if address is None else _checked_address(address)
+    if not _is_path(image):
+        if place is None:
+            raise ConfigError("images: bytes need an address: {address: bytes} or (bytes, address)")
+        bundle.add_code(place, image)
+        return
+    path = _checked_path(image, "image")
+    if Path(path).is_dir():
+        raise FormatError(f"{path}: is a folder; give the ELF file")
+    with Path(path).open("rb") as file:
+        magic = file.read(4)
+    if magic == _ELF_MAGIC:
+        bundle.add_elf(path, load_address=place)
+    elif place is not None:
+        bundle.add_code(place, Path(path).read_bytes())
+    else:
+        raise FormatError(f"{path}: is no ELF file (starts with {magic.hex(' ') or 'nothing'}); for raw code say where: (path, address)")
+
+def parse_cpu(cpu: str) -> tuple[int, int, int]:
+    """Read ``"family/model[/stepping]"``.
+
+    Raises
+    ------
+    ConfigError
+        If it is not of this form.
+    """
+    parts = cpu.split("/") if isinstance(cpu, str) else []
+    limits = (0xFFFF, 0xFFFF, 0xFF)
+    try:
+        numbers = [int(part, 0) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3) or any(not 0 <= n <= limit for n, limit in zip(numbers, limits, strict=False)):
+        raise ConfigError(f'cpu={cpu!r}: write "family/model" or "family/model/stepping", e.g. "6/158/10"')
+    family, model, stepping = [*numbers, 0][:3]
+    return family, model, stepping
+
+
+def apply_settings(
+    bundle: _core.Bundle,
+    *,
+    cpu: str | None,
+    tsc_ctc_ratio: tuple[int, int] | None,
+    mtc_period: int | None,
+    max_nonturbo_ratio: int | None,
+    tsc_hz: int | None,
+) -> None:
+    """Put what the user said where the input does not say.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range.
+    """
+    if cpu is not None:
+        bundle.set_cpu(*parse_cpu(cpu))
+    if tsc_ctc_ratio is not None:
+        if len(tsc_ctc_ratio) != 2 or not all(0 < int(n) < 2**32 for n in tsc_ctc_ratio):
+            raise ConfigError(f"tsc_ctc_ratio={tsc_ctc_ratio!r}: give (CPUID 15H EBX, EAX), both in [1, 2**32)")
+        tsc_ctc_ratio = (int(tsc_ctc_ratio[0]), int(tsc_ctc_ratio[1]))
+    for name, value, low, limit in (
+        ("mtc_period", mtc_period, 0, 15),
+        ("max_nonturbo_ratio", max_nonturbo_ratio, 1, 255),
+        ("tsc_hz", tsc_hz, 1, 2**64 - 1),
+    ):
+        if value is not None and not low <= int(value) <= limit:
+            raise ConfigError(f"{name}={value!r} is not in [{low}, {limit}]")
+    bundle.set_clock(
+        tsc_ctc_ratio=tsc_ctc_ratio, mtc_period=mtc_period, max_nonturbo_ratio=max_nonturbo_ratio, tsc_hz=tsc_hz
+    )

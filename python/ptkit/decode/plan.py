@@ -1,0 +1,277 @@
+"""A user's question, checked and turned into what the core computes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ptkit import _core
+from ptkit.errors import ColumnError, ConfigError
+from ptkit.schema import schema_of
+
+if TYPE_CHECKING:
+    from ptkit.table import TableContext
+
+_TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "time_ns", "flags"}
+_LAST_ADDRESS = 2**64 - 1
+_NOWHERE = (1, 0)  # a range that contains nothing: no range at all would select everything
+
+
+class Query(TypedDict, total=False):
+    """Which columns and rows of a table, in which order.
+
+    Attributes
+    ----------
+    columns : sequence of str
+        Columns to compute; by default all stored ones. Names made on access (``taken``, ``tid``, ``time_ns``, ...)
+        may be among them. What is not asked for is not computed.
+    stream : int or sequence of int
+        Indices in ``trace.streams``.
+    tid, pid : int or sequence of int
+        Threads and processes.
+    time : tuple of int
+        ``(t0, t1)`` in TSC ticks: rows with a known time in [t0, t1). None leaves an end open.
+    ip : tuple of int, or sequence of tuples
+        Address ranges [low, high). A branch or gap is selected if one of its ends lies inside, a block if it overlaps.
+    symbol : str
+        Name of a function: the addresses that it covers.
+    taken : bool
+        Branches and edges: only those that were taken, or only conditionals that fell through.
+    order : str
+        ``"stream"`` (default): by stream and offset; ``"time"``: streams merged by time.
+    threads : int
+        Streams that are decoded at the same time; None: all cores. Results do not depend on it.
+    errors : str
+        ``"rows"`` (default): in the errors table; ``"raise"``: the first one becomes a `ptkit.DecodeError`.
+    """
+
+    columns: Sequence[str] | None
+    stream: int | Sequence[int] | None
+    tid: int | Sequence[int] | None
+    pid: int | Sequence[int] | None
+    time: tuple[int | None, int | None] | None
+    ip: tuple[int, int] | Sequence[tuple[int, int]] | None
+    symbol: str | None
+    taken: bool | None
+    order: str
+    threads: int | None
+    errors: str | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a trace is decoded, as `ptkit.open` was told."""
+
+    engine: str = "ptkit"
+    resync: str = "ip"
+    threads: int | None = None
+    errors: str = "rows"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked question."""
+
+    session: _core.Session
+    settings: Settings
+    context: TableContext
+    table: str
+    shown: tuple[str, ...]  # columns of the result
+    stored: tuple[str, ...]  # columns that the core fills
+    streams: tuple[int, ...]
+    selection: dict[str, Any] = field(default_factory=dict)
+    time: bool = True
+    switches: bool = True
+    ticks: bool = False
+    sync: bool = True
+    by_time: bool = False
+    threads: int = 1
+    raises: bool = False
+
+    def reader(self, streams: Sequence[int] | None = None, *, side_tables: bool = True) -> _core.Reader:
+        """Make a reader of the core for some of the streams (all by default)."""
+        return _core.Reader(
+            self.session,
+            self.table,
+            columns=list(self.stored),
+            streams=list(self.streams if streams is None else streams),
+            selection=self.selection,
+            engine=self.settings.engine,
+            resync=self.settings.resync,
+            time=self.time,
+            context=self.switches,
+            ticks=self.ticks,
+            sync=self.sync,
+            side_tables=side_tables,
+        )
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise ConfigError if the value is none of the choices."""
+    if value not in choices:
+        raise ConfigError(f"{name}={value!r} is none of {', '.join(map(repr, choices))}")
+
+
+def thread_count(threads: int | None) -> int:
+    """Turn ``threads=None`` into all cores that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ConfigError(f"threads={threads!r} must be at least 1, or None for all cores")
+    return threads
+
+
+def _needed(table: str, columns: Sequence[str] | None, can_ns: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns to show, and columns to store for them."""
+    schema = schema_of(table)
+    stored = schema.names("stored")
+    if columns is None:
+        return stored, stored
+    if isinstance(columns, str):
+        raise ConfigError(f"columns={columns!r} must be a list of names: columns=[{columns!r}]")
+    needed = set()
+    for name in columns:
+        column = schema.columns.get(name)
+        if name == "time_ns" and can_ns and "tsc" in schema.columns:
+            needed |= {"tsc", "flags"}
+        elif column is None:
+            raise ColumnError(f"{table} has no column {name!r}; there are {', '.join(schema.columns)}")
+        elif column.role == "stored":
+            needed.add(name)
+        if column is not None and column.role == "flag":
+            needed.add("flags")
+        flag = schema.validity.get(name)
+        if flag is not None and schema.columns[flag].role == "flag":
+            needed.add("flags")
+    return tuple(dict.fromkeys(columns)), tuple(name for name in stored if name in needed)
+
+
+def _integers(name: str, value: Any) -> list[int]:
+    values = [value] if hasattr(value, "__index__") else list(value)
+    if any(isinstance(item, bool) or not hasattr(item, "__index__") for item in values):
+        raise ConfigError(f"{name}={value!r} must be an integer or a list of integers")
+    if not values:
+        raise ConfigError(f"{name}={value!r} selects nothing; leave it out to select everything")
+    return [int(item) for item in values]
+
+
+def _streams(value: Any, count: int) -> tuple[int, ...]:
+    if value is None:
+        return tuple(range(count))
+    streams = _integers("stream", value)
+    for stream in streams:
+        if not 0 <= stream < count:
+            raise ConfigError(f"stream={stream} is not in [0, {count}): see trace.streams")
+    return tuple(dict.fromkeys(streams))
+
+
+def _ranges(value: Any) -> list[tuple[int, int]]:
+    """Inclusive ranges of [low, high) pairs."""
+    pairs: Iterable[Any] = value
+    if isinstance(value, tuple) and len(value) == 2 and all(hasattr(end, "__index__") for end in value):
+        pairs = [value]
+    ranges = []
+    for pair in pairs:
+        try:
+            low, high = (int(end) for end in pair)
+        except (TypeError, ValueError):
+            raise ConfigError(f"ip={value!r} must be (low, high) or a list of such pairs") from None
+        if not 0 <= low < high <= _LAST_ADDRESS + 1:
+            raise ConfigError(f"ip: [{low:#x}, {high:#x}) is empty or not in [0, 2**64)")
+        ranges.append((low, high - 1))
+    return ranges
+
+
+def _intersection(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    both = [(max(a, c), min(b, d)) for a, b in some for c, d in others]
+    return [(low, high) for low, high in both if low <= high] or [_NOWHERE]
+
+
+def _time(value: Any) -> tuple[int, int]:
+    try:
+        begin, end = value
+        low, high = 0 if begin is None else int(begin), _LAST_ADDRESS if end is None else int(end)
+    except (TypeError, ValueError):
+        raise ConfigError(f"time={value!r} must be (t0, t1) in TSC ticks") from None
+    if not 0 <= low <= high <= _LAST_ADDRESS:
+        raise ConfigError(f"time={value!r}: t0 must not be above t1, both in [0, 2**64)")
+    return low, high
+
+
+def _selection(query: Query, symbol_ranges: Callable[[str], list[tuple[int, int]]]) -> dict[str, Any]:
+    selection: dict[str, Any] = {}
+    ips = None if query.get("ip") is None else _ranges(query["ip"])
+    symbol = query.get("symbol")
+    if symbol is not None:
+        covered = symbol_ranges(symbol)
+        ips = covered if ips is None else _intersection(ips, covered)
+    if ips is not None:
+        selection["ips"] = ips or [_NOWHERE]
+    for name in ("tid", "pid"):
+        if query.get(name) is not None:
+            selection[f"{name}s"] = _integers(name, query.get(name))
+    if query.get("time") is not None:
+        selection["time"] = _time(query["time"])
+    if query.get("taken") is not None:
+        if not isinstance(query["taken"], bool):
+            raise ConfigError(f"taken={query['taken']!r} must be True, False or None")
+        selection["taken"] = query["taken"]
+    return selection
+
+
+def plan_of(
+    session: _core.Session,
+    settings: Settings,
+    context: TableContext,
+    table: str,
+    query: Query,
+    *,
+    stream_count: int,
+    symbol_ranges: Callable[[str], list[tuple[int, int]]],
+    ticks: bool = False,
+    sync: bool = True,
+) -> Plan:
+    """Check a question and say what the core has to compute.
+
+    Raises
+    ------
+    ConfigError, ColumnError, SymbolError
+        If an argument is out of range; the message has the range.
+    """
+    unknown = sorted(set(query) - set(Query.__annotations__))
+    if unknown:
+        raise TypeError(f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}")
+    if query.get("taken") is not None and table not in ("branches", "edges"):
+        raise ConfigError(f"taken selects branches and edges; {table} have no direction")
+    order = query.get("order") or "stream"
+    check_choice("order", order, ("stream", "time"))
+    errors = query.get("errors") or settings.errors
+    check_choice("errors", errors, ("rows", "raise"))
+    shown, stored = _needed(table, query.get("columns"), context.to_ns is not None)
+    by_time = order == "time" and table != "edges"
+    if by_time:
+        stored = tuple(name for name in schema_of(table).names("stored") if name in {*stored, "tsc", "flags"})
+    if table == "edges":
+        stored = schema_of(table).names("stored")
+    selection = _selection(query, symbol_ranges)
+    wants = set(shown)
+    runs = set(schema_of(table).names("run", "run flag"))
+    return Plan(
+        session=session,
+        settings=settings,
+        context=context,
+        table=table,
+        shown=shown,
+        stored=stored,
+        streams=_streams(query.get("stream"), stream_count),
+        selection=selection,
+        time=by_time or "time" in selection or bool(wants & _TIMES),
+        switches=bool(wants & runs) or query.get("columns") is None or bool({"tids", "pids"} & set(selection)),
+        ticks=ticks,
+        sync=sync,
+        by_time=by_time,
+        threads=thread_count(query.get("threads") or settings.threads),
+        raises=errors == "raise",
+    )

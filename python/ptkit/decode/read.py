@@ -1,0 +1,123 @@
+"""Tables as a whole and in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.decode.merge import merge_in_time, sorted_by_time
+from ptkit.decode.plan import Plan
+from ptkit.errors import ConfigError, DecodeError
+from ptkit.schema import schema_of
+from ptkit.table import Runs, Table
+from ptkit.table.table import from_core
+
+_MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merged
+
+
+def _side(plan: Plan, name: str, result: Any) -> Table | None:
+    return None if result is None else from_core(name, result, context=plan.context)
+
+
+def _raise_first(plan: Plan, errors: Table) -> None:
+    first = errors[:1]
+    stream = int(first["stream"][0])
+    error = DecodeError(f"stream {stream}: {first.messages()[0]}")
+    error.code = int(first["code"][0])
+    error.offset = int(first["offset"][0])
+    error.stream = stream
+    error.ip = int(first["ip"][0]) if first["ip_known"][0] else None
+    raise error
+
+
+def _check_errors(plan: Plan, reader: _core.Reader) -> None:
+    """Raise the first error, where that was asked for."""
+    if plan.raises and reader.error_rows:
+        result = reader.read(None) if plan.table == "errors" else reader.errors()
+        errors = _side(plan, "errors", result)
+        assert errors is not None
+        _raise_first(plan, errors)
+
+
+def read(plan: Plan) -> Table:
+    """Read a whole table; the streams are decoded on several threads."""
+    streams = plan.streams
+    if len(streams) > 1 and plan.threads > 1 and not plan.raises:
+        result, errors, gaps = _core.read_all([plan.reader([stream]) for stream in streams], plan.threads)
+    else:
+        reader = plan.reader()
+        result = reader.read(None, plan.raises)
+        _check_errors(plan, reader)
+        errors, gaps = reader.errors(), reader.gaps()
+    table = from_core(
+        plan.table,
+        result,
+        columns=plan.shown,
+        context=plan.context,
+        errors=_side(plan, "errors", errors),
+        gaps=_side(plan, "gaps", gaps),
+    )
+    return sorted_by_time(table) if plan.by_time and len(streams) > 1 else table
+
+
+def _parts(plan: Plan, rows: int) -> Iterator[Table]:
+    reader = plan.reader()
+    while True:
+        result = reader.read(rows, plan.raises)
+        _check_errors(plan, reader)
+        errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
+        part = from_core(plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)
+        # The last part may be empty but for errors and gaps.
+        if len(part) or errors or gaps:
+            yield part
+        if len(part) < rows:
+            return
+
+
+def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
+    schema = schema_of(plan.table)
+    memory: dict[str, NDArray[Any]] = {name: np.empty(rows, schema.columns[name].dtype) for name in plan.stored}
+    reader = plan.reader()
+    while True:
+        count, runs = reader.read_into(memory, rows, plan.raises)
+        _check_errors(plan, reader)
+        errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
+        arrays = {name: array[:count] for name, array in memory.items()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        kept = Runs(count, runs)
+        if count or errors or gaps:
+            yield Table(
+                schema, count, arrays, kept, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
+            )
+        if count < rows:
+            return
+
+
+def _parts_in_time(plan: Plan, rows: int) -> Iterator[Table]:
+    from dataclasses import replace
+
+    each = [_parts(replace(plan, streams=(stream,)), min(rows, _MERGE_ROWS)) for stream in plan.streams]
+    return merge_in_time(each, rows)
+
+
+def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
+    """Read a table in parts of `rows` rows (the last may have fewer) and bounded memory.
+
+    Raises
+    ------
+    ConfigError
+        If `rows` is no positive integer, or parts of a merged order are to share memory.
+    """
+    if isinstance(rows, bool) or not hasattr(rows, "__index__") or rows < 1:
+        raise ConfigError(f"rows={rows!r} must be at least 1")
+    merged = plan.by_time and len(plan.streams) > 1
+    if reuse and merged:
+        raise ConfigError('reuse=True and order="time" do not go together: merged parts are new memory')
+    if merged:
+        return _parts_in_time(plan, int(rows))
+    return _parts_in_place(plan, int(rows)) if reuse else _parts(plan, int(rows))

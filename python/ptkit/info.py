@@ -1,0 +1,142 @@
+"""What a trace is, without decoding it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+from ptkit import _core
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """One stream of packets.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+        Bytes.
+    cpu, pid, tid : int or None
+        Where and for whom it was recorded; None if that is not known or changes.
+    space : int
+        Address space that it begins in.
+    switches : int
+        Context switches that are known.
+    losses : int
+        Places where the recorder says that bytes are missing.
+    lost_bytes : int
+        How many, as far as that is known.
+    """
+
+    name: str
+    size: int
+    cpu: int | None
+    pid: int | None
+    tid: int | None
+    space: int
+    switches: int
+    losses: int
+    lost_bytes: int
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """Streams, processor, clock, filters, code and warnings of a trace."""
+
+    source: str
+    format: str
+    engine: str
+    bytes: int
+    cpu: tuple[int, int, int] | None
+    tsc_ctc_ratio: tuple[int, int] | None
+    mtc_period: int | None
+    max_nonturbo_ratio: int | None
+    tsc_hz: int | None
+    perf_time: tuple[int, int, int] | None
+    rtit_ctl: int | None
+    ranges: tuple[tuple[str, int, int], ...]
+    streams: tuple[StreamInfo, ...]
+    spaces: tuple[tuple[int | None, int | None], ...]
+    threads: tuple[tuple[int | None, int | None, str], ...]
+    files: tuple[tuple[str, str], ...]
+    code_regions: int
+    code_bytes: int
+    warnings: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, e.g. for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name + ':':<14} {text}" for name, text in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._lines())
+        return f'<table class="ptkit">{rows}</table>'
+
+    def _lines(self) -> list[tuple[str, str]]:
+        cpu = "not known" if self.cpu is None else "/".join(map(str, self.cpu))
+        lines = [("source", self.source), ("format", self.format), ("cpu", f"{cpu} (family/model/stepping)")]
+        lines.append(("clock", self._clock()))
+        if self.rtit_ctl is not None:
+            lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
+        lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
+        lines.append(("code", f"{self.code_bytes:,} bytes in {self.code_regions:,} regions"))
+        lines += [("file", f"{path}  {build_id}".rstrip()) for path, build_id in self.files]
+        lines += [("stream", _stream_line(i, stream)) for i, stream in enumerate(self.streams)]
+        lines += [("warning", sentence) for sentence in self.warnings]
+        return lines
+
+    def _clock(self) -> str:
+        parts = []
+        if self.tsc_hz is not None:
+            parts.append(f"TSC {self.tsc_hz:,} Hz")
+        if self.perf_time is not None:
+            parts.append("perf time known")
+        if self.tsc_ctc_ratio is not None:
+            parts.append(f"TSC:CTC {self.tsc_ctc_ratio[0]}/{self.tsc_ctc_ratio[1]}")
+        if self.mtc_period is not None:
+            parts.append(f"MTCFreq {self.mtc_period}")
+        if self.max_nonturbo_ratio is not None:
+            parts.append(f"max non-turbo ratio {self.max_nonturbo_ratio}")
+        return ", ".join(parts) or "not known"
+
+
+def _stream_line(index: int, stream: StreamInfo) -> str:
+    parts = [f"{index}: {stream.size:,} bytes"]
+    parts += [f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None]
+    if stream.switches:
+        parts.append(f"{stream.switches:,} context switches")
+    if stream.losses:
+        parts.append(f"{stream.losses:,} losses ({stream.lost_bytes:,} bytes known)")
+    return ", ".join(parts) + (f"  ({stream.name})" if stream.name else "")
+
+
+def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
+    """Describe a bundle."""
+    configuration = bundle.configuration
+    streams = tuple(StreamInfo(**row) for row in bundle.streams)
+    code = bundle.code
+    return TraceInfo(
+        source=bundle.source,
+        format=bundle.format,
+        engine=engine,
+        bytes=sum(stream.size for stream in streams),
+        cpu=configuration["cpu"],
+        tsc_ctc_ratio=configuration["tsc_ctc_ratio"],
+        mtc_period=configuration["mtc_period"],
+        max_nonturbo_ratio=configuration["max_nonturbo_ratio"],
+        tsc_hz=configuration["tsc_hz"],
+        perf_time=configuration["perf_time"],
+        rtit_ctl=configuration["rtit_ctl"],
+        ranges=tuple(configuration["ranges"]),
+        streams=streams,
+        spaces=tuple(bundle.spaces),
+        threads=tuple(bundle.threads),
+        files=tuple(bundle.files),
+        code_regions=len(code),
+        code_bytes=sum(size for _, size, known, _, _ in code if known),
+        warnings=tuple(bundle.warnings),
+    )

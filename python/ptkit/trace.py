@@ -1,0 +1,552 @@
+"""The facade: everything that can be asked of a trace."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptkit import _core
+from ptkit import decode as _decode
+from ptkit.bundle import add_images, apply_settings, open_source
+from ptkit.decode import Query, Settings
+from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
+from ptkit.info import StreamInfo, TraceInfo, info_of
+from ptkit.table import Table, TableContext
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    import pandas
+    import pyarrow
+    from typing_extensions import Unpack
+
+    from ptkit.bundle import Buffer, ImageItem, Source
+
+    ImageCallback = Callable[[int, int, int], Buffer | None]
+
+__all__ = ["Trace", "open", "packets", "record"]
+
+_LAST_TSC = 2**64 - 2
+_MAX_INSN = 15
+_ROWS = 1_000_000
+
+
+class Trace:
+    """A recording: its streams, its code, and its tables.
+
+    Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword arguments of
+    `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``time``, ``ip``, ``symbol``, ``taken``, ``order``,
+    ``threads`` and ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded memory;
+    with ``reuse=True`` all parts share the same memory, so that a part is valid until the next one is asked for.
+
+    Made by `ptkit.open` and `ptkit.record`.
+    """
+
+    def __init__(self, bundle: _core.Bundle, settings: Settings, image_callback: ImageCallback | None = None) -> None:
+        self._bundle = bundle
+        self._session = _core.Session(bundle, image_callback)
+        self._settings = settings
+        self._info = info_of(bundle, settings.engine)
+        to_ns = None
+        if self._info.tsc_hz is not None or self._info.perf_time is not None:
+            to_ns = self._session.tsc_to_ns
+        self._context = TableContext(tuple(path for path, _ in bundle.files), self.symbolize, to_ns)
+        self._sides: tuple[Table, Table] | None = None
+
+    # What it is.
+
+    @property
+    def info(self) -> TraceInfo:
+        """Streams, configuration, processor, code and known losses; nothing is decoded for it."""
+        return self._info
+
+    @property
+    def streams(self) -> tuple[StreamInfo, ...]:
+        """One entry per stream: name, size, processor, thread."""
+        return self._info.streams
+
+    @property
+    def source(self) -> str:
+        """Path, or a description of the memory that it came from."""
+        return self._info.source
+
+    @property
+    def format(self) -> str:
+        """Name of the reader that made it."""
+        return self._info.format
+
+    def __repr__(self) -> str:
+        return f"<ptkit.Trace {self.source!r}: {len(self.streams)} streams, {self._info.bytes:,} bytes>"
+
+    # Tables.
+
+    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
+        return _decode.plan_of(
+            self._session,
+            self._settings,
+            self._context,
+            table,
+            query,
+            stream_count=len(self.streams),
+            symbol_ranges=self._symbol_ranges,
+            **more,
+        )
+
+    def packets(self, **query: Unpack[Query]) -> Table:
+        """Every packet, from the first PSB of each stream on.
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`), ``flags`` (uint8),
+            ``ip`` (uint64, rebuilt), ``payload`` and ``payload2`` (uint64, by kind), ``tsc``, ``tsc_error``,
+            ``tsc_source``. A run of PAD is one row. Bytes that are no packet are rows of ``.errors``.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace", section "Packet Definitions".
+        """
+        return _decode.read(self._plan("packets", query))
+
+    def branches(self, **query: Unpack[Query]) -> Table:
+        """Every branch, and every conditional that fell through (``taken`` is False, ``to_ip`` the next instruction).
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8, `ptkit.BranchKind`), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8),
+            ``offset`` (uint64, stream bytes).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError
+            If an argument is out of range.
+        DecodeError
+            With ``errors="raise"``.
+        MemoryError
+            If the columns do not fit; use `iter_branches`.
+        """
+        return _decode.read(self._plan("branches", query))
+
+    def blocks(self, **query: Unpack[Query]) -> Table:
+        """Runs of instructions that were executed one after the other, each ended by a branch or an event.
+
+        Returns
+        -------
+        Table
+            ``ip`` (uint64), ``size`` (uint32, bytes), ``instructions`` (uint32), ``mode`` (uint8, 16, 32 or 64),
+            ``flags``, times, ``offset``.
+        """
+        return _decode.read(self._plan("blocks", query))
+
+    def instructions(self, **query: Unpack[Query]) -> Table:
+        """Every instruction that was executed.
+
+        Returns
+        -------
+        Table
+            ``ip`` (uint64), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode`` (uint8), ``flags``, times,
+            ``offset``.
+        """
+        return _decode.read(self._plan("instructions", query))
+
+    def events(self, *, ticks: bool = False, **query: Unpack[Query]) -> Table:
+        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, power events, ...
+
+        Parameters
+        ----------
+        ticks : bool
+            Also a row for every timing packet.
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            ``kind`` (uint8, `ptkit.EventKind`), ``ip``, ``payload``, ``payload2``, ``payload3`` (uint64, by kind), ``flags``
+            (uint16, `ptkit.EventFlag`), times, ``offset``, ``instruction`` (instructions of the stream before it),
+            ``order`` (place among events, errors and gaps of the stream).
+        """
+        return _decode.read(self._plan("events", query, ticks=ticks))
+
+    def edges(self, **query: Unpack[Query]) -> Table:
+        """How often control went from where to where; address spaces are never merged.
+
+        Returns
+        -------
+        Table
+            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8), ``count`` (uint64), ``space`` (uint32), ordered by space, from,
+            to and kind. Branches of which an end is not known are not counted.
+        """
+        return _decode.read(self._plan("edges", query))
+
+    @property
+    def errors(self) -> Table:
+        """What could not be decoded, of all streams; decoded when first asked for, then kept.
+
+        ``errors.messages()`` has a sentence per row.
+        """
+        return self._side_tables()[0]
+
+    @property
+    def gaps(self) -> Table:
+        """Where control flow is not known, of all streams; decoded when first asked for, then kept."""
+        return self._side_tables()[1]
+
+    def _side_tables(self) -> tuple[Table, Table]:
+        if self._sides is None:
+            plan = self._plan("errors", Query())
+            errors = _decode.read(replace(plan, raises=False))
+            assert errors.gaps is not None
+            self._sides = errors, errors.gaps
+        return self._sides
+
+    # Tables in parts.
+
+    def _iterate(self, table: str, rows: int, reuse: bool, query: Query, **more: Any) -> Iterator[Table]:
+        return _decode.iterate(self._plan(table, query, **more), rows, reuse)
+
+    def iter_packets(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+        """Rows of `packets` in parts of `rows` rows."""
+        return self._iterate("packets", rows, reuse, query)
+
+    def iter_branches(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+        """Rows of `branches` in parts of `rows` rows.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> taken = 0
+        >>> for part in ptkit.open("trace.ptk").iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
+        ...     taken += int(part["taken"].sum())
+        """
+        return self._iterate("branches", rows, reuse, query)
+
+    def iter_blocks(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+        """Rows of `blocks` in parts of `rows` rows."""
+        return self._iterate("blocks", rows, reuse, query)
+
+    def iter_instructions(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `instructions` in parts of `rows` rows."""
+        return self._iterate("instructions", rows, reuse, query)
+
+    def iter_events(
+        self, *, ticks: bool = False, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `events` in parts of `rows` rows."""
+        return self._iterate("events", rows, reuse, query, ticks=ticks)
+
+    # Other people's forms.
+
+    def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
+        """Return a table as a pandas DataFrame; see `Table.to_pandas`."""
+        return _decode.read(self._plan(self._table(table), query)).to_pandas()
+
+    def to_arrow(self, table: str = "branches", **query: Unpack[Query]) -> pyarrow.Table:
+        """Return a table as a pyarrow Table; see `Table.to_arrow`."""
+        return _decode.read(self._plan(self._table(table), query)).to_arrow()
+
+    @staticmethod
+    def _table(name: str) -> str:
+        from ptkit.schema import tables
+
+        if name not in tables():
+            raise ConfigError(f"there is no table {name!r}; there are {', '.join(tables())}")
+        return name
+
+    # Code and names.
+
+    def _places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
+        """Address spaces and times to look in."""
+        count = len(self._info.spaces)
+        if space is not None and not 0 <= space < count:
+            raise ConfigError(f"space={space} is not in [0, {count}): see trace.info.spaces")
+        for time in (_LAST_TSC, 0) if tsc is None else (tsc,):
+            for index in range(count) if space is None else (space,):
+                yield index, time
+
+    def symbolize(
+        self, ips: ArrayLike, *, space: int | None = None, tsc: int | None = None, offsets: bool = True
+    ) -> list[str | None]:
+        """Names of addresses.
+
+        Parameters
+        ----------
+        ips : array_like of uint64, shape (n,)
+        space : int, optional
+            Address space; by default the first one that has a name for an address.
+        tsc : int, optional
+            Time (TSC ticks); by default the end of the recording, then its start.
+        offsets : bool
+            ``"main+0x1f"`` instead of ``"main"`` for addresses inside.
+
+        Returns
+        -------
+        list of str or None
+            None where no symbol is known.
+        """
+        addresses = np.atleast_1d(np.asarray(ips, dtype=np.uint64))
+        unique, inverse = np.unique(addresses, return_inverse=True)
+        names: list[str | None] = [None] * len(unique)
+        missing = np.arange(len(unique))
+        for place in self._places(space, tsc):
+            if not len(missing):
+                break
+            for i, found in zip(missing, _core.find_symbols(self._session, unique[missing], *place), strict=True):
+                if found is not None:
+                    name, offset, _ = found
+                    names[i] = f"{name}+{offset:#x}" if offset and offsets else name
+            missing = np.array([i for i in missing if names[i] is None], dtype=np.intp)
+        return [names[i] for i in inverse]
+
+    def symbols(self, name: str) -> list[tuple[str, int, int]]:
+        """Symbols of a name: (demangled name, address, size in bytes).
+
+        Raises
+        ------
+        SymbolError
+            If there is none; the message has names that are near.
+        """
+        found = _core.lookup_symbol(self._session, name)
+        if not found:
+            near = _core.similar_symbols(self._session, name)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            if not self._bundle.files:
+                hint = "; the trace has no files with symbols: give images=[...]"
+            raise SymbolError(f"no symbol {name!r}{hint}")
+        return [(symbol, address, size) for symbol, address, size, _ in found]
+
+    def _symbol_ranges(self, name: str) -> list[tuple[int, int]]:
+        return [(address, address + max(size, 1) - 1) for _, address, size in self.symbols(name)]
+
+    def code(self, ip: int, size: int, *, space: int | None = None, tsc: int | None = None) -> bytes:
+        """Code bytes at an address; shorter than `size` where they are not known further.
+
+        Parameters
+        ----------
+        ip : int
+            Address.
+        size : int
+            Bytes.
+        space, tsc : int, optional
+            As for `symbolize`.
+        """
+        if size < 0:
+            raise ConfigError(f"size={size} must not be negative")
+        best = b""
+        for place in self._places(space, tsc):
+            found = self._session.read_code(ip, size, *place)
+            if len(found) == size:
+                return found
+            best = max(best, found, key=len)
+        return best
+
+    def disassemble(
+        self, ip: int, size: int | None = None, *, mode: int = 64, space: int | None = None, tsc: int | None = None
+    ) -> str:
+        """Text of the instruction at an address, ``"(bad)"`` if its bytes are not known.
+
+        Parameters
+        ----------
+        ip : int
+            Address.
+        size : int, optional
+            Bytes of the instruction; found out by default.
+        mode : int
+            16, 32 or 64.
+        space, tsc : int, optional
+            As for `symbolize`.
+        """
+        if mode not in (16, 32, 64):
+            raise ConfigError(f"mode={mode!r} is none of 16, 32, 64")
+        return _core.disassemble(self.code(ip, size or _MAX_INSN, space=space, tsc=tsc), ip, mode)
+
+
+def open(  # noqa: A001 - the package's `open` is meant to read like the built-in one
+    source: Source,
+    *,
+    cpu: str | None = None,
+    engine: str = "ptkit",
+    resync: str = "ip",
+    threads: int | None = None,
+    errors: str = "rows",
+    format: str | None = None,
+    images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    image_callback: ImageCallback | None = None,
+    tsc_ctc_ratio: tuple[int, int] | None = None,
+    mtc_period: int | None = None,
+    max_nonturbo_ratio: int | None = None,
+    tsc_hz: int | None = None,
+) -> Trace:
+    """Open a trace.
+
+    Parameters
+    ----------
+    source : path, bytes-like or list of these
+        A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with a raw
+        stream; or a list of such parts of one raw stream. Buffers are not copied.
+    cpu : str, optional
+        ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown processor
+        gets a warning and all errata that are harmless elsewhere.
+    engine : str
+        ``"ptkit"``, or ``"libipt"`` for the same tables by the reference decoder.
+    resync : str
+        Where to go on after an error: ``"ip"``, the next packet with an IP where that is safe, or ``"psb"``, the next PSB.
+    threads : int, optional
+        Streams decoded at the same time; None: all cores. Results do not depend on it.
+    errors : str
+        ``"rows"``, or ``"raise"``: the first error becomes a `DecodeError`.
+    format : str, optional
+        Name of the reader, where it cannot be told by content.
+    images : sequence, optional
+        Code: paths of ELF files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``. A file that is no ELF
+        file holds raw bytes and needs its address.
+    image_callback : callable, optional
+        ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image covers, or
+        None. What it raises comes out of the method that decodes.
+    tsc_ctc_ratio : tuple of int, optional
+        (CPUID 15H EBX, EAX).
+    mtc_period : int, optional
+        The field MTCFreq of IA32_RTIT_CTL, 0 to 15.
+    max_nonturbo_ratio : int, optional
+        MSR_PLATFORM_INFO[15:8], 1 to 255.
+    tsc_hz : int, optional
+        TSC frequency, for times in nanoseconds.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    OpenError
+        If a path cannot be read (`MissingFileError` if it is not there).
+    FormatError
+        If the input is no trace, or damaged.
+    ConfigError
+        If an argument is out of range.
+    UnsupportedError
+        If the engine is not in this build.
+    """
+    _decode.plan.check_choice("engine", engine, ("ptkit", "libipt"))
+    _decode.plan.check_choice("resync", resync, ("ip", "psb"))
+    _decode.plan.check_choice("errors", errors, ("rows", "raise"))
+    _decode.plan.thread_count(threads)
+    if engine not in _core.engines():
+        from ptkit.errors import UnsupportedError
+
+        raise UnsupportedError(f"engine={engine!r} is not in this build: apt-get install libipt-dev, then build again")
+    if image_callback is not None and not callable(image_callback):
+        raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
+    bundle = open_source(source, format)
+    add_images(bundle, images)
+    apply_settings(
+        bundle,
+        cpu=cpu,
+        tsc_ctc_ratio=tsc_ctc_ratio,
+        mtc_period=mtc_period,
+        max_nonturbo_ratio=max_nonturbo_ratio,
+        tsc_hz=tsc_hz,
+    )
+    if not bundle.streams:
+        raise FormatError(f"{bundle.source}: holds no trace stream")
+    _warn(bundle)
+    settings = Settings(engine=engine, resync=resync, threads=threads, errors=errors)
+    return Trace(bundle, settings, image_callback)
+
+
+def _warn(bundle: _core.Bundle) -> None:
+    for sentence in bundle.warnings:
+        warnings.warn(sentence, PtkitWarning, stacklevel=3)
+    if bundle.configuration["cpu"] is None:
+        warnings.warn(
+            f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply; "
+            'give cpu="family/model/stepping" if you know it',
+            PtkitWarning,
+            stacklevel=3,
+        )
+
+
+def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Table:
+    """Decode the packets of a raw stream: the packet layer alone.
+
+    Parameters
+    ----------
+    data : bytes-like, path or list of these
+        A raw stream: bytes, bytearray, memoryview, mmap, NumPy uint8 array, or a file.
+    sync : bool
+        Begin at the first PSB instead of the first byte.
+    **query
+        See `ptkit.decode.Query`.
+
+    Returns
+    -------
+    Table
+        As `Trace.packets`; what is no packet is a row of ``.errors``.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> table = ptkit.packets(bytes.fromhex("711093388506f80000"))
+    >>> table.named("kind"), hex(table["ip"][0])
+    (['TIP_PGE', 'PAD'], '0xfffff80685389310')
+    """
+    from ptkit.bundle import packet_source
+
+    bundle = packet_source(data)
+    session = _core.Session(bundle, None)
+    plan = _decode.plan_of(
+        session,
+        Settings(),
+        TableContext(),
+        "packets",
+        query,
+        stream_count=1,
+        symbol_ranges=_no_symbols,
+        sync=sync,
+    )
+    return _decode.read(plan)
+
+
+def _no_symbols(name: str) -> list[tuple[int, int]]:
+    raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
+
+
+def record(command: Sequence[str], *, output: str | os.PathLike[str] | Path | None = None, **options: Any) -> Trace:
+    """Record a program by the best means that this machine has, and open the recording.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments.
+    output : path, optional
+        Where to keep the recording; by default a temporary file that goes with the trace.
+    **options
+        See `ptkit.capture.record`.
+
+    Returns
+    -------
+    Trace
+    """
+    from ptkit import capture
+
+    return open(capture.record(command, output, **options))
