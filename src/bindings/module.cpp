@@ -7,6 +7,7 @@ PYBIND11_MODULE(_core, module) {
   register_enums(module);
   register_schema(module);
   register_bundle(module);
+  register_open(module);
   register_session(module);
   register_tables(module);
   register_symbols(module);
