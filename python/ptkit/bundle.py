@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ptkit import _core
 from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from typing import TypeAlias
 
-    PathLike = Union[str, os.PathLike[str]]
+    from typing_extensions import Buffer
+
+    PathLike: TypeAlias = str | os.PathLike[str]
     #: A path, bytes in memory, or a list of these: parts of one stream.
-    Source = Union[PathLike, Buffer, Sequence[Union[PathLike, Buffer]]]
+    Source: TypeAlias = PathLike | Buffer | Sequence[PathLike | Buffer]
     #: A path, (path, load address), (bytes, address), or {address: bytes}.
-    ImageItem = Union[PathLike, tuple[Union[PathLike, Buffer], Union[int, None]], Mapping[int, Buffer]]
+    ImageItem: TypeAlias = PathLike | tuple[PathLike | Buffer, int | None] | Mapping[int, Buffer]
 
 _ELF_MAGIC = b"\x7fELF"
 _MAX_ADDRESS = 2**64 - 1
@@ -43,7 +45,9 @@ def _as_bytes(part: Any) -> bytes:
     try:
         return bytes(memoryview(part).cast("B"))
     except TypeError as error:
-        raise TypeError(f"a part of a stream must be a path or contiguous bytes, not {type(part).__name__}") from error
+        raise TypeError(
+            f"a part of a stream must be a path or contiguous bytes, not {type(part).__name__}"
+        ) from error
 
 
 def _is_buffer(value: object) -> bool:
@@ -89,7 +93,9 @@ def open_source(source: Source, format: str | None) -> _core.Bundle:
         data = b"".join(_as_bytes(part) for part in source)
         bundle.source = f"<{len(source)} parts>"
     else:
-        raise TypeError(f"cannot open {type(source).__name__}: give a path, bytes, a NumPy uint8 array or a list of parts")
+        raise TypeError(
+            f"cannot open {type(source).__name__}: give a path, bytes, a NumPy uint8 array or a list of parts"
+        )
     if memoryview(data).nbytes == 0:
         raise FormatError("the stream is empty: there is nothing to decode")
     bundle.add_stream(data, name=bundle.source)
@@ -106,7 +112,9 @@ def packet_source(data: Source) -> _core.Bundle:
     elif isinstance(data, Sequence):
         bundle.add_stream(b"".join(_as_bytes(part) for part in data))
     else:
-        raise TypeError(f"cannot read packets from {type(data).__name__}: give bytes, a NumPy uint8 array or a path")
+        raise TypeError(
+            f"cannot read packets from {type(data).__name__}: give bytes, a NumPy uint8 array or a path"
+        )
     return bundle
 
 
@@ -160,7 +168,11 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     elif place is not None:
         bundle.add_code(place, Path(path).read_bytes())
     else:
-        raise FormatError(f"{path}: is no ELF file (starts with {magic.hex(' ') or 'nothing'}); for raw code say where: (path, address)")
+        raise FormatError(
+            f"{path}: is no ELF file (starts with {magic.hex(' ') or 'nothing'}); "
+            "for raw code say where: (path, address)"
+        )
+
 
 def parse_cpu(cpu: str) -> tuple[int, int, int]:
     """Read ``"family/model[/stepping]"``.
@@ -176,7 +188,9 @@ def parse_cpu(cpu: str) -> tuple[int, int, int]:
         numbers = [int(part, 0) for part in parts]
     except ValueError:
         numbers = []
-    if len(numbers) not in (2, 3) or any(not 0 <= n <= limit for n, limit in zip(numbers, limits, strict=False)):
+    if len(numbers) not in (2, 3) or any(
+        not 0 <= n <= limit for n, limit in zip(numbers, limits, strict=False)
+    ):
         raise ConfigError(f'cpu={cpu!r}: write "family/model" or "family/model/stepping", e.g. "6/158/10"')
     family, model, stepping = [*numbers, 0][:3]
     return family, model, stepping
@@ -202,7 +216,9 @@ def apply_settings(
         bundle.set_cpu(*parse_cpu(cpu))
     if tsc_ctc_ratio is not None:
         if len(tsc_ctc_ratio) != 2 or not all(0 < int(n) < 2**32 for n in tsc_ctc_ratio):
-            raise ConfigError(f"tsc_ctc_ratio={tsc_ctc_ratio!r}: give (CPUID 15H EBX, EAX), both in [1, 2**32)")
+            raise ConfigError(
+                f"tsc_ctc_ratio={tsc_ctc_ratio!r}: give (CPUID 15H EBX, EAX), both in [1, 2**32)"
+            )
         tsc_ctc_ratio = (int(tsc_ctc_ratio[0]), int(tsc_ctc_ratio[1]))
     for name, value, low, limit in (
         ("mtc_period", mtc_period, 0, 15),
@@ -212,5 +228,8 @@ def apply_settings(
         if value is not None and not low <= int(value) <= limit:
             raise ConfigError(f"{name}={value!r} is not in [{low}, {limit}]")
     bundle.set_clock(
-        tsc_ctc_ratio=tsc_ctc_ratio, mtc_period=mtc_period, max_nonturbo_ratio=max_nonturbo_ratio, tsc_hz=tsc_hz
+        tsc_ctc_ratio=tsc_ctc_ratio,
+        mtc_period=mtc_period,
+        max_nonturbo_ratio=max_nonturbo_ratio,
+        tsc_hz=tsc_hz,
     )

@@ -1,4 +1,7 @@
-"""Exceptions and warnings. What is wrong with a *trace* is a row of a table; what is wrong with a *call* is one of these."""
+"""Exceptions and warnings.
+
+What is wrong with a *trace* is a row of a table; what is wrong with a *call* is one of these.
+"""
 
 from __future__ import annotations
 

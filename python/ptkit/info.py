@@ -73,7 +73,9 @@ class TraceInfo:
         return "\n".join(f"{name + ':':<14} {text}" for name, text in self._lines())
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._lines())
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._lines()
+        )
         return f'<table class="ptkit">{rows}</table>'
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -106,7 +108,9 @@ class TraceInfo:
 
 def _stream_line(index: int, stream: StreamInfo) -> str:
     parts = [f"{index}: {stream.size:,} bytes"]
-    parts += [f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None]
+    parts += [
+        f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
+    ]
     if stream.switches:
         parts.append(f"{stream.switches:,} context switches")
     if stream.losses:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ptkit import _core
 from ptkit import decode as _decode
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     import pandas
     import pyarrow
-    from typing_extensions import Unpack
+    from typing_extensions import Buffer, Unpack
 
-    from ptkit.bundle import Buffer, ImageItem, Source
+    from ptkit.bundle import ImageItem, Source
 
     ImageCallback = Callable[[int, int, int], Buffer | None]
 
@@ -40,15 +40,18 @@ _ROWS = 1_000_000
 class Trace:
     """A recording: its streams, its code, and its tables.
 
-    Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword arguments of
-    `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``time``, ``ip``, ``symbol``, ``taken``, ``order``,
-    ``threads`` and ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded memory;
-    with ``reuse=True`` all parts share the same memory, so that a part is valid until the next one is asked for.
+    Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
+    arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``time``, ``ip``,
+    ``symbol``, ``taken``, ``order``, ``threads`` and ``errors``. The ``iter_`` methods give the same rows in
+    parts of ``rows`` rows, in bounded memory; with ``reuse=True`` all parts share the same memory, so that a
+    part is valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
     """
 
-    def __init__(self, bundle: _core.Bundle, settings: Settings, image_callback: ImageCallback | None = None) -> None:
+    def __init__(
+        self, bundle: _core.Bundle, settings: Settings, image_callback: ImageCallback | None = None
+    ) -> None:
         self._bundle = bundle
         self._session = _core.Session(bundle, image_callback)
         self._settings = settings
@@ -109,9 +112,10 @@ class Trace:
         Returns
         -------
         Table
-            ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`), ``flags`` (uint8),
-            ``ip`` (uint64, rebuilt), ``payload`` and ``payload2`` (uint64, by kind), ``tsc``, ``tsc_error``,
-            ``tsc_source``. A run of PAD is one row. Bytes that are no packet are rows of ``.errors``.
+            ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`),
+            ``flags`` (uint8), ``ip`` (uint64, rebuilt), ``payload`` and ``payload2`` (uint64, by kind),
+            ``tsc``, ``tsc_error``, ``tsc_source``. A run of PAD is one row. Bytes that are no packet are
+            rows of ``.errors``.
 
         Notes
         -----
@@ -120,7 +124,7 @@ class Trace:
         return _decode.read(self._plan("packets", query))
 
     def branches(self, **query: Unpack[Query]) -> Table:
-        """Every branch, and every conditional that fell through (``taken`` is False, ``to_ip`` the next instruction).
+        """Every branch, and every conditional that fell through (its ``to_ip`` is the next instruction).
 
         Parameters
         ----------
@@ -130,9 +134,9 @@ class Trace:
         Returns
         -------
         Table
-            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8, `ptkit.BranchKind`), ``flags`` (uint8, `ptkit.RowFlag`),
-            ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8),
-            ``offset`` (uint64, stream bytes).
+            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8, `ptkit.BranchKind`), ``flags`` (uint8,
+            `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC
+            ticks), ``tsc_source`` (uint8), ``offset`` (uint64, stream bytes).
 
         Raises
         ------
@@ -151,8 +155,8 @@ class Trace:
         Returns
         -------
         Table
-            ``ip`` (uint64), ``size`` (uint32, bytes), ``instructions`` (uint32), ``mode`` (uint8, 16, 32 or 64),
-            ``flags``, times, ``offset``.
+            ``ip`` (uint64), ``size`` (uint32, bytes), ``instructions`` (uint32), ``mode`` (uint8, 16, 32 or
+            64), ``flags``, times, ``offset``.
         """
         return _decode.read(self._plan("blocks", query))
 
@@ -162,13 +166,13 @@ class Trace:
         Returns
         -------
         Table
-            ``ip`` (uint64), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode`` (uint8), ``flags``, times,
-            ``offset``.
+            ``ip`` (uint64), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode`` (uint8),
+            ``flags``, times, ``offset``.
         """
         return _decode.read(self._plan("instructions", query))
 
     def events(self, *, ticks: bool = False, **query: Unpack[Query]) -> Table:
-        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, power events, ...
+        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, ...
 
         Parameters
         ----------
@@ -180,9 +184,9 @@ class Trace:
         Returns
         -------
         Table
-            ``kind`` (uint8, `ptkit.EventKind`), ``ip``, ``payload``, ``payload2``, ``payload3`` (uint64, by kind), ``flags``
-            (uint16, `ptkit.EventFlag`), times, ``offset``, ``instruction`` (instructions of the stream before it),
-            ``order`` (place among events, errors and gaps of the stream).
+            ``kind`` (uint8, `ptkit.EventKind`), ``ip``, ``payload``, ``payload2``, ``payload3`` (uint64, by
+            kind), ``flags`` (uint16, `ptkit.EventFlag`), times, ``offset``, ``instruction`` (instructions of
+            the stream before it), ``order`` (place among events, errors and gaps of the stream).
         """
         return _decode.read(self._plan("events", query, ticks=ticks))
 
@@ -192,8 +196,8 @@ class Trace:
         Returns
         -------
         Table
-            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8), ``count`` (uint64), ``space`` (uint32), ordered by space, from,
-            to and kind. Branches of which an end is not known are not counted.
+            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8), ``count`` (uint64), ``space`` (uint32),
+            ordered by space, from, to and kind. Branches of which an end is not known are not counted.
         """
         return _decode.read(self._plan("edges", query))
 
@@ -223,23 +227,30 @@ class Trace:
     def _iterate(self, table: str, rows: int, reuse: bool, query: Query, **more: Any) -> Iterator[Table]:
         return _decode.iterate(self._plan(table, query, **more), rows, reuse)
 
-    def iter_packets(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+    def iter_packets(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         """Rows of `packets` in parts of `rows` rows."""
         return self._iterate("packets", rows, reuse, query)
 
-    def iter_branches(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+    def iter_branches(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         """Rows of `branches` in parts of `rows` rows.
 
         Examples
         --------
         >>> import ptkit
         >>> taken = 0
-        >>> for part in ptkit.open("trace.ptk").iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
+        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
+        >>> for part in trace.iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
         ...     taken += int(part["taken"].sum())
         """
         return self._iterate("branches", rows, reuse, query)
 
-    def iter_blocks(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+    def iter_blocks(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         """Rows of `blocks` in parts of `rows` rows."""
         return self._iterate("blocks", rows, reuse, query)
 
@@ -311,7 +322,9 @@ class Trace:
         for place in self._places(space, tsc):
             if not len(missing):
                 break
-            for i, found in zip(missing, _core.find_symbols(self._session, unique[missing], *place), strict=True):
+            for i, found in zip(
+                missing, _core.find_symbols(self._session, unique[missing], *place), strict=True
+            ):
                 if found is not None:
                     name, offset, _ = found
                     names[i] = f"{name}+{offset:#x}" if offset and offsets else name
@@ -361,7 +374,13 @@ class Trace:
         return best
 
     def disassemble(
-        self, ip: int, size: int | None = None, *, mode: int = 64, space: int | None = None, tsc: int | None = None
+        self,
+        ip: int,
+        size: int | None = None,
+        *,
+        mode: int = 64,
+        space: int | None = None,
+        tsc: int | None = None,
     ) -> str:
         """Text of the instruction at an address, ``"(bad)"`` if its bytes are not known.
 
@@ -381,7 +400,7 @@ class Trace:
         return _core.disassemble(self.code(ip, size or _MAX_INSN, space=space, tsc=tsc), ip, mode)
 
 
-def open(  # noqa: A001 - the package's `open` is meant to read like the built-in one
+def open(
     source: Source,
     *,
     cpu: str | None = None,
@@ -402,15 +421,16 @@ def open(  # noqa: A001 - the package's `open` is meant to read like the built-i
     Parameters
     ----------
     source : path, bytes-like or list of these
-        A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with a raw
-        stream; or a list of such parts of one raw stream. Buffers are not copied.
+        A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with
+        a raw stream; or a list of such parts of one raw stream. Buffers are not copied.
     cpu : str, optional
-        ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown processor
-        gets a warning and all errata that are harmless elsewhere.
+        ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown
+        processor gets a warning and all errata that are harmless elsewhere.
     engine : str
         ``"ptkit"``, or ``"libipt"`` for the same tables by the reference decoder.
     resync : str
-        Where to go on after an error: ``"ip"``, the next packet with an IP where that is safe, or ``"psb"``, the next PSB.
+        Where to go on after an error: ``"ip"``, the next packet with an IP where that is safe, or ``"psb"``,
+        the next PSB.
     threads : int, optional
         Streams decoded at the same time; None: all cores. Results do not depend on it.
     errors : str
@@ -418,11 +438,11 @@ def open(  # noqa: A001 - the package's `open` is meant to read like the built-i
     format : str, optional
         Name of the reader, where it cannot be told by content.
     images : sequence, optional
-        Code: paths of ELF files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``. A file that is no ELF
-        file holds raw bytes and needs its address.
+        Code: paths of ELF files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``. A
+        file that is no ELF file holds raw bytes and needs its address.
     image_callback : callable, optional
-        ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image covers, or
-        None. What it raises comes out of the method that decodes.
+        ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
+        covers, or None. What it raises comes out of the method that decodes.
     tsc_ctc_ratio : tuple of int, optional
         (CPUID 15H EBX, EAX).
     mtc_period : int, optional
@@ -454,7 +474,9 @@ def open(  # noqa: A001 - the package's `open` is meant to read like the built-i
     if engine not in _core.engines():
         from ptkit.errors import UnsupportedError
 
-        raise UnsupportedError(f"engine={engine!r} is not in this build: apt-get install libipt-dev, then build again")
+        raise UnsupportedError(
+            f"engine={engine!r} is not in this build: apt-get install libipt-dev, then build again"
+        )
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
     bundle = open_source(source, format)
@@ -531,7 +553,9 @@ def _no_symbols(name: str) -> list[tuple[int, int]]:
     raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
 
 
-def record(command: Sequence[str], *, output: str | os.PathLike[str] | Path | None = None, **options: Any) -> Trace:
+def record(
+    command: Sequence[str], *, output: str | os.PathLike[str] | Path | None = None, **options: Any
+) -> Trace:
     """Record a program by the best means that this machine has, and open the recording.
 
     Parameters
@@ -547,6 +571,6 @@ def record(command: Sequence[str], *, output: str | os.PathLike[str] | Path | No
     -------
     Trace
     """
-    from ptkit import capture
+    from ptkit import capture  # type: ignore[attr-defined,unused-ignore]
 
     return open(capture.record(command, output, **options))

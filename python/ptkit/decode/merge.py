@@ -1,8 +1,12 @@
-"""Streams merged by time. Rows without a time stay behind the row before them; ties go to the lower stream."""
+"""Streams merged by time.
+
+Rows without a time stay behind the row before them; ties go to the lower stream.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +28,11 @@ def _keys(table: Table, before: int = 0) -> NDArray[np.uint64]:
 def sorted_by_time(table: Table) -> Table:
     """Rows of several streams, one behind the other, in the order of time."""
     streams = table["stream"]
-    bounds = np.flatnonzero(np.diff(streams, prepend=-1, append=-1).astype(np.bool_)) if len(streams) else []
-    keys = [_keys(table[int(a) : int(b)]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-    if not keys:
+    if not len(streams):
         return table
+    changes = np.flatnonzero(np.diff(streams)) + 1
+    bounds = [0, *changes.tolist(), len(streams)]
+    keys = [_keys(table[a:b]) for a, b in pairwise(bounds)]
     result = table[np.argsort(np.concatenate(keys), kind="stable")]
     result.errors, result.gaps = table.errors, table.gaps
     return result
@@ -70,7 +75,7 @@ def _safe_rows(heads: Sequence[_Head]) -> list[int]:
     if not open_ends:
         return [len(head.keys) for head in heads]
     last, stream = min(open_ends)
-    # Rows at `last` itself are safe up to the stream that ends there: later ones may still get rows of that time.
+    # Rows at `last` itself are safe up to the stream that ends there: it may still get rows of that time.
     return [
         int(np.searchsorted(head.keys, np.uint64(last), side="right" if i <= stream else "left"))
         for i, head in enumerate(heads)

@@ -25,8 +25,8 @@ class Query(TypedDict, total=False):
     Attributes
     ----------
     columns : sequence of str
-        Columns to compute; by default all stored ones. Names made on access (``taken``, ``tid``, ``time_ns``, ...)
-        may be among them. What is not asked for is not computed.
+        Columns to compute; by default all stored ones. Names made on access (``taken``, ``tid``,
+        ``time_ns``, ...) may be among them. What is not asked for is not computed.
     stream : int or sequence of int
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
@@ -34,7 +34,8 @@ class Query(TypedDict, total=False):
     time : tuple of int
         ``(t0, t1)`` in TSC ticks: rows with a known time in [t0, t1). None leaves an end open.
     ip : tuple of int, or sequence of tuples
-        Address ranges [low, high). A branch or gap is selected if one of its ends lies inside, a block if it overlaps.
+        Address ranges [low, high). A branch or gap is selected if one of its ends lies inside, a block if it
+        overlaps.
     symbol : str
         Name of a function: the addresses that it covers.
     taken : bool
@@ -123,7 +124,9 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
-def _needed(table: str, columns: Sequence[str] | None, can_ns: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _needed(
+    table: str, columns: Sequence[str] | None, can_ns: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Columns to show, and columns to store for them."""
     schema = schema_of(table)
     stored = schema.names("stored")
@@ -242,7 +245,9 @@ def plan_of(
     """
     unknown = sorted(set(query) - set(Query.__annotations__))
     if unknown:
-        raise TypeError(f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}")
+        raise TypeError(
+            f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}"
+        )
     if query.get("taken") is not None and table not in ("branches", "edges"):
         raise ConfigError(f"taken selects branches and edges; {table} have no direction")
     order = query.get("order") or "stream"
@@ -268,7 +273,9 @@ def plan_of(
         streams=_streams(query.get("stream"), stream_count),
         selection=selection,
         time=by_time or "time" in selection or bool(wants & _TIMES),
-        switches=bool(wants & runs) or query.get("columns") is None or bool({"tids", "pids"} & set(selection)),
+        switches=bool(wants & runs)
+        or query.get("columns") is None
+        or bool({"tids", "pids"} & set(selection)),
         ticks=ticks,
         sync=sync,
         by_time=by_time,

@@ -70,7 +70,9 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
         result = reader.read(rows, plan.raises)
         _check_errors(plan, reader)
         errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
-        part = from_core(plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps)
+        part = from_core(
+            plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
+        )
         # The last part may be empty but for errors and gaps.
         if len(part) or errors or gaps:
             yield part
@@ -80,7 +82,9 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
 
 def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     schema = schema_of(plan.table)
-    memory: dict[str, NDArray[Any]] = {name: np.empty(rows, schema.columns[name].dtype) for name in plan.stored}
+    memory: dict[str, NDArray[Any]] = {
+        name: np.empty(rows, schema.columns[name].dtype) for name in plan.stored
+    }
     reader = plan.reader()
     while True:
         count, runs = reader.read_into(memory, rows, plan.raises)
@@ -92,7 +96,14 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
         kept = Runs(count, runs)
         if count or errors or gaps:
             yield Table(
-                schema, count, arrays, kept, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
+                schema,
+                count,
+                arrays,
+                kept,
+                columns=plan.shown,
+                context=plan.context,
+                errors=errors,
+                gaps=gaps,
             )
         if count < rows:
             return

@@ -33,7 +33,10 @@ def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
     import pandas
 
     names = tuple(columns) if columns is not None else table.columns
-    return pandas.DataFrame({name: _pandas_column(table, name) for name in names}, copy=False)
+    frame: pandas.DataFrame = pandas.DataFrame(
+        {name: _pandas_column(table, name) for name in names}, copy=False
+    )
+    return frame
 
 
 def _pandas_column(table: Table, name: str) -> Any:
@@ -46,9 +49,9 @@ def _pandas_column(table: Table, name: str) -> Any:
         codes = values.astype(np.int16)
         if known is not None:
             codes[~known] = -1
-        return pandas.Categorical.from_codes(codes, categories=[member.name for member in enum])
+        return pandas.Categorical.from_codes(codes, categories=pandas.Index([member.name for member in enum]))
     if known is not None:
-        return pandas.arrays.IntegerArray(values.copy(), ~known)  # type: ignore[arg-type]
+        return pandas.arrays.IntegerArray(values.copy(), ~known)
     return values.copy()
 
 

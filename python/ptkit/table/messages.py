@@ -29,10 +29,11 @@ def error_messages(table: Table, files: Sequence[str]) -> list[str]:
     """One sentence per row of an errors table: what, where, and what to do."""
     columns = ("code", "offset", "ip", "ip_known", "argument", "argument2", "file", "file_known")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
-    return [_error_message(*row, files=files) for row in rows]
+    return [_error_message(files, *row) for row in rows]
 
 
 def _error_message(
+    files: Sequence[str],
     code: int,
     offset: int,
     ip: int,
@@ -41,7 +42,6 @@ def _error_message(
     argument2: int,
     file: int,
     file_known: bool,
-    files: Sequence[str],
 ) -> str:
     sentence, remedy = _core.status_text(code)
     where = f"at stream offset {offset:#x}"

@@ -50,9 +50,9 @@ class Table:
     ``table["from_ip"]`` is a read-only NumPy array, ``len(table)`` the number of rows, ``table[10:20]`` and
     ``table[mask]`` are tables. Iteration is by column name; there is no object per row.
 
-    Besides the stored columns there are names made on access: ``stream``, ``cpu``, ``pid``, ``tid``, ``space``
-    (kept as runs), one bool column per bit of ``flags`` (``taken``, ``to_known``, ...), and ``time_ns`` where the
-    trace knows its clock.
+    Besides the stored columns there are names made on access: ``stream``, ``cpu``, ``pid``, ``tid``,
+    ``space`` (kept as runs), one bool column per bit of ``flags`` (``taken``, ``to_known``, ...), and
+    ``time_ns`` where the trace knows its clock.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Table:
 
     @property
     def units(self) -> dict[str, str]:
-        """Unit by column: ``"address"``, ``"bytes"``, ``"TSC ticks"``, the name of an enumeration, or empty."""
+        """Unit by column: ``"address"``, ``"bytes"``, ``"TSC ticks"``, an enumeration's name, or empty."""
         return {name: self.column(name).unit for name in self._columns}
 
     def _no_column(self, name: str) -> ColumnError:
@@ -215,7 +215,7 @@ class Table:
         return values
 
     def where(self, **conditions: Any) -> Table:
-        """Rows whose columns have these values (or one of them, for a list): ``table.where(stream=0, taken=True)``."""
+        """Rows whose columns have these values, or one of them: ``table.where(stream=0, kind=[1, 2])``."""
         mask = np.ones(self._rows, dtype=np.bool_)
         for name, wanted in conditions.items():
             values = self[name]
@@ -237,7 +237,7 @@ class Table:
     # Other people's forms.
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
-        """Copy to a pandas DataFrame: enumerations as categoricals, nullable integers where values may be unknown.
+        """Copy to pandas: enumerations as categoricals, nullable integers where values may be unknown.
 
         Parameters
         ----------

@@ -1,0 +1,300 @@
+"""The C++ core. Its names are not public. `tests/codebase/test_stubs.py` compares this file with it."""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+_Columns = tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]
+
+class BranchKind(enum.IntEnum):
+    COND = 0
+    JUMP = 1
+    JUMP_INDIRECT = 2
+    CALL = 3
+    CALL_INDIRECT = 4
+    RETURN = 5
+    FAR_CALL = 6
+    FAR_RETURN = 7
+    FAR_JUMP = 8
+    SYSCALL = 9
+    SYSRET = 10
+    IRET = 11
+    VMENTRY = 12
+    VMEXIT = 13
+    ASYNC = 14
+    TX_ABORT = 15
+
+class ErrorCode(enum.IntEnum):
+    OK = 0
+    END_OF_STREAM = 1
+    NO_SYNC = 2
+    BAD_OPCODE = 3
+    BAD_PACKET = 4
+    TRUNCATED_PACKET = 5
+    BAD_IP_COMPRESSION = 6
+    NO_IP = 7
+    NO_CODE = 8
+    BAD_INSN = 9
+    TNT_MISMATCH = 10
+    TIP_MISMATCH = 11
+    FUP_MISMATCH = 12
+    INFINITE_LOOP = 13
+    RETURN_STACK_EMPTY = 14
+    UNEXPECTED_PACKET = 15
+    OVERFLOW_LOST = 16
+    RING_WRAPPED = 17
+    SWITCH_DAMAGED = 18
+    NO_MEMORY = 19
+    BAD_CONFIG = 20
+    IO_ERROR = 21
+    BAD_FILE = 22
+    UNSUPPORTED = 23
+    INTERRUPTED = 24
+
+class ErrorFlag(enum.IntFlag):
+    IP_KNOWN = 1
+    FILE_KNOWN = 2
+    TIME_KNOWN = 64
+
+class EventFlag(enum.IntFlag):
+    IP_KNOWN = 1
+    STATUS = 2
+    RESUMED = 4
+    NON_ROOT = 8
+    HW = 16
+    CR2_KNOWN = 32
+    PAYLOAD_KNOWN = 64
+    MULT = 128
+    ICNT_KNOWN = 256
+    TIME_KNOWN = 512
+    QUALIFICATION_KNOWN = 1024
+
+class EventKind(enum.IntEnum):
+    ENABLED = 0
+    DISABLED = 1
+    ASYNC_DISABLED = 2
+    ASYNC_BRANCH = 3
+    OVERFLOW = 4
+    PAGING = 5
+    ASYNC_PAGING = 6
+    VMCS = 7
+    ASYNC_VMCS = 8
+    EXEC_MODE = 9
+    TSX_BEGIN = 10
+    TSX_COMMIT = 11
+    TSX_ABORT = 12
+    STOP = 13
+    EXSTOP = 14
+    MWAIT = 15
+    PWRE = 16
+    PWRX = 17
+    PTWRITE = 18
+    CBR = 19
+    MNT = 20
+    TICK = 21
+    IFLAG = 22
+    INTERRUPT = 23
+    IRET = 24
+    SMI = 25
+    RSM = 26
+    SIPI = 27
+    INIT = 28
+    VMENTRY = 29
+    VMEXIT = 30
+    SHUTDOWN = 31
+    UINTR = 32
+    UIRET = 33
+    TRIG = 34
+    SWINTR = 35
+    SYSCALL = 36
+    PEBS_BEGIN = 37
+    PEBS_ITEM = 38
+    PEBS_END = 39
+    EVENT_DATA = 40
+    STATUS = 41
+
+class GapCause(enum.IntEnum):
+    ERROR = 0
+    OVERFLOW = 1
+    LOST = 2
+    START = 3
+    TNT_DISABLED = 4
+    TRACE_STOP = 5
+
+class InsnClass(enum.IntEnum):
+    OTHER = 0
+    COND_JUMP = 1
+    JUMP = 2
+    JUMP_INDIRECT = 3
+    CALL = 4
+    CALL_INDIRECT = 5
+    RETURN = 6
+    FAR_CALL = 7
+    FAR_RETURN = 8
+    FAR_JUMP = 9
+    PTWRITE = 10
+
+class PacketFlag(enum.IntFlag):
+    IP_KNOWN = 1
+    IP_BIT = 2
+    NR = 4
+    HW = 8
+    MULT = 16
+    ICNT = 32
+    IN_PSB = 64
+    TIME_KNOWN = 128
+
+class PacketKind(enum.IntEnum):
+    PAD = 0
+    PSB = 1
+    PSBEND = 2
+    TNT_8 = 3
+    TNT_64 = 4
+    TIP = 5
+    TIP_PGE = 6
+    TIP_PGD = 7
+    FUP = 8
+    PIP = 9
+    VMCS = 10
+    MODE_EXEC = 11
+    MODE_TSX = 12
+    TSC = 13
+    MTC = 14
+    TMA = 15
+    CYC = 16
+    CBR = 17
+    OVF = 18
+    TRACE_STOP = 19
+    MNT = 20
+    PTW = 21
+    EXSTOP = 22
+    MWAIT = 23
+    PWRE = 24
+    PWRX = 25
+    BBP = 26
+    BIP = 27
+    BEP = 28
+    CFE = 29
+    EVD = 30
+    TRIG = 31
+    INVALID = 32
+
+class RowFlag(enum.IntFlag):
+    FROM_KNOWN = 1
+    TO_KNOWN = 2
+    TAKEN = 4
+    IN_TX = 8
+    PREDICTED = 16
+    PREDICTION_KNOWN = 32
+    TIME_KNOWN = 64
+
+class TimeSource(enum.IntEnum):
+    NONE = 0
+    TSC = 1
+    MTC = 2
+    CYC = 3
+    CBR = 4
+
+class Bundle:
+    format: str
+    source: str
+    def __init__(self) -> None: ...
+    def add_stream(
+        self,
+        data: Buffer,
+        *,
+        name: str = "",
+        cpu: int | None = None,
+        pid: int | None = None,
+        tid: int | None = None,
+        space: int = 0,
+    ) -> int: ...
+    def add_stream_file(self, path: str) -> int: ...
+    def add_code(self, address: int, data: Buffer, *, space: int = 0) -> None: ...
+    def add_elf(self, path: str, *, load_address: int | None = None, space: int = 0) -> int: ...
+    def set_cpu(self, family: int, model: int, stepping: int = 0) -> None: ...
+    def set_clock(
+        self,
+        *,
+        tsc_ctc_ratio: tuple[int, int] | None = None,
+        mtc_period: int | None = None,
+        max_nonturbo_ratio: int | None = None,
+        tsc_hz: int | None = None,
+    ) -> None: ...
+    @property
+    def configuration(self) -> dict[str, Any]: ...
+    @property
+    def streams(self) -> list[dict[str, Any]]: ...
+    @property
+    def spaces(self) -> list[tuple[int | None, int | None]]: ...
+    @property
+    def code(self) -> list[tuple[int, int, bool, int, int]]: ...
+    @property
+    def files(self) -> list[tuple[str, str]]: ...
+    @property
+    def threads(self) -> list[tuple[int | None, int | None, str]]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+
+class Session:
+    def __init__(
+        self, bundle: Bundle, callback: Callable[[int, int, int], Buffer | None] | None = None
+    ) -> None: ...
+    def read_code(self, ip: int, size: int, space: int = 0, tsc: int = 0) -> bytes: ...
+    def has_code(self) -> bool: ...
+    def tsc_to_ns(self, tsc: NDArray[np.uint64]) -> NDArray[np.int64]: ...
+
+class Reader:
+    def __init__(
+        self,
+        session: Session,
+        table: str,
+        *,
+        columns: Sequence[str],
+        streams: Sequence[int],
+        selection: dict[str, Any],
+        engine: str,
+        resync: str,
+        time: bool,
+        context: bool,
+        ticks: bool,
+        sync: bool,
+        side_tables: bool,
+    ) -> None: ...
+    def read(self, rows: int | None, stop_on_error: bool = False) -> _Columns: ...
+    def read_into(
+        self, arrays: dict[str, NDArray[Any]], rows: int, stop_on_error: bool = False
+    ) -> tuple[int, dict[str, NDArray[Any]]]: ...
+    def errors(self) -> _Columns | None: ...
+    def gaps(self) -> _Columns | None: ...
+    @property
+    def error_rows(self) -> int: ...
+    @property
+    def bytes_done(self) -> int: ...
+    @property
+    def bytes_total(self) -> int: ...
+
+_Field = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int]
+
+def arrow_array(rows: int, fields: Sequence[_Field]) -> tuple[Any, Any]: ...
+def arrow_stream(rows: int, fields: Sequence[_Field]) -> Any: ...
+def disassemble(code: Buffer, ip: int, mode: int) -> str: ...
+def engines() -> list[str]: ...
+def find_symbols(
+    session: Session, ips: NDArray[np.uint64], space: int = 0, tsc: int = 0
+) -> list[tuple[str, int, int] | None]: ...
+def formats() -> list[tuple[str, str]]: ...
+def instruction_size(code: Buffer, mode: int) -> int: ...
+def lookup_symbol(session: Session, name: str) -> list[tuple[str, int, int, int]]: ...
+def open_bundle(path: str, format: str = "") -> Bundle: ...
+def read_all(
+    readers: Sequence[Reader], threads: int
+) -> tuple[_Columns, _Columns | None, _Columns | None]: ...
+def reference_version() -> tuple[str, tuple[int, int]] | None: ...
+def schema() -> dict[str, dict[str, Any]]: ...
+def similar_symbols(session: Session, name: str, limit: int = 5) -> list[str]: ...
+def status_text(code: int) -> tuple[str, str]: ...
