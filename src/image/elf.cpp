@@ -50,13 +50,13 @@ Elf_Data* notes_at(const ElfFile& file, std::uint64_t offset, std::uint64_t size
 std::string build_id_of(const ElfFile& file) {
   for (const GElf_Phdr& segment : file.segments()) {
     if (segment.p_type != PT_NOTE) continue;
-    const std::string id = build_id_in(notes_at(file, segment.p_offset, segment.p_filesz, segment.p_align));
+    std::string id = build_id_in(notes_at(file, segment.p_offset, segment.p_filesz, segment.p_align));
     if (!id.empty()) return id;
   }
   for (const ElfFile::Section& section : file.sections()) {  // object files have no segments
     if (section.header.sh_type != SHT_NOTE) continue;
     const GElf_Shdr& header = section.header;
-    const std::string id = build_id_in(notes_at(file, header.sh_offset, header.sh_size, header.sh_addralign));
+    std::string id = build_id_in(notes_at(file, header.sh_offset, header.sh_size, header.sh_addralign));
     if (!id.empty()) return id;
   }
   return {};

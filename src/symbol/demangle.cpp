@@ -71,7 +71,7 @@ std::string decode_rust(std::string_view name) {
 }
 
 std::string demangle_plain(std::string_view raw_name) {
-  const std::string raw(raw_name);
+  std::string raw(raw_name);
   // Without the prefix, the library would take "f" for the type float.
   if (!raw_name.starts_with("_Z") || raw.size() > kLongestName) return raw;
   int status = 0;

@@ -113,6 +113,7 @@ class Symbols::Impl {
       }
     }
     std::vector<std::string> names;
+    names.reserve(ranked.size());
     for (const auto& [rank, text] : ranked) names.push_back(text);
     return names;
   }
