@@ -244,10 +244,7 @@ class Stream:
         if name.startswith("raw-"):
             self.data += number(arguments).to_bytes(int(name[4:]) // 8, "little")
             return
-        if name in IP_KINDS:
-            packet = self.read_ip(IP_KINDS[name], arguments)
-        else:
-            packet = READERS[name](arguments)
+        packet = self.read_ip(IP_KINDS[name], arguments) if name in IP_KINDS else READERS[name](arguments)
         self.data += encode([packet], self.block_items)
         if packet.kind == "BBP":
             self.block_items = 4 if packet.payload2 else 8

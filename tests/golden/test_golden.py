@@ -1,7 +1,7 @@
 """Golden cases: libipt's own suite (not part of this project) and ours, in `cases/`.
 
-PTKIT_BUILD: the build directory (default build/test). PTKIT_PTT: a directory with a manifest.tsv (default: libipt-ptt
-in PTKIT_CORPUS). PTKIT_PTT_SOURCES: a folder of .ptt sources to compile and run as well.
+PTKIT_BUILD: the build directory (default build/test). PTKIT_PTT: a directory with a manifest.tsv (default:
+libipt-ptt in PTKIT_CORPUS). PTKIT_PTT_SOURCES: a folder of .ptt sources to compile and run as well.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).parent / "cases"
 MOST_DIFFERENCES = 8  # rows of libipt's suite that may differ, each with its reason in allowed.h
+# Errata whose workaround is what decoding does on every processor, so that no case can fail without the flag.
+ALWAYS_HANDLED = {
+    "bdm70": "a FUP in the PSB+ right before TIP.PGE means nothing else, whatever the model",
+    "skl014": "a direct branch out of a known filter region ends tracing, whether TIP.PGD has an IP or not",
+    "skl168": "cycles count as a lower limit of time, so that lost ones leave the interval true",
+}
+# libipt's sources that mean something else to nasm: it gives a far jump in 64-bit code a REX prefix.
+YASM_ONLY = {"mode_exec-tip"}
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +91,14 @@ def test_own_cases(golden_runner: Path, tmp_path: Path) -> None:
     assert {row["outcome"] for row in rows} == {"passed"}
 
 
-@pytest.mark.parametrize("erratum", [path.stem for path in sorted(CASES.glob("erratum-*.ptt"))])
+@pytest.mark.parametrize(
+    "erratum",
+    [
+        path.stem
+        for path in sorted(CASES.glob("erratum-*.ptt"))
+        if path.stem.removeprefix("erratum-") not in ALWAYS_HANDLED
+    ],
+)
 def test_case_fails_without_its_erratum(golden_runner: Path, tmp_path: Path, erratum: str) -> None:
     compile_cases(CASES, tmp_path)
     manifest = tmp_path / "manifest.tsv"
@@ -108,8 +123,12 @@ def test_every_erratum_has_a_case() -> None:
 def test_sources_of_libipt(golden_runner: Path, tmp_path: Path) -> None:
     sources = os.environ.get("PTKIT_PTT_SOURCES")
     if not sources:
-        pytest.skip("PTKIT_PTT_SOURCES is not set (a folder of .ptt files, such as test/src of a libipt checkout)")
+        pytest.skip(
+            "PTKIT_PTT_SOURCES is not set (a folder of .ptt files, such as test/src of a libipt checkout)"
+        )
     rows = run(golden_runner, compile_cases(Path(sources), tmp_path))
+    if Path(ptt.find_assembler() or "").name == "nasm":
+        rows = [row for row in rows if row["test"] not in YASM_ONLY]
     assert not failures(rows), failures(rows)
 
 
