@@ -39,6 +39,10 @@ void EventDecoder::restart() {
 }
 
 void EventDecoder::apply(const Packet& packet) {
+  const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
+  // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
+  // that follows wrote it out, and direct branches in between may be older than it.
+  if (tnt && tnt_before_) since_ = *tnt_before_;
   walker_.set_place(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);
   switch (packet.kind) {
@@ -66,8 +70,21 @@ void EventDecoder::apply(const Packet& packet) {
   if (in_header_) on_header_packet(packet);
   // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
   if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
-  // What follows is younger than this packet, unless bits or targets of before are still to be used.
-  if (packet.kind != PacketKind::CBR && !placer_.waits_for_target()) since_ = packet.offset;
+  if (packet.kind != PacketKind::CBR) note_since(packet, tnt);
+}
+
+// What follows is younger than this packet, unless bits or targets of before are still to be used or the
+// packet only begins something: what precedes an event is walked when the event is whole (FUP + TIP, PTW +
+// FUP, PSB+).
+void EventDecoder::note_since(const Packet& packet, bool tnt) {
+  constexpr std::uint8_t kBegun = AT_FUP | AT_FUP_BOUND | AT_TIP | AT_EXSTOP | AT_CFE;
+  tnt_before_.reset();
+  if (placer_.waits_for_target() || in_header_ || pending_.any(kBegun)) return;
+  if (tnt) {
+    tnt_before_ = packet.offset;
+  } else {
+    since_ = packet.offset;
+  }
 }
 
 void EventDecoder::apply_rare(const Packet& packet) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "flow/context.h"
@@ -41,6 +42,7 @@ class EventDecoder {
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
+  void note_since(const packet::Packet& packet, bool tnt);
   void apply_rare(const Packet& packet);
   void apply_simple(const Packet& packet);
 
@@ -101,8 +103,9 @@ class EventDecoder {
   TickOptions ticks_;
 
   PendingEvents pending_;
-  std::vector<Event> pebs_;  // the open PEBS block
-  bool pebs_waits_ = false;  // it ended; its FUP is to come
+  std::vector<Event> pebs_;                  // the open PEBS block
+  bool pebs_waits_ = false;                  // it ended; its FUP is to come
+  std::optional<std::uint64_t> tnt_before_;  // offset of the TNT packet right before, timing packets aside
   std::uint64_t since_ = 0;  // offset of the last packet that everything before it is older than
 
   bool mode_known_ = false;  // the MODE.Exec state, to tell what a packet changes

@@ -130,10 +130,11 @@ void Generator::return_tip(std::uint64_t target) {
 void Generator::emit_tnt(unsigned count, PacketKind kind) { emit(make(kind, tnt_.take(count), count)); }
 
 void Generator::flush_branches() {
-  if (tnt_.count() > TntBuffer::kShortBits && tnt_.count() >= config.tnt_64_min_bits) {
-    emit_tnt(tnt_.count(), PacketKind::TNT_64);
+  // One packet for all bits: a decoder takes a TNT packet for older than the branches of the next one.
+  if (!tnt_.empty()) {
+    const bool is_short = tnt_.count() <= TntBuffer::kShortBits;
+    emit_tnt(tnt_.count(), is_short ? PacketKind::TNT_8 : PacketKind::TNT_64);
   }
-  while (!tnt_.empty()) emit_tnt(std::min(tnt_.count(), TntBuffer::kShortBits), PacketKind::TNT_8);
   for (const std::uint64_t target : deferred_) emit_ip(PacketKind::TIP, target);
   deferred_.clear();
 }

@@ -99,27 +99,16 @@ TEST(Branches, BitsComeBeforeTheTip) {
   EXPECT_EQ(traced.rest(), "TNT.8 !.\nTIP 2000\nTIP 3000\n");
 }
 
-TEST(Branches, LongTntWhereItIsNotLonger) {
+TEST(Branches, LongTntForMoreThanSixBits) {
   UnitConfig config;
   config.use_tnt_64 = true;
   Running traced(config);
   for (int i = 0; i < 47; ++i) traced.unit.conditional(true, 0x1000);
-  for (int i = 0; i < 42; ++i) traced.unit.conditional(false, 0x1000);
-  const std::string bits47(47, '!');
-  std::string rest = "TNT.64 " + bits47 + "\n";
-  for (int i = 0; i < 7; ++i) rest += "TNT.8 ......\n";
-  EXPECT_EQ(traced.rest(), rest);
-}
-
-TEST(Branches, LongTntFromAGivenNumberOfBitsOn) {
-  UnitConfig config;
-  config.use_tnt_64 = true;
-  config.tnt_64_min_bits = 7;
-  Running traced(config);
-  for (int i = 0; i < 7; ++i) traced.unit.conditional(true, 0x1000);
+  for (int i = 0; i < 7; ++i) traced.unit.conditional(false, 0x1000);
   traced.unit.jump_indirect(0x2000);
   for (int i = 0; i < 6; ++i) traced.unit.conditional(true, 0x1000);
-  EXPECT_EQ(traced.rest(), "TNT.64 !!!!!!!\nTIP 2000\nTNT.8 !!!!!!\n");
+  const std::string bits47(47, '!');
+  EXPECT_EQ(traced.rest(), "TNT.64 " + bits47 + "\nTNT.64 .......\nTIP 2000\nTNT.8 !!!!!!\n");
 }
 
 TEST(Branches, DisTntLeavesNeitherBitsNorCompressedReturns) {

@@ -32,12 +32,10 @@ std::vector<Variant> variants() {
   uncompressed.return_compression = false;
   UnitConfig long_tnt = plain;
   long_tnt.use_tnt_64 = true;
-  UnitConfig short_long_tnt = long_tnt;
-  short_long_tnt.tnt_64_min_bits = 7;
   UnitConfig deferred = plain;
   deferred.deferred_tips = true;
   deferred.fup_on_ptw = true;
-  UnitConfig everything = short_long_tnt;
+  UnitConfig everything = long_tnt;
   everything.deferred_tips = true;
   everything.mtc = everything.cyc = everything.fup_on_ptw = true;
   everything.tsc_ctc_numerator = 168;
@@ -49,7 +47,6 @@ std::vector<Variant> variants() {
   return {{"plain", plain},
           {"uncompressed", uncompressed},
           {"long_tnt", long_tnt},
-          {"short_long_tnt", short_long_tnt},
           {"deferred", deferred},
           {"everything", everything, 3},
           {"often_psb", small_psb(everything), 3},
