@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,10 @@ struct Case {
 // compared.
 [[nodiscard]] std::string run_ptdump(const Case& test_case);
 [[nodiscard]] std::string run_ptxed(const Case& test_case);
+[[nodiscard]] std::string run_events(const Case& test_case);
+[[nodiscard]] std::string run_times(const Case& test_case);
+
+// The case's stream and code as a recording.
+[[nodiscard]] std::shared_ptr<trace::TraceBundle> bundle_of(const Case& test_case);
 
 }  // namespace ptkit::golden

@@ -68,11 +68,27 @@ std::string difference_of(const std::vector<std::string>& expected, const std::v
   return text;
 }
 
+struct Printer {
+  std::string_view tool;
+  std::string (*run)(const Case&);
+};
+
+constexpr Printer kPrinters[] = {
+    {"ptdump", run_ptdump},
+    {"ptxed", run_ptxed},
+    {"events", run_events},
+    {"times", run_times},
+};
+
+const Printer* printer_of(const Case& test_case) {
+  for (const Printer& printer : kPrinters) {
+    if (printer.tool == test_case.tool) return &printer;
+  }
+  return nullptr;
+}
+
 std::string reason_to_skip(const Case& test_case) {
-  if (test_case.tool != "ptdump" && test_case.tool != "ptxed") return "no printer for " + test_case.tool;
-#ifdef PTKIT_GOLDEN_NO_PTXED
-  if (test_case.tool == "ptxed") return "this build has no ptxed printer";
-#endif
+  if (printer_of(test_case) == nullptr) return "this build has no printer for " + test_case.tool;
   if (test_case.tool != "ptdump") return {};
   for (const char* option : {"--time", "--time-delta", "--tcal"}) {
     if (test_case.has_option(option)) return "time options: they print libipt's own estimate";
@@ -95,11 +111,7 @@ Result run_case(const Case& test_case, bool verbose) {
     result.outcome = Outcome::SKIPPED;
     return result;
   }
-#ifdef PTKIT_GOLDEN_NO_PTXED
-  const std::string actual = run_ptdump(test_case);
-#else
-  const std::string actual = test_case.tool == "ptdump" ? run_ptdump(test_case) : run_ptxed(test_case);
-#endif
+  const std::string actual = printer_of(test_case)->run(test_case);
   std::vector<std::string> expected = folded_lines(test_case.expected);
   if (test_case.has_option("--event:time")) drop_event_times(expected);
   result.difference = difference_of(expected, folded_lines(actual), verbose);

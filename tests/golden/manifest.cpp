@@ -99,6 +99,22 @@ std::string read_case(const std::filesystem::path& directory, Row& row, Case& ou
 
 }  // namespace
 
+std::shared_ptr<trace::TraceBundle> bundle_of(const Case& test_case) {
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  bundle->configuration = test_case.configuration;
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(test_case.stream);
+  bundle->streams.push_back(stream);
+  if (!test_case.code.empty()) {
+    trace::CodeRegion region;
+    region.address = test_case.code_address;
+    region.size = test_case.code.size();
+    region.bytes = trace::TraceBuffer::from_vector(test_case.code);
+    bundle->code.push_back(region);
+  }
+  return bundle;
+}
+
 Manifest read_manifest(const std::filesystem::path& directory) {
   Manifest manifest;
   std::string text;

@@ -429,18 +429,7 @@ std::string Printer::finish() {
 }  // namespace
 
 std::string run_ptxed(const Case& test_case) {
-  auto bundle = std::make_shared<trace::TraceBundle>();
-  bundle->configuration = test_case.configuration;
-  trace::Stream stream;
-  stream.data = trace::TraceBuffer::from_vector(test_case.stream);
-  bundle->streams.push_back(stream);
-  if (!test_case.code.empty()) {
-    trace::CodeRegion region;
-    region.address = test_case.code_address;
-    region.size = test_case.code.size();
-    region.bytes = trace::TraceBuffer::from_vector(test_case.code);
-    bundle->code.push_back(region);
-  }
+  const std::shared_ptr<trace::TraceBundle> bundle = bundle_of(test_case);
   const image::Image image(bundle);
   const Options options = options_of(test_case);
   Printer printer(test_case);
