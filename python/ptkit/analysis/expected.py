@@ -1,0 +1,167 @@
+"""What libipt cannot judge: the differences that are expected, each with its reason.
+
+An expected difference is a row here, never a silent skip: `verify` counts how often each was met.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit._core import BranchKind, EventFlag, EventKind, PacketKind, RowFlag
+from ptkit.analysis.lockstep import Arrays
+
+Version = tuple[int, int]
+NEVER: Version = (99, 0)
+
+#: Packet kinds that libipt knows since a version only: (version, reason).
+PACKETS: Mapping[PacketKind, tuple[Version, str]] = {
+    **dict.fromkeys(
+        (PacketKind.BBP, PacketKind.BIP, PacketKind.BEP),
+        (NEVER, "PEBS blocks (BBP, BIP, BEP) are unknown to every libipt; it goes on at the next PSB"),
+    ),
+    **dict.fromkeys(
+        (PacketKind.CFE, PacketKind.EVD),
+        ((2, 1), "event trace (CFE, EVD) is unknown to libipt before 2.1; it goes on at the next PSB"),
+    ),
+    PacketKind.TRIG: ((2, 2), "TRIG is unknown to libipt before 2.2; it goes on at the next PSB"),
+}
+
+#: Event kinds that libipt gives since a version only: (version, reason).
+EVENTS: Mapping[EventKind, tuple[Version, str]] = {
+    **dict.fromkeys(
+        (EventKind.PEBS_BEGIN, EventKind.PEBS_ITEM, EventKind.PEBS_END),
+        (NEVER, "libipt gives no PEBS blocks"),
+    ),
+    EventKind.EVENT_DATA: (NEVER, "libipt gives no event data that belongs to no event"),
+    EventKind.TICK: (NEVER, "ticks follow each engine's own clock"),
+    EventKind.IFLAG: (NEVER, "libipt gives the interrupt flag only where it is told that event trace was on"),
+    **dict.fromkeys(
+        (
+            *(
+                EventKind.INTERRUPT,
+                EventKind.IRET,
+                EventKind.SMI,
+                EventKind.RSM,
+                EventKind.SIPI,
+                EventKind.INIT,
+            ),
+            *(EventKind.VMENTRY, EventKind.VMEXIT, EventKind.SHUTDOWN, EventKind.UINTR, EventKind.UIRET),
+        ),
+        ((2, 1), "libipt gives event trace since 2.1"),
+    ),
+    **dict.fromkeys(
+        (EventKind.TRIG, EventKind.SWINTR, EventKind.SYSCALL), ((2, 2), "libipt gives these since 2.2")
+    ),
+    **dict.fromkeys(
+        (EventKind.EXSTOP, EventKind.MWAIT, EventKind.PWRE, EventKind.PWRX),
+        ((2, 1), "libipt before 2.1 gives power events in another order"),
+    ),
+}
+
+_STATUS = np.uint16(EventFlag.STATUS)
+_IP_KNOWN = np.uint16(EventFlag.IP_KNOWN)
+
+BOTH_FAILED = "both engines met an error; they may take the stream up again at different PSBs"
+FILTER_EXIT = "a TIP.PGD without IP at a conditional branch is an error to libipt before 2.1"
+#: What a difference right behind a near RET may come from, although nothing proves it.
+HINT_RETURN = (
+    "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
+    " after longjmp or exceptions its compressed returns go elsewhere"
+)
+
+
+class Expectations:
+    """Decides whether an error of the reference explains that we have more.
+
+    Parameters
+    ----------
+    version : tuple of int
+        (major, minor) of the libipt that this build knows.
+    """
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+        self._unknown: dict[int, str] = {}
+        self._filter_exits: list[int] = []
+        self._psbs: list[int] = []
+        self._errors: list[int] = []
+
+    def note_packets(self, packets: Arrays) -> Arrays:
+        """Remember the packets of a part of ours that matter here; takes every row."""
+        kinds = packets["kind"]
+        offsets = packets["offset"]
+        for kind, (since, reason) in PACKETS.items():
+            if self._version < since:
+                self._unknown |= dict.fromkeys(offsets[kinds == kind].tolist(), reason)
+        self._psbs += offsets[kinds == PacketKind.PSB].tolist()
+        if self._version < (2, 1):
+            exits = (kinds == PacketKind.TIP_PGD) & (packets["payload2"] == 0)
+            self._filter_exits += offsets[exits].tolist()
+        return packets
+
+    def note_errors(self, offsets: Sequence[int]) -> None:
+        """Remember where our own decoder met errors."""
+        self._errors = sorted(offsets)
+
+    def explain_packet(self, our_errors: Callable[[], Sequence[int]], error: Mapping[str, int]) -> str | None:
+        """Like `explain`, for packets: ours is an error there too, or a packet that the reference lacks."""
+        offset = error["offset"]
+        return BOTH_FAILED if offset in our_errors() else self._unknown.get(offset)
+
+    def explain(self, error: Mapping[str, int]) -> str | None:
+        """Why the reference has this error and we need not have it; None: there is no reason known."""
+        offset = error["offset"]
+        if offset in self._unknown:
+            return self._unknown[offset]
+        if self._failed_near(offset):
+            return BOTH_FAILED
+        nearest = bisect_right(self._filter_exits, offset) - 1
+        if nearest >= 0 and offset - self._filter_exits[nearest] <= 16:
+            return FILTER_EXIT
+        return None
+
+    def _failed_near(self, offset: int) -> bool:
+        """Did we meet an error in the PSB interval of this offset, or in the one before?"""
+        interval = bisect_right(self._psbs, offset)
+        begin = self._psbs[interval - 2] if interval >= 2 else 0
+        end = self._psbs[interval] if interval < len(self._psbs) else offset + 1
+        first = bisect_left(self._errors, begin)
+        return first < len(self._errors) and self._errors[first] < max(end, offset + 1)
+
+
+class EventFilter:
+    """Takes the events of one engine that both give, and of these what both say."""
+
+    def __init__(self, version: Version) -> None:
+        self._left_out = [int(kind) for kind, (since, _) in EVENTS.items() if version < since]
+        self._mode: int | None = None
+
+    def prepare(self, events: Arrays) -> Arrays:
+        """Leave out what repeats state (each version repeats other things) or comes from one engine only."""
+        kinds = events["kind"]
+        flags = events["flags"].astype(np.uint16)
+        mask: NDArray[np.bool_] = ~np.isin(kinds, self._left_out) & (flags & _STATUS == 0)
+        for row in np.flatnonzero(kinds == EventKind.EXEC_MODE).tolist():
+            mode = int(events["payload"][row])
+            mask[row] &= mode != self._mode
+            self._mode = mode
+        taken = {name: array[mask] for name, array in events.items()}
+        # libipt leaves an IP out where the instruction is obvious from the code.
+        taken["known_ip"] = taken["flags"].astype(np.uint16) & _IP_KNOWN != 0
+        taken["flags"] = taken["flags"].astype(np.uint16) & ~_IP_KNOWN
+        # libipt counts the instructions of a TRIG down to where it reports it.
+        taken["known_payload2"] = taken["kind"] != EventKind.TRIG
+        return taken
+
+
+def conditionals(branches: Arrays) -> Arrays:
+    """Take conditional branches only."""
+    mask = branches["kind"] == BranchKind.COND
+    taken = {name: array[mask] for name, array in branches.items()}
+    # Where libipt stopped right behind a branch it does not tell where that went.
+    known = taken["flags"].astype(np.uint8) & np.uint8(RowFlag.TO_KNOWN) != 0
+    return taken | {"known_to_ip": known, "known_flags": known}
