@@ -26,7 +26,7 @@ TableReader::TableReader(Input input, const Request& request)
 
 std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
   return std::make_unique<time::TimeTrack>(stream.data.bytes(), input_.bundle->configuration.clock,
-                                           input_.errata);
+                                           input_.errata, stream.losses);
 }
 
 bool TableReader::time_changes_code(const trace::Stream& stream) const noexcept {

@@ -56,6 +56,7 @@ class Calibration {
       tma = frame.end_tma;
     }
     model_.tnt_time = reader.census().judge();
+    model_.long_tnt = reader.census().long_packets > 0;
   }
 
   void vote(const Frame& frame, const Tma& tma) {

@@ -72,6 +72,7 @@ struct ClockModel {
   double slop = 0;       // what an MTC's time may be off because the ratio is no integer
   double bus_ticks = 0;  // TSC ticks per bus clock; 0: not known. A core cycle takes bus_ticks / CBR ticks
   TntTime tnt_time = TntTime::UNKNOWN;
+  bool long_tnt = false;  // the stream has TNT-64 packets
 
   [[nodiscard]] double ctc_ticks(double ctc) const noexcept {
     return ctc * ratio_numerator / ratio_denominator;

@@ -126,6 +126,11 @@ void FrameReader::add(const Packet& packet, Frame& frame) {
   opening_known_ = frame.opened;
 }
 
+// A partial TNT packet that this packet pushed out may stand between.
+bool FrameReader::in_cycle_of_cyc() const noexcept {
+  return after_cyc_ || (follow_ == Follow::REST && tnt_time_ == TntTime::PACKET);
+}
+
 bool FrameReader::take_lost() noexcept {
   const bool lost = lost_;
   lost_ = false;
@@ -152,7 +157,7 @@ void FrameReader::add_mtc(const Packet& packet, Frame& frame) {
   point.first = point.last = packet.offset;
   point.kind = PointKind::MTC;
   point.value = packet.payload & 0xff;
-  point.joined = after_cyc_;
+  point.joined = in_cycle_of_cyc();
   point.lost = take_lost();
   follow_ = Follow::NOTHING;
   frame.points.push_back(point);
@@ -164,7 +169,7 @@ void FrameReader::add_other(const Packet& packet, Frame& frame) {
   switch (packet.kind) {
     case PacketKind::PSB:
       psb_ = packet.offset;
-      psb_after_cyc_ = after_cyc_;
+      psb_after_cyc_ = in_cycle_of_cyc();
       break;
     case PacketKind::OVF:
       lost_ = cycles_lost_ = true;
@@ -221,6 +226,7 @@ void FrameReader::count_tnt(const Packet& packet) noexcept {
   }
   after_partial_tnt_ = false;
   if (!is_tnt(packet.kind)) return;
+  if (packet.kind == PacketKind::TNT_64) ++census_.long_packets;
   if (is_full(packet)) {
     ++(after_cyc_ ? census_.full_with_cyc : census_.full_alone);
     return;
@@ -237,7 +243,7 @@ void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   point.first = in_psb ? psb_ : packet.offset;
   if (!frame.points.empty()) point.first = std::max(point.first, frame.points.back().last + 1);
   point.last = packet.offset;
-  point.joined = after_cyc_ || (in_psb && psb_after_cyc_);
+  point.joined = in_cycle_of_cyc() || (in_psb && psb_after_cyc_);
   point.lost = take_lost();
   follow_ = Follow::NOTHING;
   frame.points.push_back(point);

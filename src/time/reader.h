@@ -18,6 +18,7 @@ struct TntCensus {
   std::uint64_t full_with_cyc = 0;
   std::uint64_t partial_alone = 0;
   std::uint64_t partial_with_cyc = 0;
+  std::uint64_t long_packets = 0;  // TNT-64
 
   [[nodiscard]] TntTime judge() const noexcept;
 };
@@ -49,6 +50,7 @@ class FrameReader {
   void read_group(bool in_psb, Frame& frame);
   void set_ratio(std::uint64_t ratio) noexcept;
   void count_tnt(const packet::Packet& packet) noexcept;
+  [[nodiscard]] bool in_cycle_of_cyc() const noexcept;
   [[nodiscard]] bool take_lost() noexcept;
 
   packet::PacketDecoder decoder_;

@@ -87,6 +87,7 @@ class TimeTrack::Impl {
       if (!any_known_) return {};
       low = newest_low_;
     }
+    if (model_.long_tnt) low = low_of_group(since, offset, low);
     read_past(offset);
     const std::uint64_t high = find_high(offset, low, source);
     const bool went_back = high < newest_low_;  // the TSC itself did: nothing is certain
@@ -95,6 +96,18 @@ class TimeTrack::Impl {
     const std::uint64_t error =
         went_back || high == kUnknown ? kMaxError : std::max(high, newest_low_) - newest_low_;
     return {newest_low_, static_cast<std::uint32_t>(std::min(error, kMaxError)), source, true};
+  }
+
+  // A buffer of up to 47 branches may be written as several short TNT packets at once: then one that directly
+  // follows another may hold branches that are older than that packet.
+  std::uint64_t low_of_group(std::uint64_t since, std::uint64_t offset, std::uint64_t low) noexcept {
+    constexpr std::uint64_t kShort = 1;  // bytes of TNT-8
+    constexpr std::uint64_t kLong = 8;   // of TNT-64
+    const std::uint64_t distance = offset - since;
+    if (since == group_end_ && (distance == kShort || distance == kLong)) low = std::min(low, group_low_);
+    group_end_ = offset;
+    group_low_ = low;
+    return low;
   }
 
   bool find_low(std::uint64_t since, std::uint64_t offset, std::uint64_t& low, TimeSource& source) {
@@ -283,6 +296,8 @@ class TimeTrack::Impl {
   std::uint64_t last_since_ = kUnknown;
   std::uint64_t last_offset_ = kUnknown;
   TimeRange last_range_;
+  std::uint64_t group_end_ = kUnknown;  // the last packet asked for, and the lower limit of its branches
+  std::uint64_t group_low_ = 0;
 };
 
 TimeTrack::TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,

@@ -142,6 +142,7 @@ class Generator {
     for (int i = 0; i < 8; ++i) put({0x02, 0x82});
     tsc_tma();
     put({0x02, 0x03, ratio_, 0});
+    put({0x3d, 0x34, 0x12});  // FUP
     place();
     put({0x02, 0x23});
   }
