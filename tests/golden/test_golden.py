@@ -1,7 +1,7 @@
 """Golden cases: libipt's own suite (not part of this project) and ours, in `cases/`.
 
-PTKIT_BUILD: the build directory (default build/test). PTKIT_PTT: a directory with a manifest.tsv (default:
-libipt-ptt in PTKIT_CORPUS). PTKIT_PTT_SOURCES: a folder of .ptt sources to compile and run as well.
+PTKIT_BUILD: the build directory (default build/test). PTKIT_PTT: a directory with a manifest.tsv or with .ptt
+sources (default: libipt-ptt in PTKIT_CORPUS). PTKIT_PTT_SOURCES: a folder of .ptt sources to run as well.
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ def compile_cases(sources: Path, output: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def libipt_rows(golden_runner: Path) -> list[dict[str, Any]]:
+def libipt_rows(golden_runner: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     corpus = Path(os.environ.get("PTKIT_CORPUS", ROOT.parent / "shared" / "traces"))
     directory = Path(os.environ.get("PTKIT_PTT", corpus / "libipt-ptt"))
     if not (directory / "manifest.tsv").exists():
+        if any(directory.glob("*.ptt")):
+            return run(golden_runner, compile_cases(directory, tmp_path_factory.mktemp("ptt")))
         pytest.skip(f"{directory} has no manifest.tsv (set PTKIT_PTT or PTKIT_CORPUS)")
     return run(golden_runner, directory)
 
