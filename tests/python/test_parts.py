@@ -1,0 +1,133 @@
+"""Parts, threads and merged order give the rows of the whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptkit
+from ptkit.table import concatenate
+
+TABLES = ["packets", "branches", "blocks", "instructions", "events"]
+
+
+def assert_same(part: Any, whole: Any) -> None:
+    assert len(part) == len(whole)
+    for name in whole.available:
+        assert np.array_equal(part[name], whole[name]), name
+    for side in ("errors", "gaps"):
+        rows, other = getattr(part, side), getattr(whole, side)
+        assert (0 if rows is None else len(rows)) == (0 if other is None else len(other)), side
+
+
+@pytest.fixture
+def many(loop: Any) -> Any:
+    """Four streams of different speed, one of them damaged."""
+    bundle = ptkit._core.Bundle()
+    bundle.add_code(loop.BASE, loop.CODE)
+    for number in range(4):
+        data = loop.stream(100 + 40 * number, tsc=1000 + 7 * number, step=100 - 20 * number)
+        if number == 2:
+            data = data[:900] + b"\x02\xff" + data[900:]
+        bundle.add_stream(data, cpu=number, tid=number, pid=1)
+    return ptkit.Trace(bundle, ptkit.decode.Settings())
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("rows", [1, 7, 100, 10**6])
+@pytest.mark.parametrize("reuse", [False, True])
+def test_parts_make_the_whole(many: Any, table: str, rows: int, reuse: bool) -> None:
+    if rows == 1 and table != "events":
+        rows = 2
+    whole = getattr(many, table)()
+    copies = []
+    for part in getattr(many, f"iter_{table}")(rows=rows, reuse=reuse):
+        assert len(part) <= rows
+        copies.append(part[np.arange(len(part))] if reuse else part)
+        copies[-1].errors, copies[-1].gaps = part.errors, part.gaps
+    assert all(len(part) == rows for part in copies[:-1])
+    assert_same(concatenate(copies), whole)
+    assert len(whole.errors) > 0
+
+
+@pytest.mark.parametrize("table", [*TABLES, "edges"])
+def test_threads_do_not_matter(many: Any, table: str) -> None:
+    one = getattr(many, table)(threads=1)
+    for threads in (2, 4, 9):
+        assert_same(getattr(many, table)(threads=threads), one)
+
+
+@pytest.mark.parametrize("rows", [3, 50, 10**6])
+def test_merged_order(many: Any, rows: int) -> None:
+    whole = many.branches(order="time")
+    plain = many.branches()
+    assert len(whole) == len(plain)
+    times = whole["tsc"][whole["time_known"]].astype(np.int64)
+    assert len(set(whole["stream"].tolist())) == 4
+    assert (np.diff(times) >= 0).all()
+    for stream in range(4):
+        one = plain.where(stream=stream)
+        assert (whole.where(stream=stream)["offset"] == one["offset"]).all()
+    assert_same(concatenate(list(many.iter_branches(order="time", rows=rows))), whole)
+
+
+def test_merged_order_shows_only_what_was_asked_for(many: Any) -> None:
+    assert many.branches(order="time", columns=["from_ip"]).columns == ("from_ip",)
+
+
+def test_reuse_shares_memory(loop_trace: Any) -> None:
+    parts = loop_trace.iter_branches(rows=100, reuse=True, columns=["from_ip"])
+    first, second = next(parts), next(parts)
+    assert np.shares_memory(first["from_ip"], second["from_ip"])
+    with pytest.raises(ValueError, match="read-only"):
+        second["from_ip"][0] = 1
+
+
+def test_bad_rows(loop_trace: Any) -> None:
+    for rows in (0, -1, True, 2.5):
+        with pytest.raises(ptkit.ConfigError, match="rows="):
+            loop_trace.iter_branches(rows=rows)
+
+
+def test_raise_on_the_first_error(many: Any) -> None:
+    with pytest.raises(ptkit.DecodeError, match="stream 2") as caught:
+        many.branches(errors="raise")
+    assert caught.value.stream == 2
+    assert caught.value.code == int(many.errors["code"][0])
+    assert caught.value.offset == int(many.errors["offset"][0])
+    assert len(many.branches(stream=[0, 1], errors="raise")) > 0
+
+
+_GROWTH = """
+import resource, sys, warnings
+sys.path.insert(0, sys.argv[1])
+warnings.simplefilter("ignore")
+from conftest import LoopProgram
+import ptkit
+trace = ptkit.open(LoopProgram.stream(int(sys.argv[2])), images=LoopProgram.images())
+rows = sum(len(part) for part in trace.iter_branches(rows=20000, reuse=True))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def _peak(rounds: int) -> tuple[int, int]:
+    tests = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "-c", _GROWTH, str(tests), str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows, peak = map(int, done.stdout.split())
+    return rows, peak
+
+
+def test_memory_of_parts_does_not_grow() -> None:
+    few_rows, few = _peak(20_000)
+    many_rows, many = _peak(320_000)
+    assert many_rows == 16 * few_rows
+    stream = 3_200  # KiB that the longer stream itself takes more: 300,000 rounds of ten bytes, and its parts
+    columns = (many_rows - few_rows) * 38 // 1024
+    assert columns > 70_000  # what keeping all rows would take
+    assert many - few < stream * 10 + 8_000 < columns

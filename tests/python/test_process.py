@@ -1,0 +1,124 @@
+"""Import time, Ctrl-C, the GIL, out of memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import ptkit
+
+
+def test_import_is_quick() -> None:
+    code = "import time; t = time.perf_counter(); import ptkit; print(time.perf_counter() - t)"
+    times = []
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        times.append(float(done.stdout))
+    assert min(times) < 0.3, times
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = "import sys, ptkit; print(*sorted({'pandas', 'pyarrow', 'rich', 'matplotlib'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.fixture(scope="module")
+def long_trace(loop: Any, packets: Any, open_trace: Any) -> Any:
+    """About 180 million branches: some seconds of work."""
+    chunk = loop.header(loop.BASE, 1000) + packets.tnt("111111") * 1_000_000
+    data = loop.header(None, 1000) + packets.pge(loop.BASE) + chunk * 30
+    return open_trace([data], images=loop.images())
+
+
+def _interrupted_after(action: Any) -> float:
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.3, send)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            action()
+    finally:
+        timer.join()
+    return time.perf_counter() - sent[0]
+
+
+@pytest.mark.parametrize("way", ["edges", "parts", "packets"])
+def test_ctrl_c_stops_a_long_decode(long_trace: Any, way: str) -> None:
+    actions = {
+        "edges": lambda: long_trace.edges(),
+        "parts": lambda: list(long_trace.iter_branches(rows=10**6, reuse=True, columns=["kind"])),
+        "packets": lambda: [
+            len(p) for _ in range(50) for p in long_trace.iter_packets(rows=10**7, reuse=True)
+        ],
+    }
+    delays = [_interrupted_after(actions[way]) for _ in range(3)]
+    assert min(delays) < 0.2, delays
+
+
+def test_ctrl_c_stops_all_threads(loop: Any, packets: Any) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.add_code(loop.BASE, loop.CODE)
+    data = loop.header(None, 1000) + packets.pge(loop.BASE) + packets.tnt("111111") * 10_000_000
+    for _ in range(4):
+        bundle.add_stream(data)
+    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
+    delays = [_interrupted_after(lambda: trace.edges(threads=2)) for _ in range(3)]
+    assert min(delays) < 0.2, delays
+
+
+def test_other_threads_run_while_decoding(long_trace: Any) -> None:
+    counted = 0
+    stop = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not stop.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    parts = long_trace.iter_branches(rows=3_000_000, columns=["kind"])
+    thread.start()
+    next(parts)
+    stop.set()
+    thread.join()
+    assert counted > 5
+
+
+_STARVED = """
+import resource, sys, warnings
+sys.path.insert(0, sys.argv[1])
+warnings.simplefilter("ignore")
+from conftest import LoopProgram, Packets
+import ptkit
+data = LoopProgram.header(None, 1000) + Packets.pge(LoopProgram.BASE) + Packets.tnt("111111") * 4_000_000
+trace = ptkit.open(data, images=LoopProgram.images())
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
+try:
+    trace.branches()
+except MemoryError:
+    print("MemoryError")
+print(sum(len(part) for part in trace.iter_branches(rows=100_000, reuse=True, columns=["kind"])))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and RLIMIT_AS")
+def test_out_of_memory_is_a_memory_error() -> None:
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    command = [sys.executable, "-c", _STARVED, tests]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["MemoryError", "24000000"]

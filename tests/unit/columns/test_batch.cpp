@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include "columns/batch.h"
+#include "columns/edges.h"
+
+namespace ptkit::columns {
+namespace {
+
+constexpr ColumnMask bit(Column column) { return ColumnMask{1} << index_of(column); }
+
+Run run_of(std::uint32_t stream) {
+  Run run;
+  run.stream = stream;
+  return run;
+}
+
+void add_row(Batch& batch, std::uint64_t from, std::uint8_t kind) {
+  ASSERT_TRUE(batch.reserve(1));
+  batch.put<Column::branches_from_ip>(batch.rows(), from);
+  batch.put<Column::branches_kind>(batch.rows(), kind);
+  batch.add_rows(1);
+}
+
+Batch filled(std::size_t rows) {
+  Batch batch(TableId::branches, bit(Column::branches_from_ip) | bit(Column::branches_kind));
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (row % 3 == 0) batch.begin_run(run_of(static_cast<std::uint32_t>(row / 3)));
+    add_row(batch, 1000 + row, static_cast<std::uint8_t>(row));
+  }
+  return batch;
+}
+
+// The stream of every row, from the runs.
+std::vector<std::uint32_t> spread(const Batch& batch) {
+  std::vector<std::uint32_t> streams(batch.rows());
+  for (const Run& run : batch.runs()) {
+    for (std::size_t row = run.row; row < batch.rows(); ++row) streams[row] = run.stream;
+  }
+  return streams;
+}
+
+TEST(Schema, EveryTableHasColumns) {
+  for (std::size_t table = 0; table < kTableCount; ++table) {
+    EXPECT_FALSE(columns_of(static_cast<TableId>(table)).empty());
+  }
+  EXPECT_EQ(table_of(Column::edges_space), TableId::edges);
+  EXPECT_EQ(columns_of(TableId::branches)[index_of(Column::branches_to_ip)].name, "to_ip");
+}
+
+TEST(Schema, ValidityNamesColumnsThatExist) {
+  for (std::size_t table = 0; table < kTableCount; ++table) {
+    const auto id = static_cast<TableId>(table);
+    for (const auto& row : validity_of(id)) {
+      bool column = false;
+      for (const auto& info : columns_of(id)) column |= info.name == row.column;
+      for (const auto& info : runs_of(id)) column |= info.name == row.column;
+      bool derived = false;
+      for (const auto& info : derived_of(id)) derived |= info.name == row.derived;
+      for (const auto& info : run_derived_of(id)) derived |= info.name == row.derived;
+      EXPECT_TRUE(column) << row.column;
+      EXPECT_TRUE(derived) << row.derived;
+    }
+  }
+}
+
+TEST(Batch, HasOnlyColumnsAskedFor) {
+  Batch batch = filled(5);
+  EXPECT_NE(batch.cells<Column::branches_from_ip>(), nullptr);
+  EXPECT_EQ(batch.cells<Column::branches_to_ip>(), nullptr);
+  batch.put<Column::branches_to_ip>(0, 1);  // no column: nothing happens
+  EXPECT_EQ(batch.cells<Column::branches_from_ip>()[4], 1004u);
+}
+
+TEST(Batch, SplitAndAppendAreInverse) {
+  for (std::size_t at = 0; at <= 20; ++at) {
+    Batch batch = filled(20);
+    const auto streams = spread(batch);
+    auto tail = batch.split(at);
+    ASSERT_NE(tail, nullptr);
+    EXPECT_EQ(batch.rows(), at);
+    EXPECT_EQ(tail->rows(), 20 - at);
+    EXPECT_EQ(spread(*tail),
+              std::vector<std::uint32_t>(streams.begin() + static_cast<long>(at), streams.end()));
+    ASSERT_TRUE(batch.append(std::move(*tail)));
+    EXPECT_EQ(batch.rows(), 20u);
+    EXPECT_EQ(spread(batch), streams);
+    EXPECT_EQ(batch.runs().size(), 7u) << "runs that were cut are whole again";
+    for (std::size_t row = 0; row < 20; ++row) {
+      EXPECT_EQ(batch.cells<Column::branches_from_ip>()[row], 1000 + row);
+    }
+  }
+}
+
+TEST(Batch, DropFrontKeepsRuns) {
+  for (std::size_t count = 0; count <= 20; ++count) {
+    Batch batch = filled(20);
+    const auto streams = spread(batch);
+    batch.drop_front(count);
+    EXPECT_EQ(spread(batch),
+              std::vector<std::uint32_t>(streams.begin() + static_cast<long>(count), streams.end()));
+    if (count < 20) EXPECT_EQ(batch.cells<Column::branches_from_ip>()[0], 1000 + count);
+    if (!batch.runs().empty()) EXPECT_EQ(batch.runs().front().row, 0u);
+  }
+}
+
+TEST(Batch, RunsWithoutRowsVanish) {
+  Batch batch(TableId::branches, kAllColumns);
+  batch.begin_run(run_of(1));
+  batch.begin_run(run_of(2));
+  add_row(batch, 1, 0);
+  batch.begin_run(run_of(3));
+  batch.begin_run(run_of(2));
+  add_row(batch, 2, 0);
+  ASSERT_EQ(batch.runs().size(), 1u);
+  EXPECT_EQ(batch.runs()[0].stream, 2u);
+}
+
+TEST(ColumnBuffer, ReportsThatMemoryIsShort) {
+  ColumnBuffer buffer;
+  ASSERT_TRUE(buffer.reserve(100));
+  buffer.data()[99] = 7;
+  EXPECT_FALSE(buffer.reserve(SIZE_MAX / 2));
+  EXPECT_EQ(buffer.data()[99], 7);
+  EXPECT_GE(buffer.capacity(), 100u);
+}
+
+TEST(ColumnBuffer, GrowsInStepsNotByDoubling) {
+  ColumnBuffer buffer;
+  const std::size_t gigabyte = std::size_t{1} << 30;
+  ASSERT_TRUE(buffer.reserve(gigabyte));  // never touched, so never backed
+  ASSERT_TRUE(buffer.reserve(gigabyte + 1));
+  EXPECT_LE(buffer.capacity(), gigabyte + ColumnBuffer::kLargestStep);
+}
+
+TEST(Edges, AreCountedBySpaceAndOrdered) {
+  EdgeCounter counter;
+  for (int i = 0; i < 3; ++i) counter.add({10, 20, 1, 0});
+  counter.add({10, 20, 0, 0});
+  counter.add({5, 20, 1, 0});
+  Batch edges(TableId::edges, kAllColumns);
+  ASSERT_TRUE(counter.move_to(edges));
+  ASSERT_EQ(edges.rows(), 3u);
+  EXPECT_EQ(edges.cells<Column::edges_space>()[0], 0u);
+  EXPECT_EQ(edges.cells<Column::edges_from_ip>()[1], 5u);
+  EXPECT_EQ(edges.cells<Column::edges_count>()[2], 3u);
+  Batch more(TableId::edges, kAllColumns);
+  counter.add({10, 20, 1, 0}, 4);
+  ASSERT_TRUE(counter.move_to(more));
+  ASSERT_TRUE(edges.append(std::move(more)));
+  ASSERT_TRUE(combine_edges(edges));
+  ASSERT_EQ(edges.rows(), 3u);
+  EXPECT_EQ(edges.cells<Column::edges_count>()[2], 7u);
+}
+
+}  // namespace
+}  // namespace ptkit::columns
