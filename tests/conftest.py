@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-ptkit = pytest.importorskip("ptkit", reason="the extension module is not built (cmake -DPTKIT_PYTHON=ON)")
-
 CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 
 
@@ -26,6 +24,7 @@ def corpus() -> Path:
 @pytest.fixture(scope="session")
 def open_trace() -> Callable[..., Any]:
     """`ptkit.open` without warnings about the unknown processor."""
+    import ptkit
 
     def opened(*args: Any, **options: Any) -> Any:
         with warnings.catch_warnings():
@@ -92,7 +91,6 @@ class LoopProgram:
             if number % psb_every == 0:
                 parts.append(cls.header(cls.BASE, tsc))
             parts.append(Packets.tnt("111110") + Packets.tip(cls.BASE))
-        parts.append(Packets.TIP_PGD)
         return b"".join(parts)
 
     @classmethod

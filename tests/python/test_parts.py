@@ -33,7 +33,7 @@ def many(loop: Any) -> Any:
     for number in range(4):
         data = loop.stream(100 + 40 * number, tsc=1000 + 7 * number, step=100 - 20 * number)
         if number == 2:
-            data = data[:900] + b"\x02\xff" + data[900:]
+            data = loop.stream(90, tsc=1014, step=60) + b"\x02\xff" + loop.stream(90, tsc=8000, step=60)
         bundle.add_stream(data, cpu=number, tid=number, pid=1)
     return ptkit.Trace(bundle, ptkit.decode.Settings())
 

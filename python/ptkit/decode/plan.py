@@ -172,7 +172,7 @@ def _streams(value: Any, count: int) -> tuple[int, ...]:
 
 def _ranges(value: Any) -> list[tuple[int, int]]:
     """Inclusive ranges of [low, high) pairs."""
-    pairs: Iterable[Any] = value
+    pairs: Iterable[Any] = value if isinstance(value, Iterable) else [value]
     if isinstance(value, tuple) and len(value) == 2 and all(hasattr(end, "__index__") for end in value):
         pairs = [value]
     ranges = []
@@ -253,6 +253,7 @@ def plan_of(
     order = query.get("order") or "stream"
     check_choice("order", order, ("stream", "time"))
     errors = query.get("errors") or settings.errors
+    threads = query.get("threads")
     check_choice("errors", errors, ("rows", "raise"))
     shown, stored = _needed(table, query.get("columns"), context.to_ns is not None)
     by_time = order == "time" and table != "edges"
@@ -279,6 +280,6 @@ def plan_of(
         ticks=ticks,
         sync=sync,
         by_time=by_time,
-        threads=thread_count(query.get("threads") or settings.threads),
+        threads=thread_count(settings.threads if threads is None else threads),
         raises=errors == "raise",
     )
