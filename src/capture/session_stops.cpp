@@ -174,12 +174,14 @@ void StepSession::on_trap(Thread& thread) {
   if (!read_registers(thread.tid, thread.at)) return;
   const bool repeats = thread.insn_known && thread.insn.insn.rep && ip == before.ip;
   if (code == kHandlerEntered) {
+    thread.restart.reset();  // the frame of the handler says whether the call is repeated
     if (thread.encoder) thread.encoder->interrupted(before.ip);
   } else if (leaves_syscall && thread.restart) {
     const auto [from, insn] = *thread.restart;
     retired(thread, insn, from);
     return advance(thread, 0);
   } else if (leaves_syscall ? thread.insn_known && is_syscall(thread.insn.insn) : !repeats) {
+    thread.restart.reset();
     std::swap(before.mode, thread.at.mode);  // the instruction's own mode, until it has retired
     const insn::ExecMode next_mode = before.mode;
     if (thread.insn_known) {
