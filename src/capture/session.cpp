@@ -107,7 +107,7 @@ base::Result<StepResult> StepSession::run(const void* signal_mask) {
 
 // Starts the program and waits until it executes its first instruction, or cannot.
 std::optional<base::Failure> StepSession::begin(const void* signal_mask) {
-  auto launched = launch(options_.argv, signal_mask);
+  auto launched = launch(options_.argv, signal_mask, options_.quiet);
   if (!launched.ok()) return launched.failure();
   root_ = launched.value().pid;
   recorder_.wake_ = root_;

@@ -25,6 +25,7 @@ struct StepOptions {
   std::uint8_t mtc_period =
       8;  // MTCFreq; a step takes some ten thousand TSC ticks, so short periods cost much
   std::uint8_t cyc_threshold = 0;      // CycThresh
+  bool quiet = false;                  // the program's standard output is discarded
   std::uint64_t max_instructions = 0;  // then the program runs on untraced; 0: no limit
 };
 

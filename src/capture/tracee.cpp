@@ -30,7 +30,7 @@ base::Failure failed(const std::string& what) {
 }
 
 // After fork, before exec: only calls that are safe there.
-[[noreturn]] void run_program(char* const* argv, int go, int error, const sigset_t& mask) {
+[[noreturn]] void run_program(char* const* argv, int go, int error, const sigset_t& mask, bool quiet) {
   char byte = 0;
   while (::read(go, &byte, 1) < 0 && errno == EINTR) {
   }
@@ -38,6 +38,8 @@ base::Failure failed(const std::string& what) {
   static_cast<void>(::signal(SIGPIPE, SIG_DFL));
   static_cast<void>(::signal(SIGXFSZ, SIG_DFL));
   static_cast<void>(::sigprocmask(SIG_SETMASK, &mask, nullptr));
+  const int nothing = quiet ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+  if (nothing >= 0) static_cast<void>(::dup2(nothing, STDOUT_FILENO));
   ::execvp(argv[0], argv);
   const int cause = errno;
   static_cast<void>(!::write(error, &cause, sizeof cause));
@@ -65,7 +67,7 @@ Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask) {
+base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask, bool quiet) {
   std::vector<char*> pointers;
   for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
@@ -83,7 +85,7 @@ base::Result<Launch> launch(const std::vector<std::string>& argv, const void* si
   if (pid < 0) return failed("cannot fork");
   if (pid == 0) {
     ::close(go_write.get());
-    run_program(pointers.data(), go_read.get(), error_write.get(), mask);
+    run_program(pointers.data(), go_read.get(), error_write.get(), mask, quiet);
   }
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, kOptions) != 0) {
     auto failure =

@@ -46,7 +46,8 @@ struct Launch {
   Fd go;     // close it to let the program begin
   Fd error;  // errno of a failed exec, if anything
 };
-[[nodiscard]] base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask);
+[[nodiscard]] base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask,
+                                          bool quiet);
 // Why the program could not be executed, or 0.
 [[nodiscard]] int exec_error(const Launch& launch);
 

@@ -1,0 +1,98 @@
+// The recorder by single steps.
+#include <chrono>
+#include <future>
+
+#include "bindings/bindings.h"
+#include "capture/step.h"
+
+namespace ptkit::bindings {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{50};
+
+// What a signal handler or the progress function raised; the recording is ended first.
+bool poll(const py::object& progress, const capture::StepRecorder& recorder, std::exception_ptr& raised) {
+  try {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) progress(recorder.instructions());
+    return true;
+  } catch (...) {
+    raised = std::current_exception();
+    return false;
+  }
+}
+
+// Ctrl-C ends a recording and keeps what there is; anything else goes on to the caller.
+void rethrow_all_but_interrupt(const std::exception_ptr& raised) {
+  if (raised == nullptr) return;
+  try {
+    std::rethrow_exception(raised);
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+  }
+}
+
+py::dict to_dict(const capture::StepResult& result) {
+  py::dict out;
+  out["exit_status"] = result.exit_status;
+  out["instructions"] = result.instructions;
+  out["streams"] = result.streams;
+  out["trace_bytes"] = result.trace_bytes;
+  out["bundle_bytes"] = result.bundle_bytes;
+  out["interrupted"] = result.interrupted;
+  out["limited"] = result.limited;
+  out["warnings"] = result.warnings;
+  return out;
+}
+
+py::dict record_steps(capture::StepOptions options, const py::object& progress) {
+  capture::StepRecorder recorder(std::move(options));
+  std::exception_ptr raised;
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    auto running = std::async(std::launch::async, [&] { return recorder.run(); });
+    while (running.wait_for(kPollInterval) != std::future_status::ready) {
+      if (raised != nullptr) continue;
+      const py::gil_scoped_acquire acquire;
+      if (!poll(progress, recorder, raised)) recorder.request_stop();
+    }
+    return running.get();
+  }();
+  rethrow_all_but_interrupt(raised);
+  return to_dict(value_or_raise(std::move(result)));
+}
+
+}  // namespace
+
+void register_capture(py::module_& module) {
+  module.def(
+      "record_steps",
+      [](std::vector<std::string> argv, std::string output, std::string truth, bool return_compression,
+         bool tsc, bool mtc, bool cyc, bool tnt_64, std::uint32_t psb_period, std::uint8_t mtc_period,
+         std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet, const py::object& progress) {
+        capture::StepOptions options;
+        options.argv = std::move(argv);
+        options.output = std::move(output);
+        options.truth_folder = std::move(truth);
+        options.return_compression = return_compression;
+        options.tsc = tsc;
+        options.mtc = mtc;
+        options.cyc = cyc;
+        options.tnt_64 = tnt_64;
+        options.psb_period = psb_period;
+        options.mtc_period = mtc_period;
+        options.cyc_threshold = cyc_threshold;
+        options.max_instructions = max_instructions;
+        options.quiet = quiet;
+        return record_steps(std::move(options), progress);
+      },
+      py::kw_only(), py::arg("argv"), py::arg("output"), py::arg("truth") = "",
+      py::arg("return_compression") = true, py::arg("tsc") = true, py::arg("mtc") = true,
+      py::arg("cyc") = true, py::arg("tnt_64") = false, py::arg("psb_period") = 4096,
+      py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0, py::arg("max_instructions") = 0,
+      py::arg("quiet") = false, py::arg("progress") = py::none(),
+      "Runs a program by single steps and writes a bundle; gives what came of it. Ctrl-C ends the "
+      "recording.");
+}
+
+}  // namespace ptkit::bindings
