@@ -106,7 +106,7 @@ def _driver() -> Backend:
 
 
 def _step() -> Backend:
-    detail = "single steps (ptrace): any program on any x86-64 Linux machine, some ten thousand times slower than it runs"
+    detail = "single steps (ptrace): any program on any x86-64 Linux machine, some ten thousand times slower"
     if platform.system() != "Linux" or platform.machine() not in {"x86_64", "AMD64"}:
         return Backend("step", False, detail, "use an x86-64 Linux machine")
     try:
@@ -192,8 +192,8 @@ def record(
 ) -> Recording:
     """Run a program and record what its user code executes as Intel Processor Trace.
 
-    Threads, children and programs that it executes are followed. Standard input and output pass through. Ctrl-C ends
-    the recording: the program gets SIGINT too, and what was recorded until then is kept.
+    Threads, children and programs that it executes are followed. Standard input and output pass through.
+    Ctrl-C ends the recording: the program gets SIGINT too, and what was recorded until then is kept.
 
     Parameters
     ----------
