@@ -58,11 +58,12 @@ void ContextTracker::follow_time(std::uint64_t offset) {
   if (!now.known) return;
   // Code that follows is no older than this.
   tsc_ = now.tsc;
-  // The middle of the interval is the best single guess; switches happen while packets of a user-only trace
-  // are off, so that the packets on both sides of one are apart.
-  const std::uint64_t middle = now.tsc + now.error / 2;
+  // Switches happen while packets of a user-only trace are off, so that the packets on both sides of one are
+  // apart. Where nothing but TSC packets tell the time, they come right before packets go on; else the middle
+  // of the interval is the best single guess.
+  const std::uint64_t guess = now.source == time::TimeSource::TSC ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
-  while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= middle) {
+  while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= guess) {
     const trace::Switch& to = stream_.switches[next_switch_++];
     context_.space = to.space;
     context_.pid = to.pid;

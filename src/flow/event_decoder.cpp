@@ -1,5 +1,6 @@
 #include "flow/event_decoder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ptkit::flow {
@@ -70,20 +71,22 @@ void EventDecoder::apply(const Packet& packet) {
   if (in_header_) on_header_packet(packet);
   // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
   if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
-  if (packet.kind != PacketKind::CBR) note_since(packet, tnt);
+  note_since(packet, tnt);
 }
 
-// What follows is younger than this packet, unless bits or targets of before are still to be used or the
-// packet only begins something: what precedes an event is walked when the event is whole (FUP + TIP, PTW +
-// FUP, PSB+).
+// What follows is younger than this packet, unless the packet does not force out the TNT bits before it, or
+// bits or targets of before are still to be used, or it only begins something: what precedes an event is
+// walked when the event is whole (FUP + TIP, PTW + FUP, PSB+).
 void EventDecoder::note_since(const Packet& packet, bool tnt) {
+  since_ = std::max(since_, walker_.place().since);
+  if (packet.kind == PacketKind::CBR || packet.kind == PacketKind::MNT) return;
   constexpr std::uint8_t kBegun = AT_FUP | AT_FUP_BOUND | AT_TIP | AT_EXSTOP | AT_CFE;
   tnt_before_.reset();
-  if (placer_.waits_for_target() || in_header_ || pending_.any(kBegun)) return;
+  if (placer_.waits_for_target() || in_header_ || pebs_waits_ || pending_.any(kBegun)) return;
   if (tnt) {
     tnt_before_ = packet.offset;
   } else {
-    since_ = packet.offset;
+    since_ = std::max(since_, packet.offset);
   }
 }
 

@@ -182,9 +182,9 @@ bool EventDecoder::apl12_applies(const packet::DecoderState& behind_fup) const {
 }
 
 void EventDecoder::on_ovf(const Packet& packet) {
-  give_all_unplaced();
   watch_time(packet.kind);
   placer_.pause();
+  give_all_unplaced();
   mode_known_ = false;
   header_.clear();
   first_psb_ = false;

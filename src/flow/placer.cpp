@@ -10,7 +10,9 @@ namespace {
 bool ip_known(const Event& event) noexcept { return (event.flags & EV_IP_KNOWN) != 0; }
 
 // Packets that do not force out the TNT bits before them leave open what came first.
-bool flushes_tnt(EventKind kind) noexcept { return kind != EventKind::CBR && kind != EventKind::TICK; }
+bool flushes_tnt(EventKind kind) noexcept {
+  return kind != EventKind::CBR && kind != EventKind::MNT && kind != EventKind::TICK;
+}
 
 // May stand between a TNT packet and the TIPs that were deferred with it.
 bool may_interrupt(EventKind kind) noexcept {

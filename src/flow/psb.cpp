@@ -8,8 +8,8 @@ using base::Status;
 void EventDecoder::on_psb(const Packet&) {
   if (!pending_.empty() || !pebs_.empty()) {
     // Events do not reach across a PSB: their FUP or TIP was lost.
-    give_all_unplaced();
     placer_.contradiction(Status::UNEXPECTED_PACKET);
+    give_all_unplaced();
     if (placer_.wants_psb()) return;
   }
   in_header_ = true;

@@ -230,6 +230,8 @@ Status Walker::take_target(std::uint64_t ip) {
   if (const Status status = walk_to_decision(); status != Status::OK) return status;
   Run& here = *run_;
   if (here.end == RunEnd::COND) return Status::TNT_MISMATCH;
+  // A TIP is made by its branch, unless it was deferred.
+  if (bits_left_ == 0) place_.since = place_.offset;
   give_branch(here.branch, here.last_ip, ip, kWent);
   if (here.pushes) calls_.call(here.next_ip);
   if (here.end == RunEnd::RETURN) calls_.return_by_tip();

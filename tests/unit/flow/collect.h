@@ -1,6 +1,7 @@
 // A sink that keeps all rows, for tests.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
