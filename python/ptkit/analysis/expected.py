@@ -66,7 +66,12 @@ _STATUS = np.uint16(EventFlag.STATUS)
 _IP_KNOWN = np.uint16(EventFlag.IP_KNOWN)
 
 BOTH_FAILED = "both engines met an error; they may take the stream up again at different PSBs"
-FILTER_EXIT = "a TIP.PGD without IP at a conditional branch is an error to libipt before 2.1"
+FILTER_EXIT = "a TIP.PGD without IP at a near branch is an error to libipt before 2.1"
+FILTER_EXIT_BYTES = 64  # how far behind it the error is noticed
+LAST_EXIT = (
+    "libipt before 2.1 does not tell that tracing ended at a TIP.PGD without IP that is the last packet"
+)
+
 #: What a difference right behind a near RET may come from, although nothing proves it.
 HINT_RETURN = (
     "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
@@ -81,6 +86,11 @@ class Expectations:
     ----------
     version : tuple of int
         (major, minor) of the libipt that this build knows.
+
+    Attributes
+    ----------
+    tail : tuple of (int, str) or None
+        Stream offset from which we may have more at the end, and why.
     """
 
     def __init__(self, version: Version) -> None:
@@ -89,6 +99,7 @@ class Expectations:
         self._filter_exits: list[int] = []
         self._psbs: list[int] = []
         self._errors: list[int] = []
+        self.tail: tuple[int, str] | None = None
 
     def note_packets(self, packets: Arrays) -> Arrays:
         """Remember the packets of a part of ours that matter here; takes every row."""
@@ -101,6 +112,9 @@ class Expectations:
         if self._version < (2, 1):
             exits = (kinds == PacketKind.TIP_PGD) & (packets["payload2"] == 0)
             self._filter_exits += offsets[exits].tolist()
+            if (kinds != PacketKind.PAD).any():
+                last = int(np.flatnonzero(kinds != PacketKind.PAD)[-1])
+                self.tail = (int(offsets[last]), LAST_EXIT) if exits[last] else None
         return packets
 
     def note_errors(self, offsets: Sequence[int]) -> None:
@@ -120,9 +134,14 @@ class Expectations:
         if self._failed_near(offset):
             return BOTH_FAILED
         nearest = bisect_right(self._filter_exits, offset) - 1
-        if nearest >= 0 and offset - self._filter_exits[nearest] <= 16:
+        if nearest >= 0 and offset - self._filter_exits[nearest] <= FILTER_EXIT_BYTES:
             return FILTER_EXIT
         return None
+
+    def resumed_at(self, offset: int) -> int:
+        """Return the offset of the last PSB up to a stream offset."""
+        before = bisect_right(self._psbs, offset)
+        return self._psbs[before - 1] if before else 0
 
     def _failed_near(self, offset: int) -> bool:
         """Did we meet an error in the PSB interval of this offset, or in the one before?"""

@@ -148,13 +148,13 @@ def _first_difference(ours: Rows, theirs: Rows, count: int) -> int:
     return int(np.argmax(unequal)) if unequal.any() else count
 
 
-def _find(ours: Rows, theirs: Rows, window: int) -> int | None:
-    """How many rows of ours lie before the next rows of theirs."""
-    available = ours.fill(window)
+def _find(ours: Rows, theirs: Rows, window: int, least: int) -> int | None:
+    """How many rows of ours lie before the next rows of theirs, leaving out those told before `least`."""
     wanted = {key: (theirs.ahead(key, window), theirs.known(key, window)) for key in ours.keys}
+    available = ours.fill(window)
     begin = 0
     while begin + window <= available:
-        candidates = np.ones(available - begin - window + 1, dtype=np.bool_)
+        candidates = ours.ahead("offset", available)[begin : available - window + 1] >= np.uint64(least)
         for key, (values, known) in wanted.items():
             if known[0]:
                 candidates &= ours.ahead(key, available)[begin : available - window + 1] == values[0]
@@ -174,18 +174,36 @@ def _find(ours: Rows, theirs: Rows, window: int) -> int | None:
 Explain = Callable[[Mapping[str, int]], str | None]
 
 
-def compare(ours: Rows, theirs: Rows, explain: Explain) -> Comparison:
+@dataclass(frozen=True)
+class Allowed:
+    """Where ours may have more rows than the reference.
+
+    Attributes
+    ----------
+    explain : callable
+        Takes an error row of the reference and returns why ours may have more there, or None.
+    resumed_at : callable
+        Takes a stream offset and returns that of the PSB before it, at which the reference resumed.
+    tail : tuple of (int, str) or None
+        Stream offset from which ours may have more rows at the end, and why.
+    """
+
+    explain: Explain
+    resumed_at: Callable[[int], int] = lambda _: 0
+    tail: tuple[int, str] | None = None
+
+
+def compare(ours: Rows, theirs: Rows, allowed: Allowed) -> Comparison:
     """Compare to the first difference or to the end.
 
     Where the reference met an error, it lost rows that we may have: both are put beside each other again
-    where its rows go on, if `explain` says why that may be.
+    where its rows go on, if `allowed` says why that may be.
 
     Parameters
     ----------
     ours, theirs : Rows
         Left at the first rows that differ.
-    explain : callable
-        Takes an error row of the reference and returns why ours may have more there, or None.
+    allowed : Allowed
 
     Returns
     -------
@@ -208,20 +226,31 @@ def compare(ours: Rows, theirs: Rows, explain: Explain) -> Comparison:
         if equal < segment:
             result.differs = True
         elif at_error:
-            handled = _pass_errors(ours, theirs, explain, result, handled)
+            handled = _pass_errors(ours, theirs, allowed, result, handled)
         elif segment == 0:
-            result.differs = ours.fill(1) > 0
+            _end(ours, result, allowed.tail)
             return result
         if result.differs:
             return result
 
 
-def _pass_errors(ours: Rows, theirs: Rows, explain: Explain, result: Comparison, handled: int) -> int:
+def _end(ours: Rows, result: Comparison, tail: tuple[int, str] | None) -> None:
+    """The reference has no more rows: neither may we, but for the tail."""
+    if not ours.fill(1):
+        return
+    if tail is None or int(ours.ahead("offset", 1)[0]) < tail[0]:
+        result.differs = True
+        return
+    result.unjudged += ours.rest()
+    result.reasons[tail[1]] = 1
+
+
+def _pass_errors(ours: Rows, theirs: Rows, allowed: Allowed, result: Comparison, handled: int) -> int:
     """Explain the reference's errors at the cursor and find where its rows go on in ours."""
     available = theirs.fill(WINDOW)
     first = int(theirs.ahead("offset", 1)[0]) if available else None
     while handled < len(theirs.errors) and (first is None or theirs.errors[handled]["offset"] < first):
-        reason = explain(theirs.errors[handled])
+        reason = allowed.explain(theirs.errors[handled])
         if reason is None:
             result.differs = True
             result.unexplained = theirs.errors[handled]
@@ -234,7 +263,9 @@ def _pass_errors(ours: Rows, theirs: Rows, explain: Explain, result: Comparison,
     window = min(available, WINDOW)
     if handled < len(theirs.errors):
         window = theirs.rows_until(theirs.errors[handled]["offset"], window)
-    skipped = _find(ours, theirs, window)
+    skipped = _find(ours, theirs, window, allowed.resumed_at(first))
+    if skipped is None:  # it had read beyond the next PSB
+        skipped = _find(ours, theirs, window, 0)
     if skipped is None:
         result.differs = True
     else:

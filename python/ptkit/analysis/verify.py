@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ptkit import _core
 from ptkit._core import ErrorFlag, InsnClass, PacketFlag, PacketKind
 from ptkit.analysis.expected import HINT_RETURN, EventFilter, Expectations, conditionals
-from ptkit.analysis.lockstep import PART_ROWS, Arrays, Comparison, Rows, compare
+from ptkit.analysis.lockstep import PART_ROWS, Allowed, Arrays, Comparison, Rows, compare
 from ptkit.errors import UnsupportedError
 
 
@@ -271,7 +271,7 @@ class _Verification:
             explain = partial(
                 self._expected.explain_packet, lambda: [error["offset"] for error in ours.errors]
             )
-        result = compare(ours, theirs, explain)
+        result = compare(ours, theirs, Allowed(explain, self._expected.resumed_at, self._expected.tail))
         self._tally.add(table, result)
         self._shifted = self._shifted or (table == "instructions" and result.unjudged > 0)
         if not result.differs:
