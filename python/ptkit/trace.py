@@ -401,7 +401,7 @@ class Trace:
 
 
 def open(
-    source: Source,
+    path: Source,
     *,
     cpu: str | None = None,
     engine: str = "ptkit",
@@ -420,7 +420,7 @@ def open(
 
     Parameters
     ----------
-    source : path, bytes-like or list of these
+    path : path, bytes-like or list of these
         A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with
         a raw stream; or a list of such parts of one raw stream. Buffers are not copied.
     cpu : str, optional
@@ -479,7 +479,7 @@ def open(
         )
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
-    bundle = open_source(source, format)
+    bundle = open_source(path, format)
     add_images(bundle, images)
     apply_settings(
         bundle,

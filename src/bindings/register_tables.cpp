@@ -18,6 +18,7 @@ constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 struct Reader {
   std::shared_ptr<Session> session;
   std::unique_ptr<TableReader> reader;
+  std::atomic<bool> busy{false};
 
   void rethrow() const {
     if (session->callback != nullptr) session->callback->rethrow();
@@ -96,6 +97,20 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   return reader;
 }
 
+// One call at a time: decoding runs without the GIL, so that another thread can get here.
+class Turn {
+ public:
+  explicit Turn(Reader& reader) : reader_(reader) {
+    if (reader.busy.exchange(true)) throw std::runtime_error("another thread reads from this reader");
+  }
+  ~Turn() { reader_.busy = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Reader& reader_;
+};
+
 void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
@@ -121,6 +136,7 @@ void work(Reader& self, std::size_t rows, bool stop_on_error) {
 }
 
 py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error) {
+  const Turn turn(self);
   const std::size_t limit = rows.value_or(SIZE_MAX);
   work(self, limit, stop_on_error);
   return batch_to_python(self.reader->take(limit));
@@ -143,6 +159,7 @@ py::tuple read_into(Reader& self, const py::dict& arrays, std::size_t rows, bool
     }
     places[i] = array.mutable_data();
   }
+  const Turn turn(self);
   work(self, rows, stop_on_error);
   std::vector<columns::Run> runs;
   const std::size_t count = self.reader->take_into(places, rows, runs);

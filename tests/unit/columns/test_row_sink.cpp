@@ -132,7 +132,7 @@ TEST_F(RowSinkTest, PacketSourceLosesNoByte) {
   std::vector<std::uint8_t> bytes{0x02, 0xff, 0x11};
   for (int i = 0; i < 8; ++i) bytes.insert(bytes.end(), {0x02, 0x82});
   bytes.insert(bytes.end(), {0x02, 0x23, 0x00, 0x00, 0x19});
-  PacketSource source(bytes, false, sink);
+  PacketSource source(bytes, packet::PacketDecoder(bytes), false, sink);
   EXPECT_FALSE(source.run());
   Batch& rows = *sink.main();
   ASSERT_EQ(rows.rows(), 3u);  // PSB, PSBEND, PAD
