@@ -24,10 +24,12 @@ def test_loop(loop: Any, open_trace: Any) -> None:
         ("instructions", ("ip", "size", "cls")),
         ("branches", ("from_ip", "to_ip", "kind")),
     ):
-        one, other = getattr(ours, table)(), getattr(theirs, table)()
+        # The last jump's target is told by a TIP that nothing follows: libipt does not go there.
+        one, other = getattr(ours, table)()[:-1], getattr(theirs, table)()[:-1]
         for name in columns:
             assert np.array_equal(one[name], other[name]), (table, name)
-    assert ours.edges()["count"].tolist() == theirs.edges()["count"].tolist()
+    assert ours.edges()["count"].tolist() == [250, 50, 50]
+    assert theirs.edges()["count"].tolist() == [250, 50, 49]
 
 
 def test_mruby(corpus: Path, open_trace: Any) -> None:
