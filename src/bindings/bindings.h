@@ -79,5 +79,6 @@ void register_schema(py::module_& module);
 void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_tables(py::module_& module);
+void register_text(py::module_& module);
 
 }  // namespace ptkit::bindings

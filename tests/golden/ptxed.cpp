@@ -6,6 +6,7 @@
 
 #include "case.h"
 #include "flow/decoder.h"
+#include "flow/text.h"
 #include "packet/decoder.h"
 
 namespace ptkit::golden {
@@ -273,30 +274,6 @@ std::string Printer::with_ip(const std::string& text, const flow::Event& row) co
   return text + ", ip: " + hex16(row.ip);
 }
 
-std::string c_state(std::uint64_t state) { return format("c%u", static_cast<unsigned>(state + 1) & 0xfU); }
-
-std::string vmexit_text(const flow::Event& row) {
-  std::string text = "vmexit";
-  if ((row.flags & flow::EV_PAYLOAD_KNOWN) != 0) text += ", intr: " + std::to_string(row.payload);
-  if ((row.flags & flow::EV_CR2_KNOWN) != 0) text += ", vmxr: " + hex16(row.payload2);
-  if ((row.flags & flow::EV_QUALIFICATION_KNOWN) != 0) text += ", vmxq: " + hex16(row.payload3);
-  return text;
-}
-
-std::string trig_text(const flow::Event& row) {
-  std::string text = format("trig %02" PRIx64, row.payload);
-  if ((row.flags & flow::EV_MULT) != 0) text += ", mult";
-  return text;
-}
-
-std::string pwrx_text(const flow::Event& row) {
-  std::string text = "pwrx ";
-  if ((row.payload2 & 1U) != 0) text += "int: ";
-  if ((row.payload2 & 4U) != 0) text += "st: ";
-  if ((row.payload2 & 8U) != 0) text += "hw: ";
-  return text + c_state(row.payload >> 4U) + " (" + c_state(row.payload & 0xfU) + ")";
-}
-
 std::string async_text(const flow::Event& row, const Options& options) {
   const bool known = (row.flags & flow::EV_IP_KNOWN) != 0;
   const bool branch = row.kind == EventKind::ASYNC_BRANCH;
@@ -308,96 +285,33 @@ std::string async_text(const flow::Event& row, const Options& options) {
 }
 
 std::string Printer::text_of(const flow::Event& row) const {
-  const bool resumed = (row.flags & flow::EV_RESUMED) != 0;
-  const std::string non_root = (row.flags & flow::EV_NON_ROOT) != 0 ? ", nr" : "";
+  const std::string text = flow::event_text(row);
   switch (row.kind) {
-    case EventKind::ENABLED:
-      return with_ip(resumed ? "resumed" : "enabled", row);
-    case EventKind::DISABLED:
-      return with_ip("disabled", row);
     case EventKind::ASYNC_DISABLED:
     case EventKind::ASYNC_BRANCH:
       return async_text(row, options_);
-    case EventKind::OVERFLOW:
-      return with_ip("overflow", row);
-    case EventKind::PAGING:
-      return "paging, cr3: " + hex16(row.payload) + non_root;
     case EventKind::ASYNC_PAGING:
-      return "paging, cr3: " + hex16(row.payload) + non_root +
-             (options_.event_ip ? ", ip: " + hex16(row.ip) : "");
-    case EventKind::VMCS:
-      return "vmcs, base: " + hex16(row.payload);
     case EventKind::ASYNC_VMCS:
-      return "vmcs, base: " + hex16(row.payload) + (options_.event_ip ? ", ip: " + hex16(row.ip) : "");
-    case EventKind::EXEC_MODE:
-      return with_ip("exec mode: " + std::to_string(row.payload) + "-bit", row);
-    case EventKind::TSX_BEGIN:
-      return with_ip("begin transaction", row);
-    case EventKind::TSX_COMMIT:
-      return with_ip("committed", row);
-    case EventKind::TSX_ABORT:
-      return with_ip("aborted", row);
+      return text + (options_.event_ip ? ", ip: " + hex16(row.ip) : "");
+    case EventKind::PAGING:
+    case EventKind::VMCS:
     case EventKind::STOP:
-      return "stopped";
-    case EventKind::EXSTOP:
-      return with_ip("exstop", row);
-    case EventKind::MWAIT:
-      return with_ip(format("mwait %" PRIx64 " %" PRIx64, row.payload, row.payload2), row);
     case EventKind::PWRE:
-      return "pwre " + c_state(row.payload >> 4U) +
-             format(".%u", static_cast<unsigned>((row.payload & 0xfU) + 1) & 0xfU) +
-             ((row.flags & flow::EV_HW) != 0 ? " hw" : "");
     case EventKind::PWRX:
-      return pwrx_text(row);
-    case EventKind::PTWRITE:
-      return with_ip(format("ptwrite: %" PRIx64, row.payload), row);
     case EventKind::CBR:
-      return format("cbr: %" PRIx64, row.payload);
     case EventKind::MNT:
-      return format("mnt: %" PRIx64, row.payload);
-    case EventKind::TICK:
-      return with_ip("tick", row);
-    case EventKind::IFLAG:
-      return with_ip(row.payload != 0 ? "interrupts enabled" : "interrupts disabled", row);
-    case EventKind::INTERRUPT:
-      return with_ip("interrupt " + std::to_string(row.payload) +
-                         ((row.flags & flow::EV_CR2_KNOWN) != 0 ? ", cr2: " + hex16(row.payload2) : ""),
-                     row);
-    case EventKind::IRET:
-      return with_ip("iret", row);
-    case EventKind::SMI:
-      return with_ip("smi", row);
-    case EventKind::RSM:
-      return with_ip("rsm", row);
     case EventKind::SIPI:
-      return format("sipi: %" PRIx64, row.payload);
-    case EventKind::INIT:
-      return with_ip("init", row);
-    case EventKind::VMENTRY:
-      return with_ip("vmentry", row);
-    case EventKind::VMEXIT:
-      return with_ip(vmexit_text(row), row);
-    case EventKind::SHUTDOWN:
-      return with_ip("shutdown", row);
-    case EventKind::UINTR:
-      return with_ip("uintr " + std::to_string(row.payload), row);
-    case EventKind::UIRET:
-      return with_ip("uiret", row);
-    case EventKind::TRIG:
-      return with_ip(trig_text(row), row);
-    case EventKind::SWINTR:
-      return with_ip("swintr " + std::to_string(row.payload), row);
-    case EventKind::SYSCALL:
-      return with_ip("syscall", row);
+      return text;
     // Not known to libipt.
     case EventKind::PEBS_BEGIN:
     case EventKind::PEBS_ITEM:
     case EventKind::PEBS_END:
     case EventKind::EVENT_DATA:
     case EventKind::STATUS:
-      break;
+      return {};
+    default:
+      return with_ip(text, row);
   }
-  return {};
 }
 
 void Printer::on_error(const flow::FlowError& row) {

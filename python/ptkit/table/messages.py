@@ -86,3 +86,19 @@ def _gap_message(
     if to_known:
         text += f", to ip {to_ip:#x}"
     return text
+
+
+def event_messages(table: Table) -> list[str]:
+    """What each event tells, in the manner of ptxed, with its IP where it has one."""
+    columns = [table[name] for name in ("kind", "payload", "payload2", "payload3", "flags")]
+    texts = _core.event_texts(*columns)
+    return [
+        text if ip is None else f"{text}, ip: {ip:016x}"
+        for text, ip in zip(texts, table.named("ip"), strict=True)
+    ]
+
+
+def packet_messages(table: Table) -> list[str]:
+    """Name and payload of each packet, in the manner of ptdump."""
+    texts = _core.packet_texts(*(table[name] for name in ("kind", "payload", "payload2", "flags")))
+    return [f"{opcode:<10} {payload:<24} {detail}".rstrip() for opcode, payload, detail in texts]

@@ -225,14 +225,23 @@ class Table:
         return self[mask]
 
     def messages(self) -> list[str]:
-        """A sentence per row of an errors or gaps table: what happened, where, and what to do."""
-        from ptkit.table.messages import error_messages, gap_messages
+        """A line of text per row of an errors, gaps, events or packets table.
+
+        Errors and gaps: what happened, where, and what to do. Events and packets: in the manner of
+        libipt's ptxed and ptdump.
+        """
+        from ptkit.table import messages
 
         if self.name == "errors":
-            return error_messages(self, self._context.files)
-        if self.name == "gaps":
-            return gap_messages(self)
-        raise ConfigError(f"{self.name} has no messages: errors and gaps have")
+            return messages.error_messages(self, self._context.files)
+        makers = {
+            "gaps": messages.gap_messages,
+            "events": messages.event_messages,
+            "packets": messages.packet_messages,
+        }
+        if self.name not in makers:
+            raise ConfigError(f"{self.name} has no messages: errors, gaps, events and packets have")
+        return makers[self.name](self)
 
     # Other people's forms.
 

@@ -1,0 +1,52 @@
+"""``ptkit doctor``: what this machine can do, and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+
+import ptkit
+from ptkit import _core
+from ptkit.cli import common
+
+HELP = "say which ways of recording work here, and what others need"
+DESCRIPTION = "Probes every recording back end and the decoders."
+EXAMPLES = """examples:
+  ptkit doctor
+  ptkit doctor --json"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    common.add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a table of back ends and engines."""
+    from ptkit import capture
+
+    backends = capture.probe()
+    engines = _core.engines()
+    if options.json:
+        common.print_json(
+            {
+                "backends": [
+                    {"name": b.name, "available": b.available, "detail": b.detail, "remedy": b.remedy}
+                    for b in backends
+                ],
+                "engines": engines,
+                "version": ptkit.__version__,
+            }
+        )
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Recording")
+    for heading in ("back end", "here", "what it is or lacks", "how to get it"):
+        table.add_column(heading)
+    for backend in backends:
+        table.add_row(backend.name, "yes" if backend.available else "no", backend.detail, backend.remedy)
+    console = Console()
+    console.print(table)
+    console.print(f"decoders: {', '.join(engines)}")
+    return 0

@@ -1,0 +1,84 @@
+"""Entry point: finds the verb, runs it, turns failures into one line and exit status 2."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import ptkit
+from ptkit.errors import PtkitError
+
+# In the order of `ptkit --help`.
+VERBS = ("record", "info", "packets", "branches", "instructions", "verify", "doctor")
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports errors on one line, and says where help is."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of all verbs."""
+    parser = _Parser(
+        prog="ptkit",
+        description="Capture and decode Intel Processor Trace.",
+        epilog="examples:\n"
+        "  ptkit record -o sort.ptk -- sort README.md\n"
+        "  ptkit info sort.ptk\n"
+        "  ptkit branches sort.ptk --symbol main | head",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"ptkit {ptkit.__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    for name in VERBS:
+        module = importlib.import_module(f"ptkit.cli.{name}")
+        verb = verbs.add_parser(
+            name,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.prepare_parser(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0, the verb's own (1: ``verify`` found a difference; ``record``: the program's),
+        2 after an error, 130 after Ctrl-C.
+    """
+    options = build_parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has had enough. Keep the interpreter from flushing into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("ptkit: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except (PtkitError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        print(f"ptkit {options.verb}: error: {text}", file=sys.stderr)
+        return EXIT_USAGE
+    return status
