@@ -47,7 +47,8 @@ void TableReader::open_stream() {
   if (packets) {
     source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
                                     : std::make_unique<PacketSource<packet::PacketDecoder>>(
-                                          stream_->data.bytes(), packet::PacketDecoder(stream_->data.bytes()),
+                                          stream_->data.bytes(),
+                                          packet::PacketDecoder(stream_->data.bytes(), {}, input_.errata),
                                           request_.sync, sink_);
     return;
   }

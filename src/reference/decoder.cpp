@@ -207,6 +207,8 @@ void ReferenceDecoder::sync() {
     synced_once_ = true;
   }
   if (status_ < 0) {
+    // Something in the PSB+ header: the library does not say what, only where the PSB is.
+    if (located) place_.offset = std::max(place_.offset, offset);
     fail(status_, std::nullopt);
   } else {
     loops_.reset();

@@ -136,6 +136,9 @@ bool to_packet(const pt_packet& from, Packet& out) noexcept {
     case ppt_pad:
       set(out, PacketKind::PAD, from.size);
       return true;
+    case ppt_invalid:  // passed over because of an erratum
+      set(out, PacketKind::INVALID);
+      return true;
     case ppt_psb:
       set(out, PacketKind::PSB);
       return true;
@@ -206,9 +209,12 @@ class ReferencePackets::Impl {
     pt_packet raw{};
     const int size = pt_pkt_next(decoder_.get(), &raw, sizeof(raw));
     if (size < 0) return to_status(size);
-    position_ += static_cast<std::uint64_t>(size);
     out.size = static_cast<std::uint32_t>(size);
-    if (!to_packet(raw, out)) return base::Status::BAD_OPCODE;
+    if (!to_packet(raw, out)) {
+      static_cast<void>(set_position(position_));
+      return base::Status::BAD_OPCODE;
+    }
+    position_ += static_cast<std::uint64_t>(size);
     if (out.kind == PacketKind::PAD) join_pads(out);
     track_state(out);
     return base::Status::OK;

@@ -62,12 +62,15 @@ EVENTS: Mapping[EventKind, tuple[Version, str]] = {
     ),
 }
 
+_UNKNOWN_PACKETS = tuple(dict.fromkeys(reason for _, reason in PACKETS.values()))
 _STATUS = np.uint16(EventFlag.STATUS)
+_IF = np.uint64(4)  # of MODE.Exec's payload2
 _IP_KNOWN = np.uint16(EventFlag.IP_KNOWN)
 
 BOTH_FAILED = "both engines met an error; they may take the stream up again at different PSBs"
 FILTER_EXIT = "a TIP.PGD without IP at a near branch is an error to libipt before 2.1"
-FILTER_EXIT_BYTES = 64  # how far behind it the error is noticed
+EVENT_TRACE = "the interrupt flag of MODE.Exec, and what binds to it, is unknown to libipt before 2.1"
+NEAR = 64  # bytes behind what it cannot judge in which libipt notices an error
 LAST_EXIT = (
     "libipt before 2.1 does not tell that tracing ended at a TIP.PGD without IP that is the last packet"
 )
@@ -77,6 +80,11 @@ HINT_RETURN = (
     "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
     " after longjmp or exceptions its compressed returns go elsewhere"
 )
+#: Instructions, by the beginning of their text, that some version does not know.
+HINT_INSTRUCTIONS = {
+    name: f"libipt before {version} does not know {name.upper()}"
+    for name, version in (("eretu", "2.2"), ("erets", "2.2"), ("jmpabs", "2.2"), ("uiret", "2.1"))
+}
 
 
 class Expectations:
@@ -95,8 +103,8 @@ class Expectations:
 
     def __init__(self, version: Version) -> None:
         self._version = version
-        self._unknown: dict[int, str] = {}
-        self._filter_exits: list[int] = []
+        # Stream offsets of what the reference cannot judge, in order, by reason.
+        self._suspects: dict[str, list[int]] = {FILTER_EXIT: [], EVENT_TRACE: []}
         self._psbs: list[int] = []
         self._errors: list[int] = []
         self.tail: tuple[int, str] | None = None
@@ -105,17 +113,29 @@ class Expectations:
         """Remember the packets of a part of ours that matter here; takes every row."""
         kinds = packets["kind"]
         offsets = packets["offset"]
-        for kind, (since, reason) in PACKETS.items():
-            if self._version < since:
-                self._unknown |= dict.fromkeys(offsets[kinds == kind].tolist(), reason)
+        for reason in _UNKNOWN_PACKETS:
+            unknown = [
+                kind for kind, (since, why) in PACKETS.items() if why == reason and self._version < since
+            ]
+            self._suspects.setdefault(reason, []).extend(offsets[np.isin(kinds, unknown)].tolist())
         self._psbs += offsets[kinds == PacketKind.PSB].tolist()
         if self._version < (2, 1):
             exits = (kinds == PacketKind.TIP_PGD) & (packets["payload2"] == 0)
-            self._filter_exits += offsets[exits].tolist()
+            self._suspects[FILTER_EXIT] += offsets[exits].tolist()
+            flagged = (kinds == PacketKind.MODE_EXEC) & (packets["payload2"].astype(np.uint64) & _IF != 0)
+            self._suspects[EVENT_TRACE] += offsets[flagged].tolist()
             if (kinds != PacketKind.PAD).any():
                 last = int(np.flatnonzero(kinds != PacketKind.PAD)[-1])
                 self.tail = (int(offsets[last]), LAST_EXIT) if exits[last] else None
-        return packets
+        return self.drop_interrupt_flag(packets)
+
+    def drop_interrupt_flag(self, packets: Arrays) -> Arrays:
+        """Take MODE.Exec without its interrupt flag, where libipt does not know it."""
+        if self._version >= (2, 1):
+            return packets
+        payload2 = packets["payload2"].astype(np.uint64)
+        modes = packets["kind"] == PacketKind.MODE_EXEC
+        return packets | {"payload2": np.where(modes, payload2 & ~_IF, payload2)}
 
     def note_errors(self, offsets: Sequence[int]) -> None:
         """Remember where our own decoder met errors."""
@@ -124,19 +144,30 @@ class Expectations:
     def explain_packet(self, our_errors: Callable[[], Sequence[int]], error: Mapping[str, int]) -> str | None:
         """Like `explain`, for packets: ours is an error there too, or a packet that the reference lacks."""
         offset = error["offset"]
-        return BOTH_FAILED if offset in our_errors() else self._unknown.get(offset)
+        if offset in our_errors():
+            return BOTH_FAILED
+        for reason in _UNKNOWN_PACKETS:
+            offsets = self._suspects.get(reason, [])
+            nearest = bisect_left(offsets, offset)
+            if nearest < len(offsets) and offsets[nearest] == offset:
+                return reason
+        return None
 
     def explain(self, error: Mapping[str, int]) -> str | None:
         """Why the reference has this error and we need not have it; None: there is no reason known."""
         offset = error["offset"]
-        if offset in self._unknown:
-            return self._unknown[offset]
-        if self._failed_near(offset):
-            return BOTH_FAILED
-        nearest = bisect_right(self._filter_exits, offset) - 1
-        if nearest >= 0 and offset - self._filter_exits[nearest] <= FILTER_EXIT_BYTES:
-            return FILTER_EXIT
-        return None
+        # Of an error in a PSB+ header only the PSB is known.
+        end = self._next_psb(offset) if self.resumed_at(offset) == offset else offset
+        for reason, offsets in self._suspects.items():
+            nearest = bisect_right(offsets, end) - 1
+            least = offset if reason in _UNKNOWN_PACKETS else offset - NEAR
+            if nearest >= 0 and offsets[nearest] >= least:
+                return reason
+        return BOTH_FAILED if self._failed_near(offset) else None
+
+    def _next_psb(self, offset: int) -> int:
+        after = bisect_right(self._psbs, offset)
+        return self._psbs[after] if after < len(self._psbs) else 2**64 - 1
 
     def resumed_at(self, offset: int) -> int:
         """Return the offset of the last PSB up to a stream offset."""

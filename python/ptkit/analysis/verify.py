@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ptkit import _core
 from ptkit._core import ErrorFlag, InsnClass, PacketFlag, PacketKind
-from ptkit.analysis.expected import HINT_RETURN, EventFilter, Expectations, conditionals
+from ptkit.analysis.expected import HINT_INSTRUCTIONS, HINT_RETURN, EventFilter, Expectations, conditionals
 from ptkit.analysis.lockstep import PART_ROWS, Allowed, Arrays, Comparison, Rows, compare
 from ptkit.errors import UnsupportedError
 
@@ -219,10 +219,13 @@ class _Verification:
 
     def run(self) -> Difference | None:
         """Compare table by table; the packets come first, as all else follows from them."""
-        difference = self._compare("packets", PACKET_KEYS, self._expected.note_packets, None)
+        expected = self._expected
+        difference = self._compare(
+            "packets", PACKET_KEYS, expected.note_packets, expected.drop_interrupt_flag
+        )
         if difference is not None or not self._session.has_code():
             return difference
-        self._expected.note_errors(self._count_errors())
+        expected.note_errors(self._count_errors())
         difference = self._compare("instructions", INSTRUCTION_KEYS, None, None)
         difference = difference or self._compare("branches", BRANCH_KEYS, conditionals, conditionals)
         if difference is not None:
@@ -284,11 +287,10 @@ class _Verification:
         place = row or reference or error or {"offset": 0}
         offset = place["offset"]
         before: list[tuple[Instruction, ...]] = [(), ()]
-        hint = None
         if table != "packets":
             before = [self._instructions_before(engine, offset, ours.position, table) for engine in ENGINES]
-        if table == "instructions" and (last := ours.history()) and last[-1]["cls"] == InsnClass.RETURN:
-            hint = HINT_RETURN
+        last = ours.history()[-1:]
+        returned = table == "instructions" and bool(last) and last[0]["cls"] == InsnClass.RETURN
         return Difference(
             level=table,
             stream=self._stream,
@@ -297,7 +299,7 @@ class _Verification:
             ours=row,
             reference=reference,
             error=None if error is None else _error_text(error),
-            hint=hint,
+            hint=HINT_RETURN if returned else _instruction_hint(before[0]),
             packets=self._packets_around(offset),
             ours_before=before[0],
             reference_before=before[1],
@@ -336,6 +338,15 @@ class _Verification:
     def _instruction(self, row: Mapping[str, int]) -> Instruction:
         code = self._session.read_code(row["ip"], row["size"])
         return Instruction(row["ip"], code.hex(" "), _core.disassemble(code, row["ip"], row["mode"]))
+
+
+def _instruction_hint(instructions: Sequence[Instruction]) -> str | None:
+    """Is an instruction that a version of libipt does not know near the end?"""
+    for one in instructions[-2:]:
+        for name, hint in HINT_INSTRUCTIONS.items():
+            if one.text.startswith(name):
+                return hint
+    return None
 
 
 def _error_text(error: Mapping[str, int]) -> str:
