@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
 
     from ptkit.bundle import ImageItem, Source
+    from ptkit.capture import Recording
 
     ImageCallback = Callable[[int, int, int], Buffer | None]
 
@@ -47,6 +48,11 @@ class Trace:
     part is valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
+
+    Attributes
+    ----------
+    recording : ptkit.capture.Recording or None
+        What `ptkit.record` says of the run: exit status, counts; None for other traces.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Trace:
             to_ns = self._session.tsc_to_ns
         self._context = TableContext(tuple(path for path, _ in bundle.files), self.symbolize, to_ns)
         self._sides: tuple[Table, Table] | None = None
+        self.recording: Recording | None = None
 
     # What it is.
 
@@ -563,7 +570,7 @@ def record(
     command : sequence of str
         Program and arguments.
     output : path, optional
-        Where to keep the recording; by default a temporary file that goes with the trace.
+        Where to keep the recording; by default a temporary file that is removed with the trace.
     **options
         See `ptkit.capture.record`.
 
@@ -571,6 +578,14 @@ def record(
     -------
     Trace
     """
-    from ptkit import capture  # type: ignore[attr-defined,unused-ignore]
+    import weakref
+    from pathlib import Path
 
-    return open(capture.record(command, output, **options))
+    from ptkit import capture
+
+    recording = capture.record(command, output, **options)
+    trace = open(recording)
+    trace.recording = recording
+    if output is None:
+        weakref.finalize(trace, Path(recording.path).unlink, missing_ok=True)
+    return trace
