@@ -147,8 +147,9 @@ void StepSession::loop() {
     result_.limited = options_.max_instructions != 0 && result_.instructions >= options_.max_instructions;
     if (result_.interrupted || result_.limited || writer_.failure()) {
       // The last stop is not looked at any more, save an end.
-      if (WIFEXITED(status) || WIFSIGNALED(status)) on_stop(tid, status);
-      release();
+      const bool ended = WIFEXITED(status) || WIFSIGNALED(status);
+      if (ended) on_stop(tid, status);
+      release(ended ? 0 : tid, status);
       break;
     }
     on_stop(tid, status);
@@ -217,35 +218,42 @@ void StepSession::note(trace::SidebandKind kind, const Thread& thread, std::int6
   writer_.sideband(record);
 }
 
-// Every thread has to be stopped to be let go. One that a stop asked for gets the signal that the user sent.
-void StepSession::release() {
+// Every thread has to be stopped to be let go; `stopped`, whose stop `status` tells, is already.
+void StepSession::release(pid_t stopped, int status) {
   for (auto& [tid, thread] : threads_) {
     set_time(thread);
     if (thread.encoder) thread.encoder->interrupted(thread.at.ip);
     end_stream(thread);
-    interrupt(tid);
+    if (tid != stopped) interrupt(tid);
   }
+  if (threads_.erase(stopped) != 0 || unclaimed_.erase(stopped) != 0) let_go(stopped, status);
   while (!threads_.empty()) {
     const pid_t tid = threads_.begin()->first;
-    int status = 0;
+    threads_.erase(tid);
     pid_t waited = 0;
     do waited = ::waitpid(tid, &status, __WALL | __WNOTHREAD);
     while (waited < 0 && errno == EINTR);
-    threads_.erase(tid);
-    if (waited < 0) continue;
-    if (!WIFSTOPPED(status)) {
-      if (tid != root_) continue;
-      root_ended_ = true;
-      result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      continue;
-    }
-    // A signal that was about to be delivered still is, save those of stepping and of waking.
-    const int signal = (status >> 16) == 0 ? WSTOPSIG(status) : 0;
-    const bool ours = signal == SIGTRAP || signal == SIGSTOP;
-    const bool stop = result_.interrupted && tid == root_;
-    detach(tid, stop ? SIGINT : ours ? 0 : signal);
+    if (waited == tid) let_go(tid, status);
   }
   for (const pid_t tid : unclaimed_) detach(tid, 0);
+}
+
+// A signal that was about to be delivered still is, save those of stepping and of waking; if the user asked
+// for a stop, the program gets the signal that says so.
+void StepSession::let_go(pid_t tid, int status) {
+  if (!WIFSTOPPED(status)) {
+    if (tid == root_) end_root(status);
+    return;
+  }
+  const int signal = (status >> 16) == 0 ? WSTOPSIG(status) : 0;
+  const bool ours = signal == SIGTRAP || signal == SIGSTOP;
+  const bool stop = result_.interrupted && tid == root_;
+  detach(tid, stop ? SIGINT : ours ? 0 : signal);
+}
+
+void StepSession::end_root(int status) {
+  root_ended_ = true;
+  result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void StepSession::wait_for_root() {
@@ -253,11 +261,7 @@ void StepSession::wait_for_root() {
     int status = 0;
     const pid_t pid = ::waitpid(root_, &status, WNOHANG | __WALL | __WNOTHREAD);
     if (pid < 0 && errno != EINTR) return;
-    if (pid == root_ && !WIFSTOPPED(status)) {
-      root_ended_ = true;
-      result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      return;
-    }
+    if (pid == root_ && !WIFSTOPPED(status)) return end_root(status);
     if (!result_.interrupted && recorder_.stop_.load(std::memory_order_relaxed)) {
       result_.interrupted = true;
       waited_ms = 0;

@@ -67,7 +67,9 @@ class StepSession {
   [[nodiscard]] std::uint64_t now();
   void set_time(Thread& thread);
   void flush_sometimes();
-  void release();        // lets everything that is traced run on alone
+  void release(pid_t stopped, int status);  // lets everything that is traced run on alone
+  void let_go(pid_t tid, int status);
+  void end_root(int status);
   void wait_for_root();  // after release(): the exit status
   [[nodiscard]] base::Result<StepResult> finish();
   [[nodiscard]] trace::Configuration configuration() const;
