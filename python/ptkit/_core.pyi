@@ -308,6 +308,23 @@ def packet_texts(
 def read_all(
     readers: Sequence[Reader], threads: int
 ) -> tuple[_Columns, _Columns | None, _Columns | None]: ...
+def record_steps(
+    *,
+    argv: list[bytes],
+    output: bytes,
+    truth: bytes = ...,
+    return_compression: bool = ...,
+    tsc: bool = ...,
+    mtc: bool = ...,
+    cyc: bool = ...,
+    tnt_64: bool = ...,
+    psb_period: int = ...,
+    mtc_period: int = ...,
+    cyc_threshold: int = ...,
+    max_instructions: int = ...,
+    quiet: bool = ...,
+    progress: Callable[[int], None] | None = ...,
+) -> dict[str, Any]: ...
 def reference_version() -> tuple[str, tuple[int, int]] | None: ...
 def schema() -> dict[str, dict[str, Any]]: ...
 def similar_symbols(session: Session, name: str, limit: int = 5) -> list[str]: ...

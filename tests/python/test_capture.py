@@ -1,0 +1,125 @@
+"""Recording by single steps, from Python: arguments, exit status, interruption, the bundle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import ptkit
+from ptkit import capture
+
+pytestmark = pytest.mark.skipif(
+    not any(one.name == "step" and one.available for one in capture.probe()),
+    reason="no single stepping here: " + "; ".join(f"{one.name}: {one.detail}" for one in capture.probe()),
+)
+
+
+def test_probe_says_what_is_missing() -> None:
+    found = {one.name: one for one in capture.probe()}
+    assert set(found) == {"perf", "driver", "step"}
+    for one in found.values():
+        assert one.detail
+        assert one.available or one.remedy
+
+
+def test_records_a_program(tmp_path: Path) -> None:
+    counts: list[int] = []
+    recording = capture.record(["sh", "-c", "exit 7"], tmp_path / "sh.ptk", progress=counts.append)
+    assert recording.exit_status == 7
+    assert recording.backend == "step"
+    assert recording.instructions > 1000
+    assert recording.streams == 1
+    assert os.fspath(recording) == str(tmp_path / "sh.ptk")
+    assert not recording.warnings
+    assert counts == sorted(counts)
+    assert counts[-1] <= recording.instructions
+    trace = ptkit.open(recording)
+    assert len(trace.errors) == 0
+    assert len(trace.instructions()) == recording.instructions
+
+
+def test_killed_program_leaves_a_bundle(tmp_path: Path) -> None:
+    recording = capture.record(["sh", "-c", "kill -SEGV $$"], tmp_path / "killed.ptk")
+    assert recording.exit_status == 128 + signal.SIGSEGV
+    assert len(ptkit.open(recording).errors) == 0
+
+
+def test_output_passes_through(tmp_path: Path) -> None:
+    code = (
+        "import sys; from ptkit import capture; "
+        "program = ['sh', '-c', 'read x; echo got $x; echo bad >&2']; "
+        "capture.record(program, sys.argv[1], quiet=len(sys.argv) > 2)"
+    )
+    run = [sys.executable, "-c", code, str(tmp_path / "a.ptk")]
+    loud = subprocess.run(run, input="word\n", capture_output=True, text=True, timeout=100, check=True)
+    assert loud.stdout == "got word\n"
+    assert loud.stderr == "bad\n"
+    quiet = subprocess.run(
+        [*run, "quiet"], input="word\n", capture_output=True, text=True, timeout=100, check=True
+    )
+    assert quiet.stdout == ""
+    assert quiet.stderr == "bad\n"
+
+
+def test_limit_lets_the_program_run_on(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    recording = capture.record(
+        ["sh", "-c", f"sleep 0.1; echo done > {mark}; exit 3"],
+        tmp_path / "limited.ptk",
+        max_instructions=5000,
+    )
+    assert recording.limited
+    assert 5000 <= recording.instructions < 5100
+    assert recording.exit_status == 3
+    assert mark.read_text() == "done\n"
+    trace = ptkit.open(recording)
+    assert len(trace.errors) == 0
+    assert len(trace.instructions()) == recording.instructions
+
+
+def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
+    timer = threading.Timer(2.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    begin = time.monotonic()
+    recording = capture.record(["sh", "-c", "while :; do :; done"], tmp_path / "endless.ptk")
+    assert time.monotonic() - begin < 30
+    assert recording.interrupted
+    assert recording.exit_status == 128 + signal.SIGINT
+    trace = ptkit.open(recording)
+    assert len(trace.errors) == 0
+    assert len(trace.instructions()) == recording.instructions
+
+
+def test_other_children_are_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen(["sh", "-c", "exit 9"]) as other:
+        capture.record(["true"], tmp_path / "true.ptk", max_instructions=1000)
+        assert other.wait() == 9
+
+
+def test_use_errors_say_what_to_do(tmp_path: Path) -> None:
+    out = tmp_path / "x.ptk"
+    with pytest.raises(ptkit.ConfigError, match="no program 'no-such-program'"):
+        capture.record(["no-such-program"], out)
+    with pytest.raises(ptkit.ConfigError, match="found nothing"):
+        capture.record([], out)
+    with pytest.raises(ptkit.ConfigError, match="expected a list"):
+        capture.record("true", out)
+    with pytest.raises(ptkit.ConfigError, match="timing: expected any of tsc, mtc, cyc, found 'utc'"):
+        capture.record(["true"], out, timing=["utc"])
+    with pytest.raises(ptkit.ConfigError, match="power of two"):
+        capture.record(["true"], out, psb_period=5000)
+    with pytest.raises(ptkit.ConfigError, match="mtc_period: expected 0 to 15, found 16"):
+        capture.record(["true"], out, mtc_period=16)
+    with pytest.raises(ptkit.ConfigError, match="expected one of auto, perf, driver, step"):
+        capture.record(["true"], out, backend="magic")
+    with pytest.raises(ptkit.UnsupportedError, match="driver"):
+        capture.record(["true"], out, backend="driver")
+    with pytest.raises(ptkit.OpenError, match="cannot create"):
+        capture.record(["true"], tmp_path / "no" / "such" / "folder.ptk")
