@@ -44,6 +44,7 @@ void EventDecoder::apply(const Packet& packet) {
   // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
   // that follows wrote it out, and direct branches in between may be older than it.
   if (tnt && tnt_before_) since_ = *tnt_before_;
+  watch_tips(packet);
   walker_.set_place(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);
   switch (packet.kind) {
@@ -65,6 +66,7 @@ void EventDecoder::apply(const Packet& packet) {
       timing_seen_ = true;
       return;
     default:
+      if (packet.kind != PacketKind::CBR && packet.kind != PacketKind::MNT) placer_.tnt_flushed();
       if (!in_header_) apply_rare(packet);
       break;
   }
@@ -72,6 +74,24 @@ void EventDecoder::apply(const Packet& packet) {
   // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
   if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
   note_since(packet, tnt);
+}
+
+void EventDecoder::watch_tips(const Packet& packet) noexcept {
+  constexpr std::uint64_t kFullShortTnt = 6;
+  switch (packet.kind) {
+    case PacketKind::PAD:
+      return;
+    case PacketKind::TNT_8:
+      if (tip_watch_ == TipWatch::TIP) placer_.tips_are_not_deferred();
+      tip_watch_ = packet.payload2 < kFullShortTnt ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
+      return;
+    case PacketKind::TIP:
+      if (tip_watch_ == TipWatch::PARTIAL_TNT) tip_watch_ = TipWatch::TIP;
+      return;
+    default:
+      tip_watch_ = TipWatch::NONE;
+      return;
+  }
 }
 
 // What follows is younger than this packet, unless the packet does not force out the TNT bits before it, or

@@ -42,6 +42,10 @@ class EventDecoder {
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
+  // A TNT packet that was not full, then TIPs, then another TNT: those TIPs wrote the first one out, so that
+  // the processor does not defer them. One that does writes partly filled ones out for other packets only.
+  enum class TipWatch : std::uint8_t { NONE, PARTIAL_TNT, TIP };
+  void watch_tips(const packet::Packet& packet) noexcept;
   void note_since(const packet::Packet& packet, bool tnt);
   void apply_rare(const Packet& packet);
   void apply_simple(const Packet& packet);
@@ -103,8 +107,9 @@ class EventDecoder {
   TickOptions ticks_;
 
   PendingEvents pending_;
-  std::vector<Event> pebs_;                  // the open PEBS block
-  bool pebs_waits_ = false;                  // it ended; its FUP is to come
+  std::vector<Event> pebs_;  // the open PEBS block
+  bool pebs_waits_ = false;  // it ended; its FUP is to come
+  TipWatch tip_watch_ = TipWatch::NONE;
   std::optional<std::uint64_t> tnt_before_;  // offset of the TNT packet right before, timing packets aside
   std::uint64_t since_ = 0;  // offset of the last packet that everything before it is older than
 

@@ -23,12 +23,17 @@ bool may_interrupt(EventKind kind) noexcept {
 
 void Placer::tnt(std::uint64_t bits, unsigned count) {
   after_branch_ = true;
-  if (state_ == State::LOST) return;
+  if (state_ == State::LOST) {
+    bits_dropped_ = true;
+    return;
+  }
   if (state_ == State::OFF) return contradiction(Status::UNEXPECTED_PACKET);
   const Status status = waits_for_target() ? Status::TIP_MISMATCH : walker_.take_bits(bits, count);
   trig_anchored_ = true;
   trig_anchor_ = walker_.instructions();
-  if (status != Status::OK) fail(status, nullptr);
+  if (status == Status::OK) return;
+  fail(status, nullptr);
+  bits_dropped_ = true;
 }
 
 void Placer::more_tnt(std::uint64_t bits, unsigned count) {
@@ -43,13 +48,17 @@ void Placer::tip(std::uint64_t ip) {
     if (wants_psb_) return;
   }
   if (state_ == State::ON) {
+    const bool deferred = waits_for_target();
     const Status status = walker_.take_target(ip);
     trig_anchored_ = true;
     trig_anchor_ = walker_.instructions();
     if (status == Status::OK) return;
     if (!lost_to_missing_tnt(status)) fail(status, nullptr);
-    if (wants_psb_) return;
+    // Bits behind the target did not fit: it is of no use, nor are targets that were deferred with it.
+    bits_dropped_ = deferred;
+    if (wants_psb_ || deferred) return;
   }
+  if (bits_dropped_ && tips_deferred_) return;
   give_unseen_branch(ip);
   anchor(ip);
 }
@@ -167,6 +176,7 @@ void Placer::give_unseen_branch(std::uint64_t to_ip) {
 
 void Placer::anchor(std::uint64_t ip) {
   state_ = State::ON;
+  bits_dropped_ = false;
   walker_.drop_bits();
   walker_.jump_to(ip);
   trig_anchored_ = true;

@@ -47,6 +47,8 @@ class Placer {
   void tnt(std::uint64_t bits, unsigned count);
   void more_tnt(std::uint64_t bits, unsigned count);  // the rest of a packet whose first bits were given
   void tip(std::uint64_t ip);
+  void tnt_flushed() noexcept { bits_dropped_ = false; }  // by a packet that no TIP is deferred over
+  void tips_are_not_deferred() noexcept { tips_deferred_ = false; }
   void event(Event event);  // EV_IP_KNOWN: where it happened, told by a FUP or TIP
   // What a PSB+ says about packets being on. `first`: nothing before it counts.
   void status(bool enabled, std::uint64_t ip, bool first);
@@ -88,6 +90,9 @@ class Placer {
   packet::PacketKind packet_ = packet::PacketKind::PAD;
   State state_ = State::OFF;
   bool wants_psb_ = false;
+  // While LOST: TNT bits were dropped, and TIPs that follow may have been deferred over some of them.
+  bool bits_dropped_ = false;
+  bool tips_deferred_ = true;  // unless the stream shows that this processor does not
   bool after_branch_ = false;  // nothing was placed since the last branch that took a packet
   bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP is yet to come
   bool trig_anchored_ = false;

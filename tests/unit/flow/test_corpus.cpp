@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "flow/decoder.h"
+#include "formats/registry.h"
 
 namespace ptkit::flow {
 namespace {
@@ -168,6 +169,55 @@ TEST(CorpusResync, IpSeesMoreInTheSameOrder) {
   EXPECT_EQ(at, less.list.size());
   EXPECT_FALSE(more.errors.empty());
 }
+
+struct LldbReference {
+  const char* name;
+  const char* file;
+  std::vector<std::uint64_t> list;
+  std::uint64_t missing;  // where code is missing, or 0
+};
+
+class LldbCorpus : public testing::TestWithParam<LldbReference> {};
+
+TEST_P(LldbCorpus, GivesTheListedInstructions) {
+  const LldbReference& want = GetParam();
+  const fs::path path = corpus() / "lldb" / want.file;
+  if (!fs::exists(path)) GTEST_SKIP() << path << " is absent (set PTKIT_CORPUS)";
+  auto opened = formats::open(path.string(), {});
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  const auto bundle = std::make_shared<trace::TraceBundle>(std::move(opened.value()));
+  const image::Image image(bundle);
+  const Figures got = decode(*bundle, image, Resync::IP, true);
+  EXPECT_EQ(got.list, want.list);
+  EXPECT_EQ(got.errors.size(), want.missing == 0 ? 0u : 1u);
+  if (want.missing != 0 && !got.errors.empty()) {
+    EXPECT_EQ(got.errors[0].code, base::Status::NO_CODE);
+    EXPECT_EQ(got.errors[0].ip, want.missing);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lldb, LldbCorpus,
+    testing::Values(LldbReference{"loop",
+                                  "intelpt-trace/trace.json",
+                                  {0x400511, 0x400518, 0x40051f, 0x400529, 0x40052d, 0x400521, 0x400525,
+                                   0x400529, 0x40052d, 0x400521, 0x400525, 0x400529, 0x40052d, 0x400521,
+                                   0x400525, 0x400529, 0x40052d, 0x400521, 0x400525, 0x400529, 0x40052d},
+                                  0},
+                    LldbReference{
+                        "multi_file",
+                        "intelpt-trace-multi-file/multi-file-no-ld.json",
+                        {0x40066f,       0x400540,       0x400546,       0x40054b,       0x400510,
+                         0x400516,       0x400674,       0x400677,       0x40067a,       0x40067f,
+                         0x400682,       0x400689,       0x40068c,       0x400691,       0x400694,
+                         0x400697,       0x40069a,       0x40069c,       0x40069f,       0x400540,
+                         0x7ffff7bd96e0, 0x7ffff7bd96e1, 0x7ffff7bd96e4, 0x7ffff7bd96e8, 0x7ffff7bd95d0,
+                         0x7ffff79d7690, 0x7ffff79d7691, 0x7ffff79d7694, 0x7ffff79d769b, 0x7ffff79d769e,
+                         0x7ffff79d76a3, 0x7ffff79d76a6, 0x7ffff79d76a9, 0x7ffff79d76aa, 0x7ffff7bd96ed,
+                         0x7ffff7bd96f0, 0x7ffff7bd96f3, 0x7ffff7bd96f8, 0x7ffff7bd96fb, 0x7ffff7bd96fe,
+                         0x7ffff7bd9702, 0x7ffff7bd9703, 0x4006a4,       0x4006a7,       0x4006a9},
+                        0x7ffff7df1950}),
+    [](const auto& one) { return std::string(one.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Libxdc, Corpus, testing::ValuesIn(kReferences),
                          [](const auto& one) { return std::string(one.param.name); });

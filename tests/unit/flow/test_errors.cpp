@@ -223,20 +223,40 @@ TEST(Contradictions, EventsDoNotReachAcrossAPsb) {
   EXPECT_EQ(rows.ips.back(), 0x1002u);
 }
 
-TEST(MissingCode, GapEndsWhereCodeIsKnownAgain) {
-  // 1000 jmp rax -> 7000 (unknown), TNTs there, then a TIP back.
-  Scene scene({0xff, 0xe0, 0x90, 0x90});
+// 1000 jmp rax; 1002 nop; 1003 jz 1005; 1005 jmp rax; 1007 jz 1009; 1009 nop
+const std::vector<std::uint8_t> kLeaves{0xff, 0xe0, 0x90, 0x74, 0, 0xff, 0xe0, 0x74, 0, 0x90, 0x90};
+
+TEST(MissingCode, TipsBehindDroppedBitsMayBeDeferred) {
+  // What the bits behind the TIP to 1002 are is not known: only the FUP is safe.
+  Scene scene(kLeaves);
   scene.begin().tip(0x7000).tnt("tnt");
   const std::uint64_t noticed = scene.last;
-  scene.tip(0x1002);
-  const std::uint64_t back = scene.last;
-  const Collect rows = scene.end(0x1003).decode(Resync::IP);
+  const Collect rows = scene.tip(0x1002).fup(0x1009).tip(0x1002).end(0x1003).decode(Resync::IP);
   EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1002}));
   ASSERT_EQ(rows.gaps.size(), 1u);
   EXPECT_EQ(rows.gaps[0].begin, noticed);
   EXPECT_EQ(rows.gaps[0].from_ip, 0x7000u);
+  EXPECT_EQ(rows.gaps[0].to_ip, 0x1009u);
+}
+
+TEST(MissingCode, TipsAreSafeWhereTheyWriteOutTheirBits) {
+  // A TNT packet that is not full, a TIP, and another TNT: this processor does not defer TIPs.
+  Scene scene(kLeaves);
+  scene.begin(0x1002).tnt("n").tip(0x1003).tnt("n").tip(0x7000).tnt("tnt").tip(0x1002);
+  const std::uint64_t back = scene.last;
+  const Collect rows = scene.end(0x1003).decode(Resync::IP);
+  EXPECT_EQ(rows.ips, (Ips{0x1002, 0x1003, 0x1005, 0x1003, 0x1005, 0x1002}));
+  ASSERT_EQ(rows.gaps.size(), 1u);
   EXPECT_EQ(rows.gaps[0].end, back);
   EXPECT_EQ(rows.gaps[0].to_ip, 0x1002u);
+}
+
+TEST(MissingCode, TargetsAfterOtherTargetsAreSafe) {
+  // No bits were dropped.
+  Scene scene(kLeaves);
+  const Collect rows = scene.begin().tip(0x7000).tip(0x1002).end(0x1003).decode(Resync::IP);
+  EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1002}));
+  EXPECT_EQ(rows.errors.size(), 1u);
 }
 
 // --- Streams without TNT packets
