@@ -80,6 +80,7 @@ HINT_RETURN = (
     "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
     " after longjmp or exceptions its compressed returns go elsewhere"
 )
+HINT_BAD_CODE = "libipt looks at lengths only and goes on in bytes that are no instruction; ptkit does not"
 #: Instructions, by the beginning of their text, that some version does not know.
 HINT_INSTRUCTIONS = {
     name: f"libipt before {version} does not know {name.upper()}"

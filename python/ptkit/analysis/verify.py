@@ -8,8 +8,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from ptkit import _core
-from ptkit._core import ErrorFlag, InsnClass, PacketFlag, PacketKind
-from ptkit.analysis.expected import HINT_INSTRUCTIONS, HINT_RETURN, EventFilter, Expectations, conditionals
+from ptkit._core import ErrorCode, ErrorFlag, InsnClass, PacketFlag, PacketKind
+from ptkit.analysis.expected import (
+    HINT_BAD_CODE,
+    HINT_INSTRUCTIONS,
+    HINT_RETURN,
+    EventFilter,
+    Expectations,
+    conditionals,
+)
 from ptkit.analysis.lockstep import PART_ROWS, Allowed, Arrays, Comparison, Rows, compare
 from ptkit.errors import UnsupportedError
 
@@ -290,7 +297,11 @@ class _Verification:
         if table != "packets":
             before = [self._instructions_before(engine, offset, ours.position, table) for engine in ENGINES]
         last = ours.history()[-1:]
-        returned = table == "instructions" and bool(last) and last[0]["cls"] == InsnClass.RETURN
+        hint = _instruction_hint(before[0])
+        if table == "instructions" and last and last[0]["cls"] == InsnClass.RETURN:
+            hint = HINT_RETURN
+        if any(one["code"] == ErrorCode.BAD_INSN and one["offset"] <= offset for one in ours.errors):
+            hint = HINT_BAD_CODE
         return Difference(
             level=table,
             stream=self._stream,
@@ -299,7 +310,7 @@ class _Verification:
             ours=row,
             reference=reference,
             error=None if error is None else _error_text(error),
-            hint=HINT_RETURN if returned else _instruction_hint(before[0]),
+            hint=hint,
             packets=self._packets_around(offset),
             ours_before=before[0],
             reference_before=before[1],
