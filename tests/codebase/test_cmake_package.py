@@ -1,0 +1,48 @@
+"""The core installs as a CMake package that others find, and it builds without exceptions up to flow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
+
+# Folders whose code runs in loops: unwinding has no place there. (formats and capture use libraries that throw.)
+NO_EXCEPTIONS = ("base", "insn", "packet", "time", "flow", "softpt")
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_an_installed_core_is_found(tmp_path: Path) -> None:
+    if not (BUILD / "libptkit_core.a").exists():
+        pytest.skip(f"no build of the core in {BUILD} (set PTKIT_BUILD)")
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is missing")
+    run("cmake", "--install", BUILD, "--prefix", tmp_path / "prefix")
+    run(
+        "cmake",
+        "-S",
+        ROOT / "tests" / "codebase" / "consumer",
+        "-B",
+        tmp_path / "build",
+        f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}",
+    )
+    run("cmake", "--build", tmp_path / "build")
+    assert run(tmp_path / "build" / "consumer") == "fffff80685389310\n"
+
+
+def test_hot_folders_compile_without_exceptions() -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler")
+    sources = [path for folder in NO_EXCEPTIONS for path in sorted((ROOT / "src" / folder).glob("*.cpp"))]
+    assert sources
+    run("c++", "-std=c++20", "-fno-exceptions", "-fsyntax-only", f"-I{ROOT / 'src'}", *sources)
