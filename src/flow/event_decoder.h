@@ -120,6 +120,7 @@ class EventDecoder {
   bool first_psb_ = true;     // nothing is known yet
   bool timing_seen_ = false;  // timing packets came since the last other packet
   bool in_header_ = false;
+  std::uint64_t header_at_ = 0;  // offset of its PSB
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;
   std::vector<Event> header_;

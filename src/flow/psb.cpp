@@ -5,7 +5,7 @@ namespace ptkit::flow {
 
 using base::Status;
 
-void EventDecoder::on_psb(const Packet&) {
+void EventDecoder::on_psb(const Packet& packet) {
   if (!pending_.empty() || !pebs_.empty()) {
     // Events do not reach across a PSB: their FUP or TIP was lost.
     placer_.contradiction(Status::UNEXPECTED_PACKET);
@@ -13,6 +13,7 @@ void EventDecoder::on_psb(const Packet&) {
     if (placer_.wants_psb()) return;
   }
   in_header_ = true;
+  header_at_ = packet.offset;
   header_fup_ = false;
   header_.clear();
 }
@@ -20,6 +21,11 @@ void EventDecoder::on_psb(const Packet&) {
 void EventDecoder::on_header_packet(const Packet& packet) {
   switch (packet.kind) {
     case PacketKind::PSB:
+      if (packet.offset == header_at_) return;
+      // The PSB+ before was cut off.
+      in_header_ = false;
+      placer_.contradiction(Status::UNEXPECTED_PACKET);
+      if (!placer_.wants_psb()) on_psb(packet);
       return;
     case PacketKind::FUP:
       header_fup_ = (packet.flags & Packet::IP_KNOWN) != 0;

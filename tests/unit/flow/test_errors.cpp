@@ -211,6 +211,16 @@ TEST(Contradictions, PsbSaysOnWhilePacketsAreOff) {
   EXPECT_EQ(rows.ips, (Ips{0x1004, 0x1005}));
 }
 
+TEST(Contradictions, PsbInAPsb) {
+  Scene scene(nops());
+  scene.begin().psb().mode(64).begin(0x1004).end(0x1006).begin_off();
+  const Collect rows = scene.decode(Resync::IP);
+  ASSERT_EQ(rows.errors.size(), 1u);
+  EXPECT_EQ(rows.errors[0].code, Status::UNEXPECTED_PACKET);
+  EXPECT_EQ(rows.ips, (Ips{0x1004, 0x1005}));
+  EXPECT_TRUE(scene.decode(Resync::PSB).ips.empty());
+}
+
 TEST(Contradictions, EventsDoNotReachAcrossAPsb) {
   Scene scene(nops());
   scene.begin().add(PacketKind::PTW, 9, 0, packet::Packet::IP_BIT).begin(0x1002).end(0x1003);
