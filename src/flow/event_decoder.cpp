@@ -17,10 +17,16 @@ constexpr std::uint8_t kAnyIp = AT_FUP | AT_FUP_BOUND | AT_TIP;
 
 }  // namespace
 
-Event EventDecoder::make(EventKind kind) const {
+Event EventDecoder::make(EventKind kind) noexcept {
   Event event;
   event.kind = kind;
   return event;
+}
+
+Event EventDecoder::make_tsx(const Packet& mode) noexcept {
+  const bool in_tx = (mode.payload & 1U) != 0;
+  const bool aborted = (mode.payload & 2U) != 0;
+  return make(aborted ? EventKind::TSX_ABORT : in_tx ? EventKind::TSX_BEGIN : EventKind::TSX_COMMIT);
 }
 
 void EventDecoder::wait(std::uint8_t binding, const Event& event) {

@@ -63,6 +63,7 @@ class EventDecoder {
   // PSB+ (psb.cpp)
   void on_psb(const Packet& packet);
   void on_header_packet(const Packet& packet);
+  void keep_header_event(const Packet& packet);
   void end_header(bool by_overflow);
   [[nodiscard]] bool contradicts_mode(const Packet& packet) const;
   void give_header_mode(Event event);
@@ -87,12 +88,14 @@ class EventDecoder {
   // Overflow (overflow.cpp)
   void on_ovf(const Packet& packet);
   bool recover_skd010();
+  bool resume_skd010(const packet::DecoderState& before, packet::PacketDecoder& ahead, const Packet& packet);
   bool recover_apl11();
   bool apl12_applies(const packet::DecoderState& behind_fup) const;
   void give_all_unplaced();
   void go_on_behind(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip);
 
-  [[nodiscard]] Event make(EventKind kind) const;
+  [[nodiscard]] static Event make(EventKind kind) noexcept;
+  [[nodiscard]] static Event make_tsx(const Packet& mode) noexcept;
   void give(const Event& event) {
     time_moved_ = false;
     placer_.event(event);

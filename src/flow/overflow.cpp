@@ -84,6 +84,21 @@ void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet&
   give(event);
 }
 
+// Goes on at a packet that tells that tracing is on (or was, until now), if it has an IP.
+bool EventDecoder::resume_skd010(const packet::DecoderState& before, packet::PacketDecoder& ahead,
+                                 const Packet& packet) {
+  if (packet.kind == PacketKind::TIP_PGD) {
+    go_on_behind(ahead.state(), packet, false, 0);
+    return true;
+  }
+  Packet told_by = packet;
+  if (packet.kind == PacketKind::PSB && !header_fup(ahead, told_by)) return false;
+  if ((told_by.flags & Packet::IP_KNOWN) == 0) return false;
+  // A FUP or PSB itself is still to be applied.
+  go_on_behind(packet.kind == PacketKind::TIP ? ahead.state() : before, packet, true, told_by.ip);
+  return true;
+}
+
 // SKD010: the FUP may be missing. Packets that need tracing to be on tell that it is. Returns true if that
 // was found.
 bool EventDecoder::recover_skd010() {
@@ -92,32 +107,19 @@ bool EventDecoder::recover_skd010() {
   std::optional<Event> tx;
   for (packet::DecoderState before = ahead.state(); ahead.next(packet) == Status::OK;
        before = ahead.state()) {
-    const bool known = (packet.flags & Packet::IP_KNOWN) != 0;
     switch (packet.kind) {
       case PacketKind::TIP_PGD:
-        go_on_behind(ahead.state(), packet, false, 0);
-        return true;
       case PacketKind::TIP:
-        if (!known) return false;
-        go_on_behind(ahead.state(), packet, true, packet.ip);
-        return true;
+      case PacketKind::PSB:
+        return resume_skd010(before, ahead, packet);
       case PacketKind::FUP:
-        if (!known) return false;
-        // The FUP itself is still to be applied, and so is a MODE.TSX that it places.
-        go_on_behind(before, packet, true, packet.ip);
+        if (!resume_skd010(before, ahead, packet)) return false;
+        // It may place a MODE.TSX.
         if (tx) wait(AT_FUP_BOUND, *tx);
         return true;
-      case PacketKind::PSB: {
-        Packet fup;
-        if (!header_fup(ahead, fup) || (fup.flags & Packet::IP_KNOWN) == 0) return false;
-        go_on_behind(before, packet, true, fup.ip);
-        return true;
-      }
       case PacketKind::MODE_TSX:
         if (tx) return false;  // two of them: they stand alone, tracing is off
-        tx = make((packet.payload & 2U) != 0   ? EventKind::TSX_ABORT
-                  : (packet.payload & 1U) != 0 ? EventKind::TSX_BEGIN
-                                               : EventKind::TSX_COMMIT);
+        tx = make_tsx(packet);
         break;
       case PacketKind::PIP:
       case PacketKind::VMCS:

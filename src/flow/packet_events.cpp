@@ -98,14 +98,10 @@ void EventDecoder::on_mode_exec(const Packet& packet) {
 }
 
 void EventDecoder::on_mode_tsx(const Packet& packet) {
-  const bool in_tx = (packet.payload & 1U) != 0;
-  const bool aborted = (packet.payload & 2U) != 0;
-  const Event event = make(aborted ? EventKind::TSX_ABORT
-                           : in_tx ? EventKind::TSX_BEGIN
-                                   : EventKind::TSX_COMMIT);
+  const Event event = make_tsx(packet);
   if (!placer_.on()) return give(event);
   // The FUP of an abort also begins the asynchronous branch to the fallback handler.
-  wait(aborted ? AT_FUP : AT_FUP_BOUND, event);
+  wait(event.kind == EventKind::TSX_ABORT ? AT_FUP : AT_FUP_BOUND, event);
 }
 
 // PIP and VMCS stand alone, or between the FUP and the TIP of an asynchronous branch.

@@ -18,6 +18,36 @@ void EventDecoder::on_psb(const Packet& packet) {
   header_.clear();
 }
 
+// State that a PSB+ repeats is kept until its end.
+void EventDecoder::keep_header_event(const Packet& packet) {
+  Event event;
+  event.payload = packet.payload;
+  switch (packet.kind) {
+    case PacketKind::MODE_EXEC:
+      event.kind = EventKind::EXEC_MODE;
+      event.payload2 = packet.payload2;
+      break;
+    case PacketKind::MODE_TSX:
+      event = make_tsx(packet);
+      break;
+    case PacketKind::PIP:
+      event.kind = EventKind::ASYNC_PAGING;
+      if ((packet.flags & Packet::NR) != 0) event.flags |= EV_NON_ROOT;
+      break;
+    case PacketKind::VMCS:
+      event.kind = EventKind::ASYNC_VMCS;
+      break;
+    case PacketKind::CBR:
+      watch_time(packet.kind);
+      event.kind = EventKind::CBR;
+      break;
+    default:
+      event.kind = EventKind::MNT;
+      break;
+  }
+  header_.push_back(event);
+}
+
 void EventDecoder::on_header_packet(const Packet& packet) {
   switch (packet.kind) {
     case PacketKind::PSB:
@@ -31,46 +61,18 @@ void EventDecoder::on_header_packet(const Packet& packet) {
       header_fup_ = (packet.flags & Packet::IP_KNOWN) != 0;
       header_ip_ = packet.ip;
       return;
-    case PacketKind::MODE_EXEC: {
-      if (contradicts_mode(packet)) {
-        // The mode changed without a packet that said so: from where on is not known.
-        in_header_ = false;
-        placer_.contradiction(packet.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
-        return placer_.want_psb();
-      }
-      Event event = make(EventKind::EXEC_MODE);
-      event.payload = packet.payload;
-      event.payload2 = packet.payload2;
-      header_.push_back(event);
-      return;
-    }
-    case PacketKind::MODE_TSX: {
-      const bool in_tx = (packet.payload & 1U) != 0;
-      const bool aborted = (packet.payload & 2U) != 0;
-      header_.push_back(make(aborted ? EventKind::TSX_ABORT
-                             : in_tx ? EventKind::TSX_BEGIN
-                                     : EventKind::TSX_COMMIT));
-      return;
-    }
-    case PacketKind::PIP: {
-      Event event = make(EventKind::ASYNC_PAGING);
-      event.payload = packet.payload;
-      if ((packet.flags & Packet::NR) != 0) event.flags |= EV_NON_ROOT;
-      header_.push_back(event);
-      return;
-    }
+    case PacketKind::MODE_EXEC:
+      if (!contradicts_mode(packet)) return keep_header_event(packet);
+      // The mode changed without a packet that said so: from where on is not known.
+      in_header_ = false;
+      placer_.contradiction(packet.payload == 0 ? Status::BAD_PACKET : Status::UNEXPECTED_PACKET);
+      return placer_.want_psb();
+    case PacketKind::MODE_TSX:
+    case PacketKind::PIP:
     case PacketKind::VMCS:
     case PacketKind::CBR:
-    case PacketKind::MNT: {
-      watch_time(packet.kind);
-      const EventKind kind = packet.kind == PacketKind::VMCS  ? EventKind::ASYNC_VMCS
-                             : packet.kind == PacketKind::CBR ? EventKind::CBR
-                                                              : EventKind::MNT;
-      Event event = make(kind);
-      event.payload = packet.payload;
-      header_.push_back(event);
-      return;
-    }
+    case PacketKind::MNT:
+      return keep_header_event(packet);
     case PacketKind::PSBEND:
       return end_header(false);
     case PacketKind::OVF:
@@ -80,8 +82,8 @@ void EventDecoder::on_header_packet(const Packet& packet) {
       // Nothing else may stand in a PSB+.
       in_header_ = false;
       header_.clear();
-      placer_.want_psb();
-      return placer_.contradiction(Status::UNEXPECTED_PACKET);
+      placer_.contradiction(Status::UNEXPECTED_PACKET);
+      return placer_.want_psb();
   }
 }
 
