@@ -13,9 +13,14 @@ py::object id_or_none(std::int64_t id) {
 
 std::int64_t id_of(const std::optional<std::int64_t>& id) { return id.value_or(trace::kNoId); }
 
+// (tsc, pid, tid, space): from `tsc` on this thread ran.
+using SwitchRow =
+    std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::int64_t>, trace::SpaceId>;
+
 std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::string& name,
                        std::optional<std::int64_t> cpu, std::optional<std::int64_t> pid,
-                       std::optional<std::int64_t> tid, trace::SpaceId space) {
+                       std::optional<std::int64_t> tid, trace::SpaceId space,
+                       const std::vector<SwitchRow>& switches) {
   trace::Stream stream;
   stream.name = name;
   stream.cpu = id_of(cpu);
@@ -23,6 +28,9 @@ std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::st
   stream.tid = id_of(tid);
   stream.space = space;
   stream.data = buffer_from_python(data, "a trace stream");
+  for (const auto& [tsc, now_pid, now_tid, now_space] : switches) {
+    stream.switches.push_back({tsc, id_of(now_pid), id_of(now_tid), now_space});
+  }
   self.bundle->streams.push_back(std::move(stream));
   return self.bundle->streams.size() - 1;
 }
@@ -165,7 +173,7 @@ void register_bundle(py::module_& module) {
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
            py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
-           py::arg("space") = trace::kAnySpace)
+           py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{})
       .def("add_stream_file", &add_stream_file, py::arg("path"))
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
            py::arg("space") = trace::kAnySpace)

@@ -143,6 +143,28 @@ def test_context_is_kept_as_runs(loop: Any) -> None:
     assert set(trace.branches(stream=[1, 2])["stream"].tolist()) == {1, 2}
 
 
+def test_context_switches_separate_threads(loop: Any) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.add_code(loop.BASE, loop.CODE)
+    data = loop.stream(100, psb_every=1, step=100)  # a TSC packet per round, from 1100 on
+    switches = [(0, 1, 11, 0), (5_000, 1, 12, 0), (8_000, None, None, 0)]
+    bundle.add_stream(data, cpu=3, switches=switches)
+    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
+    for table in ("branches", "packets", "instructions", "events"):
+        rows = getattr(trace, table)(columns=["tid", "tid_known", "cpu", "tsc", "tsc_error"])
+        surely = {
+            11: rows["tsc"] + rows["tsc_error"] < 4_900,
+            12: (rows["tsc"] > 5_100) & (rows["tsc"] < 7_800),
+        }
+        for tid, mask in surely.items():
+            assert mask.any(), (table, tid)
+            assert set(rows["tid"][mask].tolist()) == {tid}, (table, tid)
+        assert not rows["tid_known"][rows["tsc"] > 8_200].any(), table
+        assert set(rows["cpu"].tolist()) == {3}
+        chosen = getattr(trace, table)(tid=12, columns=["tsc", "tid"])
+        assert len(chosen) == int(((rows["tid"] == 12) & rows["tid_known"]).sum())
+
+
 def test_repr_shows_head_and_tail(loop_trace: Any) -> None:
     text = repr(loop_trace.branches())
     assert "0x1002" in text
