@@ -33,7 +33,8 @@ CPP_RANKS = {
     "bindings": 8,
 }
 
-# Stages of the Python package, lowest first; modules of one stage do not import each other unless they share a folder.
+# Stages of the Python package, lowest first; modules of one stage do not import each other, unless they
+# share a folder.
 PYTHON_RANKS = {
     "_core": 0,
     "errors": 1,
@@ -75,7 +76,8 @@ def cpp_problems() -> list[str]:
                     problems.append(f"{where}: {target} may be included only in src/{owner}")
             other = target.split("/")[0]
             if other in CPP_RANKS and other != folder and CPP_RANKS[other] >= CPP_RANKS[folder]:
-                problems.append(f"{where}: {folder} (rank {CPP_RANKS[folder]}) includes {target} (rank {CPP_RANKS[other]})")
+                ranks = CPP_RANKS[folder], CPP_RANKS[other]
+                problems.append(f"{where}: {folder} (rank {ranks[0]}) includes {target} (rank {ranks[1]})")
     return problems
 
 
@@ -92,7 +94,7 @@ def python_problems() -> list[str]:
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
         own = relative.parts[0].removesuffix(".py").lstrip("_")
-        if own == "init" or relative.name == "__init__.py" and len(relative.parts) == 1 or own == "main__":
+        if own in {"init__", "main__"}:
             continue
         if own not in PYTHON_RANKS:
             problems.append(f"{path.relative_to(ROOT)}: module {own!r} has no rank in tools/check_layers.py")
@@ -112,7 +114,8 @@ def python_problems() -> list[str]:
                 stage = python_stage(target.lstrip("."))
                 if stage in PYTHON_RANKS and stage != own and PYTHON_RANKS[stage] >= PYTHON_RANKS[own]:
                     where = f"{path.relative_to(ROOT)}:{number}"
-                    problems.append(f"{where}: {own} (rank {PYTHON_RANKS[own]}) imports {target} (rank {PYTHON_RANKS[stage]})")
+                    ranks = PYTHON_RANKS[own], PYTHON_RANKS[stage]
+                    problems.append(f"{where}: {own} (rank {ranks[0]}) imports {target} (rank {ranks[1]})")
     return problems
 
 

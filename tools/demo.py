@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import ptkit
 from rich.console import Console
 from rich.table import Table
+
+import ptkit
 
 
 def hottest_functions(trace: ptkit.Trace, top: int) -> Table:

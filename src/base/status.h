@@ -1,4 +1,4 @@
-// What can go wrong, in one enumeration. Every value is documented in status.def with a sentence and a remedy.
+// What can go wrong, in one enumeration. Every value has a sentence and a remedy in status.def.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Failure {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Failure failure) : state_(std::move(failure)) {}      // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
+  Result(Failure failure) : state_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   [[nodiscard]] T& value() noexcept { return *std::get_if<0>(&state_); }
   [[nodiscard]] const T& value() const noexcept { return *std::get_if<0>(&state_); }

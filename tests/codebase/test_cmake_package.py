@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
 
-# Folders whose code runs in loops: unwinding has no place there. (formats and capture use libraries that throw.)
+# Folders whose code runs in loops: unwinding has no place there (formats and capture use libraries that
+# throw).
 NO_EXCEPTIONS = ("base", "insn", "packet", "time", "flow", "softpt")
 
 
