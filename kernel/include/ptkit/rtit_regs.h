@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The model-specific registers of Processor Trace: numbers and bits. Shared by drivers and by the C++ core.
- * Source: Intel SDM vol. 3, "Intel Processor Trace", section "Configuration and Control"; vol. 4 for the numbers.
+ * Source: Intel SDM vol. 3, "Intel Processor Trace", section "Configuration and Control"; numbers: vol. 4.
  */
 #ifndef PTKIT_RTIT_REGS_H
 #define PTKIT_RTIT_REGS_H
