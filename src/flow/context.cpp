@@ -34,6 +34,7 @@ void ContextTracker::give(std::uint64_t offset) {
 void ContextTracker::see() { walker_.set_code(image_.view(context_.space, tsc_), mode_); }
 
 void ContextTracker::set_mode(insn::ExecMode mode) {
+  if (mode == mode_) return;
   mode_ = mode;
   see();
 }

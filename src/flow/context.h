@@ -22,7 +22,6 @@ class ContextTracker {
   void time_moved(std::uint64_t offset) {
     if (follows_time_) follow_time(offset);
   }
-  [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
 
  private:
   void follow_time(std::uint64_t offset);

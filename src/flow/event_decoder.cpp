@@ -41,6 +41,8 @@ void EventDecoder::restart() {
   pebs_waits_ = false;
   header_.clear();
   in_header_ = false;
+  tip_watch_ = TipWatch::NONE;
+  tnt_before_.reset();
   mode_known_ = false;
   first_psb_ = true;
 }
@@ -49,7 +51,7 @@ void EventDecoder::apply(const Packet& packet) {
   const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
   // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
   // that follows wrote it out, and direct branches in between may be older than it.
-  if (tnt && tnt_before_) since_ = *tnt_before_;
+  if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
   watch_tips(packet);
   walker_.set_place(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);

@@ -117,12 +117,6 @@ void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   run_ = &crossing_;
 }
 
-std::size_t Walker::decoded() const noexcept {
-  std::size_t sum = 0;
-  for (const auto& [key, cache] : caches_) sum += cache->decoded();
-  return sum;
-}
-
 void Walker::give_part(const Run& run, std::uint32_t count, std::uint32_t size) {
   if (count == 0) return;
   anchor_known_ = false;

@@ -58,13 +58,10 @@ class Walker {
   void set_return_compression(bool on) noexcept {
     return_compression_ = on;
   }  // off: IA32_RTIT_CTL.DisRETC was set
-  [[nodiscard]] insn::ExecMode mode() const noexcept { return cache_->mode(); }
   [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
-  [[nodiscard]] bool in_tx() const noexcept { return in_tx_; }
   [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? run_->last_ip : ip_; }
   [[nodiscard]] CallStack& calls() noexcept { return calls_; }
   [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }  // given so far
-  [[nodiscard]] std::size_t decoded() const noexcept;
 
   // Execution is at `ip`; no row tells how it got there.
   void jump_to(std::uint64_t ip) noexcept {
@@ -118,7 +115,6 @@ class Walker {
     return at_end_;
   }  // the block before it was given, the branch was not
   [[nodiscard]] RunEnd branch_end() const noexcept { return run_->end; }
-  [[nodiscard]] BlockCache& cache() noexcept { return *cache_; }
 
   void give_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
     sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
