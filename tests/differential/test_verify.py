@@ -70,6 +70,14 @@ def test_exits_without_ip_are_expected() -> None:
         assert any("TIP.PGD without IP" in reason for reason in report.reasons) == (not libipt_knows_exits())
 
 
+def test_cut_streams_are_expected() -> None:
+    # The TIP of jmp rax is cut: libipt ends without an error, and names the code up to there.
+    stream = enabled(BASE) + b"\x04" + tip(BASE)[:3]
+    report = verified(stream, bytes.fromhex("90750190ffe0"))
+    assert report.same, str(report)
+    assert (report.errors, report.reference_errors) == (1, 0)
+
+
 def libipt_knows_exits() -> bool:
     from ptkit import _core
 

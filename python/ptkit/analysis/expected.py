@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit._core import BranchKind, EventFlag, EventKind, PacketKind, RowFlag
+from ptkit._core import BranchKind, ErrorCode, EventFlag, EventKind, PacketKind, RowFlag
 from ptkit.analysis.lockstep import Arrays
 
 Version = tuple[int, int]
@@ -74,6 +74,8 @@ NEAR = 64  # bytes behind what it cannot judge in which libipt notices an error
 LAST_EXIT = (
     "libipt before 2.1 does not tell that tracing ended at a TIP.PGD without IP that is the last packet"
 )
+
+CUT = "libipt takes a packet that the stream's end cuts for the end, and walks on to where it needs more"
 
 #: What a difference right behind a near RET may come from, although nothing proves it.
 HINT_RETURN = (
@@ -169,6 +171,11 @@ class Expectations:
     def _next_psb(self, offset: int) -> int:
         after = bisect_right(self._psbs, offset)
         return self._psbs[after] if after < len(self._psbs) else 2**64 - 1
+
+    @staticmethod
+    def cut(error: Mapping[str, int]) -> str | None:
+        """Why the reference may have more rows behind our last error; None: there is no reason known."""
+        return CUT if error["code"] == ErrorCode.TRUNCATED_PACKET else None
 
     def resumed_at(self, offset: int) -> int:
         """Return the offset of the last PSB up to a stream offset."""

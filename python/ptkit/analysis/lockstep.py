@@ -186,11 +186,14 @@ class Allowed:
         Takes a stream offset and returns that of the PSB before it, at which the reference resumed.
     tail : tuple of (int, str) or None
         Stream offset from which ours may have more rows at the end, and why.
+    cut : callable
+        Takes our last error row and returns why the reference may have more rows behind it, or None.
     """
 
     explain: Explain
     resumed_at: Callable[[int], int] = lambda _: 0
     tail: tuple[int, str] | None = None
+    cut: Callable[[Mapping[str, int]], str | None] = lambda _: None
 
 
 def compare(ours: Rows, theirs: Rows, allowed: Allowed) -> Comparison:
@@ -224,7 +227,11 @@ def compare(ours: Rows, theirs: Rows, allowed: Allowed) -> Comparison:
         ours.advance(equal)
         theirs.advance(equal)
         if equal < segment:
-            result.differs = True
+            reason = allowed.cut(ours.errors[-1]) if ours.errors and not ours.fill(1) else None
+            result.differs = reason is None
+            if reason is not None:
+                result.reasons[reason] = 1
+                return result
         elif at_error:
             handled = _pass_errors(ours, theirs, allowed, result, handled)
         elif segment == 0:

@@ -281,7 +281,9 @@ class _Verification:
             explain = partial(
                 self._expected.explain_packet, lambda: [error["offset"] for error in ours.errors]
             )
-        result = compare(ours, theirs, Allowed(explain, self._expected.resumed_at, self._expected.tail))
+        expected = self._expected
+        allowed = Allowed(explain, expected.resumed_at, expected.tail, expected.cut)
+        result = compare(ours, theirs, allowed)
         self._tally.add(table, result)
         self._shifted = self._shifted or (table == "instructions" and result.unjudged > 0)
         if not result.differs:
