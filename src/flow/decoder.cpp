@@ -13,9 +13,11 @@ namespace {
 constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
 constexpr std::uint64_t kDisTnt = std::uint64_t{1} << 55U;
 
-PlacerOptions placer_options(const trace::Configuration& configuration, const FlowOptions& options) {
+PlacerOptions placer_options(const trace::Configuration& configuration, const image::Image& image,
+                             const FlowOptions& options) {
   PlacerOptions out;
   out.to_next_psb = options.resync == Resync::PSB;
+  out.no_code = !out.to_next_psb && image.empty();
   out.errata = options.errata;
   out.tnt_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisTnt) != 0;
   return out;
@@ -44,7 +46,7 @@ class FlowDecoder::Impl {
         context_(stream, image, track, sink, walker_),
         recovery_(sink),
         probe_(bytes_),
-        placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, options)),
+        placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, image, options)),
         packets_(bytes_, {}, options.errata),
         events_(packets_, placer_, walker_, context_, options.errata,
                 tick_options(configuration.clock, options)) {

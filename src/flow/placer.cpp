@@ -174,7 +174,19 @@ void Placer::give_unseen_branch(std::uint64_t to_ip) {
   }
 }
 
+// Without any code nothing can be walked: packets are on, but where execution is stays open.
+void Placer::anchor_without_code(std::uint64_t ip) {
+  walker_.jump_to(ip);
+  state_ = State::LOST;
+  if (!no_code_told_) {
+    no_code_told_ = true;
+    recovery_.error(walker_.place(), Status::NO_CODE, &ip, 0, 0, &walker_.view());
+  }
+  recovery_.open(walker_.place().offset, &ip, GapCause::ERROR, Status::NO_CODE);
+}
+
 void Placer::anchor(std::uint64_t ip) {
+  if (options_.no_code) return anchor_without_code(ip);
   state_ = State::ON;
   bits_dropped_ = false;
   walker_.drop_bits();

@@ -13,6 +13,7 @@ namespace ptkit::flow {
 struct PlacerOptions {
   bool to_next_psb = false;   // after an error: give up until the next PSB
   bool tnt_disabled = false;  // IA32_RTIT_CTL.DisTNT was set
+  bool no_code = false;       // there is none at all: give what needs no code, and say so once
   packet::Errata errata;
 };
 
@@ -78,6 +79,7 @@ class Placer {
   bool lost_to_missing_tnt(base::Status status);
   void give_unseen_branch(std::uint64_t to_ip);
   void anchor(std::uint64_t ip);
+  void anchor_without_code(std::uint64_t ip);
   void switch_off(std::uint64_t resume_ip);
   void move_trig_anchor(EventKind kind, bool ip_told);
 
@@ -93,6 +95,7 @@ class Placer {
   // While LOST: TNT bits were dropped, and TIPs that follow may have been deferred over some of them.
   bool bits_dropped_ = false;
   bool tips_deferred_ = true;  // unless the stream shows that this processor does not
+  bool no_code_told_ = false;
   bool after_branch_ = false;  // nothing was placed since the last branch that took a packet
   bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP is yet to come
   bool trig_anchored_ = false;

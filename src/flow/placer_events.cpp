@@ -188,6 +188,7 @@ void Placer::place_lost_branch(const Event& event) {
   give_async(event);
   if (event.kind == EventKind::ASYNC_DISABLED) {
     switch_off(event.payload);
+    recovery_.close(walker_.place().offset, &event.payload);
   } else if (ip_known(event)) {
     walker_.jump_to(event.ip);
   } else {

@@ -269,6 +269,26 @@ TEST(MissingCode, TargetsAfterOtherTargetsAreSafe) {
   EXPECT_EQ(rows.errors.size(), 1u);
 }
 
+TEST(MissingCode, WithoutAnyEventsAreGivenAllTheSame) {
+  Scene scene;
+  scene.begin().tnt("tnt").tip(0x2000).fup(0x3000).tip(0x4000).tnt("t").end(0x4001);
+  scene.pge(0x5000).add(PacketKind::PTW, 7).tnt("n").pgd();
+  const Collect rows = scene.decode(Resync::IP);
+  ASSERT_EQ(rows.errors.size(), 1u);
+  EXPECT_EQ(rows.errors[0].code, Status::NO_CODE);
+  EXPECT_EQ(rows.errors[0].ip, 0x1000u);
+  EXPECT_TRUE(rows.blocks.empty());
+  EXPECT_EQ(rows.gaps.size(), 2u);  // while packets were on
+  std::vector<EventKind> kinds;
+  for (const Event& row : rows.events) {
+    if ((row.flags & EV_STATUS) == 0) kinds.push_back(row.kind);
+  }
+  EXPECT_EQ(kinds, (std::vector<EventKind>{EventKind::ASYNC_BRANCH, EventKind::ASYNC_DISABLED,
+                                           EventKind::ENABLED, EventKind::PTWRITE, EventKind::DISABLED}));
+  ASSERT_EQ(rows.branches.size(), 2u);
+  EXPECT_EQ(rows.branches[0].kind, BranchKind::ASYNC);
+}
+
 // --- Streams without TNT packets
 // ------------------------------------------------------------------------------
 
