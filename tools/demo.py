@@ -20,9 +20,8 @@ def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
     """Counts executed instructions per function, address by address."""
     ips, counts = np.unique(trace.instructions(columns=["ip"])["ip"], return_counts=True)
     totals: dict[str, int] = {}
-    for name, count in zip(trace.symbolize(ips), counts, strict=True):
-        function = (name or "?").split("+0x")[0]
-        totals[function] = totals.get(function, 0) + int(count)
+    for name, count in zip(trace.symbolize(ips, offsets=False, modules=True), counts, strict=True):
+        totals[name or "?"] = totals.get(name or "?", 0) + int(count)
     all_of_it = int(counts.sum())
     table = Table(title=f"Hottest functions of {all_of_it:,} instructions")
     table.add_column("instructions", justify="right")
@@ -39,8 +38,8 @@ def hottest_branches(trace: ptkit.Trace, top: int) -> Table:
     table = Table(title=f"Hottest of {len(edges):,} branch edges")
     for heading in ("times", "kind", "from", "to"):
         table.add_column(heading, justify="right" if heading == "times" else "left")
-    sources = trace.symbolize(edges["from_ip"][order])
-    targets = trace.symbolize(edges["to_ip"][order])
+    sources = trace.symbolize(edges["from_ip"][order], modules=True)
+    targets = trace.symbolize(edges["to_ip"][order], modules=True)
     for row, source, target in zip(order, sources, targets, strict=True):
         kind = ptkit.BranchKind(int(edges["kind"][row])).name
         table.add_row(f"{int(edges['count'][row]):,}", kind, source or "?", target or "?")
@@ -55,11 +54,12 @@ def main(arguments: list[str]) -> int:
     console = Console()
     console.print(f"recording: {' '.join(program)}")
     trace = ptkit.record(program, output=output, quiet=True)
-    console.print(trace.info)
+    print(trace.info)
     console.print(hottest_functions(trace, 12))
     console.print(hottest_branches(trace, 12))
     console.print(f"errors: {len(trace.errors)}, gaps: {len(trace.gaps)}")
-    console.print(f"the trace: {output} (try: .venv/bin/ptkit instructions {output} | head)")
+    print(f"the trace: {output}")
+    print(f"try: .venv/bin/ptkit instructions {output} | head")
     return 0
 
 

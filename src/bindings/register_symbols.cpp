@@ -20,6 +20,23 @@ py::list find(const Session& self, const Addresses& ips, trace::SpaceId space, s
   return names;
 }
 
+// Where an address comes from: (file, offset in it).
+py::list find_files(const Session& self, const Addresses& ips, trace::SpaceId space, std::uint64_t tsc) {
+  const image::CodeView& view = self.image->view(space, tsc);
+  py::list places;
+  for (py::ssize_t i = 0; i < ips.size(); ++i) {
+    const std::uint64_t ip = ips.data()[i];
+    const image::Provenance from = view.provenance(ip);
+    if (from.region < 0 || from.file < 0) {
+      places.append(py::none());
+      continue;
+    }
+    const auto& region = self.bundle->code[static_cast<std::size_t>(from.region)];
+    places.append(py::make_tuple(from.file, ip - region.address + region.file_offset));
+  }
+  return places;
+}
+
 py::list lookup(const Session& self, const std::string& name) {
   py::list rows;
   for (const auto& found : self.symbols->lookup(name)) {
@@ -34,6 +51,9 @@ py::list lookup(const Session& self, const std::string& name) {
 void register_symbols(py::module_& module) {
   module.def("find_symbols", &find, py::arg("session"), py::arg("ips"), py::arg("space") = trace::kAnySpace,
              py::arg("tsc") = trace::kTscMin, "(name, offset, file) or None for every address.");
+  module.def("find_files", &find_files, py::arg("session"), py::arg("ips"),
+             py::arg("space") = trace::kAnySpace, py::arg("tsc") = trace::kTscMin,
+             "(file, offset in it) or None for every address.");
   module.def("lookup_symbol", &lookup, py::arg("session"), py::arg("name"),
              "(name, address, size, file) of every symbol of that name.");
   module.def(

@@ -62,8 +62,8 @@ def _print_part(trace: Trace, part: Table, *, symbols: bool) -> None:
     targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
     names = [""] * len(part)
     if symbols:
-        from_names = trace.symbolize(part["from_ip"])
-        to_names = trace.symbolize(part["to_ip"])
+        from_names = trace.symbolize(part["from_ip"], modules=True)
+        to_names = trace.symbolize(part["to_ip"], modules=True)
         names = [
             f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(from_names, to_names, strict=True)
         ]

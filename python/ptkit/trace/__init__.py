@@ -1,0 +1,8 @@
+"""The facade: everything that can be asked of a trace, and the ways to get one."""
+
+from __future__ import annotations
+
+from ptkit.trace.facade import Trace
+from ptkit.trace.opening import open, packets, record
+
+__all__ = ["Trace", "open", "packets", "record"]

@@ -1,0 +1,73 @@
+"""Names of addresses, in whichever space and at whichever time they have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptkit import _core
+from ptkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_LAST_TSC = 2**64 - 2
+
+
+class Names:
+    """The symbols and files of a trace."""
+
+    def __init__(self, session: _core.Session, spaces: int, files: Sequence[str]) -> None:
+        self._session = session
+        self._spaces = spaces
+        self._modules = [PurePath(path).name.strip("[]") or path for path in files]
+
+    def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
+        """Spaces and times to look in, in order."""
+        if space is not None and not 0 <= space < self._spaces:
+            raise ConfigError(f"space={space} is not in [0, {self._spaces}): see trace.info.spaces")
+        for time in (_LAST_TSC, 0) if tsc is None else (tsc,):
+            for index in range(self._spaces) if space is None else (space,):
+                yield index, time
+
+    def symbolize(
+        self, ips: ArrayLike, space: int | None, tsc: int | None, *, offsets: bool, modules: bool
+    ) -> list[str | None]:
+        """See `Trace.symbolize`."""
+        addresses = np.atleast_1d(np.asarray(ips, dtype=np.uint64))
+        unique, inverse = np.unique(addresses, return_inverse=True)
+        names: list[str | None] = [None] * len(unique)
+
+        def symbol(found: tuple[str, int, int]) -> str:
+            name, offset, _ = found
+            return f"{name}+{offset:#x}" if offset and offsets else name
+
+        def module(found: tuple[int, int]) -> str:
+            file, offset = found
+            return f"[{self._modules[file]}]+{offset:#x}" if offsets else f"[{self._modules[file]}]"
+
+        self._fill(names, unique, self.places(space, tsc), _core.find_symbols, symbol)
+        if modules:
+            self._fill(names, unique, self.places(space, tsc), _core.find_files, module)
+        return [names[i] for i in inverse]
+
+    def _fill(
+        self,
+        names: list[str | None],
+        addresses: NDArray[np.uint64],
+        places: Iterator[tuple[int, int]],
+        find: Callable[..., Sequence[Any]],
+        text: Callable[[Any], str],
+    ) -> None:
+        """Name what has no name yet."""
+        missing = np.array([i for i, name in enumerate(names) if name is None], dtype=np.intp)
+        for place in places:
+            if not len(missing):
+                return
+            for i, found in zip(missing, find(self._session, addresses[missing], *place), strict=True):
+                if found is not None:
+                    names[i] = text(found)
+            missing = np.array([i for i in missing if names[i] is None], dtype=np.intp)

@@ -1,0 +1,210 @@
+"""Ways to get a trace: open, record; and the packet layer alone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptkit import _core
+from ptkit import decode as _decode
+from ptkit.bundle import add_images, apply_settings, open_source
+from ptkit.decode import Query, Settings
+from ptkit.errors import FormatError, PtkitWarning, SymbolError
+from ptkit.table import Table, TableContext
+from ptkit.trace.facade import Trace
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from typing_extensions import Buffer, Unpack
+
+    from ptkit.bundle import ImageItem, Source
+    from ptkit.trace.facade import ImageCallback
+
+__all__ = ["open", "packets", "record"]
+
+
+def open(
+    path: Source,
+    *,
+    cpu: str | None = None,
+    engine: str = "ptkit",
+    resync: str = "ip",
+    threads: int | None = None,
+    errors: str = "rows",
+    format: str | None = None,
+    images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    image_callback: ImageCallback | None = None,
+    tsc_ctc_ratio: tuple[int, int] | None = None,
+    mtc_period: int | None = None,
+    max_nonturbo_ratio: int | None = None,
+    tsc_hz: int | None = None,
+) -> Trace:
+    """Open a trace.
+
+    Parameters
+    ----------
+    path : path, bytes-like or list of these
+        A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with
+        a raw stream; or a list of such parts of one raw stream. Buffers are not copied.
+    cpu : str, optional
+        ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown
+        processor gets a warning and all errata that are harmless elsewhere.
+    engine : str
+        ``"ptkit"``, or ``"libipt"`` for the same tables by the reference decoder.
+    resync : str
+        Where to go on after an error: ``"ip"``, the next packet with an IP where that is safe, or ``"psb"``,
+        the next PSB.
+    threads : int, optional
+        Streams decoded at the same time; None: all cores. Results do not depend on it.
+    errors : str
+        ``"rows"``, or ``"raise"``: the first error becomes a `DecodeError`.
+    format : str, optional
+        Name of the reader, where it cannot be told by content.
+    images : sequence, optional
+        Code: paths of ELF files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``. A
+        file that is no ELF file holds raw bytes and needs its address.
+    image_callback : callable, optional
+        ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
+        covers, or None. What it raises comes out of the method that decodes.
+    tsc_ctc_ratio : tuple of int, optional
+        (CPUID 15H EBX, EAX).
+    mtc_period : int, optional
+        The field MTCFreq of IA32_RTIT_CTL, 0 to 15.
+    max_nonturbo_ratio : int, optional
+        MSR_PLATFORM_INFO[15:8], 1 to 255.
+    tsc_hz : int, optional
+        TSC frequency, for times in nanoseconds.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    OpenError
+        If a path cannot be read (`MissingFileError` if it is not there).
+    FormatError
+        If the input is no trace, or damaged.
+    ConfigError
+        If an argument is out of range.
+    UnsupportedError
+        If the engine is not in this build.
+    """
+    _decode.plan.check_choice("engine", engine, ("ptkit", "libipt"))
+    _decode.plan.check_choice("resync", resync, ("ip", "psb"))
+    _decode.plan.check_choice("errors", errors, ("rows", "raise"))
+    _decode.plan.thread_count(threads)
+    if engine not in _core.engines():
+        from ptkit.errors import UnsupportedError
+
+        raise UnsupportedError(
+            f"engine={engine!r} is not in this build: apt-get install libipt-dev, then build again"
+        )
+    if image_callback is not None and not callable(image_callback):
+        raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
+    bundle = open_source(path, format)
+    add_images(bundle, images)
+    apply_settings(
+        bundle,
+        cpu=cpu,
+        tsc_ctc_ratio=tsc_ctc_ratio,
+        mtc_period=mtc_period,
+        max_nonturbo_ratio=max_nonturbo_ratio,
+        tsc_hz=tsc_hz,
+    )
+    if not bundle.streams:
+        raise FormatError(f"{bundle.source}: holds no trace stream")
+    _warn(bundle)
+    settings = Settings(engine=engine, resync=resync, threads=threads, errors=errors)
+    return Trace(bundle, settings, image_callback)
+
+
+def _warn(bundle: _core.Bundle) -> None:
+    for sentence in bundle.warnings:
+        warnings.warn(sentence, PtkitWarning, stacklevel=3)
+    if bundle.configuration["cpu"] is None:
+        warnings.warn(
+            f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply; "
+            'give cpu="family/model/stepping" if you know it',
+            PtkitWarning,
+            stacklevel=3,
+        )
+
+
+def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Table:
+    """Decode the packets of a raw stream: the packet layer alone.
+
+    Parameters
+    ----------
+    data : bytes-like, path or list of these
+        A raw stream: bytes, bytearray, memoryview, mmap, NumPy uint8 array, or a file.
+    sync : bool
+        Begin at the first PSB instead of the first byte.
+    **query
+        See `ptkit.decode.Query`.
+
+    Returns
+    -------
+    Table
+        As `Trace.packets`; what is no packet is a row of ``.errors``.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> table = ptkit.packets(bytes.fromhex("711093388506f80000"))
+    >>> table.named("kind"), hex(table["ip"][0])
+    (['TIP_PGE', 'PAD'], '0xfffff80685389310')
+    """
+    from ptkit.bundle import packet_source
+
+    bundle = packet_source(data)
+    session = _core.Session(bundle, None)
+    plan = _decode.plan_of(
+        session,
+        Settings(),
+        TableContext(),
+        "packets",
+        query,
+        stream_count=1,
+        symbol_ranges=_no_symbols,
+        sync=sync,
+    )
+    return _decode.read(plan)
+
+
+def _no_symbols(name: str) -> list[tuple[int, int]]:
+    raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
+
+
+def record(
+    command: Sequence[str], *, output: str | os.PathLike[str] | Path | None = None, **options: Any
+) -> Trace:
+    """Record a program by the best means that this machine has, and open the recording.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments.
+    output : path, optional
+        Where to keep the recording; by default a temporary file that is removed with the trace.
+    **options
+        See `ptkit.capture.record`.
+
+    Returns
+    -------
+    Trace
+    """
+    import weakref
+    from pathlib import Path
+
+    from ptkit import capture
+
+    recording = capture.record(command, output, **options)
+    trace = open(recording)
+    trace.recording = recording
+    if output is None:
+        weakref.finalize(trace, Path(recording.path).unlink, missing_ok=True)
+    return trace
