@@ -69,6 +69,7 @@ Fd::~Fd() {
 
 base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask, bool quiet) {
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   std::array<int, 2> go{};
