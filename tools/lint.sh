@@ -4,11 +4,28 @@ set -euo pipefail
 build=$1
 bin=$2
 
-echo "layers";       python3 tools/check_layers.py
-echo "clang-format"; git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format --dry-run --Werror
-echo "ascii";        if git ls-files 'src/*' 'python/*.py' 'kernel/*' 'tests/*.cpp' 'tests/*.py' 'tools/*' | xargs grep -nP '[^\x00-\x7F]'; then exit 1; fi
-echo "ruff";         "$bin/ruff" check --quiet . && "$bin/ruff" format --check --quiet python tests tools benchmarks
-echo "mypy";         "$bin/mypy" --no-error-summary
+echo "layers"
+python3 tools/check_layers.py
+
+echo "clang-format"
+git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format --dry-run --Werror
+
+echo "ascii"
+# The result is what grep finds, not its status: that of several calls of grep says nothing.
+foreign=$(git ls-files 'src/*' 'python/*.py' 'python/*.pyi' 'kernel/*' 'tests/*.cpp' 'tests/*.h' 'tests/*.py' 'tools/*' \
+  | LC_ALL=C xargs grep -nP '[^\x00-\x7F]' || true)
+if [ -n "$foreign" ]; then
+  echo "$foreign"
+  exit 1
+fi
+
+echo "ruff"
+"$bin/ruff" check --quiet .
+"$bin/ruff" format --check --quiet python tests tools benchmarks
+
+echo "mypy"
+"$bin/mypy" --no-error-summary
+
 echo "clang-tidy"
 # pybind11's headers are not part of the test build, so bindings are checked by the compiler only.
-git ls-files 'src/*.cpp' | grep -v -e '^src/bindings/' | xargs -P "$(nproc)" -n 4 clang-tidy -p "$build" --quiet 2>/dev/null
+git ls-files 'src/*.cpp' | grep -v -e '^src/bindings/' | xargs -P "$(nproc)" -n 2 clang-tidy -p "$build" --quiet 2>/dev/null
