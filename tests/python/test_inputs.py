@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ptkit
+from ptkit import _core
 
 
 def test_every_kind_of_buffer(loop: Any, open_trace: Any, tmp_path: Path) -> None:
@@ -100,18 +101,25 @@ def test_code_and_disassembly(loop_trace: Any, loop: Any) -> None:
 
 
 def test_symbols_of_an_elf_file(open_trace: Any, loop: Any) -> None:
-    import sys
+    # An ELF file that is there wherever ptkit is: its own core.
+    images = [*loop.images(), (_core.__file__, 0x7F0000000000)]
+    trace = open_trace(loop.stream(2), images=images)
+    name, address, _ = trace.symbols("PyInit__core")[0]
+    assert name == "PyInit__core"
+    assert trace.symbolize([address, address + 1]) == ["PyInit__core", "PyInit__core+0x1"]
+    assert trace.symbolize([address + 1], offsets=False) == ["PyInit__core"]
+    assert len(trace.branches(symbol="PyInit__core")) == 0
+    with pytest.raises(ptkit.SymbolError, match=r"did you mean .*PyInit__core"):
+        trace.branches(symbol="PyInit__coree")
 
-    trace = open_trace(loop.stream(2), images=[*loop.images(), sys.executable])
-    if not trace._bundle.files:
-        pytest.skip("the interpreter is no ELF file")
-    name, address, _ = trace.symbols("Py_BytesMain")[0]
-    assert name == "Py_BytesMain"
-    assert trace.symbolize([address, address + 1]) == ["Py_BytesMain", "Py_BytesMain+0x1"]
-    assert trace.symbolize([address + 1], offsets=False) == ["Py_BytesMain"]
-    assert len(trace.branches(symbol="Py_BytesMain")) == 0
-    with pytest.raises(ptkit.SymbolError, match=r"did you mean .*Py_BytesMain"):
-        trace.branches(symbol="Py_BytesMainn")
+
+def test_addresses_without_symbols_are_named_by_file(open_trace: Any, loop: Any) -> None:
+    trace = open_trace(loop.stream(2), images=[*loop.images(), (_core.__file__, 0x7F0000000000)])
+    first = 0x7F0000000000  # the ELF header: no function covers it
+    module = Path(_core.__file__).name
+    assert trace.symbolize([first]) == [None]
+    assert trace.symbolize([first, first + 8], modules=True) == [f"[{module}]+0x0", f"[{module}]+0x8"]
+    assert trace.symbolize([first + 8, loop.BASE], modules=True, offsets=False) == [f"[{module}]", None]
 
 
 def test_an_unknown_processor_gets_a_warning(loop: Any) -> None:
