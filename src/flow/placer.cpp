@@ -3,7 +3,6 @@
 namespace ptkit::flow {
 
 using base::Status;
-using packet::PacketKind;
 
 namespace {
 
