@@ -59,7 +59,7 @@ class Trace:
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = self._session.tsc_to_ns
-        self._context = TableContext(tuple(path for path, _ in bundle.files), self.symbolize, to_ns)
+        self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.symbolize, to_ns)
         self._sides: tuple[Table, Table] | None = None
         self.recording: Recording | None = None
 

@@ -34,7 +34,13 @@ class Names:
                 yield index, time
 
     def symbolize(
-        self, ips: ArrayLike, space: int | None, tsc: int | None, *, offsets: bool, modules: bool
+        self,
+        ips: ArrayLike,
+        space: int | None = None,
+        tsc: int | None = None,
+        *,
+        offsets: bool = True,
+        modules: bool = False,
     ) -> list[str | None]:
         """See `Trace.symbolize`."""
         addresses = np.atleast_1d(np.asarray(ips, dtype=np.uint64))
