@@ -75,8 +75,8 @@ bench: build
 	$(VENV)/bin/python benchmarks/run.py --build $(BUILD)/bench
 
 docs: build
-	$(VENV)/bin/pip install --quiet ".[docs]" --no-build-isolation
-	$(VENV)/bin/pdoc -d numpy -o $(BUILD)/docs ptkit
+	$(VENV)/bin/pip install --quiet "pdoc>=14"
+	$(VENV)/bin/pdoc -d numpy -o $(BUILD)/docs ptkit ptkit.capture ptkit.decode ptkit.analysis.verify
 
 # --- lint -----------------------------------------------------------------------------------------------------------
 lint: $(STAMPS)/packages-lint build $(BUILD)/test/CMakeCache.txt
