@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "columns/batch.h"
+#include "flow/code_cache_pool.h"
 #include "image/image.h"
 #include "symbol/symbols.h"
 #include "trace/bundle.h"
@@ -48,6 +49,7 @@ struct Session {
   std::shared_ptr<const trace::TraceBundle> bundle;
   std::shared_ptr<CodeCallback> callback;  // may be null
   std::unique_ptr<image::Image> image;
+  std::unique_ptr<flow::CodeCachePool> code_caches;  // code that was decoded once is not decoded again
   std::unique_ptr<symbol::Symbols> symbols;
 };
 

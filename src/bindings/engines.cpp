@@ -36,7 +36,7 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
                                                  time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
     const auto& bundle = *session->bundle;
     return std::make_unique<flow::FlowDecoder>(bundle.streams[index], bundle.configuration, *session->image,
-                                               options, sink, track);
+                                               options, sink, track, session->code_caches.get());
   };
 }
 

@@ -57,6 +57,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
     };
   }
   session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
+  session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
   return session;
 }
@@ -103,6 +104,9 @@ void register_session(py::module_& module) {
       .def(py::init(&make_session), py::arg("bundle"), py::arg("callback") = py::none())
       .def("read_code", &read_code, py::arg("ip"), py::arg("size"), py::arg("space") = trace::kAnySpace,
            py::arg("tsc") = trace::kTscMin)
+      .def_property_readonly(
+          "kept_instructions", [](const Session& self) { return self.code_caches->idle().decoded; },
+          "Decoded instructions that the next decoders of this session need not decode again.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
   module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),

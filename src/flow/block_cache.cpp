@@ -96,7 +96,7 @@ BranchKind branch_kind(InsnClass cls, InsnKind kind) noexcept {
   return BranchKind::COND;
 }
 
-base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) const {
+base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
   base::Bytes code = view_.bytes_at(at);
   std::array<std::uint8_t, kLongestInsn> joined;
   if (code.size() < kLongestInsn) {
@@ -106,8 +106,9 @@ base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) const {
   } else {
     code = code.first(kLongestInsn);
   }
-  if (code.empty()) return base::Status::NO_CODE;
-  return insn::decode(mode_, code, out);
+  const base::Status status = code.empty() ? base::Status::NO_CODE : insn::decode(mode_, code, out);
+  if (status != base::Status::OK && code.size() < kLongestInsn) met_missing_code_ = true;
+  return status;
 }
 
 void BlockCache::finish(Run& run, const insn::Insn& last) const {
@@ -170,8 +171,9 @@ void BlockCache::fill(Run& run) {
       return;
     }
     ++decoded_;
-    insns_by_ip_.insert(at, InsnRef{&run, run.count});
+    // In this order, so that running out of memory leaves no entry for an instruction that is not there.
     pool_.push_back(BlockInsn{insn.size, insn.cls, insn.kind});
+    insns_by_ip_.insert(at, InsnRef{&run, run.count});
     ++run.count;
     run.size += insn.size;
     run.last_ip = at;

@@ -69,6 +69,12 @@ class BlockCache {
   [[nodiscard]] std::size_t decoded() const noexcept {
     return decoded_;
   }  // calls of the disassembler that gave an instruction
+  // Did anything fail to decode for which there were not as many bytes as the longest instruction has?
+  [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return runs_.size() * sizeof(Run) + pool_.capacity() * sizeof(BlockInsn) + runs_by_ip_.bytes() +
+           insns_by_ip_.bytes();
+  }  // of memory
 
  private:
   struct RunRef {
@@ -84,7 +90,7 @@ class BlockCache {
   Run& build(std::uint64_t ip);
   void fill(Run& run);
   bool copy_known(Run& run, const InsnRef& known, std::uint64_t& at);
-  base::Status decode_at(std::uint64_t at, insn::Insn& out) const;
+  base::Status decode_at(std::uint64_t at, insn::Insn& out);
   void finish(Run& run, const insn::Insn& last) const;
 
   const image::CodeView& view_;
@@ -94,6 +100,7 @@ class BlockCache {
   IpMap<RunRef> runs_by_ip_;
   IpMap<InsnRef> insns_by_ip_;
   std::size_t decoded_ = 0;
+  bool met_missing_code_ = false;
 };
 
 [[nodiscard]] BranchKind branch_kind(insn::InsnClass cls, insn::InsnKind kind) noexcept;

@@ -37,12 +37,12 @@ TickOptions tick_options(const trace::Clock& clock, const FlowOptions& options) 
 class FlowDecoder::Impl {
  public:
   Impl(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
-       const FlowOptions& options, FlowSink& sink, time::TimeTrack* track)
+       const FlowOptions& options, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
       : stream_(stream),
         bytes_(stream.data.bytes()),
         sink_(sink),
         filter_(configuration),
-        walker_(sink, filter_),
+        walker_(sink, filter_, pool),
         context_(stream, image, track, sink, walker_),
         recovery_(sink),
         probe_(bytes_),
@@ -183,8 +183,8 @@ bool FlowDecoder::Impl::run() {
 
 FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
                          const image::Image& image, const FlowOptions& options, FlowSink& sink,
-                         time::TimeTrack* track)
-    : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track)) {}
+                         time::TimeTrack* track, CodeCachePool* pool)
+    : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track, pool)) {}
 
 FlowDecoder::~FlowDecoder() = default;
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "flow/code_cache_pool.h"
 #include "flow/sink.h"
 #include "image/image.h"
 #include "packet/errata.h"
@@ -22,13 +23,15 @@ struct FlowOptions {
   bool ticks_over_overflow = false;  // the length of a cycle is taken to be the same after an overflow
 };
 
-// Decodes one stream. Keeps decoded code: no instruction is disassembled twice by one decoder.
+// Decodes one stream. Keeps decoded code: no instruction is disassembled twice by one decoder, nor by several
+// ones after each other that share a pool.
 class FlowDecoder final : public RowSource {
  public:
   // All references must outlive the decoder. `track` may be null: then time-varying code is seen as at
-  // kTscMin, and `stream.switches` are not applied.
+  // kTscMin, and `stream.switches` are not applied. `pool` may be null; else it is one of this image.
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
-              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track);
+              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
+              CodeCachePool* pool = nullptr);
   ~FlowDecoder() override;
 
   [[nodiscard]] bool run() override;

@@ -28,6 +28,7 @@ class IpMap {
     place(ip, value);
     ++count_;
   }
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
 
  private:
   static constexpr std::size_t kFirstSize = 1024;  // a power of two

@@ -106,9 +106,7 @@ bool is_anchor(const BlockInsn& insn, Anchor anchor) noexcept {
 void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   if (cache_ != nullptr && &cache_->view() == &view && cache_->mode() == mode) return;
   const std::uint64_t at = ip();
-  std::unique_ptr<BlockCache>& slot = caches_[{view.id(), mode}];
-  if (!slot) slot = std::make_unique<BlockCache>(view, mode);
-  cache_ = slot.get();
+  cache_ = &caches_.of(view, mode);
   if (!at_end_) return jump_to(at);
   // A branch that waits for its packet was decoded as it was executed: it stays, but leads into the new code.
   crossing_ = *run_;

@@ -3,11 +3,8 @@
 #pragma once
 
 #include <array>
-#include <map>
-#include <memory>
-#include <utility>
 
-#include "flow/block_cache.h"
+#include "flow/code_cache_pool.h"
 #include "flow/return_stack.h"
 #include "flow/sink.h"
 #include "trace/bundle.h"
@@ -45,7 +42,8 @@ enum class Anchor : std::uint8_t {
 
 class Walker {
  public:
-  Walker(FlowSink& sink, const AddressFilter& filter) : sink_(sink), filter_(filter) {}
+  Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool)
+      : sink_(sink), filter_(filter), caches_(pool) {}
 
   // Where rows stand from here on.
   void set_place(const Place& place) noexcept { place_ = place; }
@@ -148,7 +146,7 @@ class Walker {
 
   FlowSink& sink_;
   const AddressFilter& filter_;
-  std::map<std::pair<std::uint32_t, insn::ExecMode>, std::unique_ptr<BlockCache>> caches_;
+  CodeCaches caches_;
   BlockCache* cache_ = nullptr;
   CallStack calls_;
   Place place_;

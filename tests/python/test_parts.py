@@ -55,6 +55,16 @@ def test_parts_make_the_whole(many: Any, table: str, rows: int, reuse: bool) -> 
     assert len(whole.errors) > 0
 
 
+def test_code_is_decoded_once(many: Any) -> None:
+    assert many._session.kept_instructions == 0
+    first = many.branches(threads=1)
+    kept = many._session.kept_instructions
+    assert kept > 0
+    assert_same(many.branches(threads=1), first)
+    many.instructions(threads=1)
+    assert many._session.kept_instructions == kept
+
+
 @pytest.mark.parametrize("table", [*TABLES, "edges"])
 def test_threads_do_not_matter(many: Any, table: str) -> None:
     one = getattr(many, table)(threads=1)

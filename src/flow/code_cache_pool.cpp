@@ -1,0 +1,62 @@
+#include "flow/code_cache_pool.h"
+
+#include <iterator>
+
+namespace ptkit::flow {
+
+void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::list<BlockCache>& out) {
+  {
+    const std::scoped_lock lock(mutex_);
+    auto best = idle_.end();
+    for (auto at = idle_.begin(); at != idle_.end(); ++at) {
+      if (&at->view() != &view || at->mode() != mode) continue;
+      if (best == idle_.end() || at->decoded() > best->decoded()) best = at;
+    }
+    if (best != idle_.end()) {
+      idle_bytes_ -= best->bytes();
+      out.splice(out.end(), idle_, best);
+      return;
+    }
+  }
+  out.emplace_back(view, mode);
+}
+
+void CodeCachePool::take_back(std::list<BlockCache>& caches) noexcept {
+  const bool code_may_come = static_cast<bool>(image_.callback());
+  std::list<BlockCache> dropped;  // freed without the lock
+  const std::scoped_lock lock(mutex_);
+  while (!caches.empty()) {
+    const BlockCache& cache = caches.front();
+    const bool keep = !(code_may_come && cache.met_missing_code()) && cache.bytes() <= most_bytes_;
+    if (keep) idle_bytes_ += cache.bytes();
+    std::list<BlockCache>& to = keep ? idle_ : dropped;
+    to.splice(to.begin(), caches, caches.begin());
+  }
+  while (idle_bytes_ > most_bytes_) {
+    idle_bytes_ -= idle_.back().bytes();
+    dropped.splice(dropped.begin(), idle_, std::prev(idle_.end()));
+  }
+}
+
+CodeCachePool::Figures CodeCachePool::idle() const {
+  const std::scoped_lock lock(mutex_);
+  Figures figures;
+  figures.caches = idle_.size();
+  figures.bytes = idle_bytes_;
+  for (const BlockCache& cache : idle_) figures.decoded += cache.decoded();
+  return figures;
+}
+
+BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
+  BlockCache*& slot = by_code_[{view.id(), mode}];
+  if (slot != nullptr) return *slot;
+  if (pool_ != nullptr) {
+    pool_->lend(view, mode, caches_);
+  } else {
+    caches_.emplace_back(view, mode);
+  }
+  slot = &caches_.back();
+  return *slot;
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,66 @@
+// Decoded code that outlives the decoders which made it: lent to one decoder at a time, taken back when that
+// ends.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "flow/block_cache.h"
+
+namespace ptkit::flow {
+
+// Thread-safe. What nobody uses takes a bounded amount of memory: beyond it, the caches that were given back
+// longest ago are dropped. Caches on loan are not counted: each has what one decoder met.
+class CodeCachePool {
+ public:
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+
+  explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes)
+      : image_(image), most_bytes_(most_bytes) {}
+
+  // Moves a cache for this code into `out`: of those at hand the one that knows most, else a new one.
+  // `view` is one of the pool's image.
+  void lend(const image::CodeView& view, insn::ExecMode mode, std::list<BlockCache>& out);
+  // Takes all of `caches`. Those that may know less code than there is by now are dropped: a callback that
+  // had none for an address is asked again.
+  void take_back(std::list<BlockCache>& caches) noexcept;
+
+  // What is at hand.
+  struct Figures {
+    std::size_t caches = 0;
+    std::size_t bytes = 0;
+    std::size_t decoded = 0;  // instructions that were disassembled
+  };
+  [[nodiscard]] Figures idle() const;
+
+ private:
+  const image::Image image_;  // shares the views, which the caches refer to
+  const std::size_t most_bytes_;
+  mutable std::mutex mutex_;    // guards what follows
+  std::list<BlockCache> idle_;  // given back last: first
+  std::size_t idle_bytes_ = 0;
+};
+
+// The caches that one decoder uses.
+class CodeCaches {
+ public:
+  explicit CodeCaches(CodeCachePool* pool) noexcept : pool_(pool) {}  // null: its own only
+  ~CodeCaches() {
+    if (pool_ != nullptr) pool_->take_back(caches_);
+  }
+  CodeCaches(const CodeCaches&) = delete;
+  CodeCaches& operator=(const CodeCaches&) = delete;
+
+  // Lives as long as this.
+  [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
+
+ private:
+  CodeCachePool* pool_;
+  std::list<BlockCache> caches_;
+  std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
+};
+
+}  // namespace ptkit::flow
