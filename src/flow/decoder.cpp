@@ -11,6 +11,7 @@ using base::Status;
 namespace {
 
 constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
+constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31U;
 constexpr std::uint64_t kDisTnt = std::uint64_t{1} << 55U;
 
 PlacerOptions placer_options(const trace::Configuration& configuration, const image::Image& image,
@@ -32,6 +33,11 @@ TickOptions tick_options(const trace::Clock& clock, const FlowOptions& options) 
   return out;
 }
 
+EventTrace event_trace(const trace::Configuration& configuration) noexcept {
+  if (!configuration.rtit_ctl_known) return EventTrace::UNKNOWN;
+  return (configuration.rtit_ctl & kEventEn) != 0 ? EventTrace::ON : EventTrace::OFF;
+}
+
 }  // namespace
 
 class FlowDecoder::Impl {
@@ -49,7 +55,7 @@ class FlowDecoder::Impl {
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, image, options)),
         packets_(bytes_, {}, options.errata),
         events_(packets_, placer_, walker_, context_, options.errata,
-                tick_options(configuration.clock, options)) {
+                tick_options(configuration.clock, options), event_trace(configuration)) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0)
       walker_.set_return_compression(false);
   }

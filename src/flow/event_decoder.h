@@ -21,17 +21,25 @@ struct TickOptions {
   bool over_overflow = false;  // what was learnt about cycles holds after an overflow
 };
 
+// Was event trace on (IA32_RTIT_CTL.EventEn)? Only then MODE.Exec carries the interrupt flag; otherwise its
+// bit is reserved and 0 (manual, "MODE.Exec Packet").
+enum class EventTrace : std::uint8_t {
+  OFF,
+  ON,
+  UNKNOWN,  // until a packet proves it: CFE, EVD, or MODE.Exec with the flag
+};
+
 class EventDecoder {
  public:
   EventDecoder(packet::PacketDecoder& packets, Placer& placer, Walker& walker, ContextTracker& context,
-               const packet::Errata& errata, const TickOptions& ticks)
+               const packet::Errata& errata, const TickOptions& ticks, EventTrace event_trace)
       : packets_(packets),
         placer_(placer),
         walker_(walker),
         context_(context),
-
         errata_(errata),
-        ticks_(ticks) {}
+        ticks_(ticks),
+        event_trace_(event_trace) {}
 
   // Applies one packet. `packets` stands behind it, and may be moved on (overflow errata).
   void apply(const packet::Packet& packet);
@@ -96,7 +104,11 @@ class EventDecoder {
 
   [[nodiscard]] static Event make(EventKind kind) noexcept;
   [[nodiscard]] static Event make_tsx(const Packet& mode) noexcept;
+  void prove_event_trace() noexcept {
+    if (event_trace_ == EventTrace::UNKNOWN) event_trace_ = EventTrace::ON;
+  }
   void give(const Event& event) {
+    if (event.kind == EventKind::IFLAG && event_trace_ != EventTrace::ON) return;
     time_moved_ = false;
     placer_.event(event);
   }
@@ -108,6 +120,7 @@ class EventDecoder {
   ContextTracker& context_;
   packet::Errata errata_;
   TickOptions ticks_;
+  EventTrace event_trace_;
 
   PendingEvents pending_;
   std::vector<Event> pebs_;  // the open PEBS block

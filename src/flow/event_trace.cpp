@@ -57,6 +57,7 @@ const CfeRow* find_row(std::uint64_t type) noexcept {
 }  // namespace
 
 void EventDecoder::on_cfe(const Packet& packet) {
+  prove_event_trace();
   const bool announced = (packet.flags & Packet::IP_BIT) != 0;
   const CfeRow* row = find_row(packet.payload);
   std::optional<Event> data = pending_.take(AT_CFE);
@@ -97,6 +98,7 @@ void EventDecoder::give_event_data(const Event& data) {
 }
 
 void EventDecoder::on_evd(const Packet& packet) {
+  prove_event_trace();
   const auto type = static_cast<Evd>(packet.payload);
   if (packet.payload > static_cast<std::uint64_t>(Evd::VMX_REASON)) {
     Event event = make(EventKind::EVENT_DATA);

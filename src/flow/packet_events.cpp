@@ -78,6 +78,7 @@ void EventDecoder::give_pebs(const Packet* ip_packet) {
 void EventDecoder::on_mode_exec(const Packet& packet) {
   if (packet.payload == 0) return placer_.contradiction(Status::BAD_PACKET);
   const bool iflag = (packet.payload2 & 4U) != 0;
+  if (iflag) prove_event_trace();
   const bool mode_changed = !mode_known_ || (mode_bits_ & 3U) != (packet.payload2 & 3U);
   const bool iflag_changed = !mode_known_ || iflag != iflag_;
   if (mode_changed) {

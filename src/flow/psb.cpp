@@ -125,6 +125,7 @@ void EventDecoder::give_header_mode(Event event) {
   mode_known_ = true;
   mode_bits_ = event.payload2;
   iflag_ = (mode_bits_ & 4U) != 0;
+  if (iflag_) prove_event_trace();
   event.payload2 = 0;
   give(event);
   event.kind = EventKind::IFLAG;

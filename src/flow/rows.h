@@ -99,7 +99,7 @@ enum class EventKind : std::uint8_t {
   CBR = 19,        // payload = ratio
   MNT = 20,        // payload
   TICK = 21,       // a timing packet moved time; payload unused
-  IFLAG = 22,      // payload = 1 if interrupts are enabled
+  IFLAG = 22,      // payload = 1 if interrupts are enabled; told with event trace only
   INTERRUPT = 23,  // payload = vector, payload2 = CR2 (flag CR2_KNOWN); ip
   IRET = 24,
   SMI = 25,

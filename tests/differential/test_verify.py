@@ -10,6 +10,7 @@ import pytest
 from figures import need_libipt
 
 import ptkit
+from ptkit.analysis.expected import EventFilter
 from ptkit.analysis.lockstep import Allowed, Arrays, Part, Rows, compare
 from ptkit.analysis.verify import Report, verify
 
@@ -76,6 +77,24 @@ def test_cut_streams_are_expected() -> None:
     report = verified(stream, bytes.fromhex("90750190ffe0"))
     assert report.same, str(report)
     assert (report.errors, report.reference_errors) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "rtit_ctl", "judged"),
+    [
+        ((2, 3), 1 << 31, True),
+        ((2, 3), 0x2000, False),  # event trace was off: neither gives any
+        ((2, 3), None, False),  # libipt was not told
+        ((2, 0), 1 << 31, False),
+    ],
+)
+def test_interrupt_flags_are_judged_where_libipt_was_told(
+    version: tuple[int, int], rtit_ctl: int | None, judged: bool
+) -> None:
+    kinds = np.array([ptkit.EventKind.IFLAG, ptkit.EventKind.PTWRITE], dtype=np.uint8)
+    events: Arrays = {"kind": kinds, "flags": np.zeros(2, dtype=np.uint16), "payload": np.ones(2, np.uint64)}
+    left = EventFilter(version, rtit_ctl).prepare(events)["kind"].tolist()
+    assert left == kinds.tolist()[0 if judged else 1 :]
 
 
 def libipt_knows_exits() -> bool:

@@ -25,7 +25,7 @@ struct Case {
   std::uint64_t code_address = 0;    // where it is loaded
   std::string expected;              // contents of expected_file
 
-  // From --cpu, --mtc-freq, --nom-freq, --cpuid-0x15.* and --filter:*.
+  // From --cpu, --mtc-freq, --nom-freq, --cpuid-0x15.*, --filter:* and --event:iflags (event trace was on).
   trace::Configuration configuration;
   // Without --cpu the tools apply no erratum at all; with it, those of the model.
   packet::Errata errata;

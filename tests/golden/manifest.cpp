@@ -61,6 +61,11 @@ void set_filter(const std::string& option, std::uint64_t value, Case& out) {
 
 void apply_options(Case& out) {
   trace::Clock& clock = out.configuration.clock;
+  if (out.has_option("--event:iflags")) {
+    constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31U;
+    out.configuration.rtit_ctl = kEventEn;
+    out.configuration.rtit_ctl_known = true;
+  }
   for (std::size_t index = 0; index + 1 < out.options.size(); ++index) {
     const std::string& option = out.options[index];
     const std::string& argument = out.options[index + 1];

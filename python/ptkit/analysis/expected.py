@@ -38,7 +38,7 @@ EVENTS: Mapping[EventKind, tuple[Version, str]] = {
     ),
     EventKind.EVENT_DATA: (NEVER, "libipt gives no event data that belongs to no event"),
     EventKind.TICK: (NEVER, "ticks follow each engine's own clock"),
-    EventKind.IFLAG: (NEVER, "libipt gives the interrupt flag only where it is told that event trace was on"),
+    EventKind.IFLAG: ((2, 1), "the interrupt flag is unknown to libipt before 2.1"),
     **dict.fromkeys(
         (
             *(
@@ -65,6 +65,7 @@ EVENTS: Mapping[EventKind, tuple[Version, str]] = {
 _UNKNOWN_PACKETS = tuple(dict.fromkeys(reason for _, reason in PACKETS.values()))
 _STATUS = np.uint16(EventFlag.STATUS)
 _IF = np.uint64(4)  # of MODE.Exec's payload2
+_EVENT_EN = 1 << 31  # of IA32_RTIT_CTL: event trace is on
 _IP_KNOWN = np.uint16(EventFlag.IP_KNOWN)
 
 BOTH_FAILED = "both engines met an error; they may take the stream up again at different PSBs"
@@ -192,10 +193,21 @@ class Expectations:
 
 
 class EventFilter:
-    """Takes the events of one engine that both give, and of these what both say."""
+    """Takes the events of one engine that both give, and of these what both say.
 
-    def __init__(self, version: Version) -> None:
+    Parameters
+    ----------
+    version : tuple of int
+        (major, minor) of the libipt that this build knows.
+    rtit_ctl : int or None
+        IA32_RTIT_CTL, if the input tells it.
+    """
+
+    def __init__(self, version: Version, rtit_ctl: int | None) -> None:
         self._left_out = [int(kind) for kind, (since, _) in EVENTS.items() if version < since]
+        if rtit_ctl is None or not rtit_ctl & _EVENT_EN:
+            # libipt gives it where it is told that event trace was on; ptkit where packets prove it, too.
+            self._left_out.append(int(EventKind.IFLAG))
         self._mode: int | None = None
 
     def prepare(self, events: Arrays) -> Arrays:

@@ -24,6 +24,7 @@ from ptkit.errors import UnsupportedError
 class Traced(Protocol):
     """What is needed of a trace."""
 
+    _bundle: _core.Bundle
     _session: _core.Session
 
     @property
@@ -204,8 +205,9 @@ def verify(trace: Traced, *, streams: Sequence[int] | None = None) -> Report:
     text, header = version
     tally = _Tally()
     difference = None
+    rtit_ctl = trace._bundle.configuration["rtit_ctl"]
     for stream in range(len(trace.streams)) if streams is None else streams:
-        difference = _Verification(trace._session, stream, header, tally).run()
+        difference = _Verification(trace._session, stream, header, rtit_ctl, tally).run()
         if difference is not None:
             break
     return Report(
@@ -216,10 +218,18 @@ def verify(trace: Traced, *, streams: Sequence[int] | None = None) -> Report:
 class _Verification:
     """The comparison of one stream."""
 
-    def __init__(self, session: _core.Session, stream: int, header: tuple[int, int], tally: _Tally) -> None:
+    def __init__(
+        self,
+        session: _core.Session,
+        stream: int,
+        header: tuple[int, int],
+        rtit_ctl: int | None,
+        tally: _Tally,
+    ) -> None:
         self._session = session
         self._stream = stream
         self._header = header
+        self._rtit_ctl = rtit_ctl
         self._tally = tally
         self._expected = Expectations(header)
         self._shifted = False
@@ -239,7 +249,7 @@ class _Verification:
             return difference
         # Instructions that only we have would shift the number of those before an event.
         keys = EVENT_KEYS if self._shifted else (*EVENT_KEYS, "instruction")
-        ours, theirs = EventFilter(self._header), EventFilter(self._header)
+        ours, theirs = (EventFilter(self._header, self._rtit_ctl) for _ in ENGINES)
         return self._compare("events", keys, ours.prepare, theirs.prepare)
 
     def _count_errors(self) -> list[int]:

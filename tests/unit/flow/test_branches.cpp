@@ -221,8 +221,8 @@ TEST(Modes, ChangeAtTheirTip) {
   const Collect rows = scene.begin().mode(32).tip(0x1003).end(0x1006).decode();
   EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1003, 0x1004}));
   EXPECT_EQ(rows.branches[0].kind, BranchKind::FAR_JUMP);
-  EXPECT_EQ(rows.events[3].kind, EventKind::EXEC_MODE);
-  EXPECT_EQ(rows.events[3].payload, 32u);
+  EXPECT_EQ(rows.events[2].kind, EventKind::EXEC_MODE);
+  EXPECT_EQ(rows.events[2].payload, 32u);
 }
 
 TEST(BlockCacheTest, DecodesNothingTwice) {

@@ -100,7 +100,7 @@ TEST(Errata, Skd010DoesNotHoldBackSoundStreams) {
   scene.begin().ovf().add(PacketKind::PIP, 0xa000).pge(0x1004).end(0x1005);
   const Collect rows = decode_with(scene, &packet::Errata::skd010);
   EXPECT_EQ(rows.ips, (Ips{0x1004}));
-  EXPECT_EQ(rows.events[4].kind, EventKind::PAGING);
+  EXPECT_EQ(rows.events[3].kind, EventKind::PAGING);
 }
 
 TEST(Errata, Skd022TakesTheDisableForOneByTheInstruction) {

@@ -336,6 +336,55 @@ TEST(EventTrace, InterruptFlagIsBoundToItsPacket) {
   EXPECT_EQ(rows.branches.size(), 1u);
 }
 
+// What the IFLAG rows say.
+std::vector<std::uint64_t> interrupt_flags(const Collect& rows) {
+  std::vector<std::uint64_t> out;
+  for (const Event& row : rows.events) {
+    if (row.kind == EventKind::IFLAG) out.push_back(row.payload);
+  }
+  return out;
+}
+
+using Flags = std::vector<std::uint64_t>;
+constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31U;
+
+TEST(EventTrace, InterruptFlagIsToldWhereEventTraceWasOn) {
+  Scene scene(nops());
+  scene.begin().mode(32).tip(0x1004);  // mode and flag in one packet
+  scene.begin(0x1004, 32).end(0x1006);
+  scene.configuration.rtit_ctl_known = true;
+  scene.configuration.rtit_ctl = kEventEn;
+  EXPECT_EQ(interrupt_flags(scene.decode()), (Flags{0, 0}));
+  scene.configuration.rtit_ctl = ~kEventEn & 0xffffffff;
+  EXPECT_EQ(interrupt_flags(scene.decode()), Flags{});
+  scene.configuration.rtit_ctl_known = false;
+  scene.configuration.rtit_ctl = kEventEn;  // means nothing
+  EXPECT_EQ(interrupt_flags(scene.decode()), Flags{});
+}
+
+TEST(EventTrace, InterruptFlagThatIsNotTracedIsNoRowEvenIfItsBitIsSet) {
+  Scene scene(nops());
+  scene.begin().mode(64, true).fup(0x1002).end(0x1004);
+  scene.configuration.rtit_ctl_known = true;
+  const Collect rows = scene.decode();
+  EXPECT_EQ(interrupt_flags(rows), Flags{});
+  EXPECT_EQ(rows.branches.size(), 1u);  // the end: the FUP belongs to MODE.Exec all the same
+  EXPECT_EQ(rows.ips.size(), 4u);
+}
+
+TEST(EventTrace, APacketProvesThatInterruptFlagsAreTraced) {
+  Scene flag(nops());
+  flag.begin().mode(64, true).fup(0x1002).mode(64).fup(0x1003);
+  flag.begin(0x1003).end(0x1004);
+  EXPECT_EQ(interrupt_flags(flag.decode()), (Flags{1, 0, 0}));
+  Scene header(nops());
+  header.psb().mode(64, true).fup(0x1000).psbend().begin(0x1001).end(0x1002);
+  EXPECT_EQ(interrupt_flags(header.decode()), (Flags{1, 0}));
+  Scene event(nops());
+  event.begin().add(PacketKind::CFE, 4).begin(0x1002).end(0x1003);  // RSM
+  EXPECT_EQ(interrupt_flags(event.decode()), Flags{0});
+}
+
 TEST(Trigger, CountsFromTheLastKnownIp) {
   Scene scene(nops());
   scene.begin().add(PacketKind::TRIG, 0x1a, 3, Packet::ICNT | Packet::MULT);
@@ -378,8 +427,8 @@ TEST(Psb, StateIsRepeatedAsStatus) {
   std::vector<EventKind> kinds;
   for (const Event& row : rows.events) kinds.push_back(row.kind);
   EXPECT_EQ(kinds, (std::vector<EventKind>{EventKind::ENABLED, EventKind::ASYNC_PAGING, EventKind::EXEC_MODE,
-                                           EventKind::IFLAG, EventKind::TSX_BEGIN, EventKind::CBR,
-                                           EventKind::MNT, EventKind::ASYNC_DISABLED}));
+                                           EventKind::TSX_BEGIN, EventKind::CBR, EventKind::MNT,
+                                           EventKind::ASYNC_DISABLED}));
   EXPECT_EQ(news(rows).size(), 2u);  // MNT and the end
   EXPECT_EQ(rows.blocks[0].flags, IN_TX);
 }
