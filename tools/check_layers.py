@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Ranks of folders that do not exist yet are reserved.
 CPP_RANKS = {
     "base": 0,
     "rtit": 1,

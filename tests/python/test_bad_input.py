@@ -62,10 +62,26 @@ def test_missing_image_names_the_range(open_trace: Any, loop: Any) -> None:
     assert "NO_CODE" in errors.named("code")
     row = errors.named("code").index("NO_CODE")
     assert int(errors["ip"][row]) == loop.BASE
-    assert "0x1000" in errors.messages()[row]
-    assert "image" in errors.messages()[row]
+    message = errors.messages()[row]
+    assert ", ip 0x1000): addresses [0x1000, 0x2000); " in message
+    assert "images=[...] in ptkit.open" in message
+    assert "--image or --code" in message
     assert len(trace.packets()) > 0
     assert len(trace.gaps) > 0
+
+
+def test_errors_name_the_image_file(open_trace: Any, loop: Any) -> None:
+    from ptkit.table import TableContext
+    from ptkit.table.table import from_core
+
+    trace = open_trace(loop.stream(5))
+    errors = trace.errors[:1]
+    arrays = {name: errors[name].copy() for name in errors.columns}
+    arrays["file"][:] = 0
+    arrays["flags"] |= np.uint8(ptkit.ErrorFlag.FILE_KNOWN)
+    runs = {name: run.copy() for name, run in errors._runs.arrays.items()}
+    named = from_core("errors", (1, arrays, runs), context=TableContext(files=("/lib/x.so",)))
+    assert ": image /lib/x.so, addresses [0x1000, 0x2000); " in named.messages()[0]
 
 
 def test_wrong_image_is_error_rows(open_trace: Any, loop: Any) -> None:

@@ -6,6 +6,7 @@ import gc
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ptkit
@@ -35,7 +36,14 @@ def test_record_and_decode(tmp_path: Path) -> None:
     assert len(only) == len(trace.branches(columns=["kind"]))
     name = next(name for name in trace.symbolize(only["from_ip"], offsets=False) if name)
     chosen = trace.branches(symbol=name, columns=["from_ip", "to_ip"])
-    assert 0 < len(chosen) <= len(only)
+    covered = np.zeros(len(only), dtype=np.bool_)
+    for _, address, size in trace.symbols(name):
+        for end in ("from", "to"):
+            inside = (only[f"{end}_ip"] >= address) & (only[f"{end}_ip"] < address + max(size, 1))
+            covered |= inside & only[f"{end}_known"]
+    assert 0 < covered.sum() < len(only)
+    for end in ("from_ip", "to_ip"):
+        assert (chosen[end] == only[end][covered]).all()
 
 
 def test_a_recording_without_a_name_is_removed() -> None:

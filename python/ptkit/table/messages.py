@@ -49,7 +49,8 @@ def _error_message(
         where += f", ip {ip:#x}"
     particulars = _particulars(code, argument, argument2)
     if file_known and file < len(files):
-        particulars = f"{particulars} of {files[file]}" if particulars else files[file]
+        image = f"image {files[file]}"
+        particulars = f"{image}, {particulars}" if particulars else image
     text = f"{sentence} ({where})"
     if particulars:
         text += f": {particulars}"
@@ -60,7 +61,7 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
     if code in _BYTES and argument2:
         return "bytes " + argument.to_bytes(8, "little")[: min(argument2, 8)].hex(" ")
     if code in _CODE_NEEDED and argument2:
-        return f"range [{argument:#x}, {argument + argument2:#x})"
+        return f"addresses [{argument:#x}, {argument + argument2:#x})"
     if code == _CODE.FUP_MISMATCH:
         return f"looked for {argument2:#x}"
     if code in _MISMATCHES and argument < len(_core.PacketKind):
