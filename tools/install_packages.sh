@@ -8,7 +8,7 @@ declare -A groups=(
   [lint]="clang clang-format clang-tidy"
 )
 # Wanted, but not had everywhere: what needs them is skipped without.
-declare -A optional=([test]="gcc-multilib" [lint]="libclang-rt-14-dev")
+declare -A optional=([test]="gcc-multilib" [lint]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
