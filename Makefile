@@ -66,7 +66,7 @@ sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
 	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \
 	  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
 	cmake --build $(BUILD)/sanitize -j $(JOBS)
-	ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure --progress
+	ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure --progress
 	bash tools/fuzz.sh $(BUILD)/sanitize $${FUZZ_SECONDS:-15}
 
 bench: build
