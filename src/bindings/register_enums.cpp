@@ -12,15 +12,24 @@ namespace ptkit::bindings {
 namespace {
 
 void register_packet_enums(py::module_& module) {
-  py::native_enum<packet::PacketKind> kinds(module, "PacketKind", "enum.IntEnum", "Type of a packet.");
-#define PT_PACKET(kind, ...) kinds.value(#kind, packet::PacketKind::kind);
+  py::native_enum<packet::PacketKind> kinds(module, "PacketKind", "enum.IntEnum",
+                                            "Type of a packet. Each member's __doc__ says what `payload` and "
+                                            "`payload2` hold; docs/tables.md has the "
+                                            "table.");
+#define PT_PACKET(kind, name, table, mask, match, claim, least, size, payload_kind, block, text, payload, \
+                  payload2)                                                                               \
+  kinds.value(#kind, packet::PacketKind::kind,                                                            \
+              sizeof(payload2) > 1  ? text ". payload: " payload "; payload2: " payload2                  \
+              : sizeof(payload) > 1 ? text ". payload: " payload                                          \
+                                    : text);
 #define PT_ESCAPE(table, byte, next)
 #include "packet/packets.def"
 #undef PT_PACKET
 #undef PT_ESCAPE
   kinds.finalize();
   using packet::Packet;
-  py::native_enum<Packet::Flag>(module, "PacketFlag", "enum.IntFlag", "Bits of `flags` of packets.")
+  py::native_enum<Packet::Flag>(module, "PacketFlag", "enum.IntFlag",
+                                "Bits of `flags` of packets; docs/tables.md says what each means.")
       .value("IP_KNOWN", Packet::IP_KNOWN)
       .value("IP_BIT", Packet::IP_BIT)
       .value("NR", Packet::NR)
@@ -36,7 +45,8 @@ void register_packet_enums(py::module_& module) {
 
 void register_branch_kind(py::module_& module) {
   using Enum = flow::BranchKind;
-  py::native_enum<Enum>(module, "BranchKind", "enum.IntEnum", "Kind of a branch.")
+  py::native_enum<Enum>(module, "BranchKind", "enum.IntEnum",
+                        "Kind of a branch; docs/tables.md says what each means.")
       // clang-format off
       PT_VALUE(COND) PT_VALUE(JUMP) PT_VALUE(JUMP_INDIRECT) PT_VALUE(CALL) PT_VALUE(CALL_INDIRECT)
       PT_VALUE(RETURN) PT_VALUE(FAR_CALL) PT_VALUE(FAR_RETURN) PT_VALUE(FAR_JUMP) PT_VALUE(SYSCALL)
@@ -47,7 +57,8 @@ void register_branch_kind(py::module_& module) {
 
 void register_event_kind(py::module_& module) {
   using Enum = flow::EventKind;
-  py::native_enum<Enum>(module, "EventKind", "enum.IntEnum", "Kind of an event.")
+  py::native_enum<Enum>(module, "EventKind", "enum.IntEnum",
+                        "Kind of an event; docs/tables.md says what `ip` and the payloads of each hold.")
       // clang-format off
       PT_VALUE(ENABLED) PT_VALUE(DISABLED) PT_VALUE(ASYNC_DISABLED) PT_VALUE(ASYNC_BRANCH) PT_VALUE(OVERFLOW)
       PT_VALUE(PAGING) PT_VALUE(ASYNC_PAGING) PT_VALUE(VMCS) PT_VALUE(ASYNC_VMCS) PT_VALUE(EXEC_MODE)
@@ -62,8 +73,9 @@ void register_event_kind(py::module_& module) {
 }
 
 void register_flow_flags(py::module_& module) {
-  py::native_enum<flow::RowFlag>(module, "RowFlag", "enum.IntFlag",
-                                 "Bits of `flags` of branches, blocks, instructions and gaps.")
+  py::native_enum<flow::RowFlag>(
+      module, "RowFlag", "enum.IntFlag",
+      "Bits of `flags` of branches, blocks, instructions and gaps; docs/tables.md says what each means.")
       .value("FROM_KNOWN", flow::FROM_KNOWN)
       .value("TO_KNOWN", flow::TO_KNOWN)
       .value("TAKEN", flow::TAKEN)
@@ -72,7 +84,8 @@ void register_flow_flags(py::module_& module) {
       .value("PREDICTION_KNOWN", flow::PREDICTION_KNOWN)
       .value("TIME_KNOWN", flow::TIME_KNOWN)
       .finalize();
-  py::native_enum<flow::EventFlag>(module, "EventFlag", "enum.IntFlag", "Bits of `flags` of events.")
+  py::native_enum<flow::EventFlag>(module, "EventFlag", "enum.IntFlag",
+                                   "Bits of `flags` of events; docs/tables.md says what each means.")
       .value("IP_KNOWN", flow::EV_IP_KNOWN)
       .value("STATUS", flow::EV_STATUS)
       .value("RESUMED", flow::EV_RESUMED)
@@ -85,7 +98,8 @@ void register_flow_flags(py::module_& module) {
       .value("TIME_KNOWN", flow::EV_TIME_KNOWN)
       .value("QUALIFICATION_KNOWN", flow::EV_QUALIFICATION_KNOWN)
       .finalize();
-  py::native_enum<columns::ErrorFlag>(module, "ErrorFlag", "enum.IntFlag", "Bits of `flags` of errors.")
+  py::native_enum<columns::ErrorFlag>(module, "ErrorFlag", "enum.IntFlag",
+                                      "Bits of `flags` of errors; docs/tables.md says what each means.")
       .value("IP_KNOWN", columns::ERROR_IP_KNOWN)
       .value("FILE_KNOWN", columns::ERROR_FILE_KNOWN)
       .value("TIME_KNOWN", columns::ERROR_TIME_KNOWN)
@@ -95,7 +109,8 @@ void register_flow_flags(py::module_& module) {
 void register_small_enums(py::module_& module) {
   {
     using Enum = flow::GapCause;
-    py::native_enum<Enum>(module, "GapCause", "enum.IntEnum", "Why control flow is not known.")
+    py::native_enum<Enum>(module, "GapCause", "enum.IntEnum",
+                          "Why control flow is not known; docs/tables.md says what each means.")
         // clang-format off
         PT_VALUE(ERROR) PT_VALUE(OVERFLOW) PT_VALUE(LOST) PT_VALUE(START) PT_VALUE(TNT_DISABLED)
         PT_VALUE(TRACE_STOP)
@@ -104,13 +119,15 @@ void register_small_enums(py::module_& module) {
   }
   {
     using Enum = time::TimeSource;
-    py::native_enum<Enum>(module, "TimeSource", "enum.IntEnum", "The best packet that a time rests on.")
-        PT_VALUE(NONE) PT_VALUE(TSC) PT_VALUE(MTC) PT_VALUE(CYC) PT_VALUE(CBR)
+    py::native_enum<Enum>(module, "TimeSource", "enum.IntEnum",
+                          "The best packet that a time rests on; see docs/time.md.") PT_VALUE(NONE)
+        PT_VALUE(TSC) PT_VALUE(MTC) PT_VALUE(CYC) PT_VALUE(CBR)
             .finalize();
   }
   {
     using Enum = insn::InsnClass;
-    py::native_enum<Enum>(module, "InsnClass", "enum.IntEnum", "What an instruction does to control flow.")
+    py::native_enum<Enum>(module, "InsnClass", "enum.IntEnum",
+                          "What an instruction does to control flow; docs/tables.md says what each means.")
         // clang-format off
         PT_VALUE(OTHER) PT_VALUE(COND_JUMP) PT_VALUE(JUMP) PT_VALUE(JUMP_INDIRECT) PT_VALUE(CALL)
         PT_VALUE(CALL_INDIRECT) PT_VALUE(RETURN) PT_VALUE(FAR_CALL) PT_VALUE(FAR_RETURN) PT_VALUE(FAR_JUMP)
@@ -118,7 +135,9 @@ void register_small_enums(py::module_& module) {
                     // clang-format on
                     .finalize();
   }
-  py::native_enum<base::Status> codes(module, "ErrorCode", "enum.IntEnum", "What happened.");
+  py::native_enum<base::Status> codes(
+      module, "ErrorCode", "enum.IntEnum",
+      "What happened; docs/tables.md has the sentences, the remedies and the arguments.");
 #define PT_STATUS(name, value_, sentence, remedy) codes.value(#name, base::Status::name, sentence);
 #include "base/status.def"
 #undef PT_STATUS

@@ -20,22 +20,22 @@ struct Place {
 
 // Stored in the `kind` column of branches: append only.
 enum class BranchKind : std::uint8_t {
-  COND = 0,  // Jcc, JCXZ, LOOPcc; see flag TAKEN
-  JUMP = 1,  // direct near jump
-  JUMP_INDIRECT = 2,
-  CALL = 3,  // direct near call
-  CALL_INDIRECT = 4,
-  RETURN = 5,      // near return
-  FAR_CALL = 6,    // CALL far, INT n, INT3, INT1, INTO
-  FAR_RETURN = 7,  // RET far
-  FAR_JUMP = 8,
-  SYSCALL = 9,   // SYSCALL, SYSENTER
-  SYSRET = 10,   // SYSRET, SYSEXIT, ERETS, ERETU
-  IRET = 11,     // IRET, UIRET
-  VMENTRY = 12,  // VMLAUNCH, VMRESUME
-  VMEXIT = 13,
-  ASYNC = 14,     // interrupt, exception, SMI, ...: no branch instruction
-  TX_ABORT = 15,  // transaction aborted: from the abort's IP to the fallback handler
+  COND = 0,           // Jcc, JCXZ, LOOPcc; see flag TAKEN
+  JUMP = 1,           // direct near jump
+  JUMP_INDIRECT = 2,  // near jump by register or memory
+  CALL = 3,           // direct near call
+  CALL_INDIRECT = 4,  // near call by register or memory
+  RETURN = 5,         // near return
+  FAR_CALL = 6,       // CALL far, INT n, INT3, INT1, INTO
+  FAR_RETURN = 7,     // RET far
+  FAR_JUMP = 8,       // JMP far
+  SYSCALL = 9,        // SYSCALL, SYSENTER
+  SYSRET = 10,        // SYSRET, SYSEXIT, ERETS, ERETU
+  IRET = 11,          // IRET, UIRET
+  VMENTRY = 12,       // VMLAUNCH, VMRESUME
+  VMEXIT = 13,        // by an instruction such as VMCALL
+  ASYNC = 14,         // interrupt, exception, SMI, ...: no branch instruction
+  TX_ABORT = 15,      // transaction aborted: from the abort's IP to the fallback handler
 };
 
 // Stored in the `flags` column of branches and instructions: append only.
@@ -77,49 +77,49 @@ struct Block {
 
 // Stored in the `kind` column of events: append only.
 enum class EventKind : std::uint8_t {
-  ENABLED = 0,         // ip = where tracing began; flag RESUMED if it is where it stopped
-  DISABLED = 1,        // ip = where control went, if known (after the last row)
-  ASYNC_DISABLED = 2,  // ip = target if known, payload = IP where it happened
-  ASYNC_BRANCH = 3,    // ip = target, payload = IP where it happened (interrupt, exception)
-  OVERFLOW = 4,        // ip = where tracing resumed, if it is enabled
-  PAGING = 5,          // payload = CR3; flag NON_ROOT
-  ASYNC_PAGING = 6,    // the same, bound to ip
-  VMCS = 7,            // payload = VMCS base
-  ASYNC_VMCS = 8,
-  EXEC_MODE = 9,  // payload = 16, 32 or 64; ip
-  TSX_BEGIN = 10,
-  TSX_COMMIT = 11,
-  TSX_ABORT = 12,  // ip = where the abort happened
-  STOP = 13,       // TraceStop
-  EXSTOP = 14,
-  MWAIT = 15,      // payload = hints, payload2 = extensions
-  PWRE = 16,       // payload = state << 4 | sub-state; flag HW
-  PWRX = 17,       // payload = last << 4 | deepest, payload2 = wake reason bits
-  PTWRITE = 18,    // payload = value, payload2 = its size in bytes (4 or 8)
-  CBR = 19,        // payload = ratio
-  MNT = 20,        // payload
-  TICK = 21,       // a timing packet moved time; payload unused
-  IFLAG = 22,      // payload = 1 if interrupts are enabled; told with event trace only
-  INTERRUPT = 23,  // payload = vector, payload2 = CR2 (flag CR2_KNOWN); ip
-  IRET = 24,
-  SMI = 25,
-  RSM = 26,
-  SIPI = 27,  // payload = vector
-  INIT = 28,
-  VMENTRY = 29,
-  VMEXIT = 30,  // payload = vector (flag VECTOR_KNOWN), payload2 = exit reason (flag REASON_KNOWN);
-                // qualification as an EVD event
-  SHUTDOWN = 31,
-  UINTR = 32,  // payload = vector
-  UIRET = 33,
-  TRIG = 34,    // payload = TRBV, payload2 = ICNT; flags MULT, ICNT_KNOWN
-  SWINTR = 35,  // payload = vector
-  SYSCALL = 36,
-  PEBS_BEGIN = 37,  // BBP: payload = type, payload2 = item size in bytes
-  PEBS_ITEM = 38,   // BIP: payload = id, payload2 = value
-  PEBS_END = 39,    // BEP
-  EVENT_DATA = 40,  // EVD that no CFE took: payload = type, payload2 = value
-  STATUS = 41,      // spare
+  ENABLED = 0,         // packets go on; ip = where, flag RESUMED if it is where they stopped
+  DISABLED = 1,        // a branch left the traced code; ip = its target, if known
+  ASYNC_DISABLED = 2,  // the same by interrupt or exception; payload = IP where it happened
+  ASYNC_BRANCH = 3,    // interrupt, exception, ...; ip = target, payload = IP where it happened
+  OVERFLOW = 4,        // packets were lost (OVF); ip = where execution is after it, if packets are on
+  PAGING = 5,          // PIP: CR3 was written; payload = CR3, flag NON_ROOT
+  ASYNC_PAGING = 6,    // the same, by an asynchronous branch or told by a PSB+; payload = CR3
+  VMCS = 7,            // payload = VMCS base address
+  ASYNC_VMCS = 8,      // the same, by an asynchronous branch or told by a PSB+; payload = VMCS base
+  EXEC_MODE = 9,       // MODE.Exec; payload = 16, 32 or 64; ip = from where on
+  TSX_BEGIN = 10,      // a transaction begins; ip
+  TSX_COMMIT = 11,     // a transaction commits; ip
+  TSX_ABORT = 12,      // a transaction aborts; ip = where
+  STOP = 13,           // TraceStop
+  EXSTOP = 14,         // execution stopped (power event trace); ip, if told
+  MWAIT = 15,          // payload = hints (EAX), payload2 = extensions (ECX)
+  PWRE = 16,           // power state entry; payload = state << 4 | sub-state, flag HW
+  PWRX = 17,           // power state exit; payload = last state << 4 | deepest, payload2 = wake reason bits
+  PTWRITE = 18,        // payload = operand, payload2 = its size in bytes (4 or 8); ip = the instruction
+  CBR = 19,            // payload = core:bus ratio
+  MNT = 20,            // payload = 64 bits, not documented
+  TICK = 21,           // a timing packet moved time; only with ticks=True
+  IFLAG = 22,          // payload = 1 if interrupts are enabled
+  INTERRUPT = 23,      // payload = vector; payload2 = CR2 (flag CR2_KNOWN); ip
+  IRET = 24,           // ip = the instruction
+  SMI = 25,            // ip, if told
+  RSM = 26,            // ip, if told
+  SIPI = 27,           // payload = vector
+  INIT = 28,           // ip, if told
+  VMENTRY = 29,        // ip = the instruction
+  VMEXIT = 30,         // payload = vector (flag PAYLOAD_KNOWN), payload2 = exit reason (flag CR2_KNOWN),
+                       // payload3 = qualification (flag QUALIFICATION_KNOWN)
+  SHUTDOWN = 31,       // ip, if told
+  UINTR = 32,          // user interrupt; payload = vector
+  UIRET = 33,          // ip = the instruction
+  TRIG = 34,           // payload = TRBV, payload2 = ICNT (flag ICNT_KNOWN); flag MULT
+  SWINTR = 35,         // software interrupt; payload = vector
+  SYSCALL = 36,        // ip = the instruction
+  PEBS_BEGIN = 37,     // BBP; payload = type, payload2 = item size in bytes
+  PEBS_ITEM = 38,      // BIP; payload = id, payload2 = value
+  PEBS_END = 39,       // BEP
+  EVENT_DATA = 40,     // EVD that no CFE took, or CFE of an unknown type; payload = type, payload2 = value
+  STATUS = 41,         // spare
 };
 
 // Stored in the `flags` column of events: append only.
@@ -129,7 +129,7 @@ enum EventFlag : std::uint16_t {
   EV_RESUMED = 4,
   EV_NON_ROOT = 8,
   EV_HW = 16,
-  EV_CR2_KNOWN = 32,      // also REASON_KNOWN: payload2 is valid
+  EV_CR2_KNOWN = 32,      // INTERRUPT: CR2, VMEXIT: exit reason; payload2 is valid
   EV_PAYLOAD_KNOWN = 64,  // vectors: payload is valid
   EV_MULT = 128,
   EV_ICNT_KNOWN = 256,
@@ -168,7 +168,7 @@ enum class GapCause : std::uint8_t {
   START = 3,     // bytes before the first PSB
   TNT_DISABLED =
       4,  // conditional branches were not recorded: from here on control flow is not known in between
-  TRACE_STOP = 5,
+  TRACE_STOP = 5,  // a TraceStop range was entered
 };
 
 // Control flow is not known from `begin` (stream offset, last known IP) to `end` (offset and IP where it is

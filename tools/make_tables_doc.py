@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Writes docs/tables.md: every table's columns, and what kinds, payloads, flags and codes mean.
+
+All of it comes from the sources that the core itself is made from: src/columns/schema.def (by way of the
+extension module), src/packet/packets.def, src/base/status.def, and the comments of the enumerators in
+src/flow/rows.h and src/insn/insn.h. With `--check`: fails if the page is not up to date.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "tables.md"
+
+HEAD = """# Tables
+
+Made by `tools/make_tables_doc.py`; edit the sources that it names, then run it.
+
+Every table is a `ptkit.Table`: `table["column"]` is a read-only NumPy array of shape (rows,). *Stored*
+columns are filled by the decoder, *runs* (stream, processor, thread, address space) are spread over rows when
+asked for, *flags* are bool columns made of bits of `flags`, *run flags* of bits of a run. A value means
+something only where the flag in the column "known if" is set; `table.named(...)`, pandas and Arrow have no
+value elsewhere. `time_ns` (int64, nanoseconds) is made of `tsc` where the trace knows its clock; see
+[time.md](time.md). Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
+"""
+
+ABOUT = {
+    "packets": 'One row per packet ("Packet Definitions"); a run of PAD is one row.',
+    "branches": 'One row per branch, taken or not ("TNT Packet", "Return Compression", "Deferred TIPs").',
+    "blocks": "One row per run of instructions that were executed one after the other.",
+    "instructions": "One row per executed instruction.",
+    "events": 'One row per event ("Mode Packets", "Event Trace", "PTWRITE", "PEBS", "Power Event Tracing").',
+    "errors": "One row per thing that could not be decoded; `table.messages()` has the sentences.",
+    "gaps": "One row per part of a stream where control flow is not known.",
+    "edges": "One row per pair of ends, with its count.",
+}
+
+# Enumeration, heading, and where the enumerators' comments are.
+ENUMS = (
+    ("BranchKind", "Branch kinds", "src/flow/rows.h"),
+    ("InsnClass", "Instruction classes", "src/insn/insn.h"),
+    ("GapCause", "Gap causes", "src/flow/rows.h"),
+)
+# Enumeration, heading, and the tables whose flags have these bits.
+FLAGS = (
+    ("PacketFlag", "Packet flags", ("packets",)),
+    ("RowFlag", "Row flags", ("branches", "blocks", "instructions", "gaps")),
+    ("EventFlag", "Event flags", ("events",)),
+    ("ErrorFlag", "Error flags", ("errors",)),
+)
+
+
+def source(path: str) -> str:
+    """Text of a file of the repository."""
+    return (ROOT / path).read_text()
+
+
+def cell(text: str) -> str:
+    """Text that a Markdown table can hold."""
+    return text.replace("|", "\\|")
+
+
+def table_of(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell(text) for text in line) + " |" for line in lines) + "\n"
+
+
+def rows_of(path: str, macro: str) -> list[list[Any]]:
+    """Arguments of each use of a macro in a .def file; names stay as text."""
+    rows = []
+    for line in source(path).splitlines():
+        if line.startswith(f"{macro}("):
+            arguments = re.findall(r'"(?:[^"\\]|\\.)*"|[^,\s][^,]*', line[len(macro) + 1 : line.rindex(")")])
+            rows.append([ast.literal_eval(text) if text.startswith('"') else text for text in arguments])
+    return rows
+
+
+def comments_of(path: str, name: str) -> dict[str, str]:
+    """What the comments behind the enumerators of a C++ enumeration say."""
+    text = source(path)
+    found = re.search(rf"enum (?:class )?{name} : [\w:]+ {{(.*?)\n *}};", text, re.DOTALL)
+    assert found is not None, (path, name)
+    said = {}
+    for member, comment in re.findall(
+        r"(\w+)\s*=\s*\d+,?[ ]*((?://[^\n]*)?(?:\n\s*//[^\n]*)*)", found.group(1)
+    ):
+        said[member] = " ".join(part.strip() for part in re.split(r"\s*//", comment)).strip()
+    return said
+
+
+def columns(schema: dict[str, Any]) -> str:
+    """All tables with their columns."""
+    parts = ["## Columns\n"]
+    for table, about in ABOUT.items():
+        rows = schema[table]
+        known = rows["validity"]
+        lines = []
+        for role, names in (("stored", rows["columns"]), ("run", rows["runs"])):
+            for name, dtype, unit, doc in names:
+                flag = f"`{known[name]}`" if name in known else ""
+                lines.append((f"`{name}`", dtype, unit, role, flag, doc))
+        for role, names in (("flag", rows["derived"]), ("run flag", rows["run_derived"])):
+            lines += [(f"`{name}`", "bool", "", role, "", doc) for name, _, doc in names]
+        parts.append(f"### {table}\n\n{about}\n")
+        parts.append(table_of(("column", "dtype", "unit", "role", "known if", "meaning"), lines))
+    assert set(ABOUT) == set(schema)
+    return "\n".join(parts)
+
+
+def packet_kinds(core: Any) -> str:
+    """Packets and their payloads."""
+    rows = {row[0]: row for row in rows_of("src/packet/packets.def", "PT_PACKET")}
+    lines = []
+    for kind in core.PacketKind:
+        row = rows[kind.name]
+        text, payload, payload2 = row[-3:]
+        lines.append((str(int(kind)), f"`{kind.name}`", row[1], text, payload, payload2))
+    head = ("value", "name", "in the manual", "tells", "`payload`", "`payload2`")
+    return '## Packet kinds\n\nSection "Packet Definitions".\n\n' + table_of(head, lines)
+
+
+def event_kinds(core: Any) -> str:
+    """Events and their payloads."""
+    said = comments_of("src/flow/rows.h", "EventKind")
+    lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in core.EventKind]
+    note = (
+        "What a row's `ip`, `payload`, `payload2` and `payload3` hold. Payloads that are not\n"
+        "named are 0. With `status` set, the row repeats state (in a PSB+ header) and nothing happened.\n"
+    )
+    return f"## Event kinds\n\n{note}\n" + table_of(("value", "name", "tells"), lines)
+
+
+def error_codes(core: Any) -> str:
+    """Sentences and remedies, and what the arguments hold."""
+    rows = {row[0]: row for row in rows_of("src/base/status.def", "PT_STATUS")}
+    lines = []
+    for code in core.ErrorCode:
+        _, _, sentence, remedy = rows[code.name]
+        lines.append((str(int(code)), f"`{code.name}`", sentence, remedy))
+    note = table_of(
+        ("codes", "`argument`", "`argument2`"),
+        [
+            (
+                "`NO_CODE`, `BAD_INSN`",
+                "start of the image's range (or of the page) concerned",
+                "its size in bytes",
+            ),
+            (
+                "`BAD_OPCODE`, `BAD_PACKET`, `TRUNCATED_PACKET`, `BAD_IP_COMPRESSION`",
+                "the bytes, little-endian",
+                "how many",
+            ),
+            ("`FUP_MISMATCH`", "kind of the packet (`PacketKind`)", "the IP that was looked for"),
+            ("`TNT_MISMATCH`, `TIP_MISMATCH`, `UNEXPECTED_PACKET`", "kind of the packet (`PacketKind`)", ""),
+        ],
+    )
+    return (
+        "## Error codes\n\n"
+        + table_of(("value", "name", "sentence", "what to do"), lines)
+        + "\nOf errors rows:\n\n"
+        + note
+    )
+
+
+def page() -> str:
+    """The whole page."""
+    from ptkit import _core as core
+
+    schema = core.schema()
+    parts = [HEAD, columns(schema), packet_kinds(core), event_kinds(core)]
+    for name, heading, path in ENUMS:
+        said = comments_of(path, name)
+        lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in getattr(core, name)]
+        parts.append(f"## {heading}\n\n" + table_of(("value", "name", "meaning"), lines))
+    for name, heading, tables in FLAGS:
+        said = {mask: doc for table in reversed(tables) for _, mask, doc in schema[table]["derived"]}
+        lines = [(str(int(flag)), f"`{flag.name}`", said[int(flag)]) for flag in getattr(core, name)]
+        about = "Bits of `flags` of " + ", ".join(tables) + ".\n\n"
+        parts.append(f"## {heading}\n\n{about}" + table_of(("bit", "name", "meaning"), lines))
+    parts.append(error_codes(core))
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Write or check the page."""
+    sys.path.insert(0, str(ROOT / "python"))
+    text = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == text:
+        return 0
+    print(f"{PAGE.relative_to(ROOT)} is not up to date: run tools/make_tables_doc.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
