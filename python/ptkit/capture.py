@@ -50,6 +50,8 @@ class Recording(os.PathLike[str]):
         The bundle.
     exit_status : int
         Of the program; 128 + signal if it was killed.
+    backend : str
+        Name of the way of recording that was used; see `probe`.
     instructions : int
         Executed by all threads.
     streams : int

@@ -16,6 +16,7 @@ class StreamInfo:
     Attributes
     ----------
     name : str
+        What the recorder calls it; may be empty.
     size : int
         Bytes.
     cpu, pid, tid : int or None
@@ -43,7 +44,52 @@ class StreamInfo:
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """Streams, processor, clock, filters, code and warnings of a trace."""
+    """Streams, processor, clock, filters, code and warnings of a trace.
+
+    Attributes
+    ----------
+    source : str
+        Path, or a description of the memory that it came from.
+    format : str
+        Name of the reader that made it: ``"raw"``, ``"ptk"``, ``"lldb"``, ...
+    engine : str
+        ``"ptkit"`` or ``"libipt"``.
+    bytes : int
+        Bytes of all streams.
+    cpu : tuple of int or None
+        (family, model, stepping); None: not known, all errata that are harmless elsewhere apply.
+    tsc_ctc_ratio : tuple of int or None
+        (CPUID leaf 15H EBX, EAX): TSC ticks per tick of the core crystal clock.
+    mtc_period : int or None
+        MTCFreq of IA32_RTIT_CTL: an MTC packet each 2**mtc_period ticks of the core crystal clock.
+    max_nonturbo_ratio : int or None
+        MSR_PLATFORM_INFO[15:8]: the core:bus ratio at which the core runs as fast as the TSC.
+    tsc_hz : int or None
+        TSC frequency, in Hz.
+    perf_time : tuple of int or None
+        (time_mult, time_shift, time_zero) of perf's conversion to nanoseconds.
+    rtit_ctl : int or None
+        IA32_RTIT_CTL as recorded.
+    ranges : tuple of (str, int, int)
+        (``"filter"`` or ``"stop"`` (TraceStop), first address, last address) of address ranges.
+    streams : tuple of StreamInfo
+        One entry per stream.
+    spaces : tuple of (int or None, int or None)
+        (pid, CR3) of each address space; the column ``space`` is an index into it.
+    threads : tuple of (int or None, int or None, str)
+        (pid, tid, name) of the threads that are known.
+    files : tuple of (str, str)
+        (path, build-id or empty text) of images; the column ``file`` of errors is an index into it.
+    code_regions, code_bytes : int
+        How many regions of code are known, and their bytes.
+    warnings : tuple of str
+        What is odd with the input.
+
+    Notes
+    -----
+    Intel SDM vol. 3, "Intel Processor Trace": "IA32_RTIT_CTL MSR", "Timing". The conversion of times is that
+    of the kernel's tools/perf/util/tsc.c.
+    """
 
     source: str
     format: str

@@ -38,10 +38,13 @@ class Column:
     Attributes
     ----------
     name : str
+        What ``table[name]`` takes.
     dtype : numpy.dtype
+        Of the values; bool for flags.
     unit : str
         ``"address"``, ``"bytes"``, ``"TSC ticks"``, the name of an enumeration, or empty.
     doc : str
+        What it means; docs/tables.md has all columns.
     role : str
         ``"stored"``; ``"run"``: kept as runs, spread over rows on access; ``"flag"``: a bit of ``flags``;
         ``"run flag"``: a bit of a run.
@@ -64,7 +67,17 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table: its columns by name, and which flag tells that a value is known."""
+    """One table: its columns by name, and which flag tells that a value is known.
+
+    Attributes
+    ----------
+    name : str
+        ``"packets"``, ``"branches"``, ...
+    columns : mapping of str to Column
+        Every column that can be asked for, but ``time_ns``, which a trace may or may not have.
+    validity : mapping of str to str
+        By column: the bool column that tells where its values mean something.
+    """
 
     name: str
     columns: Mapping[str, Column]

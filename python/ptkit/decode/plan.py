@@ -32,7 +32,7 @@ class Query(TypedDict, total=False):
     tid, pid : int or sequence of int
         Threads and processes.
     time : tuple of int
-        ``(t0, t1)`` in TSC ticks: rows with a known time in [t0, t1). None leaves an end open.
+        ``(t0, t1)`` in TSC ticks: rows with a known ``tsc`` in [t0, t1). None leaves an end open.
     ip : tuple of int, or sequence of tuples
         Address ranges [low, high). A branch or gap is selected if one of its ends lies inside, a block if it
         overlaps.
@@ -46,6 +46,20 @@ class Query(TypedDict, total=False):
         Streams that are decoded at the same time; None: all cores. Results do not depend on it.
     errors : str
         ``"rows"`` (default): in the errors table; ``"raise"``: the first one becomes a `ptkit.DecodeError`.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range; the message says the range.
+    ColumnError, SymbolError
+        If there is no such column or symbol; the message has names to choose from.
+    TypeError
+        If there is no such argument.
+
+    Notes
+    -----
+    Whatever is selected, the whole stream is decoded: what a packet means depends on those before it. Rows
+    that are not selected, and columns that are not asked for, cost no memory.
     """
 
     columns: Sequence[str] | None

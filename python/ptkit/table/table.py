@@ -50,14 +50,28 @@ class Table:
     ``table["from_ip"]`` is a read-only NumPy array, ``len(table)`` the number of rows, ``table[10:20]`` and
     ``table[mask]`` are tables. Iteration is by column name; there is no object per row.
 
-    Besides the stored columns there are names made on access: ``stream``, ``cpu``, ``pid``, ``tid``,
-    ``space`` (kept as runs), one bool column per bit of ``flags`` (``taken``, ``to_known``, ...), and
-    ``time_ns`` where the trace knows its clock.
+    Besides the stored columns there are names made on access: ``stream`` (uint32), ``cpu``, ``pid``, ``tid``
+    (int32), ``space`` (uint32; all kept as runs), one bool column per bit of ``flags`` (``taken``,
+    ``to_known``, ...), and ``time_ns`` (int64, nanoseconds) where the trace knows its clock. All are of shape
+    (rows,); `dtypes`, `units` and `column` say what each is, docs/tables.md has them all.
 
     Attributes
     ----------
     errors, gaps : Table or None
-        Rows of the errors and gaps tables that came up while this table was read.
+        Rows of the errors and gaps tables that came up while this table was read; None for tables that were
+        made of other tables by an index.
+
+    Raises
+    ------
+    ColumnError
+        By ``table[name]``: there is no such column, or it was not asked for.
+    ConfigError
+        By ``table[mask]``: the mask has another length than the table.
+
+    Notes
+    -----
+    ``time_ns`` is perf's conversion (the kernel's tools/perf/util/tsc.c) of ``tsc``, the earliest possible
+    time: docs/time.md.
     """
 
     def __init__(
@@ -115,7 +129,18 @@ class Table:
         return tuple(names)
 
     def column(self, name: str) -> Column:
-        """Dtype, unit and meaning of a column."""
+        """Dtype, unit and meaning of a column.
+
+        Parameters
+        ----------
+        name : str
+            One of `available`.
+
+        Raises
+        ------
+        ColumnError
+            If there is none, or it was not asked for.
+        """
         if name == "time_ns":
             return Column(
                 name, np.dtype(np.int64), "ns", "`tsc` as nanoseconds of the recorder's clock", "clock"
@@ -191,7 +216,18 @@ class Table:
         return _read_only((self._runs.spread("flags") & column.mask) != 0)
 
     def known(self, name: str) -> NDArray[np.bool_] | None:
-        """Which values of a column mean something; None: all (or nobody asked for the flags that tell)."""
+        """Which values of a column mean something.
+
+        Parameters
+        ----------
+        name : str
+            One of `available`.
+
+        Returns
+        -------
+        numpy.ndarray of bool, shape (rows,), or None
+            None: all of them, or nobody asked for the flags that tell.
+        """
         flag = self._schema.validity.get("tsc" if name == "time_ns" else name)
         if flag is None:
             return None
@@ -203,7 +239,23 @@ class Table:
         return None if self._runs is None else (self._runs.spread("flags") & column.mask) != 0
 
     def named(self, name: str) -> list[Any]:
-        """A column as Python values: enumerations by name, None where a value is not known."""
+        """A column as Python values: enumerations by name, None where a value is not known.
+
+        Parameters
+        ----------
+        name : str
+            One of `available`.
+
+        Returns
+        -------
+        list
+            One int, bool, str or None per row.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column, or it was not asked for.
+        """
         values: list[Any] = self[name].tolist()
         enum = self.column(name).enum
         if enum is not None:
@@ -215,7 +267,23 @@ class Table:
         return values
 
     def where(self, **conditions: Any) -> Table:
-        """Rows whose columns have these values, or one of them: ``table.where(stream=0, kind=[1, 2])``."""
+        """Rows whose columns have these values, or one of them: ``table.where(stream=0, kind=[1, 2])``.
+
+        Parameters
+        ----------
+        **conditions
+            By column: a value, or a list, tuple or set of values.
+
+        Returns
+        -------
+        Table
+            A copy of the rows that meet all conditions.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column, or it was not asked for.
+        """
         mask = np.ones(self._rows, dtype=np.bool_)
         for name, wanted in conditions.items():
             values = self[name]
@@ -229,6 +297,13 @@ class Table:
 
         Errors and gaps: what happened, where, and what to do. Events and packets: in the manner of
         libipt's ptxed and ptdump.
+
+        Raises
+        ------
+        ConfigError
+            If it is another table.
+        ColumnError
+            If a column that the text is made of was not asked for.
         """
         from ptkit.table import messages
 

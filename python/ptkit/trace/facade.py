@@ -113,14 +113,21 @@ class Trace:
         Returns
         -------
         Table
+            Columns of shape (rows,):
             ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`),
-            ``flags`` (uint8), ``ip`` (uint64, rebuilt), ``payload`` and ``payload2`` (uint64, by kind),
-            ``tsc``, ``tsc_error``, ``tsc_source``. A run of PAD is one row. Bytes that are no packet are
-            rows of ``.errors``.
+            ``flags`` (uint8, `ptkit.PacketFlag`), ``ip`` (uint64, address, rebuilt; see ``ip_known``),
+            ``payload`` and ``payload2`` (uint64, by kind: docs/tables.md), ``tsc`` (uint64, TSC ticks),
+            ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8, `ptkit.TimeSource`). A run of PAD is one
+            row. Bytes that are no packet are rows of ``.errors``.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
 
         Notes
         -----
-        Intel SDM vol. 3, "Intel Processor Trace", section "Packet Definitions".
+        Intel SDM vol. 3, "Intel Processor Trace": "Packet Definitions"; for times, "Timing".
         """
         return _decode.read(self._plan("packets", query))
 
@@ -135,40 +142,84 @@ class Trace:
         Returns
         -------
         Table
-            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8, `ptkit.BranchKind`), ``flags`` (uint8,
-            `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC
-            ticks), ``tsc_source`` (uint8), ``offset`` (uint64, stream bytes).
+            Columns of shape (rows,):
+            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``kind`` (uint8,
+            `ptkit.BranchKind`), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
+            lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
+            ``offset`` (uint64, stream bytes: the packet that decided it).
 
         Raises
         ------
         ConfigError, SymbolError, ColumnError
-            If an argument is out of range.
+            If an argument is out of range, or there is no such symbol or column.
         DecodeError
-            With ``errors="raise"``.
+            With ``errors="raise"``: the first error.
         MemoryError
             If the columns do not fit; use `iter_branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Return Compression", "Deferred TIPs".
+        Times of branches in a TNT packet are wider than those of packets: docs/time.md.
         """
         return _decode.read(self._plan("branches", query))
 
     def blocks(self, **query: Unpack[Query]) -> Table:
         """Runs of instructions that were executed one after the other, each ended by a branch or an event.
 
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
         Returns
         -------
         Table
-            ``ip`` (uint64), ``size`` (uint32, bytes), ``instructions`` (uint32), ``mode`` (uint8, 16, 32 or
-            64), ``flags``, times, ``offset``.
+            Columns of shape (rows,):
+            ``ip`` (uint64, address of the first instruction), ``size`` (uint32, bytes), ``instructions``
+            (uint32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how it ends).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets" (for ``mode`` and
+        ``in_tx``). Instructions behind the last packet are not given: they may not have been executed.
         """
         return _decode.read(self._plan("blocks", query))
 
     def instructions(self, **query: Unpack[Query]) -> Table:
         """Every instruction that was executed.
 
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
         Returns
         -------
         Table
-            ``ip`` (uint64), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode`` (uint8),
-            ``flags``, times, ``offset``.
+            Columns of shape (rows,):
+            ``ip`` (uint64, address), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode``
+            (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how its block
+            ends).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets".
         """
         return _decode.read(self._plan("instructions", query))
 
@@ -185,20 +236,51 @@ class Trace:
         Returns
         -------
         Table
-            ``kind`` (uint8, `ptkit.EventKind`), ``ip``, ``payload``, ``payload2``, ``payload3`` (uint64, by
-            kind), ``flags`` (uint16, `ptkit.EventFlag`), times, ``offset``, ``instruction`` (instructions of
-            the stream before it), ``order`` (place among events, errors and gaps of the stream).
+            Columns of shape (rows,):
+            ``kind`` (uint8, `ptkit.EventKind`), ``ip`` (uint64, address; see ``ip_known``), ``payload``,
+            ``payload2``, ``payload3`` (uint64, by kind: docs/tables.md), ``flags`` (uint16,
+            `ptkit.EventFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that told it), ``instruction``
+            (uint64, instructions of the stream before it), ``order`` (uint64, place among events, errors
+            and gaps of the stream).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "Mode Packets", "Event Trace", "PTWRITE", "PEBS",
+        "Power Event Tracing".
         """
         return _decode.read(self._plan("events", query, ticks=ticks))
 
     def edges(self, **query: Unpack[Query]) -> Table:
         """How often control went from where to where; address spaces are never merged.
 
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
         Returns
         -------
         Table
-            ``from_ip``, ``to_ip`` (uint64), ``kind`` (uint8), ``count`` (uint64), ``space`` (uint32),
-            ordered by space, from, to and kind. Branches of which an end is not known are not counted.
+            Columns of shape (rows,):
+            ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
+            (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
+            kind. Branches of which an end is not known are not counted.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Counts of the rows of `branches`, in memory that grows with distinct edges only.
         """
         return _decode.read(self._plan("edges", query))
 
@@ -206,13 +288,43 @@ class Trace:
     def errors(self) -> Table:
         """What could not be decoded, of all streams; decoded when first asked for, then kept.
 
-        ``errors.messages()`` has a sentence per row.
+        Returns
+        -------
+        Table
+            Columns of shape (rows,): ``code`` (uint8, `ptkit.ErrorCode`), ``offset`` (uint64, stream bytes),
+            ``ip`` (uint64, address; see ``ip_known``), ``flags`` (uint8, `ptkit.ErrorFlag`), ``argument``,
+            ``argument2`` (uint64, by code: docs/tables.md), ``file`` (int32, index in ``trace.info.files``;
+            see ``file_known``),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`). ``errors.messages()``
+            has a sentence with a remedy per row.
+
+        Notes
+        -----
+        Errors of a trace are never exceptions, unless ``errors="raise"`` was asked for. Intel SDM vol. 3,
+        "Intel Processor Trace": "Packet Definitions", "Internal Buffer Overflow".
         """
         return self._side_tables()[0]
 
     @property
     def gaps(self) -> Table:
-        """Where control flow is not known, of all streams; decoded when first asked for, then kept."""
+        """Where control flow is not known, of all streams; decoded when first asked for, then kept.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,): ``cause`` (uint8, `ptkit.GapCause`), ``code`` (uint8,
+            `ptkit.ErrorCode`, 0 if no error began it), ``begin``, ``end`` (uint64, stream bytes),
+            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``flags`` (uint8,
+            `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`). ``gaps.messages()`` has
+            a sentence per row.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "Internal Buffer Overflow", "TraceStop".
+        """
         return self._side_tables()[1]
 
     def _side_tables(self) -> tuple[Table, Table]:
@@ -231,13 +343,52 @@ class Trace:
     def iter_packets(
         self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `packets` in parts of `rows` rows."""
+        """Rows of `packets` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `packets`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
         return self._iterate("packets", rows, reuse, query)
 
     def iter_branches(
         self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `branches` in parts of `rows` rows.
+        """Rows of `branches` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `branches`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
 
         Examples
         --------
@@ -252,19 +403,81 @@ class Trace:
     def iter_blocks(
         self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `blocks` in parts of `rows` rows."""
+        """Rows of `blocks` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `blocks`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
         return self._iterate("blocks", rows, reuse, query)
 
     def iter_instructions(
         self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `instructions` in parts of `rows` rows."""
+        """Rows of `instructions` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `instructions`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
         return self._iterate("instructions", rows, reuse, query)
 
     def iter_events(
         self, *, ticks: bool = False, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
-        """Rows of `events` in parts of `rows` rows."""
+        """Rows of `events` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        ticks : bool
+            Also a row for every timing packet.
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `events`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
         return self._iterate("events", rows, reuse, query, ticks=ticks)
 
     # Other people's forms.

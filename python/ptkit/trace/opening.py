@@ -151,6 +151,19 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
     Table
         As `Trace.packets`; what is no packet is a row of ``.errors``.
 
+    Raises
+    ------
+    OpenError
+        If a file cannot be read.
+    ConfigError, ColumnError
+        If an argument is out of range, or there is no such column.
+    DecodeError
+        With ``errors="raise"``: the first error.
+
+    Notes
+    -----
+    Intel SDM vol. 3, "Intel Processor Trace": "Packet Definitions".
+
     Examples
     --------
     >>> import ptkit
@@ -196,6 +209,12 @@ def record(
     Returns
     -------
     Trace
+        Its attribute ``recording`` says what `ptkit.capture.record` returned.
+
+    Raises
+    ------
+    ConfigError, UnsupportedError, OpenError
+        As for `ptkit.capture.record`.
     """
     import weakref
     from pathlib import Path
