@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ptkit
+from ptkit import capture
 from ptkit.cli import main
+from ptkit.cli.listing import Listing
 
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
 STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
@@ -193,4 +200,255 @@ def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted" in err
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 2
+
+
+def _bundle_trace(bundle: Any) -> Any:
+    return ptkit.Trace(bundle, ptkit.decode.Settings())
+
+
+def _two_spaces() -> Any:
+    """One processor, two processes with different code at one address, and a switch between them."""
+    bundle = ptkit._core.Bundle()
+    bundle.set_cpu(6, 142, 9)
+    bundle.add_code(0x1000, bytes.fromhex("9090" + "ffe0"), space=1)
+    bundle.add_code(0x1000, bytes.fromhex("31c0" + "ffe0"), space=2)
+
+    def passage(tsc: int) -> bytes:
+        psb = bytes.fromhex("0282" * 8) + b"\x19" + tsc.to_bytes(7, "little") + bytes.fromhex("99010223")
+        return psb + bytes.fromhex("7100100000000000"[:14] + "01")
+
+    switches = [(0, 10, 10, 1), (1500, 20, 20, 2), (2500, 10, 10, 1)]
+    bundle.add_stream(passage(1000) + passage(2000) + passage(3000), cpu=0, switches=switches)
+    trace = _bundle_trace(bundle)
+    trace._names._spaces = 3  # a bundle made in Python cannot list spaces
+    return trace
+
+
+def test_code_is_that_of_the_rows_space() -> None:
+    trace = _two_spaces()
+    part = trace.instructions(columns=["ip", "size", "mode", "flags", "tsc", "offset", "space"])
+    lines = Listing(trace, bare=False).lines(part)
+    first, second = ["nop", "nop", "jmp rax"], ["xor eax, eax", "jmp rax"]
+    assert [line.split("  ")[1] for line in lines] == first + second + first
+
+
+def test_code_that_changes_is_printed_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None or not any(one.name == "step" and one.available for one in capture.probe()):
+        pytest.skip("needs a C compiler and single stepping")
+    program = tmp_path / "jit"
+    source = Path(__file__).resolve().parents[1] / "programs" / "jit.c"
+    if subprocess.run([compiler, "-O1", "-static", "-o", program, source]).returncode:
+        pytest.skip("a static program cannot be built here")
+    recording = tmp_path / "jit.ptk"
+    assert main(["record", "-q", "-o", str(recording), "--", str(program)]) == 0
+    capsys.readouterr()
+    _, out, _ = run(
+        capsys, "instructions", "--no-events", "--ip", "0x700000000000-0x7fffffffffff", str(recording)
+    )
+    values = [int(line.split(",")[1], 16) for line in out.splitlines() if "mov eax, 0x" in line]
+    assert [value for value in values if value in (0, 1, 2, 3, 4, 5, 100, 1000, 2000)] == [
+        0, 1, 2, 3, 4, 5, 5, 100, 1000, 2000,
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> str:
+    """Junk, a passage, a packet that is none, a passage: a gap at the start, an error and a gap inside."""
+    path = tmp_path / "damaged.pt"
+    path.write_bytes(b"\x55" * 40 + STREAM + b"\x02\xff" + STREAM)
+    return str(path)
+
+
+def test_packets_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "packets", "--cpu", "6/142/9", damaged)
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0].startswith("[gap: before the first PSB")
+    assert lines[1].split() == ["0000000000000028", "psb"]
+    error = next(i for i, line in enumerate(lines) if line.startswith("[error: "))
+    assert 1 < error < len(lines) - 3
+    assert "1 errors, 2 gaps" in err
+
+
+def test_packets_as_json_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = run(capsys, "packets", "--json", "--cpu", "6/142/9", damaged)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["table"] for row in rows if "table" in row] == ["gaps", "errors", "gaps"]
+    assert [row["kind"] for row in rows if "table" not in row].count("PSB") == 2
+    assert rows[0]["message"].startswith("before the first PSB")
+    assert next(row for row in rows if row.get("table") == "errors")["code"] in ("BAD_OPCODE", "BAD_PACKET")
+    assert "1 errors" in err
+
+
+@pytest.mark.parametrize("verb", ["branches", "instructions"])
+def test_flow_as_json_shows_what_was_lost(
+    verb: str, stream: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, verb, "--json", stream[0], "--cpu", "6/142/9")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert "errors" in [row.get("table") for row in rows]
+    assert any("no code bytes" in row.get("message", "") for row in rows)
+    _, out, _ = run(capsys, verb, "--json", *stream)
+    assert all({"stream", "tid", "space"} <= json.loads(line).keys() for line in out.splitlines())
+
+
+def test_branches_show_errors_at_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(STREAM)
+    _, out, _ = run(capsys, "branches", "--cpu", "6/142/9", str(path))
+    assert "[error: no code bytes are known" in out
+
+
+def test_limit_keeps_the_errors_before_the_cut(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, short, err = run(capsys, "packets", "--limit", "2", "--cpu", "6/142/9", damaged)
+    assert [line[0] for line in short.splitlines()] == ["[", "0", "0"]
+    assert "0 errors, 1 gaps" in err
+    _, long, err = run(capsys, "packets", "--limit", "7", "--cpu", "6/142/9", damaged)
+    assert "[error: " in long
+    assert "1 errors, 2 gaps" in err
+
+
+def test_limit_is_for_all_streams(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.set_cpu(6, 142, 9)
+    bundle.add_code(0x1000, CODE)
+    for _ in range(3):
+        bundle.add_stream(STREAM)
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: _bundle_trace(bundle))
+    for verb, rows in (("packets", 7), ("branches", 4), ("instructions", 6)):
+        _, out, _ = run(capsys, verb, "--json", "--limit", str(rows), "ignored")
+        printed = [json.loads(line) for line in out.splitlines()]
+        printed = [row for row in printed if "table" not in row]
+        assert len(printed) == rows, verb
+        assert {row["stream"] for row in printed} == {0, 1}, verb
+
+
+@pytest.mark.parametrize("verb", ["packets", "branches", "instructions"])
+def test_no_rows_print_nothing(verb: str, stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, verb, "--time", "1-2", *stream)[:2] == (0, "")
+    assert run(capsys, verb, "--limit", "0", *stream)[:2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["branches", "X", "--tid", "9" * 20], "is not in 0 to 2147483647"),
+        (["record", "--max-instructions", "9" * 23, "--", "true"], "is not in 1 to"),
+        (["packets", "X", "--limit", "-1"], "-1 is not in 0 to"),
+        (["packets", "X", "--stream", "-1"], "-1 is not in 0 to"),
+        (["packets", "X", "--stream", "two"], "'two' is no number"),
+        (["branches", "X", "--ip", "5-1"], "FROM must be below TO"),
+        (["branches", "X", "--ip", "main"], "write FROM-TO"),
+        (["info", "X", "--code", "code.bin"], "PATH@ADDRESS"),
+        (["info", "X", "--code", "code.bin@here"], "'here' is no number"),
+        (["info", "X", "--tsc-ctc-ratio", "1/0"], "0 is not in 1 to"),
+        (["info", "X", "--tsc-ctc-ratio", "168"], "write EBX/EAX"),
+        (["verify", "X", "--engine", "libipt"], "--engine"),
+    ],
+)
+def test_misuse_is_one_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(arguments)
+    err = capsys.readouterr().err
+    assert exit_info.value.code == 2
+    assert len(err.splitlines()) == 1
+    assert words in err
+    assert "_number" not in err
+
+
+@pytest.mark.parametrize("path", ["/nonexistent", "/"])
+def test_code_that_cannot_be_read_is_one_line(
+    path: str, stream: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _, err = run(capsys, "info", stream[0], "--code", f"{path}@1")
+    assert status == 2
+    assert f"--code {path}: " in err
+    assert "give a file" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "out of memory"),
+        (RuntimeError("odd\nthing"), "RuntimeError: odd thing; PTKIT_DEBUG=1 shows where"),
+        (TypeError("kind"), "TypeError"),
+        (OverflowError("large"), "OverflowError"),
+    ],
+)
+def test_surprises_are_one_line(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(ptkit, "open", fail)
+    monkeypatch.delenv("PTKIT_DEBUG", raising=False)
+    status, _, err = run(capsys, "info", "X")
+    assert status == 2
+    assert len(err.splitlines()) == 1
+    assert words in err
+    monkeypatch.setenv("PTKIT_DEBUG", "1")
+    with pytest.raises(type(error)):
+        main(["info", "X"])
+
+
+def test_tsc_hz(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "info", "--json", "--tsc-hz", "2_000_000_000", *stream)
+    assert json.loads(out)["tsc_hz"] == 2_000_000_000
+
+
+def test_record_leaves_standard_output_to_the_program(tmp_path: Path) -> None:
+    if not any(one.name == "step" and one.available for one in capture.probe()):
+        pytest.skip("no single stepping here")
+    process = _start("record", "--json", "-o", str(tmp_path / "echo.ptk"), "--", "echo", "hi")
+    out, err = process.communicate(timeout=120)
+    assert out == "hi\n"
+    report = json.loads(err)
+    assert report["exit_status"] == 0
+    assert report["instructions"] > 0
+
+
+def _on_a_terminal(code: str) -> str:
+    """Run Python code with standard output and standard error on one terminal; return what that showed."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=follower, stderr=follower, close_fds=True)
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:  # EIO: the other side is closed
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(leader)
+    assert process.wait(timeout=60) == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("verb", ["info --decode", "verify"])
+def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
+    if verb == "verify" and ptkit._core.reference_version() is None:
+        pytest.skip("this build has no libipt")
+    path = tmp_path / "raw.pt"
+    path.write_bytes(STREAM * 100_000)
+    code = (
+        "from ptkit.cli import main, output\n"
+        "output.PROGRESS_DELAY = output.PROGRESS_INTERVAL = 0\n"
+        f"main({[*verb.split(), str(path), '--cpu', '6/142/9']!r})\n"
+    )
+    shown = _on_a_terminal(code)
+    shares = [int(share) for share in re.findall(r"raw.pt \(2.7 MB\): (\d+)%", shown)]
+    assert len(shares) > 1
+    assert shares == sorted(shares)
+    # The line is taken away in the end.
+    assert "\r\x1b[K" in shown
+    assert "%" not in shown.rsplit("\x1b[K", 1)[1]
+    # What takes no time shows none.
+    assert "%" not in _on_a_terminal(code.replace("INTERVAL = 0", "INTERVAL = 1000"))

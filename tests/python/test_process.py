@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -66,7 +67,7 @@ def test_ctrl_c_stops_a_long_decode(long_trace: Any, way: str) -> None:
         ],
     }
     delays = [_interrupted_after(actions[way]) for _ in range(3)]
-    assert min(delays) < 0.2, delays
+    assert statistics.median(delays) < 0.2, delays
 
 
 def test_ctrl_c_stops_all_threads(loop: Any, packets: Any) -> None:
@@ -77,7 +78,7 @@ def test_ctrl_c_stops_all_threads(loop: Any, packets: Any) -> None:
         bundle.add_stream(data)
     trace = ptkit.Trace(bundle, ptkit.decode.Settings())
     delays = [_interrupted_after(lambda: trace.edges(threads=2)) for _ in range(3)]
-    assert min(delays) < 0.2, delays
+    assert statistics.median(delays) < 0.2, delays
 
 
 def test_other_threads_run_while_decoding(long_trace: Any) -> None:

@@ -39,16 +39,23 @@ class Rows:
     prepare : callable, optional
         Takes the columns of a part and returns those of the rows that take part. A column ``known_KEY``
         (bool) tells where the reference knows that key at all.
+    watch : callable, optional
+        Called after each part that was read.
     """
 
     def __init__(
-        self, reader: Reader, keys: Sequence[str], prepare: Callable[[Arrays], Arrays] | None = None
+        self,
+        reader: Reader,
+        keys: Sequence[str],
+        prepare: Callable[[Arrays], Arrays] | None = None,
+        watch: Callable[[], None] | None = None,
     ) -> None:
         self.keys = tuple(keys)
         self.position = 0  # rows behind the cursor
         self.errors: list[dict[str, int]] = []
         self._reader = reader
         self._prepare = prepare
+        self._watch = watch
         self._arrays: Arrays = {}
         self._cursor = 0  # its place in the arrays
         self._rows = 0
@@ -62,6 +69,8 @@ class Rows:
             rows, arrays, _ = self._reader.read(PART_ROWS)
             self.ended = rows < PART_ROWS
             self._take_errors()
+            if self._watch is not None:
+                self._watch()
             if self._prepare is not None:
                 arrays = self._prepare(arrays)
                 rows = len(arrays["offset"])

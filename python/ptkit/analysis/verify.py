@@ -28,7 +28,7 @@ class Traced(Protocol):
     _session: _core.Session
 
     @property
-    def streams(self) -> Sequence[object]:
+    def streams(self) -> Sequence[Any]:
         """One entry per stream."""
 
 
@@ -40,6 +40,7 @@ INSTRUCTION_KEYS = ("ip", "size", "mode", "flags")
 BRANCH_KEYS = ("from_ip", "to_ip", "flags")
 EVENT_KEYS = ("kind", "ip", "payload", "payload2", "payload3", "flags")
 EXTRA = {"instructions": ("cls",), "branches": ("kind",)}  # read beside the keys
+PASSES = 4  # tables that are compared of every stream, one after the other
 AROUND = 6  # packets shown before and after a difference
 
 Prepare = Callable[[Arrays], Arrays]
@@ -148,7 +149,8 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {table}" for table, count in self.matched.items())
-        lines = [f"equal to libipt {self.reference}: {counts}"]
+        equal = "equal to" if self.same else "equal to the first difference from"
+        lines = [f"{equal} libipt {self.reference}: {counts}"]
         left_out = ", ".join(f"{count} {table}" for table, count in self.unjudged.items() if count)
         if left_out:
             lines.append(f"not judged by libipt: {left_out}")
@@ -175,7 +177,9 @@ class _Tally:
             self.reasons[reason] = max(self.reasons.get(reason, 0), count)
 
 
-def verify(trace: Traced, *, streams: Sequence[int] | None = None) -> Report:
+def verify(
+    trace: Traced, *, streams: Sequence[int] | None = None, progress: Callable[[int], None] | None = None
+) -> Report:
     """Decode with both engines and compare row by row, up to the first difference.
 
     Both go on at the next PSB after an error, as libipt does. What libipt cannot judge is left out and
@@ -186,6 +190,8 @@ def verify(trace: Traced, *, streams: Sequence[int] | None = None) -> Report:
     trace : Trace
     streams : sequence of int, optional
         Indices of streams; all by default.
+    progress : callable, optional
+        Called now and then with the number of bytes done; `PASSES` times the streams' bytes are the whole.
 
     Returns
     -------
@@ -206,13 +212,31 @@ def verify(trace: Traced, *, streams: Sequence[int] | None = None) -> Report:
     tally = _Tally()
     difference = None
     rtit_ctl = trace._bundle.configuration["rtit_ctl"]
+    watch = _Watch(progress)
     for stream in range(len(trace.streams)) if streams is None else streams:
-        difference = _Verification(trace._session, stream, header, rtit_ctl, tally).run()
+        difference = _Verification(trace._session, stream, header, rtit_ctl, tally, watch).run()
         if difference is not None:
             break
     return Report(
         text, tally.matched, tally.unjudged, tally.reasons, tally.errors, tally.reference_errors, difference
     )
+
+
+class _Watch:
+    """Tells how many bytes are done, over all streams and tables."""
+
+    def __init__(self, progress: Callable[[int], None] | None) -> None:
+        self._progress = progress
+        self._before = 0
+
+    def at(self, reader: _core.Reader) -> None:
+        """Tell how far a reader is in its stream."""
+        if self._progress is not None:
+            self._progress(self._before + reader.bytes_done)
+
+    def passed(self, reader: _core.Reader) -> None:
+        """Go on to the next table."""
+        self._before += reader.bytes_total
 
 
 class _Verification:
@@ -225,12 +249,14 @@ class _Verification:
         header: tuple[int, int],
         rtit_ctl: int | None,
         tally: _Tally,
+        watch: _Watch,
     ) -> None:
         self._session = session
         self._stream = stream
         self._header = header
         self._rtit_ctl = rtit_ctl
         self._tally = tally
+        self._watch = watch
         self._expected = Expectations(header)
         self._shifted = False
 
@@ -284,7 +310,8 @@ class _Verification:
         self, table: str, keys: Sequence[str], ours_prepare: Prepare | None, theirs_prepare: Prepare | None
     ) -> Difference | None:
         columns = [*keys, *EXTRA.get(table, ())]
-        ours = Rows(self._reader(table, "ptkit", columns), keys, ours_prepare)
+        reader = self._reader(table, "ptkit", columns)
+        ours = Rows(reader, keys, ours_prepare, lambda: self._watch.at(reader))
         theirs = Rows(self._reader(table, "libipt", columns), keys, theirs_prepare)
         explain = self._expected.explain
         if table == "packets":
@@ -295,6 +322,7 @@ class _Verification:
         allowed = Allowed(explain, expected.resumed_at, expected.tail, expected.cut)
         result = compare(ours, theirs, allowed)
         self._tally.add(table, result)
+        self._watch.passed(reader)
         self._shifted = self._shifted or (table == "instructions" and result.unjudged > 0)
         if not result.differs:
             return None

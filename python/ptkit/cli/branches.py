@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from ptkit.cli import common
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.cli import common, output
 from ptkit.table import Table
 from ptkit.trace import Trace
 
 HELP = "print branches: from, to, kind, time"
 DESCRIPTION = (
     "Prints one line per branch: time, from, to, kind. Conditionals that fall through are lines too (--), "
-    "with the next instruction as target."
+    "with the next instruction as target. Errors and gaps stand in brackets at their place, unless rows are "
+    "selected by time, address, symbol or thread."
 )
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
-  ptkit branches sort.ptk --symbol main --taken
+  ptkit branches sort.ptk --symbol malloc --taken
   ptkit branches sort.ptk --json > branches.jsonl"""
 
-_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset"]
+_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
 _UNKNOWN = "?" * 16
 
 
@@ -31,7 +34,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     direction.add_argument("--taken", action="store_true", help="taken branches only")
     direction.add_argument("--not-taken", action="store_true", help="conditionals that fell through only")
     parser.add_argument("--no-symbols", action="store_true", help="addresses only")
-    common.add_json_option(parser)
+    common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,39 +43,51 @@ def run(options: argparse.Namespace) -> int:
     chosen = common.selection(options)
     if options.taken or options.not_taken:
         chosen["taken"] = options.taken
-    losses = common.Losses()
+    narrowed = bool(common.selection(options).keys() - {"stream"})
+    losses = output.Losses()
+    budget = output.Budget(options.limit)
     for stream in common.chosen_streams(trace, options):
+        if budget.spent:
+            break
         if not options.json:
             common.print_stream_heading(trace, stream)
-        parts = losses.counted(
-            trace.iter_branches(rows=65536, columns=_COLUMNS, **chosen | {"stream": stream})
-        )
-        with common.progress(trace, "decoding"):
-            for part in common.limited(parts, options.limit):
+        parts = trace.iter_branches(rows=65536, columns=_COLUMNS, **chosen | {"stream": stream})
+        with output.progress(trace, "decoding", streams=[stream]) as at:
+            for part in losses.counted(budget.cut(output.watched(parts, at))):
                 if options.json:
-                    common.rows_as_json(part, sys.stdout)
+                    output.print_json_rows(part)
                 else:
-                    _print_part(trace, part, symbols=not options.no_symbols)
+                    notes = [] if narrowed else output.side_lines(part, as_json=False)
+                    lines = _lines(trace, part, symbols=not options.no_symbols)
+                    output.print_rows(part["offset"].tolist(), lines, notes)
     losses.report()
     return 0
 
 
-def _print_part(trace: Trace, part: Table, *, symbols: bool) -> None:
+def _names(trace: Trace, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> list[str]:
+    """Names of addresses, each in its own address space."""
+    names = [""] * len(ips)
+    for space in np.unique(spaces).tolist():
+        rows = np.flatnonzero(spaces == space)
+        found = trace.symbolize(ips[rows], space=space, modules=True)
+        for row, name in zip(rows.tolist(), found, strict=True):
+            names[row] = name or "?"
+    return names
+
+
+def _lines(trace: Trace, part: Table, *, symbols: bool) -> list[str]:
     sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
     targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
     names = [""] * len(part)
     if symbols:
-        from_names = trace.symbolize(part["from_ip"], modules=True)
-        to_names = trace.symbolize(part["to_ip"], modules=True)
-        names = [
-            f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(from_names, to_names, strict=True)
-        ]
+        spaces = part["space"]
+        pairs = zip(_names(trace, part["from_ip"], spaces), _names(trace, part["to_ip"], spaces), strict=True)
+        names = ["" if a == b == "?" else f"  {a} -> {b}" for a, b in pairs]
     times = ["-" if tsc is None else str(tsc) for tsc in part.named("tsc")]
     arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
-    lines = [
+    return [
         f"{time:>16}  {source} {arrow} {target}  {kind.lower():<13}{name}".rstrip()
         for time, source, arrow, target, kind, name in zip(
             times, sources, arrows, targets, part.named("kind"), names, strict=True
         )
     ]
-    print("\n".join(lines))

@@ -3,45 +3,73 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import ptkit
-from ptkit.table import Table
+from ptkit.errors import OpenError
 from ptkit.trace import Trace
 
+_LAST_64 = 2**64 - 1
+LAST_32 = 2**31 - 1
 
-def _number(text: str) -> int:
-    """Read a decimal, 0x or 0b number."""
-    return int(text, 0)
+
+def _integer(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number: write it decimal, 0x... or 0b...") from None
+
+
+def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
+    """Make a reader of decimal, 0x or 0b numbers in [first, last]."""
+
+    def read(text: str) -> int:
+        value = _integer(text)
+        if not first <= value <= last:
+            raise argparse.ArgumentTypeError(f"{text} is not in {first} to {last}")
+        return value
+
+    return read
 
 
 def _ratio(text: str) -> tuple[int, int]:
-    numerator, _, denominator = text.partition("/")
-    return int(numerator, 0), int(denominator or "1", 0)
+    numerator, separator, denominator = text.partition("/")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is no ratio: write EBX/EAX, such as 168/2")
+    read = number(2**32 - 1, 1)
+    return read(numerator), read(denominator)
 
 
 def _span(text: str) -> tuple[int, int]:
     first, separator, last = text.partition("-")
-    if not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range: write LOW-HIGH")
-    return int(first, 0), int(last, 0)
+    if not separator or not first:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range: write FROM-TO, such as 0x1000-0x2000")
+    begin, end = number()(first), number()(last)
+    if begin >= end:
+        raise argparse.ArgumentTypeError(f"{text}: FROM must be below TO")
+    return begin, end
 
 
 def _image(text: str) -> tuple[str, int | None]:
     path, separator, address = text.rpartition("@")
     if not separator:
         return text, None
-    return path, int(address, 0)
+    return path, number()(address)
 
 
-def add_open_options(parser: argparse.ArgumentParser) -> None:
-    """Add the input and what ``ptkit.open`` takes."""
+def _code(text: str) -> tuple[str, int]:
+    path, address = _image(text)
+    if address is None:
+        raise argparse.ArgumentTypeError(f"{text!r} does not say where the code is: write PATH@ADDRESS")
+    return path, address
+
+
+def add_open_options(parser: argparse.ArgumentParser, *, decoding: bool = True) -> None:
+    """Add the input and what ``ptkit.open`` takes; `decoding`: also the choice of the decoder."""
     parser.add_argument("path", metavar="FILE", help="a trace: bundle, folder or raw stream")
     group = parser.add_argument_group("what the input does not say")
     group.add_argument("--format", help="reader to force (default: by content)")
@@ -57,14 +85,18 @@ def add_open_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--code",
         metavar="PATH@ADDRESS",
-        type=_image,
+        type=_code,
         action="append",
         default=[],
         help="raw code bytes at an address",
     )
     group.add_argument("--tsc-ctc-ratio", metavar="EBX/EAX", type=_ratio, help="of CPUID leaf 15H")
-    group.add_argument("--mtc-period", type=_number, help="the field MTCFreq of IA32_RTIT_CTL")
-    group.add_argument("--max-nonturbo-ratio", type=_number, help="core:bus ratio at TSC speed")
+    group.add_argument("--mtc-period", type=number(15), help="the field MTCFreq of IA32_RTIT_CTL")
+    group.add_argument("--max-nonturbo-ratio", type=number(255, 1), help="core:bus ratio at TSC speed")
+    group.add_argument("--tsc-hz", metavar="HZ", type=number(first=1), help="TSC ticks in a second")
+    if not decoding:
+        parser.set_defaults(engine="ptkit", resync="ip", threads=None)
+        return
     group = parser.add_argument_group("decoding")
     group.add_argument(
         "--engine", choices=("ptkit", "libipt"), default="ptkit", help="decoder (default: ptkit)"
@@ -72,36 +104,55 @@ def add_open_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--resync", choices=("ip", "psb"), default="ip", help="where to go on after an error (default: ip)"
     )
-    group.add_argument("--threads", type=_number, help="decoding threads (default: all cores)")
+    group.add_argument("--threads", type=number(LAST_32, 1), help="decoding threads (default: all cores)")
 
 
 def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> None:
     """Add the choice of rows; `flow` tells whether rows belong to threads and code."""
     group = parser.add_argument_group("selection")
-    group.add_argument("--stream", type=_number, help="index of a stream")
+    add_stream_option(group)
     group.add_argument("--time", metavar="FROM-TO", type=_span, help="TSC ticks, [FROM, TO)")
-    group.add_argument("--limit", type=_number, metavar="N", help="at most N rows")
+    group.add_argument("--limit", type=number(), metavar="N", help="at most N rows, of all streams together")
     if flow:
-        group.add_argument("--tid", type=_number, help="thread")
+        group.add_argument("--tid", type=number(LAST_32), help="thread")
         group.add_argument("--ip", metavar="FROM-TO", type=_span, help="addresses, [FROM, TO)")
         group.add_argument("--symbol", help="name of a function")
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
+def add_stream_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--stream``."""
+    parser.add_argument("--stream", metavar="INDEX", type=number(LAST_32), help="index of a stream")
+
+
+def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -> None:
     """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help="JSON; tables are one object per line")
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json`` of the verbs that print tables."""
+    add_json_option(
+        parser,
+        "one JSON object per line for each row; errors and gaps are objects with a member "
+        '"table" ("errors" or "gaps") at their place',
+    )
+
+
+def _code_bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OpenError(
+            f"--code {path}: {reason}; give a file that can be read, with the bytes of the code"
+        ) from None
 
 
 def open_trace(options: argparse.Namespace) -> Trace:
     """Open the verb's input; warnings go to standard error, one line each."""
     images: list[Any] = [path if address is None else (path, address) for path, address in options.image]
-    code: dict[int, bytes] = {}
-    for path, address in options.code:
-        if address is None:
-            raise ValueError(f"--code {path}: say where it is: --code {path}@ADDRESS")
-        code[address] = Path(path).read_bytes()
-    if code:
-        images.append(code)
+    if options.code:
+        images.append({address: _code_bytes(path) for path, address in options.code})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trace = ptkit.open(
@@ -115,6 +166,7 @@ def open_trace(options: argparse.Namespace) -> Trace:
             tsc_ctc_ratio=options.tsc_ctc_ratio,
             mtc_period=options.mtc_period,
             max_nonturbo_ratio=options.max_nonturbo_ratio,
+            tsc_hz=options.tsc_hz,
         )
     for warning in caught:
         print(f"ptkit: warning: {warning.message}", file=sys.stderr)
@@ -125,47 +177,6 @@ def selection(options: argparse.Namespace) -> dict[str, Any]:
     """Collect the selection as keyword arguments of the tables."""
     names = ("stream", "tid", "time", "ip", "symbol")
     return {name: value for name in names if (value := getattr(options, name, None)) is not None}
-
-
-def limited(parts: Iterable[Table], limit: int | None) -> Iterator[Table]:
-    """Pass parts on until `limit` rows are reached."""
-    left = limit
-    for part in parts:
-        if left is not None and len(part) >= left:
-            if left:
-                yield part[:left]
-            return
-        if left is not None:
-            left -= len(part)
-        yield part
-
-
-class Losses:
-    """Counts the errors and gaps that come up while parts are read."""
-
-    def __init__(self) -> None:
-        self.errors = 0
-        self.gaps = 0
-
-    def counted(self, parts: Iterable[Table]) -> Iterator[Table]:
-        """Pass parts on, counting."""
-        for part in parts:
-            self.errors += len(part.errors) if part.errors is not None else 0
-            self.gaps += len(part.gaps) if part.gaps is not None else 0
-            yield part
-
-    def report(self) -> None:
-        """Say on standard error what was not decoded: nothing is lost in silence."""
-        if self.errors or self.gaps:
-            text = (
-                f"{self.errors:,} errors, {self.gaps:,} gaps: `ptkit instructions` shows them at their place"
-            )
-            print(f"ptkit: warning: {text}", file=sys.stderr)
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    print(json.dumps(value, indent=2, default=str))
 
 
 def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:
@@ -181,27 +192,3 @@ def print_stream_heading(trace: Trace, stream: int) -> None:
     """Say which stream follows, where there are several."""
     if len(trace.streams) > 1:
         print(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")
-
-
-def rows_as_json(part: Table, out: TextIO) -> None:
-    """Write a part's rows as one JSON object per line, enumerations by name."""
-    names = list(part.columns)
-    columns = [part.named(name) for name in names]
-    out.writelines(
-        json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in zip(*columns, strict=True)
-    )
-
-
-@contextmanager
-def progress(trace: Trace, what: str) -> Iterator[None]:
-    """Show on a terminal's standard error how far decoding is, if it takes long."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task(f"{what} {trace.source}")
-        yield

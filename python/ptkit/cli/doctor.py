@@ -6,7 +6,7 @@ import argparse
 
 import ptkit
 from ptkit import _core
-from ptkit.cli import common
+from ptkit.cli import common, output
 
 HELP = "say which ways of recording work here, and what others need"
 DESCRIPTION = "Probes every recording back end and the decoders."
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     backends = capture.probe()
     engines = _core.engines()
     if options.json:
-        common.print_json(
+        output.print_json(
             {
                 "backends": [
                     {"name": b.name, "available": b.available, "detail": b.detail, "remedy": b.remedy}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 
-from ptkit.cli import common
+from ptkit.cli import common, output
+from ptkit.cli.listing import Listing
+from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -19,11 +19,11 @@ DESCRIPTION = (
 )
 EXAMPLES = """examples:
   ptkit instructions sort.ptk | head -50
-  ptkit instructions sort.ptk --symbol main --no-events
+  ptkit instructions sort.ptk --symbol malloc --no-events
   ptkit instructions raw.pt --code code.bin@0x400000 --resync psb"""
 
 _EVENT_ROWS = 65536
-_COLUMNS = ["ip", "size", "mode", "flags"]
+_COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space"]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -32,61 +32,35 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     common.add_selection_options(parser, flow=True)
     parser.add_argument("--no-inst", action="store_true", help="addresses only: no disassembly, no symbols")
     parser.add_argument("--no-events", action="store_true", help="instructions only")
-    common.add_json_option(parser)
+    common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the instructions stream by stream."""
     trace = common.open_trace(options)
     chosen = common.selection(options)
-    losses = common.Losses()
+    losses = output.Losses()
+    budget = output.Budget(options.limit)
     narrowed = bool(chosen.keys() - {"stream"})
+    columns = _COLUMNS
+    if options.json:
+        columns = [*schema_of("instructions").names("stored"), "stream", "tid", "space"]
+    listing = Listing(trace, bare=options.no_inst)
     for stream in common.chosen_streams(trace, options):
-        columns = None if options.json else _COLUMNS
-        parts = losses.counted(
-            trace.iter_instructions(rows=65536, columns=columns, **chosen | {"stream": stream})
-        )
-        with common.progress(trace, "decoding"):
+        if budget.spent:
+            break
+        with output.progress(trace, "decoding", streams=[stream]) as at:
+            parts = trace.iter_instructions(rows=65536, columns=columns, **chosen | {"stream": stream})
+            parts = losses.counted(budget.cut(output.watched(parts, at)))
             if options.json:
-                for part in common.limited(parts, options.limit):
-                    common.rows_as_json(part, sys.stdout)
+                for part in parts:
+                    output.print_json_rows(part)
                 continue
             common.print_stream_heading(trace, stream)
             notes = iter(()) if options.no_events or narrowed else _notes(trace, stream)
-            _print_stream(
-                _Printer(trace, stream, bare=options.no_inst), common.limited(parts, options.limit), notes
-            )
+            _print_stream(listing, parts, notes)
     losses.report()
     return 0
-
-
-class _Printer:
-    """Makes the line of an instruction."""
-
-    def __init__(self, trace: Trace, stream: int, *, bare: bool) -> None:
-        self.bare = bare
-        space = trace.streams[stream].space
-        self.text = lru_cache(maxsize=1 << 20)(
-            lambda ip, size, mode: (
-                f"{trace.disassemble(ip, size, mode=mode, space=space):<44} {trace.symbolize([ip])[0] or ''}"
-            )
-        )
-
-    def lines(self, part: Table) -> list[str]:
-        """All lines of a part, in order."""
-        rows = zip(
-            part["ip"].tolist(),
-            part["size"].tolist(),
-            part["mode"].tolist(),
-            part["in_tx"].tolist(),
-            strict=True,
-        )
-        if self.bare:
-            return [f"{'? ' if in_tx else ''}{ip:016x}" for ip, _, _, in_tx in rows]
-        return [
-            f"{'? ' if in_tx else ''}{ip:016x}  {self.text(ip, size, mode)}".rstrip()
-            for ip, size, mode, in_tx in rows
-        ]
 
 
 def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
@@ -108,11 +82,11 @@ def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
     yield from ((before, text) for _, before, text in waiting)
 
 
-def _print_stream(printer: _Printer, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> None:
+def _print_stream(listing: Listing, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> None:
     position = 0
     note = next(notes, None)
     for part in parts:
-        lines = printer.lines(part)
+        lines = listing.lines(part)
         out: list[str] = []
         done = 0
         while note is not None and note[0] < position + len(lines):

@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="examples:\n"
         "  ptkit record -o sort.ptk -- sort README.md\n"
         "  ptkit info sort.ptk\n"
-        "  ptkit branches sort.ptk --symbol main | head",
+        "  ptkit branches sort.ptk --symbol malloc | head",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"ptkit {ptkit.__version__}")
@@ -77,8 +77,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ptkit: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except (PtkitError, OSError, ValueError) as error:
-        text = " ".join(str(error).split())
-        print(f"ptkit {options.verb}: error: {text}", file=sys.stderr)
+    except Exception as error:
+        if os.environ.get("PTKIT_DEBUG", "0") != "0":
+            raise
+        print(f"ptkit {options.verb}: error: {_sentence(error)}", file=sys.stderr)
         return EXIT_USAGE
     return status
+
+
+def _sentence(error: Exception) -> str:
+    """One line that says what went wrong, and for surprises how to learn more."""
+    text = " ".join(str(error).split())
+    if isinstance(error, (PtkitError, OSError, ValueError)):
+        return text
+    if isinstance(error, MemoryError):
+        return "out of memory; choose fewer rows (--limit, --time, --stream) or fewer --threads"
+    return f"{type(error).__name__}: {text}; PTKIT_DEBUG=1 shows where"

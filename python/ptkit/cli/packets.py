@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ptkit import PacketKind
-from ptkit.cli import common
+from ptkit.cli import common, output
 from ptkit.table import Table
 
 HELP = "print packets, in the manner of ptdump"
-DESCRIPTION = "Prints one line per packet: offset, name, payload. Errors stand in brackets at their place."
+DESCRIPTION = (
+    "Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets at their place."
+)
 EXAMPLES = """examples:
   ptkit packets sort.ptk --limit 20
   ptkit packets raw.pt --last-ip --tsc
@@ -24,7 +25,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last-ip", action="store_true", help="add the rebuilt IP")
     parser.add_argument("--tsc", action="store_true", help="add the time, in TSC ticks, and its error")
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
-    common.add_json_option(parser)
+    common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,18 +34,25 @@ def run(options: argparse.Namespace) -> int:
     columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
     if options.tsc or options.json:
         columns += ["tsc", "tsc_error"]
+    if options.json:
+        columns.append("stream")
+    losses = output.Losses()
+    budget = output.Budget(options.limit)
     for stream in common.chosen_streams(trace, options):
+        if budget.spent:
+            break
         if not options.json:
             common.print_stream_heading(trace, stream)
         parts = trace.iter_packets(
             rows=65536, columns=columns, **common.selection(options) | {"stream": stream}
         )
-        with common.progress(trace, "decoding"):
-            for part in common.limited(parts, options.limit):
+        with output.progress(trace, "decoding", streams=[stream]) as at:
+            for part in losses.counted(budget.cut(output.watched(parts, at))):
                 if options.json:
-                    common.rows_as_json(part, sys.stdout)
+                    output.print_json_rows(part)
                 else:
                     _print_part(part, options)
+    losses.report()
     return 0
 
 
@@ -59,16 +67,8 @@ def _print_part(part: Table, options: argparse.Namespace) -> None:
     if options.tsc:
         pairs = zip(part.named("tsc"), part["tsc_error"].tolist(), strict=True)
         times = ["" if tsc is None else f"  tsc {tsc} +{error}" for tsc, error in pairs]
-    notes = (
-        []
-        if part.errors is None
-        else list(zip(part.errors["offset"].tolist(), part.errors.messages(), strict=True))
-    )
-    lines = []
-    for offset, kind, text, ip, time in zip(*columns, ips, times, strict=True):
-        while notes and notes[0][0] < offset:
-            lines.append(f"[error: {notes.pop(0)[1]}]")
-        if not (options.no_pad and kind == PacketKind.PAD):
-            lines.append(f"{offset:016x}  {text:<35}{ip}{time}".rstrip())
-    lines += [f"[error: {message}]" for _, message in notes]
-    print("\n".join(lines))
+    lines = [
+        None if options.no_pad and kind == PacketKind.PAD else f"{offset:016x}  {text:<35}{ip}{time}".rstrip()
+        for offset, kind, text, ip, time in zip(*columns, ips, times, strict=True)
+    ]
+    output.print_rows(columns[0], lines, output.side_lines(part, as_json=False))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from ptkit.cli import common
+from ptkit.cli import common, output
 
 HELP = "trace a program"
 DESCRIPTION = (
@@ -29,20 +29,35 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", default="auto", help="auto, or a name that `ptkit doctor` lists (default: auto)"
     )
-    parser.add_argument("--max-instructions", type=int, metavar="N", help="record the first N instructions")
+    parser.add_argument(
+        "--max-instructions",
+        type=common.number(2**63 - 1, 1),
+        metavar="N",
+        help="record the first N instructions",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     group = parser.add_argument_group("packets")
     group.add_argument(
         "--timing", default="tsc,mtc,cyc", help="timing packets: any of tsc,mtc,cyc, or none (default: all)"
     )
     group.add_argument(
-        "--psb-period", type=int, default=4096, metavar="BYTES", help="bytes between PSBs (default: 4096)"
+        "--psb-period",
+        type=common.number(1 << 26, 2048),
+        default=4096,
+        metavar="BYTES",
+        help="bytes between PSBs (default: 4096)",
     )
     group.add_argument("--no-return-compression", action="store_true", help="every RET as a TIP packet")
     group.add_argument("--tnt-64", action="store_true", help="long TNT packets where they save bytes")
-    group.add_argument("--mtc-period", type=int, default=8, help="the field MTCFreq (default: 8)")
-    group.add_argument("--cyc-threshold", type=int, default=0, help="the field CycThresh (default: 0)")
-    common.add_json_option(parser)
+    group.add_argument(
+        "--mtc-period", type=common.number(15), default=8, help="the field MTCFreq (default: 8)"
+    )
+    group.add_argument(
+        "--cyc-threshold", type=common.number(15), default=0, help="the field CycThresh (default: 0)"
+    )
+    common.add_json_option(
+        parser, "report as JSON, on standard error: standard output is the program's (see also --output)"
+    )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGS", help="what to run")
 
 
@@ -70,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     for warning in recording.warnings:
         print(f"ptkit: warning: {warning}", file=sys.stderr)
     if options.json:
-        common.print_json(asdict(recording))
+        # Standard output belongs to the program.
+        output.print_json(asdict(recording), errors=True)
     elif not options.quiet:
         ended = " (interrupted)" if recording.interrupted else " (limit reached)" if recording.limited else ""
         print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ptkit.cli import common
+from ptkit.cli import common, output
 
 HELP = "compare our decoder with libipt, show the first difference with context"
 DESCRIPTION = (
@@ -18,7 +18,8 @@ EXAMPLES = """examples:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    common.add_open_options(parser)
+    common.add_open_options(parser, decoding=False)
+    common.add_stream_option(parser)
     common.add_json_option(parser)
 
 
@@ -27,10 +28,13 @@ def run(options: argparse.Namespace) -> int:
     from ptkit.analysis import verify as verification
 
     trace = common.open_trace(options)
-    with common.progress(trace, "verifying"):
-        report = verification.verify(trace)
+    streams = common.chosen_streams(trace, options)
+    with output.progress(
+        trace, "verifying", streams=streams, passes=verification.PASSES, prints_rows=False
+    ) as at:
+        report = verification.verify(trace, streams=streams, progress=at)
     if options.json:
-        common.print_json(report.as_dict())
+        output.print_json(report.as_dict())
     else:
         print(report)
     return 0 if report.same else 1

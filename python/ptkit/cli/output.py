@@ -1,0 +1,207 @@
+"""What the verbs print: rows with errors and gaps at their place, and how far the work is."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any
+
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+PROGRESS_DELAY = 0.5  # seconds before the first line of progress
+PROGRESS_INTERVAL = 0.1
+_PLACES = {"errors": "offset", "gaps": "begin"}
+_KINDS = {"errors": "error", "gaps": "gap"}
+
+
+def sides(part: Table) -> Iterator[Table]:
+    """The errors and gaps of a part."""
+    for side in (part.errors, part.gaps):
+        if side is not None and len(side):
+            yield side
+
+
+class Budget:
+    """Rows that may still be printed, of all streams together.
+
+    Parameters
+    ----------
+    limit : int or None
+        None: as many as there are.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.left = limit
+
+    @property
+    def spent(self) -> bool:
+        """Nothing more is to be printed."""
+        return self.left == 0
+
+    def cut(self, parts: Iterable[Table]) -> Iterator[Table]:
+        """Pass parts with a column ``offset`` on until the budget is spent."""
+        if self.spent:
+            return
+        for part in parts:
+            if self.left is None or len(part) < self.left:
+                if self.left is not None:
+                    self.left -= len(part)
+                yield part
+                continue
+            yield _first_rows(part, self.left)
+            self.left = 0
+            return
+
+
+def _first_rows(part: Table, count: int) -> Table:
+    """The first rows, with those errors and gaps that stand before the first row that is left out."""
+    if count == len(part):
+        return part
+    cut = part[:count]
+    end = part["offset"][count]
+    cut.errors, cut.gaps = part.errors, part.gaps
+    if part.errors is not None:
+        cut.errors = part.errors[part.errors["offset"] < end]
+    if part.gaps is not None:
+        cut.gaps = part.gaps[part.gaps["begin"] < end]
+    return cut
+
+
+class Losses:
+    """Counts the errors and gaps that come up while parts are read."""
+
+    def __init__(self) -> None:
+        self.errors = 0
+        self.gaps = 0
+
+    def counted(self, parts: Iterable[Table]) -> Iterator[Table]:
+        """Pass parts on, counting."""
+        for part in parts:
+            self.errors += len(part.errors) if part.errors is not None else 0
+            self.gaps += len(part.gaps) if part.gaps is not None else 0
+            yield part
+
+    def report(self) -> None:
+        """Say on standard error what was not decoded: nothing is lost in silence."""
+        if self.errors or self.gaps:
+            text = f"{self.errors:,} errors, {self.gaps:,} gaps"
+            print(f"ptkit: warning: {text}: not everything could be decoded", file=sys.stderr)
+
+
+def side_lines(part: Table, *, as_json: bool) -> list[tuple[int, str]]:
+    """Errors and gaps of a part as lines, with the stream offset where each stands, in order."""
+    notes: list[tuple[int, str]] = []
+    for side in sides(part):
+        lines = [f"[{_KINDS[side.name]}: {message}]" for message in side.messages()]
+        if as_json:
+            lines = _json_rows(side, {"table": [side.name] * len(side), "message": side.messages()})
+        notes += zip(side[_PLACES[side.name]].tolist(), lines, strict=True)
+    notes.sort(key=lambda note: note[0])
+    return notes
+
+
+def print_rows(offsets: Sequence[int], lines: Sequence[str | None], notes: Iterable[tuple[int, str]]) -> None:
+    """Print rows with notes between them: behind the rows that the packet at the note's offset decided.
+
+    Rows that are None are left out.
+    """
+    out: list[str | None] = []
+    done = 0
+    for offset, text in notes:
+        place = bisect_right(offsets, offset, lo=done)
+        out += lines[done:place]
+        out.append(text)
+        done = place
+    out += lines[done:]
+    shown = [line for line in out if line is not None]
+    if shown:
+        print("\n".join(shown))
+
+
+def _json_rows(table: Table, first: dict[str, list[Any]] | None = None) -> list[str]:
+    columns = (first or {}) | {name: table.named(name) for name in table.columns}
+    names = list(columns)
+    return [json.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def print_json_rows(part: Table) -> None:
+    """Print a part's rows as one JSON object per line, enumerations by name, errors and gaps between."""
+    print_rows(part["offset"].tolist(), _json_rows(part), side_lines(part, as_json=True))
+
+
+def print_json(value: Any, *, errors: bool = False) -> None:
+    """Print one JSON document on standard output, or on standard error."""
+    print(json.dumps(value, indent=2, default=str), file=sys.stderr if errors else sys.stdout)
+
+
+class Progress:
+    """A line on standard error that tells how far the work is.
+
+    Parameters
+    ----------
+    what : str
+        Begins the line.
+    size : int
+        Bytes of the streams.
+    passes : int
+        How often they are gone through.
+    """
+
+    def __init__(self, what: str, size: int, passes: int) -> None:
+        self._what = f"{what} ({size / 1e6:,.1f} MB)"
+        self._total = max(size * passes, 1)
+        self._begin = time.monotonic()
+        self._next = self._begin + PROGRESS_DELAY
+        self.shown = False
+
+    def at(self, done: int) -> None:
+        """Say how many bytes are done; draws a few times a second only."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + PROGRESS_INTERVAL
+        self.shown = True
+        share = min(done / self._total, 1)
+        text = f"{self._what}: {share:.0%}, {now - self._begin:,.0f} s"
+        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        print(f"\r{text[: width - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(
+    trace: Trace, what: str, *, streams: Sequence[int], passes: int = 1, prints_rows: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal's standard error how far decoding is, if it takes long.
+
+    Yields a function that takes the number of bytes that are done, over all passes through the streams.
+    Verbs that print rows show nothing if the rows go to a terminal too.
+    """
+    if not sys.stderr.isatty() or (prints_rows and sys.stdout.isatty()):
+        yield lambda done: None
+        return
+    size = sum(trace.streams[stream].size for stream in streams)
+    line = Progress(f"{what} {PurePath(trace.source).name or trace.source}", size, passes)
+    try:
+        yield line.at
+    finally:
+        line.clear()
+
+
+def watched(parts: Iterable[Table], at: Callable[[int], None], before: int = 0) -> Iterator[Table]:
+    """Pass parts with a column ``offset`` on, telling how far they are in the stream."""
+    for part in parts:
+        if len(part):
+            at(before + int(part["offset"][-1]))
+        yield part
