@@ -38,7 +38,8 @@ CPP_RANKS = {
 # share a folder.
 PYTHON_RANKS = {
     "_core": 0,
-    "errors": 1,
+    "errors": 0,
+    "arguments": 1,
     "schema": 1,
     "bundle": 2,
     "info": 2,

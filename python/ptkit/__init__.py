@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ptkit._core import (
     BranchKind,
     ErrorCode,
@@ -37,7 +39,13 @@ from ptkit.info import StreamInfo, TraceInfo
 from ptkit.table import Table
 from ptkit.trace import Trace, open, packets, record
 
+if TYPE_CHECKING:
+    from ptkit import analysis as analysis
+    from ptkit import capture as capture
+
 __version__ = "0.1.0"
+
+_LAZY = ("analysis", "capture")  # loaded when first asked for
 
 __all__ = [
     "BranchKind",
@@ -70,3 +78,15 @@ __all__ = [
     "packets",
     "record",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return import_module(f"ptkit.{name}")
+    raise AttributeError(f"module 'ptkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

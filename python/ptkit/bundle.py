@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ptkit import _core
+from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     ImageItem: TypeAlias = PathLike | tuple[PathLike | Buffer, int | None] | Mapping[int, Buffer]
 
 _ELF_MAGIC = b"\x7fELF"
-_MAX_ADDRESS = 2**64 - 1
+_IMAGES = "paths, (path, address), (bytes, address), {address: bytes}"
 
 
 def _is_path(value: object) -> bool:
@@ -32,6 +33,10 @@ def _is_path(value: object) -> bool:
 def _checked_path(path: Any, what: str) -> str:
     """Return the path as text if it can be read; raise what says why not."""
     text = os.fspath(path)
+    if not text:
+        raise MissingFileError(f"the path of the {what} is empty; give a {what}")
+    if "\0" in str(text):
+        raise ConfigError(f"{text!r}: a path has no NUL")
     if not Path(text).exists():
         raise MissingFileError(f"{text}: there is no such {what}; check the path")
     if not os.access(text, os.R_OK):
@@ -41,7 +46,10 @@ def _checked_path(path: Any, what: str) -> str:
 
 def _as_bytes(part: Any) -> bytes:
     if _is_path(part):
-        return Path(_checked_path(part, "file")).read_bytes()
+        path = Path(_checked_path(part, "file"))
+        if path.is_dir():
+            raise FormatError(f"{path}: is a folder, no part of a stream; open it alone, not in a list")
+        return path.read_bytes()
     try:
         return bytes(memoryview(part).cast("B"))
     except TypeError as error:
@@ -77,6 +85,8 @@ def open_source(source: Source, format: str | None) -> _core.Bundle:
     TypeError
         If a buffer does not hold contiguous bytes.
     """
+    if format is not None and not isinstance(format, str):
+        raise ConfigError(f"format={format!r} must be the name of a reader")
     if _is_path(source):
         path = _checked_path(source, "file or folder")
         if not Path(path).is_dir() and Path(path).stat().st_size == 0:
@@ -106,7 +116,10 @@ def packet_source(data: Source) -> _core.Bundle:
     """Make a bundle of one raw stream, empty or not: its packets are all that is asked for."""
     bundle = _core.Bundle()
     if _is_path(data):
-        bundle.add_stream_file(_checked_path(data, "file"))
+        path = _checked_path(data, "file")
+        if Path(path).is_dir():
+            raise FormatError(f"{path}: is a folder; packets are read from one file")
+        bundle.add_stream_file(path)
     elif _is_buffer(data):
         bundle.add_stream(cast(Any, data))
     elif isinstance(data, Sequence):
@@ -128,12 +141,14 @@ def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, 
     """
     if images is None:
         return
-    if isinstance(images, (Mapping, str, os.PathLike)):
-        images = [images]
+    if isinstance(images, (Mapping, str, os.PathLike)) or _is_buffer(images):
+        images = [cast(Any, images)]
+    if not isinstance(images, Iterable):
+        raise ConfigError(f"images={images!r} must be a list of {_IMAGES}")
     for item in images:
         if isinstance(item, Mapping):
             for address, data in item.items():
-                bundle.add_code(_checked_address(address), cast(Any, data))
+                _add_image(bundle, _checked_code(data), _checked_address(address))
         elif isinstance(item, tuple):
             if len(item) not in (1, 2):
                 raise ConfigError(f"images: {item!r} is neither (path,) nor (path, address)")
@@ -143,17 +158,20 @@ def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, 
 
 
 def _checked_address(address: Any) -> int:
-    if isinstance(address, bool) or not hasattr(address, "__index__"):
-        raise ConfigError(f"images: address {address!r} is no integer")
-    value = int(address)
-    if not 0 <= value <= _MAX_ADDRESS:
-        raise ConfigError(f"images: address {value:#x} is not in [0, 2**64)")
-    return value
+    return integer("images: address", address, 0, LAST_ADDRESS)
+
+
+def _checked_code(data: Any) -> Any:
+    if not _is_buffer(data):
+        raise ConfigError(f"images: code must be bytes, not {type(data).__name__} ({data!r})")
+    return data
 
 
 def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     place = None if address is None else _checked_address(address)
     if not _is_path(image):
+        if not _is_buffer(image):
+            raise ConfigError(f"images: {image!r} is none of {_IMAGES}")
         if place is None:
             raise ConfigError("images: bytes need an address: {address: bytes} or (bytes, address)")
         bundle.add_code(place, image)
@@ -204,6 +222,8 @@ def apply_settings(
     mtc_period: int | None,
     max_nonturbo_ratio: int | None,
     tsc_hz: int | None,
+    crystal_hz: int | None,
+    perf_time: tuple[int, int, int] | None,
 ) -> None:
     """Put what the user said where the input does not say.
 
@@ -214,22 +234,44 @@ def apply_settings(
     """
     if cpu is not None:
         bundle.set_cpu(*parse_cpu(cpu))
+    given: dict[str, Any] = {}
+    limits: Sequence[tuple[str, int, int]]
     if tsc_ctc_ratio is not None:
-        if len(tsc_ctc_ratio) != 2 or not all(0 < int(n) < 2**32 for n in tsc_ctc_ratio):
-            raise ConfigError(
-                f"tsc_ctc_ratio={tsc_ctc_ratio!r}: give (CPUID 15H EBX, EAX), both in [1, 2**32)"
-            )
-        tsc_ctc_ratio = (int(tsc_ctc_ratio[0]), int(tsc_ctc_ratio[1]))
+        limits = (("EBX", 1, 2**32 - 1), ("EAX", 1, 2**32 - 1))
+        given["tsc_ctc_ratio"] = _numbers("tsc_ctc_ratio", "(CPUID 15H EBX, EAX)", tsc_ctc_ratio, limits)
     for name, value, low, limit in (
         ("mtc_period", mtc_period, 0, 15),
         ("max_nonturbo_ratio", max_nonturbo_ratio, 1, 255),
-        ("tsc_hz", tsc_hz, 1, 2**64 - 1),
+        ("tsc_hz", tsc_hz, 1, LAST_ADDRESS),
     ):
-        if value is not None and not low <= int(value) <= limit:
-            raise ConfigError(f"{name}={value!r} is not in [{low}, {limit}]")
-    bundle.set_clock(
-        tsc_ctc_ratio=tsc_ctc_ratio,
-        mtc_period=mtc_period,
-        max_nonturbo_ratio=max_nonturbo_ratio,
-        tsc_hz=tsc_hz,
+        if value is not None:
+            given[name] = integer(name, value, low, limit, floats=True)
+    if perf_time is not None:
+        limits = (("time_mult", 1, 2**32 - 1), ("time_shift", 0, 63), ("time_zero", 0, LAST_ADDRESS))
+        given["perf_time"] = _numbers("perf_time", "(time_mult, time_shift, time_zero)", perf_time, limits)
+    bundle.set_clock(**given)
+    if crystal_hz is not None:
+        _apply_crystal(bundle, integer("crystal_hz", crystal_hz, 1, 2**32 - 1, floats=True), tsc_hz is None)
+
+
+def _numbers(name: str, meaning: str, value: Any, limits: Sequence[tuple[str, int, int]]) -> tuple[int, ...]:
+    """Return numbers that belong together, each of its own range."""
+    items = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
+    if len(items) != len(limits):
+        raise ConfigError(f"{name}={value!r}: give {meaning}")
+    return tuple(
+        integer(f"{name}: {field}", item, low, high, floats=True)
+        for item, (field, low, high) in zip(items, limits, strict=True)
     )
+
+
+def _apply_crystal(bundle: _core.Bundle, crystal_hz: int, wanted: bool) -> None:
+    """TSC = crystal * EBX / EAX: Intel SDM, CPUID leaf 15H."""
+    ratio = bundle.configuration["tsc_ctc_ratio"]
+    if ratio is None:
+        raise ConfigError(
+            f"crystal_hz={crystal_hz} needs the ratio to the TSC, and the input has none: "
+            "give tsc_ctc_ratio=(CPUID 15H EBX, EAX)"
+        )
+    if wanted:
+        bundle.set_clock(tsc_hz=max(crystal_hz * ratio[0] // ratio[1], 1))

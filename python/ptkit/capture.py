@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shutil
@@ -9,8 +10,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ptkit import _core
+from ptkit.arguments import integer
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "Recording", "probe", "record"]
@@ -166,14 +169,30 @@ def _timing(timing: Sequence[str]) -> dict[str, bool]:
 def _program(argv: Sequence[str | os.PathLike[str]]) -> list[bytes]:
     if isinstance(argv, str | bytes):
         raise ConfigError(f"argv: expected a list of program and arguments, found {argv!r}; use shlex.split")
-    words = [os.fsencode(word) for word in argv]
+    try:
+        words = [os.fsencode(word) for word in argv]
+    except TypeError:
+        raise ConfigError(f"argv: expected a list of words, found {argv!r}") from None
     if not words:
         raise ConfigError("argv: expected a program, found nothing")
+    if any(b"\0" in word for word in words):
+        raise ConfigError("argv: a program and its arguments have no NUL")
     if shutil.which(os.fsdecode(words[0])) is None:
         raise ConfigError(
             f"argv: there is no program {os.fsdecode(words[0])!r} that can be run; check the name and PATH"
         )
     return words
+
+
+def _to_temporary_file(record_to: Callable[..., dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Record into a new file, which does not outlive a failure."""
+    handle, name = tempfile.mkstemp(prefix="ptkit-", suffix=".ptk")
+    os.close(handle)
+    try:
+        return name, record_to(output=os.fsencode(name))
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def record(
@@ -250,22 +269,14 @@ def record(
     chosen = _choose(backend)
     clocks = _timing(timing)
     program = _program(argv)
-    for name, value, limit in (
-        ("mtc_period", mtc_period, 15),
-        ("cyc_threshold", cyc_threshold, 15),
-        ("psb_period", psb_period, 1 << 26),
-    ):
-        if not 0 <= value <= limit:
-            raise ConfigError(f"{name}: expected 0 to {limit}, found {value}")
-    if max_instructions is not None and max_instructions < 1:
-        raise ConfigError(f"max_instructions: expected a number above 0, found {max_instructions}")
-    if output is None:
-        handle, name = tempfile.mkstemp(prefix="ptkit-", suffix=".ptk")
-        os.close(handle)
-        output = name
-    result = _core.record_steps(
+    mtc_period = integer("mtc_period", mtc_period, 0, 15)
+    cyc_threshold = integer("cyc_threshold", cyc_threshold, 0, 15)
+    psb_period = integer("psb_period", psb_period, 0, 1 << 26)
+    if max_instructions is not None:
+        max_instructions = integer("max_instructions", max_instructions, 1, 2**63 - 1)
+    record_to = functools.partial(
+        _core.record_steps,
         argv=program,
-        output=os.fsencode(output),
         truth=b"" if truth is None else os.fsencode(truth),
         return_compression=return_compression,
         tsc=clocks["tsc"],
@@ -279,6 +290,10 @@ def record(
         quiet=quiet,
         progress=progress,
     )
+    if output is None:
+        output, result = _to_temporary_file(record_to)
+    else:
+        result = record_to(output=os.fsencode(output))
     return Recording(
         path=Path(os.fsdecode(output)),
         exit_status=result["exit_status"],

@@ -52,6 +52,12 @@ void add_code(BundleHandle& self, std::uint64_t address, const py::buffer& bytes
   self.bundle->code.push_back(std::move(region));
 }
 
+trace::SpaceId add_space(BundleHandle& self, std::optional<std::int64_t> pid,
+                         std::optional<std::uint64_t> cr3) {
+  self.bundle->spaces.push_back({id_of(pid), cr3.value_or(0), cr3.has_value()});
+  return static_cast<trace::SpaceId>(self.bundle->spaces.size() - 1);
+}
+
 std::int32_t add_elf(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
                      trace::SpaceId space) {
   image::ElfPlacement placement;
@@ -71,7 +77,8 @@ void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepp
 
 void set_clock(BundleHandle& self, std::optional<std::pair<std::uint32_t, std::uint32_t>> tsc_ctc_ratio,
                std::optional<std::uint8_t> mtc_period, std::optional<std::uint8_t> max_nonturbo_ratio,
-               std::optional<std::uint64_t> tsc_hz) {
+               std::optional<std::uint64_t> tsc_hz,
+               std::optional<std::tuple<std::uint32_t, std::uint16_t, std::uint64_t>> perf_time) {
   auto& clock = self.bundle->configuration.clock;
   if (tsc_ctc_ratio) {
     clock.tsc_ctc_numerator = tsc_ctc_ratio->first;
@@ -83,6 +90,10 @@ void set_clock(BundleHandle& self, std::optional<std::pair<std::uint32_t, std::u
   }
   if (max_nonturbo_ratio) clock.max_nonturbo_ratio = *max_nonturbo_ratio;
   if (tsc_hz) clock.tsc_hz = *tsc_hz;
+  if (perf_time) {
+    clock.perf_time_known = true;
+    std::tie(clock.time_mult, clock.time_shift, clock.time_zero) = *perf_time;
+  }
 }
 
 py::dict configuration(const TraceBundle& bundle) {
@@ -175,6 +186,7 @@ void register_bundle(py::module_& module) {
            py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
            py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{})
       .def("add_stream_file", &add_stream_file, py::arg("path"))
+      .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
            py::arg("space") = trace::kAnySpace)
       .def("add_elf", &add_elf, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
@@ -182,7 +194,7 @@ void register_bundle(py::module_& module) {
       .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
       .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
            py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
-           py::arg("tsc_hz") = py::none())
+           py::arg("tsc_hz") = py::none(), py::arg("perf_time") = py::none())
       .def_property(
           "format", [](const BundleHandle& self) { return self.bundle->format; },
           [](BundleHandle& self, std::string name) { self.bundle->format = std::move(name); })

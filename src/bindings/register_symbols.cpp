@@ -40,8 +40,8 @@ py::list find_files(const Session& self, const Addresses& ips, trace::SpaceId sp
 py::list lookup(const Session& self, const std::string& name) {
   py::list rows;
   for (const auto& found : self.symbols->lookup(name)) {
-    rows.append(
-        py::make_tuple(py::str(found.name.data(), found.name.size()), found.address, found.size, found.file));
+    rows.append(py::make_tuple(py::str(found.name.data(), found.name.size()), found.address, found.size,
+                               found.file, found.space));
   }
   return rows;
 }
@@ -55,7 +55,7 @@ void register_symbols(py::module_& module) {
              py::arg("space") = trace::kAnySpace, py::arg("tsc") = trace::kTscMin,
              "(file, offset in it) or None for every address.");
   module.def("lookup_symbol", &lookup, py::arg("session"), py::arg("name"),
-             "(name, address, size, file) of every symbol of that name.");
+             "(name, address, size, file, space) of every symbol of that name.");
   module.def(
       "similar_symbols",
       [](const Session& self, const std::string& name, std::size_t limit) {

@@ -48,9 +48,9 @@ columns::Selection selection_of(const py::dict& given) {
   columns::Selection selection;
   const auto has = [&](const char* key) { return given.contains(key) && !given[key].is_none(); };
   if (has("ips")) {
-    for (const auto& [first, last] :
-         given["ips"].cast<std::vector<std::pair<std::uint64_t, std::uint64_t>>>()) {
-      selection.ips.push_back({first, last});
+    using Range = std::tuple<std::uint64_t, std::uint64_t, std::optional<trace::SpaceId>>;
+    for (const auto& [first, last, space] : given["ips"].cast<std::vector<Range>>()) {
+      selection.ips.push_back({first, last, space.value_or(columns::kEverySpace)});
     }
   }
   if (has("pids")) selection.pids = given["pids"].cast<std::vector<std::int64_t>>();

@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "columns/schema.h"
+#include "trace/bundle.h"
 
 namespace ptkit::columns {
 
+constexpr trace::SpaceId kEverySpace = UINT32_MAX;
+
 struct IpRange {
   std::uint64_t first = 0;
-  std::uint64_t last = 0;  // inclusive: the last page of the address space has no end
+  std::uint64_t last = 0;              // inclusive: the last page of the address space has no end
+  trace::SpaceId space = kEverySpace;  // only rows of this space
 };
 
 enum class Taken : std::uint8_t { ANY, YES, NO };

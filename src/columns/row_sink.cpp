@@ -113,8 +113,9 @@ bool RowSink::selects_ip(std::uint64_t ip) const noexcept { return selects_ips(i
 bool RowSink::selects_ips(std::uint64_t first, std::uint64_t last) const noexcept {
   const auto& ranges = request_.selection.ips;
   if (ranges.empty()) return true;
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [=](const IpRange& range) { return range.first <= last && first <= range.last; });
+  return std::any_of(ranges.begin(), ranges.end(), [=, space = run_.space](const IpRange& range) {
+    return range.first <= last && first <= range.last && (range.space == kEverySpace || range.space == space);
+  });
 }
 
 bool RowSink::selects_branch(const flow::Branch& branch) const noexcept {

@@ -82,7 +82,7 @@ class Symbols::Impl {
 
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
     std::vector<Symbol> found;
-    std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t>> seen;
+    std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
     for (std::size_t file = 0; file < tables_.size(); ++file) {
       const Table& table = *table_of(static_cast<std::int32_t>(file));
       for (const std::size_t index : table.named(name)) {
@@ -92,7 +92,8 @@ class Symbols::Impl {
           if (extent.offset < region.file_offset || extent.offset - region.file_offset >= size_of(region))
             continue;
           const Symbol symbol = make(table, extent, region);
-          if (seen.emplace(symbol.address, symbol.size, symbol.file).second) found.push_back(symbol);
+          if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
+            found.push_back(symbol);
         }
       }
     }
@@ -139,6 +140,7 @@ class Symbols::Impl {
       symbol.size = std::min(extent.size, size_of(region) - (extent.offset - region.file_offset));
     }
     symbol.file = region.file;
+    symbol.space = region.space;
     return symbol;
   }
 

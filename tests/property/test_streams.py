@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ptkit
+from ptkit import _core
 from ptkit.table import concatenate
 
 TABLES = ("packets", "branches", "blocks", "instructions", "events", "errors", "gaps")
@@ -135,9 +136,17 @@ def test_any_bytes(data: bytes, loop: Any) -> None:
 @given(code=st.binary(min_size=1, max_size=64), table=st.sampled_from(FLOW))
 def test_any_code(stream: bytes, loop: Any, code: bytes, table: str) -> None:
     trace = opened(stream, images=[{loop.BASE: code}])
-    result = rows_of(trace, table)
-    assert len(result) >= 0
+    assert_same(concatenate(list(getattr(trace, f"iter_{table}")(rows=64))), rows_of(trace, table))
     assert len(trace.errors.messages()) == len(trace.errors)
+    instructions, blocks = trace.instructions(), trace.blocks()
+    # What is said to have been executed is code that is there, and nothing is executed twice or not at all.
+    ends = instructions["ip"] + instructions["size"]
+    assert (instructions["ip"] >= loop.BASE).all()
+    assert (ends <= loop.BASE + len(code)).all()
+    assert int(blocks["instructions"].sum()) == len(instructions)
+    assert int(blocks["size"].sum()) == int(instructions["size"].sum())
+    for ip, size, mode in {*zip(*(instructions[n].tolist() for n in ("ip", "size", "mode")), strict=True)}:
+        assert _core.instruction_size(code[ip - loop.BASE :], mode) == size
 
 
 @RELAXED

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,7 +117,7 @@ def test_use_errors_say_what_to_do(tmp_path: Path) -> None:
         capture.record(["true"], out, timing=["utc"])
     with pytest.raises(ptkit.ConfigError, match="power of two"):
         capture.record(["true"], out, psb_period=5000)
-    with pytest.raises(ptkit.ConfigError, match="mtc_period: expected 0 to 15, found 16"):
+    with pytest.raises(ptkit.ConfigError, match=r"mtc_period=16: .*\[0, 15\]"):
         capture.record(["true"], out, mtc_period=16)
     with pytest.raises(ptkit.ConfigError, match="expected one of auto, perf, driver, step"):
         capture.record(["true"], out, backend="magic")
@@ -123,3 +125,43 @@ def test_use_errors_say_what_to_do(tmp_path: Path) -> None:
         capture.record(["true"], out, backend="driver")
     with pytest.raises(ptkit.OpenError, match="cannot create"):
         capture.record(["true"], tmp_path / "no" / "such" / "folder.ptk")
+
+
+def _temporary_recordings() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("ptkit-*.ptk")}
+
+
+def test_a_failed_recording_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ptkit.ConfigError, match="power of two"):
+        capture.record(["true"], psb_period=5000)
+    assert not _temporary_recordings()
+
+    def interrupt(count: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        capture.record(["sh", "-c", "exit 0"], progress=interrupt)
+    assert not _temporary_recordings()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"mtc_period": 1.5}, r"mtc_period=1.5: .*\[0, 15\]"),
+        ({"cyc_threshold": 16}, "cyc_threshold=16: "),
+        ({"psb_period": "4096"}, "psb_period='4096': "),
+        ({"max_instructions": 10**30}, r"max_instructions=10+: .*2\*\*63"),
+        ({"max_instructions": 0}, "max_instructions=0: "),
+        ({"max_instructions": 1e3}, "max_instructions=1000.0: "),
+    ],
+)
+def test_numbers_out_of_range(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ptkit.ConfigError, match=text):
+        capture.record(["true"], **options)
+
+
+def test_words_that_no_program_can_get() -> None:
+    for argv in (["true\0", "x"], ["true", "a\0b"], ["true", 5], 5):
+        with pytest.raises(ptkit.ConfigError, match="argv: "):
+            capture.record(argv)  # type: ignore[arg-type]

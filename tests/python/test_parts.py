@@ -14,6 +14,7 @@ import ptkit
 from ptkit.table import concatenate
 
 TABLES = ["packets", "branches", "blocks", "instructions", "events"]
+OTHERS = ["edges", "errors", "gaps"]
 
 
 def assert_same(part: Any, whole: Any) -> None:
@@ -53,6 +54,38 @@ def test_parts_make_the_whole(many: Any, table: str, rows: int, reuse: bool) -> 
     assert all(len(part) == rows for part in copies[:-1])
     assert_same(concatenate(copies), whole)
     assert len(whole.errors) > 0
+
+
+@pytest.mark.parametrize("table", OTHERS)
+@pytest.mark.parametrize("rows", [1, 2, 10**6])
+@pytest.mark.parametrize("reuse", [False, True])
+def test_parts_of_the_other_tables(many: Any, table: str, rows: int, reuse: bool) -> None:
+    whole = getattr(many, table) if table != "edges" else many.edges()
+    assert len(whole) > 0
+    parts = getattr(many, f"iter_{table}")(rows=rows, reuse=reuse)
+    copies = [part[np.arange(len(part))] for part in parts]
+    assert all(len(part) == rows for part in copies[:-1])
+    joined = concatenate(copies)
+    assert len(joined) == len(whole)
+    for name in whole.available:
+        assert np.array_equal(joined[name], whole[name]), name
+
+
+def test_errors_in_parts_are_rows_even_where_they_raise(open_trace: Any, loop: Any) -> None:
+    data = loop.stream(3) + b"\x02\xff" + loop.stream(3)
+    trace = open_trace(data, images=loop.images(), errors="raise")
+    assert [len(part) for part in trace.iter_errors()] == [1]
+    with pytest.raises(ptkit.DecodeError):
+        list(trace.iter_errors(errors="raise"))
+
+
+def test_what_is_cut_out_keeps_errors_and_gaps(many: Any) -> None:
+    whole = many.branches()
+    assert len(whole.errors) > 0
+    for part in (whole[:3], whole[whole["taken"]], whole.where(kind="COND"), whole[["to_ip"]], whole[[1, 2]]):
+        assert len(part.errors) == len(whole.errors)
+        assert len(part.gaps) == len(whole.gaps)
+    assert_same(concatenate([whole[:7], whole[7:]]), whole)
 
 
 def test_code_is_decoded_once(many: Any) -> None:

@@ -123,6 +123,58 @@ def test_where(loop_trace: Any) -> None:
     assert len(table.where(kind=[ptkit.BranchKind.COND, ptkit.BranchKind.JUMP_INDIRECT])) == len(table)
 
 
+def test_where_takes_names_and_all_kinds_of_lists(loop_trace: Any) -> None:
+    table = loop_trace.branches()
+    conditionals = table["kind"] == int(ptkit.BranchKind.COND)
+    for wanted in (
+        "COND",
+        0,
+        0.0,
+        np.uint64(0),
+        ["COND"],
+        np.array([0]),
+        np.array(0),
+        range(1),
+        {"COND", "CALL"},
+    ):
+        assert len(table.where(kind=wanted)) == int(conditionals.sum()) == 1200, wanted
+    assert len(table.where(taken=np.True_)) == len(table.where(taken=1)) == 1200
+    assert len(table.where(taken=[True, False])) == len(table)
+    assert len(table.where(from_ip=-1)) == len(table.where(from_ip=[2**64, -5])) == 0
+    assert len(table.where(from_ip=[])) == 0
+    assert len(table.where(from_ip=np.array([0x1002, 0x1004]))) == len(table)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text"),
+    [
+        ({"kind": "CONDITIONAL"}, "BranchKind has only COND, JUMP"),
+        ({"kind": ptkit.EventKind.ENABLED}, "is no BranchKind"),
+        ({"kind": None}, "cannot match"),
+        ({"kind": b"COND"}, "cannot match"),
+        ({"kind": ["COND", 1.5]}, "cannot match"),
+        ({"from_ip": "main"}, "from_ip='main' cannot match"),
+        ({"taken": "yes"}, "True or False"),
+        ({"taken": 2}, "True or False"),
+        ({"stream": True}, "cannot match: the column has integers"),
+    ],
+)
+def test_where_refuses_what_cannot_match(loop_trace: Any, conditions: dict[str, Any], text: str) -> None:
+    with pytest.raises(ptkit.ConfigError, match=text):
+        loop_trace.branches().where(**conditions)
+
+
+def test_a_list_of_names_is_a_table_of_these_columns(loop_trace: Any) -> None:
+    table = loop_trace.branches()
+    part = table[["to_ip", "taken"]]
+    assert part.columns == ("to_ip", "taken")
+    assert len(part) == len(table)
+    assert (part["taken"] == table["taken"]).all()
+    assert "to_ip" in repr(part)
+    with pytest.raises(ptkit.ColumnError, match="did you mean 'to_ip'"):
+        table[["too_ip"]]
+
+
 def test_context_is_kept_as_runs(loop: Any) -> None:
     bundle = ptkit._core.Bundle()
     bundle.add_code(loop.BASE, loop.CODE)

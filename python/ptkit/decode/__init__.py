@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptkit.decode.plan import Plan, Query, Settings, plan_of
+from ptkit.decode.plan import Plan, Query, Range, Settings, plan_of
 from ptkit.decode.read import iterate, read
 
-__all__ = ["Plan", "Query", "Settings", "iterate", "plan_of", "read"]
+__all__ = ["Plan", "Query", "Range", "Settings", "iterate", "plan_of", "read"]

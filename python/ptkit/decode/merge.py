@@ -32,10 +32,8 @@ def sorted_by_time(table: Table) -> Table:
         return table
     changes = np.flatnonzero(np.diff(streams)) + 1
     bounds = [0, *changes.tolist(), len(streams)]
-    keys = [_keys(table[a:b]) for a, b in pairwise(bounds)]
-    result = table[np.argsort(np.concatenate(keys), kind="stable")]
-    result.errors, result.gaps = table.errors, table.gaps
-    return result
+    keys = [_keys(table._rows_of(slice(a, b))) for a, b in pairwise(bounds)]
+    return table[np.argsort(np.concatenate(keys), kind="stable")]
 
 
 class _Head:
@@ -64,8 +62,8 @@ class _Head:
 
     def take(self, count: int) -> Table:
         assert self.rows is not None
-        taken = self.rows[:count]
-        self.rows, self.keys = self.rows[count:], self.keys[count:]
+        taken = self.rows._rows_of(slice(count))
+        self.rows, self.keys = self.rows._rows_of(slice(count, None)), self.keys[count:]
         return taken
 
 
@@ -92,7 +90,7 @@ def _merged(heads: Sequence[_Head]) -> Iterator[Table]:
             return
         keys = np.concatenate([head.keys[:count] for head, count in zip(heads, counts, strict=True)])
         parts = [head.take(count) for head, count in zip(heads, counts, strict=True) if count]
-        yield concatenate(parts)[np.argsort(keys, kind="stable")]
+        yield concatenate(parts)._rows_of(np.argsort(keys, kind="stable"))
 
 
 def _give_sides(table: Table, heads: Sequence[_Head]) -> Table:
@@ -114,8 +112,8 @@ def merge_in_time(streams: Sequence[Iterator[Table]], rows: int) -> Iterator[Tab
         count += len(part)
         while count >= rows:
             joined = concatenate(waiting)
-            yield _give_sides(joined[:rows], heads)
-            waiting, count = [joined[rows:]], count - rows
+            yield _give_sides(joined._rows_of(slice(rows)), heads)
+            waiting, count = [joined._rows_of(slice(rows, None))], count - rows
     rest = [part for part in waiting if len(part)] or waiting[:1]
     if rest and (count or any(head.sides for head in heads)):
-        yield _give_sides(concatenate(rest)[:], heads)
+        yield _give_sides(concatenate(rest)._rows_of(slice(None)), heads)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+import numpy as np
 
 from ptkit import _core
+from ptkit.arguments import LAST_ADDRESS, flag, integer, integers, names
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import schema_of
 
@@ -15,8 +18,11 @@ if TYPE_CHECKING:
     from ptkit.table import TableContext
 
 _TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "time_ns", "flags"}
-_LAST_ADDRESS = 2**64 - 1
-_NOWHERE = (1, 0)  # a range that contains nothing: no range at all would select everything
+_NOWHERE = (1, 0, None)  # a range that contains nothing: no range at all would select everything
+
+#: First and last address, and the only space that is meant (None: every one).
+Range: TypeAlias = tuple[int, int, int | None]
+SymbolRanges: TypeAlias = Callable[[str], list[Range]]
 
 
 class Query(TypedDict, total=False):
@@ -133,9 +139,7 @@ def thread_count(threads: int | None) -> int:
     """Turn ``threads=None`` into all cores that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ConfigError(f"threads={threads!r} must be at least 1, or None for all cores")
-    return threads
+    return integer("threads", threads, 1, 2**31 - 1, hint="None takes all cores")
 
 
 def _needed(
@@ -146,8 +150,7 @@ def _needed(
     stored = schema.names("stored")
     if columns is None:
         return stored, stored
-    if isinstance(columns, str):
-        raise ConfigError(f"columns={columns!r} must be a list of names: columns=[{columns!r}]")
+    columns = names("columns", columns)
     needed = set()
     for name in columns:
         column = schema.columns.get(name)
@@ -165,62 +168,57 @@ def _needed(
     return tuple(dict.fromkeys(columns)), tuple(name for name in stored if name in needed)
 
 
-def _integers(name: str, value: Any) -> list[int]:
-    values = [value] if hasattr(value, "__index__") else list(value)
-    if any(isinstance(item, bool) or not hasattr(item, "__index__") for item in values):
-        raise ConfigError(f"{name}={value!r} must be an integer or a list of integers")
-    if not values:
-        raise ConfigError(f"{name}={value!r} selects nothing; leave it out to select everything")
-    return [int(item) for item in values]
-
-
 def _streams(value: Any, count: int) -> tuple[int, ...]:
     if value is None:
         return tuple(range(count))
-    streams = _integers("stream", value)
-    for stream in streams:
-        if not 0 <= stream < count:
-            raise ConfigError(f"stream={stream} is not in [0, {count}): see trace.streams")
-    return tuple(dict.fromkeys(streams))
+    return tuple(dict.fromkeys(integers("stream", value, 0, count - 1, hint="see trace.streams")))
 
 
-def _ranges(value: Any) -> list[tuple[int, int]]:
-    """Inclusive ranges of [low, high) pairs."""
-    pairs: Iterable[Any] = value if isinstance(value, Iterable) else [value]
-    if isinstance(value, tuple) and len(value) == 2 and all(hasattr(end, "__index__") for end in value):
-        pairs = [value]
-    ranges = []
-    for pair in pairs:
-        try:
-            low, high = (int(end) for end in pair)
-        except (TypeError, ValueError):
-            raise ConfigError(f"ip={value!r} must be (low, high) or a list of such pairs") from None
-        if not 0 <= low < high <= _LAST_ADDRESS + 1:
-            raise ConfigError(f"ip: [{low:#x}, {high:#x}) is empty or not in [0, 2**64)")
-        ranges.append((low, high - 1))
+def _ranges(value: Any) -> list[Range]:
+    """Inclusive ranges of [low, high) pairs, in every space."""
+    pairs: Any = value.tolist() if isinstance(value, np.ndarray) else value
+    if (
+        isinstance(pairs, (tuple, list))
+        and len(pairs) == 2
+        and all(hasattr(end, "__index__") for end in pairs)
+    ):
+        pairs = [pairs]
+    ranges: list[Range] = []
+    try:
+        bounds = [(low, high) for low, high in pairs]
+    except (TypeError, ValueError):
+        raise ConfigError(f"ip={value!r} must be (low, high) or a list of such pairs") from None
+    for low, high in bounds:
+        low, high = integer("ip", low, 0, LAST_ADDRESS), integer("ip", high, 0, LAST_ADDRESS + 1)
+        if low >= high:
+            raise ConfigError(f"ip: [{low:#x}, {high:#x}) is empty")
+        ranges.append((low, high - 1, None))
     return ranges
 
 
-def _intersection(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    both = [(max(a, c), min(b, d)) for a, b in some for c, d in others]
-    return [(low, high) for low, high in both if low <= high] or [_NOWHERE]
+def _intersection(some: list[Range], others: list[Range]) -> list[Range]:
+    """Meet ranges of every space with others."""
+    both = [(max(a, c), min(b, d), space) for a, b, _ in some for c, d, space in others]
+    return [found for found in both if found[0] <= found[1]]
 
 
 def _time(value: Any) -> tuple[int, int]:
     try:
         begin, end = value
-        low, high = 0 if begin is None else int(begin), _LAST_ADDRESS if end is None else int(end)
     except (TypeError, ValueError):
         raise ConfigError(f"time={value!r} must be (t0, t1) in TSC ticks") from None
-    if not 0 <= low <= high <= _LAST_ADDRESS:
-        raise ConfigError(f"time={value!r}: t0 must not be above t1, both in [0, 2**64)")
+    hint = "(t0, t1) are TSC ticks; None leaves an end open"
+    low = 0 if begin is None else integer("time", begin, 0, LAST_ADDRESS, floats=True, hint=hint)
+    high = LAST_ADDRESS if end is None else integer("time", end, 0, LAST_ADDRESS, floats=True, hint=hint)
+    if low > high:
+        raise ConfigError(f"time={value!r}: t0 must not be above t1")
     return low, high
 
 
-def _selection(query: Query, symbol_ranges: Callable[[str], list[tuple[int, int]]]) -> dict[str, Any]:
+def _selection(query: Query, symbol_ranges: SymbolRanges) -> dict[str, Any]:
     selection: dict[str, Any] = {}
     ips = None if query.get("ip") is None else _ranges(query["ip"])
-    symbol = query.get("symbol")
+    symbol: Any = query.get("symbol")
     if symbol is not None:
         covered = symbol_ranges(symbol)
         ips = covered if ips is None else _intersection(ips, covered)
@@ -228,14 +226,16 @@ def _selection(query: Query, symbol_ranges: Callable[[str], list[tuple[int, int]
         selection["ips"] = ips or [_NOWHERE]
     for name in ("tid", "pid"):
         if query.get(name) is not None:
-            selection[f"{name}s"] = _integers(name, query.get(name))
+            selection[f"{name}s"] = integers(name, query.get(name), 0, 2**31 - 1)
     if query.get("time") is not None:
         selection["time"] = _time(query["time"])
     if query.get("taken") is not None:
-        if not isinstance(query["taken"], bool):
-            raise ConfigError(f"taken={query['taken']!r} must be True, False or None")
-        selection["taken"] = query["taken"]
+        selection["taken"] = flag("taken", query["taken"])
     return selection
+
+
+def _by_space(selection: dict[str, Any]) -> bool:
+    return any(space is not None for _, _, space in selection.get("ips", ()))
 
 
 def plan_of(
@@ -246,7 +246,7 @@ def plan_of(
     query: Query,
     *,
     stream_count: int,
-    symbol_ranges: Callable[[str], list[tuple[int, int]]],
+    symbol_ranges: SymbolRanges,
     ticks: bool = False,
     sync: bool = True,
 ) -> Plan:
@@ -290,7 +290,8 @@ def plan_of(
         time=by_time or "time" in selection or bool(wants & _TIMES),
         switches=bool(wants & runs)
         or query.get("columns") is None
-        or bool({"tids", "pids"} & set(selection)),
+        or bool({"tids", "pids"} & set(selection))
+        or _by_space(selection),
         ticks=ticks,
         sync=sync,
         by_time=by_time,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
+from ptkit.arguments import integer
 from ptkit.decode.merge import merge_in_time, sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, DecodeError
@@ -16,6 +17,7 @@ from ptkit.schema import schema_of
 from ptkit.table import Runs, Table
 from ptkit.table.table import from_core
 
+_MOST_ROWS = 2**48 - 1  # more than any memory holds
 _MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merged
 
 
@@ -34,12 +36,12 @@ def _raise_first(plan: Plan, errors: Table) -> None:
     raise error
 
 
-def _check_errors(plan: Plan, reader: _core.Reader) -> None:
-    """Raise the first error, where that was asked for."""
-    if plan.raises and reader.error_rows:
-        result = reader.read(None) if plan.table == "errors" else reader.errors()
-        errors = _side(plan, "errors", result)
-        assert errors is not None
+def _check_errors(plan: Plan, reader: _core.Reader, result: Any = None) -> None:
+    """Raise the first error, where that was asked for; `result` is what was just read."""
+    if not plan.raises:
+        return
+    errors = _side(plan, "errors", result if plan.table == "errors" else reader.errors())
+    if errors:
         _raise_first(plan, errors)
 
 
@@ -51,7 +53,7 @@ def read(plan: Plan) -> Table:
     else:
         reader = plan.reader()
         result = reader.read(None, plan.raises)
-        _check_errors(plan, reader)
+        _check_errors(plan, reader, result)
         errors, gaps = reader.errors(), reader.gaps()
     table = from_core(
         plan.table,
@@ -68,7 +70,7 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
     reader = plan.reader()
     while True:
         result = reader.read(rows, plan.raises)
-        _check_errors(plan, reader)
+        _check_errors(plan, reader, result)
         errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
         part = from_core(
             plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
@@ -93,7 +95,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
         arrays = {name: array[:count] for name, array in memory.items()}
         for array in arrays.values():
             array.flags.writeable = False
-        kept = Runs(count, runs)
+        kept = Runs(count, runs) if schema.names("run") else None
         if count or errors or gaps:
             yield Table(
                 schema,
@@ -124,11 +126,11 @@ def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
     ConfigError
         If `rows` is no positive integer, or parts of a merged order are to share memory.
     """
-    if isinstance(rows, bool) or not hasattr(rows, "__index__") or rows < 1:
-        raise ConfigError(f"rows={rows!r} must be at least 1")
+    rows = integer("rows", rows, 1, _MOST_ROWS)
     merged = plan.by_time and len(plan.streams) > 1
     if reuse and merged:
         raise ConfigError('reuse=True and order="time" do not go together: merged parts are new memory')
     if merged:
-        return _parts_in_time(plan, int(rows))
-    return _parts_in_place(plan, int(rows)) if reuse else _parts(plan, int(rows))
+        return _parts_in_time(plan, rows)
+    in_place = reuse and not (plan.raises and plan.table == "errors")
+    return _parts_in_place(plan, rows) if in_place else _parts(plan, rows)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
+from ptkit.arguments import names
 
 if TYPE_CHECKING:
     import pandas
@@ -28,13 +29,17 @@ _FORMATS = {
 }
 
 
+def _names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+    return table.columns if columns is None else tuple(names("columns", columns))
+
+
 def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
     """Copy a table into a DataFrame."""
     import pandas
 
-    names = tuple(columns) if columns is not None else table.columns
+    shown = _names(table, columns)
     frame: pandas.DataFrame = pandas.DataFrame(
-        {name: _pandas_column(table, name) for name in names}, copy=False
+        {name: _pandas_column(table, name) for name in shown}, copy=False
     )
     return frame
 
@@ -63,7 +68,7 @@ def _fields(
     table: Table, columns: Sequence[str] | None
 ) -> list[tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int]]:
     fields = []
-    for name in columns if columns is not None else table.columns:
+    for name in _names(table, columns):
         column = table.column(name)
         values = np.ascontiguousarray(table[name])
         known = table.known(name)

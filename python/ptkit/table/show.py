@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ptkit.table.table import Table
 
 _ENDS = 5  # rows shown at each end
@@ -22,11 +24,18 @@ def _cells(table: Table, name: str) -> list[str]:
         names: list[str | None] = [None] * len(values)
         if table._context.symbolize is not None:
             known = np.array([0 if value is None else value for value in values], dtype=np.uint64)
-            names = table._context.symbolize(known)
+            names = table._context.symbolize(known, _spaces(table))
         return [_address(value, symbol) for value, symbol in zip(values, names, strict=True)]
     if name == "flags":
         return [f"{value:#x}" for value in values]
     return ["-" if value is None else str(value) for value in values]
+
+
+def _spaces(table: Table) -> NDArray[Any] | None:
+    """Address space of every row; None where nothing tells."""
+    if table._runs is not None:
+        return table._runs.spread("space")
+    return table._arrays.get("space")
 
 
 def _address(value: int | None, symbol: str | None) -> str:

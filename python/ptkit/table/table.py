@@ -29,13 +29,13 @@ class TableContext:
     files : tuple of str
         Paths of the trace's files, by index.
     symbolize : callable or None
-        Names of addresses, for the repr.
+        Names of addresses in address spaces, for the repr.
     to_ns : callable or None
         TSC ticks to nanoseconds; None if the clock is not known.
     """
 
     files: tuple[str, ...] = ()
-    symbolize: Callable[[NDArray[np.uint64]], list[str | None]] | None = None
+    symbolize: Callable[[NDArray[np.uint64], NDArray[Any] | None], list[str | None]] | None = None
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
 
 
@@ -58,15 +58,15 @@ class Table:
     Attributes
     ----------
     errors, gaps : Table or None
-        Rows of the errors and gaps tables that came up while this table was read; None for tables that were
-        made of other tables by an index.
+        Rows of the errors and gaps tables that came up while this table was read; what is cut out of it
+        keeps them whole.
 
     Raises
     ------
     ColumnError
         By ``table[name]``: there is no such column, or it was not asked for.
     ConfigError
-        By ``table[mask]``: the mask has another length than the table.
+        By ``table[index]``: it is none of these, or a mask of another length than the table.
 
     Notes
     -----
@@ -178,18 +178,49 @@ class Table:
     @overload
     def __getitem__(self, key: str) -> NDArray[Any]: ...
     @overload
-    def __getitem__(self, key: slice | NDArray[Any] | Sequence[int]) -> Table: ...
+    def __getitem__(
+        self, key: slice | NDArray[Any] | Sequence[int] | list[str] | tuple[str, ...]
+    ) -> Table: ...
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._column_array(key)
         if isinstance(key, (int, np.integer)):
             raise TypeError("a table has no row objects: write table['column'][i], or table[i:i+1]")
-        index = key if isinstance(key, slice) else np.asarray(key)
-        if not isinstance(index, slice) and index.dtype == np.bool_ and len(index) != self._rows:
+        if isinstance(key, (list, tuple)) and key and all(isinstance(name, str) for name in key):
+            return self._with_columns(key)
+        return self._rows_of(self._checked_index(key), self.errors, self.gaps)
+
+    def _checked_index(self, key: Any) -> slice | NDArray[Any]:
+        if isinstance(key, slice):
+            return key
+        index = np.asarray(key)
+        if index.ndim != 1 or (len(index) and index.dtype.kind not in "biu"):
+            raise ConfigError(
+                f"table[{key!r}]: give a column's name, a list of names, a slice, a mask or row numbers"
+            )
+        if index.dtype == np.bool_ and len(index) != self._rows:
             raise ConfigError(f"a mask of {len(index)} does not fit a table of {self._rows} rows")
-        if not isinstance(index, slice) and len(index) == 0:
-            index = slice(0, 0)
+        return index if len(index) else slice(0, 0)
+
+    def _with_columns(self, names: Sequence[str]) -> Table:
+        for name in names:
+            if name not in self.available:
+                raise self._no_column(name)
+        return Table(
+            self._schema,
+            self._rows,
+            self._arrays,
+            self._runs,
+            columns=tuple(dict.fromkeys(names)),
+            context=self._context,
+            errors=self.errors,
+            gaps=self.gaps,
+        )
+
+    def _rows_of(
+        self, index: slice | NDArray[Any], errors: Table | None = None, gaps: Table | None = None
+    ) -> Table:
         arrays = {name: _read_only(array[index]) for name, array in self._arrays.items()}
         runs = None if self._runs is None else self._runs.take(index)
         rows = (
@@ -197,7 +228,16 @@ class Table:
             if isinstance(index, slice)
             else len(np.arange(self._rows)[index])
         )
-        return Table(self._schema, rows, arrays, runs, columns=self._columns, context=self._context)
+        return Table(
+            self._schema,
+            rows,
+            arrays,
+            runs,
+            columns=self._columns,
+            context=self._context,
+            errors=errors,
+            gaps=gaps,
+        )
 
     def _column_array(self, name: str) -> NDArray[Any]:
         if name == "time_ns" and name in self.available:
@@ -267,12 +307,13 @@ class Table:
         return values
 
     def where(self, **conditions: Any) -> Table:
-        """Rows whose columns have these values, or one of them: ``table.where(stream=0, kind=[1, 2])``.
+        """Rows whose columns have these values, or one of them: ``table.where(kind="COND", stream=[0, 2])``.
 
         Parameters
         ----------
         **conditions
-            By column: a value, or a list, tuple or set of values.
+            By column: a value, or any sequence, set, range or array of values. Enumerations go by name,
+            member or number.
 
         Returns
         -------
@@ -283,13 +324,14 @@ class Table:
         ------
         ColumnError
             If there is no such column, or it was not asked for.
+        ConfigError
+            If a value is of a type that the column cannot have.
         """
+        from ptkit.table.conditions import matching
+
         mask = np.ones(self._rows, dtype=np.bool_)
         for name, wanted in conditions.items():
-            values = self[name]
-            mask &= (
-                np.isin(values, list(wanted)) if isinstance(wanted, (list, tuple, set)) else values == wanted
-            )
+            mask &= matching(self[name], self.column(name), wanted)
         return self[mask]
 
     def messages(self) -> list[str]:
@@ -393,8 +435,9 @@ def concatenate(tables: Sequence[Table]) -> Table:
     runs = None
     if first._runs is not None:
         runs = Runs.concatenate([part._runs for part in tables if part._runs is not None])
-    errors = [part.errors for part in tables if part.errors is not None]
-    gaps = [part.gaps for part in tables if part.gaps is not None]
+    # Parts of one table have the same sides: they count once.
+    errors = list({id(part.errors): part.errors for part in tables if part.errors is not None}.values())
+    gaps = list({id(part.gaps): part.gaps for part in tables if part.gaps is not None}.values())
     return Table(
         first._schema,
         sum(len(part) for part in tables),

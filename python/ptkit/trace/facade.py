@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ptkit import _core
 from ptkit import decode as _decode
+from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, SymbolError
 from ptkit.info import StreamInfo, TraceInfo, info_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Trace"]
 
 _MAX_INSN = 15
+_MOST_CODE = 2**30
 _ROWS = 1_000_000
 
 
@@ -480,6 +482,83 @@ class Trace:
         """
         return self._iterate("events", rows, reuse, query, ticks=ticks)
 
+    def iter_edges(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `edges` in parts of `rows` rows; the first comes when everything is counted.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`.
+        """
+        return self._iterate("edges", rows, reuse, query)
+
+    def iter_errors(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `errors` in parts of `rows` rows.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `errors`.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; errors are raised only if ``errors="raise"`` is said here.
+        """
+        query.setdefault("errors", "rows")  # they are what was asked for
+        return self._iterate("errors", rows, reuse, query)
+
+    def iter_gaps(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+        """Rows of `gaps` in parts of `rows` rows.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `gaps`.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`.
+        """
+        return self._iterate("gaps", rows, reuse, query)
+
     # Other people's forms.
 
     def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
@@ -504,7 +583,7 @@ class Trace:
         self,
         ips: ArrayLike,
         *,
-        space: int | None = None,
+        space: int | ArrayLike | None = None,
         tsc: int | None = None,
         offsets: bool = True,
         modules: bool = False,
@@ -514,8 +593,8 @@ class Trace:
         Parameters
         ----------
         ips : array_like of uint64, shape (n,)
-        space : int, optional
-            Address space; by default the first one that has a name for an address.
+        space : int or array_like of int, shape (n,), optional
+            Address space of all or of each; by default the first one that has a name for an address.
         tsc : int, optional
             Time (TSC ticks); by default the end of the recording, then its start.
         offsets : bool
@@ -538,6 +617,12 @@ class Trace:
         SymbolError
             If there is none; the message has names that are near.
         """
+        found = self._lookup(name)
+        return list(dict.fromkeys((symbol, address, size) for symbol, address, size, *_ in found))
+
+    def _lookup(self, name: str) -> list[tuple[str, int, int, int, int]]:
+        if not isinstance(name, str):
+            raise ConfigError(f"symbol={name!r} must be the name of a function")
         found = _core.lookup_symbol(self._session, name)
         if not found:
             near = _core.similar_symbols(self._session, name)
@@ -545,10 +630,24 @@ class Trace:
             if not self._bundle.files:
                 hint = "; the trace has no files with symbols: give images=[...]"
             raise SymbolError(f"no symbol {name!r}{hint}")
-        return [(symbol, address, size) for symbol, address, size, _ in found]
+        return found
 
-    def _symbol_ranges(self, name: str) -> list[tuple[int, int]]:
-        return [(address, address + max(size, 1) - 1) for _, address, size in self.symbols(name)]
+    def _symbol_ranges(self, name: str) -> list[_decode.Range]:
+        ranges: list[_decode.Range] = []
+        for _, first, size, _, space in self._lookup(name):
+            last = min(first + max(size, 1) - 1, LAST_ADDRESS)
+            spaces = [space] if space else self._spaces_that_see(first, last)
+            ranges += [(first, last, one) for one in spaces]
+        return ranges
+
+    def _spaces_that_see(self, first: int, last: int) -> list[int | None]:
+        """Spaces in which nothing of their own hides code of space 0; [None] if that is all of them."""
+        hiding = {
+            space
+            for address, size, _, space, _ in self._bundle.code
+            if space and address <= last and first < address + size
+        }
+        return [space for space in range(len(self._info.spaces)) if space not in hiding] if hiding else [None]
 
     def code(self, ip: int, size: int, *, space: int | None = None, tsc: int | None = None) -> bytes:
         """Code bytes at an address; shorter than `size` where they are not known further.
@@ -562,8 +661,8 @@ class Trace:
         space, tsc : int, optional
             As for `symbolize`.
         """
-        if size < 0:
-            raise ConfigError(f"size={size} must not be negative")
+        ip = integer("ip", ip, 0, LAST_ADDRESS)
+        size = integer("size", size, 0, _MOST_CODE)
         best = b""
         for place in self._names.places(space, tsc):
             found = self._session.read_code(ip, size, *place)
@@ -596,4 +695,7 @@ class Trace:
         """
         if mode not in (16, 32, 64):
             raise ConfigError(f"mode={mode!r} is none of 16, 32, 64")
+        ip = integer("ip", ip, 0, LAST_ADDRESS)
+        if size is not None:
+            size = integer("size", size, 1, _MAX_INSN)
         return _core.disassemble(self.code(ip, size or _MAX_INSN, space=space, tsc=tsc), ip, mode)

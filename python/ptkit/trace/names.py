@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ptkit import _core
+from ptkit.arguments import LAST_ADDRESS, addresses, integer
 from ptkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ class Names:
 
     def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
         """Spaces and times to look in, in order."""
-        if space is not None and not 0 <= space < self._spaces:
-            raise ConfigError(f"space={space} is not in [0, {self._spaces}): see trace.info.spaces")
+        if space is not None:
+            space = integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
+        if tsc is not None:
+            tsc = integer("tsc", tsc, 0, LAST_ADDRESS)
         for time in (_LAST_TSC, 0) if tsc is None else (tsc,):
             for index in range(self._spaces) if space is None else (space,):
                 yield index, time
@@ -36,15 +39,31 @@ class Names:
     def symbolize(
         self,
         ips: ArrayLike,
-        space: int | None = None,
+        space: int | ArrayLike | None = None,
         tsc: int | None = None,
         *,
         offsets: bool = True,
         modules: bool = False,
     ) -> list[str | None]:
         """See `Trace.symbolize`."""
-        addresses = np.atleast_1d(np.asarray(ips, dtype=np.uint64))
-        unique, inverse = np.unique(addresses, return_inverse=True)
+        where = addresses("ips", ips)
+        if space is None or np.ndim(space) == 0:
+            return self._symbolize(where, cast("int | None", space), tsc, offsets=offsets, modules=modules)
+        spaces = addresses("space", space)
+        if len(spaces) != len(where):
+            raise ConfigError(f"space: {len(spaces)} spaces do not fit {len(where)} addresses")
+        names: list[str | None] = [None] * len(where)
+        for one in np.unique(spaces).tolist():
+            rows = np.flatnonzero(spaces == one)
+            found = self._symbolize(where[rows], one, tsc, offsets=offsets, modules=modules)
+            for row, name in zip(rows.tolist(), found, strict=True):
+                names[row] = name
+        return names
+
+    def _symbolize(
+        self, ips: NDArray[np.uint64], space: int | None, tsc: int | None, *, offsets: bool, modules: bool
+    ) -> list[str | None]:
+        unique, inverse = np.unique(ips, return_inverse=True)
         names: list[str | None] = [None] * len(unique)
 
         def symbol(found: tuple[str, int, int]) -> str:

@@ -41,6 +41,8 @@ def open(
     mtc_period: int | None = None,
     max_nonturbo_ratio: int | None = None,
     tsc_hz: int | None = None,
+    crystal_hz: int | None = None,
+    perf_time: tuple[int, int, int] | None = None,
 ) -> Trace:
     """Open a trace.
 
@@ -48,7 +50,8 @@ def open(
     ----------
     path : path, bytes-like or list of these
         A file or folder of any known format; bytes, bytearray, memoryview, mmap or a NumPy uint8 array with
-        a raw stream; or a list of such parts of one raw stream. Buffers are not copied.
+        a raw stream; or a list of such parts of one raw stream. A buffer is not copied; the parts of a list
+        are, into one.
     cpu : str, optional
         ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown
         processor gets a warning and all errata that are harmless elsewhere.
@@ -77,6 +80,12 @@ def open(
         MSR_PLATFORM_INFO[15:8], 1 to 255.
     tsc_hz : int, optional
         TSC frequency, for times in nanoseconds.
+    crystal_hz : int, optional
+        CPUID 15H ECX, the crystal's frequency: gives `tsc_hz` = `crystal_hz` * EBX / EAX where it is not
+        given.
+    perf_time : tuple of int, optional
+        ``(time_mult, time_shift, time_zero)`` of perf's ``perf_event_mmap_page``: times in nanoseconds are
+        those of perf's clock. Wins over `tsc_hz`.
 
     Returns
     -------
@@ -114,6 +123,8 @@ def open(
         mtc_period=mtc_period,
         max_nonturbo_ratio=max_nonturbo_ratio,
         tsc_hz=tsc_hz,
+        crystal_hz=crystal_hz,
+        perf_time=perf_time,
     )
     if not bundle.streams:
         raise FormatError(f"{bundle.source}: holds no trace stream")
@@ -188,7 +199,7 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
     return _decode.read(plan)
 
 
-def _no_symbols(name: str) -> list[tuple[int, int]]:
+def _no_symbols(name: str) -> list[_decode.Range]:
     raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
 
 
@@ -222,7 +233,12 @@ def record(
     from ptkit import capture
 
     recording = capture.record(command, output, **options)
-    trace = open(recording)
+    try:
+        trace = open(recording)
+    except BaseException:
+        if output is None:
+            Path(recording.path).unlink(missing_ok=True)
+        raise
     trace.recording = recording
     if output is None:
         weakref.finalize(trace, Path(recording.path).unlink, missing_ok=True)

@@ -1,0 +1,118 @@
+"""Checks of what users pass: NumPy's numbers are as good as Python's, anything else is refused by name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.errors import ConfigError
+
+__all__ = ["LAST_ADDRESS", "addresses", "flag", "integer", "integers", "names"]
+
+LAST_ADDRESS = 2**64 - 1
+
+
+def _bounds(low: int, high: int) -> str:
+    end = f"{high}]"
+    if high >= 2**31 - 1 and high & (high + 1) == 0:
+        end = f"2**{high.bit_length()})"
+    elif high >= 2**31 and high & (high - 1) == 0:
+        end = f"2**{high.bit_length() - 1}]"
+    return f"it must be an integer in [{low}, {end}"
+
+
+def integer(name: str, value: Any, low: int, high: int, *, floats: bool = False, hint: str = "") -> int:
+    """Return an integer of [low, high]; with `floats` also one that is written as a float, as 1e9.
+
+    Raises
+    ------
+    ConfigError
+        If it is another type, or out of range.
+    """
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        if floats and isinstance(value, (float, np.floating)) and float(value).is_integer():
+            value = int(value)
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= high:
+        raise ConfigError(f"{name}={value!r}: {_bounds(low, high)}{hint and '; '}{hint}")
+    return number
+
+
+def integers(name: str, value: Any, low: int, high: int, *, hint: str = "") -> list[int]:
+    """Return the integers of a single one, or of any sequence, set, range or array of them.
+
+    Raises
+    ------
+    ConfigError
+        If there are none, or one is no integer of [low, high].
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        return [integer(name, value, low, high, hint=hint)]
+    found = [integer(name, item, low, high, hint=hint) for item in value]
+    if not found:
+        raise ConfigError(f"{name}={value!r} selects nothing; leave it out to select everything")
+    return found
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a bool of Python's or NumPy's.
+
+    Raises
+    ------
+    ConfigError
+        If it is another type: 1 is no direction.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ConfigError(f"{name}={value!r} must be True, False or None")
+    return bool(value)
+
+
+def addresses(name: str, value: Any) -> NDArray[np.uint64]:
+    """Return addresses as an array of one dimension.
+
+    Raises
+    ------
+    ConfigError
+        If there are more dimensions, or one is no integer of [0, 2**64).
+    """
+    if not hasattr(value, "__array__"):
+        return np.array(_listed(name, value), dtype=np.uint64)
+    array = np.atleast_1d(np.asarray(value))
+    if array.ndim > 1:
+        raise ConfigError(f"{name}: an array of {array.ndim} dimensions; give array.ravel()")
+    if array.dtype.kind not in "iu":
+        return np.array(_listed(name, array.tolist()), dtype=np.uint64)
+    if array.dtype.kind == "i" and bool((array < 0).any()):
+        raise ConfigError(f"{name}: {int(array.min())} is not in [0, 2**64)")
+    return array.astype(np.uint64)
+
+
+def _listed(name: str, value: Any) -> list[int]:
+    items = value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
+    return [integer(name, item, 0, LAST_ADDRESS) for item in items]
+
+
+def names(name: str, value: Any) -> list[str]:
+    """Return a list of names; a single name is refused, as its letters would be taken for names.
+
+    Raises
+    ------
+    ConfigError
+        If it is no list of strings.
+    """
+    if isinstance(value, str):
+        raise ConfigError(f"{name}={value!r} must be a list of names: {name}=[{value!r}]")
+    found = list(value) if isinstance(value, Iterable) else [value]
+    if not all(isinstance(item, str) for item in found):
+        raise ConfigError(f"{name}={value!r} must be a list of names")
+    return [str(item) for item in found]

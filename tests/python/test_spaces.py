@@ -1,0 +1,115 @@
+"""Symbols of address spaces that overlap: two programs at the same addresses."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptkit
+
+
+def elf(code: bytes, address: int, name: str) -> bytes:
+    """A static ELF64 program of one function (System V ABI, AMD64 supplement; TIS ELF 1.2)."""
+    names = b"\0" + name.encode() + b"\0"
+    symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0, 1, address, len(code))
+    text_at = 0x1000
+    symbols_at = text_at + len(code) + -len(code) % 8
+    names_at = symbols_at + len(symbols)
+    sections_at = names_at + len(names) + -len(names) % 8
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, address, 64, sections_at, 0, 64, 56, 1, 64, 4, 0)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, text_at, address, address, len(code), len(code), 0x1000)
+
+    def section(kind: int, flags: int, place: int, at: int, size: int, link: int, entry: int) -> bytes:
+        return struct.pack("<IIQQQQIIQQ", 0, kind, flags, place, at, size, link, 1, 1, entry)
+
+    image = (header + segment).ljust(text_at, b"\0") + code
+    image = image.ljust(symbols_at, b"\0") + symbols + names
+    return image.ljust(sections_at, b"\0") + b"".join(
+        [
+            bytes(64),
+            section(1, 6, address, text_at, len(code), 0, 0),
+            section(2, 0, 0, symbols_at, len(symbols), 3, 24),
+            section(3, 0, 0, names_at, len(names), 0, 0),
+        ]
+    )
+
+
+@pytest.fixture
+def spaces(loop: Any, tmp_path: Path) -> Any:
+    """Streams of spaces 1 and 2 with a program each, and of space 3, which sees that of space 0."""
+    bundle = ptkit._core.Bundle()
+    for number, name in enumerate(("shared_fn", "alpha_fn", "beta_fn")):
+        if number:
+            assert bundle.add_space(pid=number) == number
+        path = tmp_path / name
+        path.write_bytes(elf(loop.CODE, loop.BASE, name))
+        bundle.add_elf(str(path), space=number)
+    bundle.add_space(pid=3)
+    for number in (1, 2, 3):
+        bundle.add_stream(loop.stream(10 * number), space=number, pid=number, tid=number)
+    return ptkit.Trace(bundle, ptkit.decode.Settings())
+
+
+TABLES = ["branches", "instructions", "blocks", "edges", "packets", "events"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(("symbol", "space"), [("alpha_fn", 1), ("beta_fn", 2), ("shared_fn", 3)])
+def test_a_symbol_selects_rows_of_its_own_space(spaces: Any, table: str, symbol: str, space: int) -> None:
+    part = getattr(spaces, table)(symbol=symbol)
+    assert len(part) > 0
+    assert set(part["space"].tolist()) == {space}
+    if table in ("branches", "instructions"):
+        assert len(part) == len(getattr(spaces, table)(stream=space - 1))
+
+
+def test_a_symbol_and_addresses(spaces: Any, loop: Any) -> None:
+    part = spaces.branches(symbol="beta_fn", ip=(loop.JMP, loop.JMP + 1), columns=["space", "from_ip"])
+    assert set(part["space"].tolist()) == {2}
+    assert len(part) == 40
+    assert len(spaces.branches(ip=(loop.JMP, loop.JMP + 1))) == 120
+    assert len(spaces.branches(symbol="beta_fn", ip=(0x9000, 0x9001))) == 0
+
+
+def test_switches_move_a_stream_to_another_space(spaces: Any, loop: Any, tmp_path: Path) -> None:
+    bundle = ptkit._core.Bundle()
+    for number, name in ((1, "alpha_fn"), (2, "beta_fn")):
+        bundle.add_space(pid=number)
+        bundle.add_elf(str(tmp_path / name), space=number)
+    switches = [(0, 1, 1, 1), (5_000, 2, 2, 2)]
+    bundle.add_stream(loop.stream(100, psb_every=1, step=100), cpu=0, switches=switches)
+    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
+    for table in ("branches", "packets"):
+        # No column tells of threads or times: the switches are followed for the symbol alone.
+        first = getattr(trace, table)(symbol="alpha_fn", columns=["offset"])
+        second = getattr(trace, table)(symbol="beta_fn", columns=["offset"])
+        assert 0 < int(first["offset"].max()) <= int(second["offset"].min())
+
+
+def test_names_of_rows_are_those_of_their_space(spaces: Any) -> None:
+    for number, name in ((0, "alpha_fn"), (1, "beta_fn"), (2, "shared_fn")):
+        for table in (spaces.branches(stream=number), spaces.edges(stream=number)):
+            text = repr(table)
+            assert name in text
+            assert not {"alpha_fn", "beta_fn", "shared_fn"} - {name} & set(text.replace("+", " ").split())
+
+
+def test_symbolize_takes_a_space_for_each_address(spaces: Any, loop: Any) -> None:
+    ips = [loop.BASE, loop.BASE, loop.JMP, loop.BASE]
+    names = ["beta_fn", "alpha_fn", "beta_fn+0x4", "shared_fn"]
+    for each in ([2, 1, 2, 0], np.array([2, 1, 2, 3], np.uint32), (2, 1, 2, np.int64(3))):
+        assert spaces.symbolize(ips, space=each) == names
+    assert spaces.symbolize(ips, space=1, offsets=False) == ["alpha_fn"] * 4
+    table = spaces.branches()
+    found = spaces.symbolize(table["from_ip"], space=table["space"], offsets=False)
+    assert found == [["", "alpha_fn", "beta_fn", "shared_fn"][space] for space in table["space"]]
+    with pytest.raises(ptkit.ConfigError, match="3 spaces do not fit 4"):
+        spaces.symbolize(ips, space=[1, 2, 1])
+    with pytest.raises(ptkit.ConfigError, match="space=4"):
+        spaces.symbolize(ips, space=[1, 2, 4, 1])
+    assert [symbol[0] for symbol in spaces.symbols("alpha_fn")] == ["alpha_fn"]
