@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import ptkit
 from ptkit import capture
-from ptkit.cli import main
+from ptkit.analysis import verify
+from ptkit.cli import branches, main
 from ptkit.cli.listing import Listing
 
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
@@ -452,3 +454,44 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     assert "%" not in shown.rsplit("\x1b[K", 1)[1]
     # What takes no time shows none.
     assert "%" not in _on_a_terminal(code.replace("INTERVAL = 0", "INTERVAL = 1000"))
+
+
+def test_names_are_those_of_the_rows_space() -> None:
+    class Stub:
+        def symbolize(self, ips: Any, *, space: Any, modules: bool) -> list[str | None]:
+            spaces = np.broadcast_to(space, np.shape(ips)).tolist()
+            pairs = zip(ips.tolist(), spaces, strict=True)
+            return [f"f{one}+{ip:#x}" if one else None for ip, one in pairs]
+
+    ips = np.array([16, 16, 32, 16], np.uint64)
+    names = branches._names(cast(Any, Stub()), ips, np.array([1, 2, 2, 0], np.uint32))
+    assert names == ["f1+0x10", "f2+0x10", "f2+0x20", "?"]
+
+
+@pytest.mark.skipif(ptkit._core.reference_version() is None, reason="this build has no libipt")
+def test_verify_of_one_stream(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = ptkit._core.Bundle()
+    bundle.set_cpu(6, 142, 9)
+    bundle.add_stream(STREAM)
+    bundle.add_stream(STREAM * 3)
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: _bundle_trace(bundle))
+    matched = [
+        json.loads(run(capsys, "verify", "--json", *words, "ignored")[1])["matched"]["packets"]
+        for words in ([], ["--stream", "0"], ["--stream", "1"])
+    ]
+    assert matched == [20, 5, 15]
+    status, _, err = run(capsys, "verify", "--stream", "2", "ignored")
+    assert status == 2
+    assert "streams 0 to 1" in err
+
+
+def test_a_report_with_a_difference_does_not_claim_equality() -> None:
+    difference = verify.Difference(
+        "packets", 0, 16, 3, {"kind": 1}, {"kind": 2}, None, None, (), (), ()
+    )  # fmt: skip
+    lines = str(verify.Report("2.0.5", {"packets": 3}, {}, {}, 0, 0, difference)).splitlines()
+    assert lines[0] == "equal to libipt 2.0.5 up to the first difference: 3 packets"
+    assert lines[1].startswith("first difference: packets")
+    assert (
+        str(verify.Report("2.0.5", {"packets": 3}, {}, {}, 0, 0, None)) == "equal to libipt 2.0.5: 3 packets"
+    )

@@ -149,8 +149,8 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {table}" for table, count in self.matched.items())
-        equal = "equal to" if self.same else "equal to the first difference from"
-        lines = [f"{equal} libipt {self.reference}: {counts}"]
+        until = "" if self.same else " up to the first difference"
+        lines = [f"equal to libipt {self.reference}{until}: {counts}"]
         left_out = ", ".join(f"{count} {table}" for table, count in self.unjudged.items() if count)
         if left_out:
             lines.append(f"not judged by libipt: {left_out}")

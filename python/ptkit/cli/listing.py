@@ -12,14 +12,14 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 _KEPT_LINES = 1 << 20
-_Key = tuple[int, int, int, int, int]  # ip, size, mode, space, tsc (0 where the code never changes)
+_Key = tuple[int, int, int, int, bytes]  # ip, size, mode, space, code (empty where it never changes)
 
 
 class Listing:
     """Makes lines of instructions.
 
-    Lines are kept by address and space. Where a recording has several versions of the code, they are also
-    kept by time, so that each row shows the version that was executed.
+    Lines are kept by address and space. Where a recording may have several versions of the code, the bytes
+    of each row are looked up by its time, so that it shows the version that was executed.
 
     Parameters
     ----------
@@ -40,26 +40,22 @@ class Listing:
         marks = ["? " if in_tx else "" for in_tx in part["in_tx"].tolist()]
         if self._bare:
             return [f"{mark}{ip:016x}" for mark, ip in zip(marks, ips, strict=True)]
+        sizes, spaces = part["size"].tolist(), part["space"].tolist()
         # The earliest time of a row chose the version of the code when it was decoded.
-        times = np.where(part["time_known"], part["tsc"], 0)
-        key_times = np.where(self._changes(part), times, 0)
-        rows = zip(
-            marks,
-            times.tolist(),
-            zip(
-                ips,
-                part["size"].tolist(),
-                part["mode"].tolist(),
-                part["space"].tolist(),
-                key_times.tolist(),
-                strict=True,
-            ),
-            strict=True,
-        )
+        times = np.where(part["time_known"], part["tsc"], 0).tolist()
+        read = self._trace._session.read_code
+        places = zip(self._changes(part).tolist(), ips, sizes, spaces, times, strict=True)
+        versions = [
+            read(ip, size, space, time) if changes else b"" for changes, ip, size, space, time in places
+        ]
+        keys = zip(ips, sizes, part["mode"].tolist(), spaces, versions, strict=True)
         kept = self._kept
         if len(kept) > _KEPT_LINES:
             kept.clear()
-        return [mark + (kept.get(key) or self._line(key, time)) for mark, time, key in rows]
+        return [
+            mark + (kept.get(key) or self._line(key, time))
+            for mark, time, key in zip(marks, times, keys, strict=True)
+        ]
 
     def _line(self, key: _Key, time: int) -> str:
         ip, size, mode, space, _ = key
@@ -72,7 +68,7 @@ class Listing:
         return line
 
     def _changes(self, part: Table) -> NDArray[np.bool_]:
-        """Which rows are of code that has several versions."""
+        """Which rows are of code that may have several versions."""
         result = np.zeros(len(part), dtype=np.bool_)
         spaces = part["space"]
         for space in np.unique(spaces).tolist():
