@@ -73,7 +73,7 @@ def flag(name: str, value: Any) -> bool:
         If it is another type: 1 is no direction.
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise ConfigError(f"{name}={value!r} must be True, False or None")
+        raise ConfigError(f"{name}={value!r} must be True or False")
     return bool(value)
 
 

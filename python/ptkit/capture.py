@@ -7,13 +7,13 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ptkit import _core
-from ptkit.arguments import integer
+from ptkit.arguments import flag, integer
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "Recording", "probe", "record"]
@@ -159,6 +159,8 @@ def _choose(backend: str) -> Backend:
 
 
 def _timing(timing: Sequence[str]) -> dict[str, bool]:
+    if not isinstance(timing, Iterable):
+        raise ConfigError(f"timing: expected any of {', '.join(_TIMING)}, found {timing!r}")
     names = (timing,) if isinstance(timing, str) else tuple(timing)
     for name in names:
         if name not in _TIMING:
@@ -182,6 +184,16 @@ def _program(argv: Sequence[str | os.PathLike[str]]) -> list[bytes]:
             f"argv: there is no program {os.fsdecode(words[0])!r} that can be run; check the name and PATH"
         )
     return words
+
+
+def _path(name: str, path: str | os.PathLike[str]) -> bytes:
+    try:
+        text = os.fsencode(path)
+    except TypeError:
+        raise ConfigError(f"{name}: expected a path, found {path!r}") from None
+    if not text or b"\0" in text:
+        raise ConfigError(f"{name}: {path!r} is no path: it is empty or has a NUL")
+    return text
 
 
 def _to_temporary_file(record_to: Callable[..., dict[str, Any]]) -> tuple[str, dict[str, Any]]:
@@ -274,26 +286,30 @@ def record(
     psb_period = integer("psb_period", psb_period, 0, 1 << 26)
     if max_instructions is not None:
         max_instructions = integer("max_instructions", max_instructions, 1, 2**63 - 1)
+    for name, value in (("return_compression", return_compression), ("tnt_64", tnt_64), ("quiet", quiet)):
+        flag(name, value)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress: expected a function of one number, found {progress!r}")
     record_to = functools.partial(
         _core.record_steps,
         argv=program,
-        truth=b"" if truth is None else os.fsencode(truth),
-        return_compression=return_compression,
+        truth=b"" if truth is None else _path("truth", truth),
+        return_compression=bool(return_compression),
         tsc=clocks["tsc"],
         mtc=clocks["mtc"],
         cyc=clocks["cyc"],
-        tnt_64=tnt_64,
+        tnt_64=bool(tnt_64),
         psb_period=psb_period,
         mtc_period=mtc_period,
         cyc_threshold=cyc_threshold,
         max_instructions=max_instructions or 0,
-        quiet=quiet,
+        quiet=bool(quiet),
         progress=progress,
     )
     if output is None:
         output, result = _to_temporary_file(record_to)
     else:
-        result = record_to(output=os.fsencode(output))
+        result = record_to(output=_path("output", output))
     return Recording(
         path=Path(os.fsdecode(output)),
         exit_status=result["exit_status"],

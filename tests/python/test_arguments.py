@@ -35,6 +35,11 @@ def test_numbers_of_every_kind(loop_trace: Any, query: dict[str, Any]) -> None:
     assert found["from_ip"].tolist() == loop_trace.branches(time=query.get("time"))["from_ip"].tolist()
 
 
+def test_a_name_that_is_no_text_is_no_symbol(loop_trace: Any) -> None:
+    with pytest.raises(ptkit.SymbolError, match="no symbol"):
+        loop_trace.branches(symbol="\ud800")
+
+
 def test_bools_of_numpy(loop_trace: Any) -> None:
     assert len(loop_trace.branches(taken=np.True_)) == len(loop_trace.branches(taken=True)) == 1200
     assert len(loop_trace.branches(taken=np.False_)) == 200
@@ -63,6 +68,7 @@ def test_bools_of_numpy(loop_trace: Any) -> None:
         ({"ip": (-1, 5)}, "ip=-1: "),
         ({"ip": "main"}, "ip='main'"),
         ({"symbol": 5}, "symbol=5 must be the name"),
+        ({"order": np.array([1, 2])}, "is none of 'stream', 'time'"),
         ({"symbol": b"main"}, "symbol=b'main' must be"),
         ({"columns": 5}, "columns=5 must be a list of names"),
         ({"columns": ["from_ip", 5]}, "must be a list of names"),

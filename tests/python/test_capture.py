@@ -154,6 +154,12 @@ def test_a_failed_recording_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         ({"max_instructions": 10**30}, r"max_instructions=10+: .*2\*\*63"),
         ({"max_instructions": 0}, "max_instructions=0: "),
         ({"max_instructions": 1e3}, "max_instructions=1000.0: "),
+        ({"timing": 5}, "timing: expected any of tsc, mtc, cyc, found 5"),
+        ({"output": "a\0b"}, "output: .* has a NUL"),
+        ({"output": 5}, "output: expected a path, found 5"),
+        ({"truth": ""}, "truth: '' is no path"),
+        ({"quiet": "x"}, "quiet='x' must be True or False"),
+        ({"progress": 5}, "progress: expected a function"),
     ],
 )
 def test_numbers_out_of_range(options: dict[str, Any], text: str) -> None:

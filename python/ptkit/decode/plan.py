@@ -131,7 +131,7 @@ class Plan:
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raise ConfigError if the value is none of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ConfigError(f"{name}={value!r} is none of {', '.join(map(repr, choices))}")
 
 
@@ -264,9 +264,11 @@ def plan_of(
         )
     if query.get("taken") is not None and table not in ("branches", "edges"):
         raise ConfigError(f"taken selects branches and edges; {table} have no direction")
-    order = query.get("order") or "stream"
+    order: Any = query.get("order")
+    order = "stream" if order is None else order
     check_choice("order", order, ("stream", "time"))
-    errors = query.get("errors") or settings.errors
+    errors: Any = query.get("errors")
+    errors = settings.errors if errors is None else errors
     threads = query.get("threads")
     check_choice("errors", errors, ("rows", "raise"))
     shown, stored = _needed(table, query.get("columns"), context.to_ns is not None)

@@ -573,7 +573,7 @@ class Trace:
     def _table(name: str) -> str:
         from ptkit.schema import tables
 
-        if name not in tables():
+        if not isinstance(name, str) or name not in tables():
             raise ConfigError(f"there is no table {name!r}; there are {', '.join(tables())}")
         return name
 
@@ -623,6 +623,7 @@ class Trace:
     def _lookup(self, name: str) -> list[tuple[str, int, int, int, int]]:
         if not isinstance(name, str):
             raise ConfigError(f"symbol={name!r} must be the name of a function")
+        name = name.encode(errors="replace").decode()  # surrogates are no text for the core
         found = _core.lookup_symbol(self._session, name)
         if not found:
             near = _core.similar_symbols(self._session, name)

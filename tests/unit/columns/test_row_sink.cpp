@@ -86,6 +86,23 @@ TEST_F(RowSinkTest, SelectsByAddressOfEitherEnd) {
   EXPECT_EQ(sink.main()->rows(), 2u);
 }
 
+TEST_F(RowSinkTest, SelectsByAddressInOneSpaceOrInAll) {
+  Selection selection;
+  selection.ips = {{0x100, 0x1ff, 2}, {0x300, 0x3ff}};
+  RowSink& sink = begin(TableId::branches, selection);
+  for (const trace::SpaceId space : {1u, 2u}) {
+    flow::Context context;
+    context.space = space;
+    sink.on_context(context);
+    sink.on_branch(branch(0x100, 0x900, kBoth));
+    sink.on_branch(branch(0x300, 0x900, kBoth));
+  }
+  Batch& rows = *sink.main();
+  ASSERT_EQ(rows.rows(), 3u);
+  EXPECT_EQ(rows.cells<Column::branches_from_ip>()[0], 0x300u);
+  EXPECT_EQ(rows.cells<Column::branches_from_ip>()[1], 0x100u);
+}
+
 TEST_F(RowSinkTest, SelectsByDirectionAndThread) {
   Selection selection;
   selection.taken = Taken::YES;

@@ -118,15 +118,20 @@ TEST(Lookup, FindsRawAndDemangledNames) {
 
 TEST(Lookup, GivesEveryPlaceOnce) {
   auto bundle = bundle_of({{"f", 0x2000, 8}});
-  for (const std::uint64_t address : {0x7000'0000u, 0x8000'0000u}) {  // the first is there already
+  bundle->code.push_back(bundle->code[0]);
+  for (const std::uint64_t address : {0x7000'0000u, 0x8000'0000u, 0x8000'0000u}) {
     bundle->code.push_back(bundle->code[0]);
     bundle->code.back().address = address;
     bundle->code.back().space = 1;
   }
   const auto found = Symbols(bundle).lookup("f");
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].address, 0x7000'0000u);
-  EXPECT_EQ(found[1].address, 0x8000'0000u);
+  EXPECT_EQ(found[0].space, trace::kAnySpace);
+  EXPECT_EQ(found[1].address, 0x7000'0000u);
+  EXPECT_EQ(found[1].space, 1u);
+  EXPECT_EQ(found[2].address, 0x8000'0000u);
+  EXPECT_EQ(found[2].space, 1u);
 }
 
 TEST(Similar, RanksNearNamesFirst) {
