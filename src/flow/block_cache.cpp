@@ -1,6 +1,7 @@
 #include "flow/block_cache.h"
 
 #include <array>
+#include <utility>
 
 namespace ptkit::flow {
 
@@ -183,6 +184,18 @@ void BlockCache::fill(Run& run) {
     if (run.next_ip != at + insn.size) return;  // the address wrapped
     at = run.next_ip;
   }
+}
+
+void BlockCache::clear() {
+  // Made first: there may be no memory for them.
+  IpMap<RunRef> no_runs;
+  IpMap<InsnRef> no_insns;
+  std::swap(runs_by_ip_, no_runs);
+  std::swap(insns_by_ip_, no_insns);
+  runs_.clear();
+  std::vector<BlockInsn>().swap(pool_);
+  decoded_ = 0;
+  met_missing_code_ = false;
 }
 
 Run& BlockCache::build(std::uint64_t ip) {

@@ -44,12 +44,14 @@ struct Run {
 class BlockCache {
  public:
   static constexpr std::uint32_t kMaxInsns = 512;  // of a run
+  // More than the largest programs execute; some 200 MiB.
+  static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
   BlockCache(const image::CodeView& view, insn::ExecMode mode) : view_(view), mode_(mode) {}
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // The run that starts at `ip`. Lives as long as the cache.
+  // The run that starts at `ip`. Lives until clear().
   [[nodiscard]] Run& at(std::uint64_t ip) {
     if (const RunRef* hit = runs_by_ip_.find(ip)) return *hit->run;
     return build(ip);
@@ -75,6 +77,11 @@ class BlockCache {
     return runs_.size() * sizeof(Run) + pool_.capacity() * sizeof(BlockInsn) + runs_by_ip_.bytes() +
            insns_by_ip_.bytes();
   }  // of memory
+
+  // Instructions and runs that take memory.
+  [[nodiscard]] std::size_t entries() const noexcept { return pool_.size() + runs_.size(); }
+  [[nodiscard]] bool too_big() const noexcept { return entries() >= kMostEntries; }
+  void clear();  // forgets all
 
  private:
   struct RunRef {

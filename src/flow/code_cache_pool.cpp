@@ -48,14 +48,24 @@ CodeCachePool::Figures CodeCachePool::idle() const {
 }
 
 BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
-  BlockCache*& slot = by_code_[{view.id(), mode}];
-  if (slot != nullptr) return *slot;
-  if (pool_ != nullptr) {
-    pool_->lend(view, mode, caches_);
-  } else {
-    caches_.emplace_back(view, mode);
+  if (last_ != nullptr) other_entries_ += last_->entries();
+  if (other_entries_ >= kMostEntries) {
+    for (BlockCache& cache : caches_) cache.clear();
+    other_entries_ = 0;
   }
-  slot = &caches_.back();
+  last_ = nullptr;
+  BlockCache*& slot = by_code_[{view.id(), mode}];
+  if (slot != nullptr) {
+    other_entries_ -= slot->entries();
+  } else {
+    if (pool_ != nullptr) {
+      pool_->lend(view, mode, caches_);
+    } else {
+      caches_.emplace_back(view, mode);
+    }
+    slot = &caches_.back();
+  }
+  last_ = slot;
   return *slot;
 }
 

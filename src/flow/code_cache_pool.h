@@ -47,6 +47,9 @@ class CodeCachePool {
 // The caches that one decoder uses.
 class CodeCaches {
  public:
+  // In all caches together, where one cache comes after another.
+  static constexpr std::size_t kMostEntries = BlockCache::kMostEntries * 2;
+
   explicit CodeCaches(CodeCachePool* pool) noexcept : pool_(pool) {}  // null: its own only
   ~CodeCaches() {
     if (pool_ != nullptr) pool_->take_back(caches_);
@@ -54,12 +57,14 @@ class CodeCaches {
   CodeCaches(const CodeCaches&) = delete;
   CodeCaches& operator=(const CodeCaches&) = delete;
 
-  // Lives as long as this.
+  // Lives as long as this. All caches may be cleared by this call: see kMostEntries.
   [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
 
  private:
   CodeCachePool* pool_;
   std::list<BlockCache> caches_;
+  BlockCache* last_ = nullptr;  // that was asked for: no other one has grown since
+  std::size_t other_entries_ = 0;
   std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
 };
 

@@ -10,6 +10,10 @@ using base::Status;
 
 namespace {
 
+// Instructions after which run() lets its caller look around: walks through code that was not seen before
+// take the most time.
+constexpr std::uint64_t kSlice = std::uint64_t{1} << 18U;
+
 constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
 constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31U;
 constexpr std::uint64_t kDisTnt = std::uint64_t{1} << 55U;
@@ -141,7 +145,7 @@ void FlowDecoder::Impl::synchronize() {
 void FlowDecoder::Impl::stop_at_loss() {
   const trace::KnownLoss& loss = stream_.losses[next_loss_++];
   const std::uint64_t offset = std::min<std::uint64_t>(loss.offset, bytes_.size());
-  walker_.set_place(Place{walker_.place().since, offset});
+  walker_.begin_packet(Place{walker_.place().since, offset});
   placer_.lose(GapCause::LOST, loss.cause);
   packet::DecoderState state;
   state.position = offset;
@@ -155,25 +159,27 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
   for (std::size_t i = shown; i-- > 0;)
     word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
-  walker_.set_place(Place{walker_.place().since, packet.offset});
+  walker_.begin_packet(Place{walker_.place().since, packet.offset});
   placer_.contradiction(status, word, shown);
 }
 
 void FlowDecoder::Impl::end() {
   done_ = true;
-  walker_.set_place(Place{walker_.place().since, bytes_.size()});
+  walker_.begin_packet(Place{walker_.place().since, bytes_.size()});
   placer_.finish();
 }
 
 bool FlowDecoder::Impl::run() {
   if (!begun_) begin();
   packet::Packet packet;
+  const std::uint64_t walked = walker_.instructions();
   while (!done_) {
     const Status status = packets_.next(packet);
     if (status == Status::OK) {
+      walker_.bound_memory();
       events_.apply(packet);
       if (placer_.wants_psb()) synchronize();
-      if (sink_.full()) return !done_;
+      if (sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
     } else if (limit() < bytes_.size() &&
                (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
       synchronize();  // over the loss

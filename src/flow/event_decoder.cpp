@@ -53,7 +53,7 @@ void EventDecoder::apply(const Packet& packet) {
   // that follows wrote it out, and direct branches in between may be older than it.
   if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
   watch_tips(packet);
-  walker_.set_place(Place{since_, packet.offset});
+  walker_.begin_packet(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);
   switch (packet.kind) {
     case PacketKind::PAD:

@@ -75,7 +75,7 @@ void EventDecoder::go_on_behind(const packet::DecoderState& state, const Packet&
                                 std::uint64_t ip) {
   packets_.set_state(state);
   since_ = packet.offset;
-  walker_.set_place(Place{walker_.place().offset, packet.offset});
+  walker_.begin_packet(Place{walker_.place().offset, packet.offset});
   Event event = make(EventKind::OVERFLOW);
   if (ip_known) {
     event.ip = ip;

@@ -119,6 +119,7 @@ void Placer::pause() {
 }
 
 void Placer::lose(GapCause cause, Status code) {
+  walker_.pay_for_error();
   const std::uint64_t ip = walker_.ip();
   recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, cause, code);
   state_ = State::LOST;

@@ -22,8 +22,8 @@ class FlowSink {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Goes on until the sink is full or the stream ends; returns false when there is nothing more.
-  // Never throws for bad input (std::bad_alloc may pass).
+  // Goes on until the sink is full, much work was done or the stream ends; returns false when there is
+  // nothing more. Never throws for bad input (std::bad_alloc may pass).
   [[nodiscard]] virtual bool run() = 0;
   [[nodiscard]] virtual std::uint64_t position() const noexcept = 0;  // stream offset, for progress
 };

@@ -15,14 +15,13 @@ constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
 // Finds a cycle in a walk that consumes no packets (Brent): such a walk depends on the IP alone, so an IP
-// that comes again comes for ever.
+// that comes again comes for ever. Long walks without one end with the WalkBudget.
 class LoopGuard {
  public:
   explicit LoopGuard(std::uint64_t ip) noexcept : anchor_(ip) {}
   [[nodiscard]] bool loops(std::uint64_t ip) noexcept {
     if (ip == anchor_) return true;
     if (++steps_ == limit_) {
-      if (limit_ >= kMaxSteps) return true;
       anchor_ = ip;
       limit_ *= 2;
       steps_ = 0;
@@ -32,10 +31,9 @@ class LoopGuard {
   void restart(std::uint64_t ip) noexcept { *this = LoopGuard(ip); }
 
  private:
-  static constexpr unsigned kMaxSteps = 1U << 20U;
   std::uint64_t anchor_;
-  unsigned steps_ = 0;
-  unsigned limit_ = 2;
+  std::uint64_t steps_ = 0;
+  std::uint64_t limit_ = 2;
 };
 
 bool is_far(InsnClass cls) noexcept { return cls >= InsnClass::FAR_CALL && cls <= InsnClass::FAR_JUMP; }
@@ -105,14 +103,27 @@ bool is_anchor(const BlockInsn& insn, Anchor anchor) noexcept {
 
 void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   if (cache_ != nullptr && &cache_->view() == &view && cache_->mode() == mode) return;
-  const std::uint64_t at = ip();
-  cache_ = &caches_.of(view, mode);
-  if (!at_end_) return jump_to(at);
   // A branch that waits for its packet was decoded as it was executed: it stays, but leads into the new code.
+  keep_branch();
+  if (!at_end_) anchor_known_ = false;
+  cache_ = &caches_.of(view, mode);
+}
+
+// After this nothing refers to what the cache has, but execution stands where it stood.
+void Walker::keep_branch() noexcept {
+  if (!at_end_) {
+    run_ = nullptr;
+    return;
+  }
   crossing_ = *run_;
   crossing_.next_run = nullptr;
   crossing_.target_run = nullptr;
   run_ = &crossing_;
+}
+
+void Walker::forget_code() {
+  keep_branch();
+  cache_->clear();
 }
 
 void Walker::give_part(const Run& run, std::uint32_t count, std::uint32_t size) {
@@ -160,6 +171,7 @@ Status Walker::step(Run& run) {
 }
 
 Status Walker::use_bits() {
+  budget_.add_bits(bits_left_);
   LoopGuard guard(ip_);
   while (bits_left_ != 0) {
     Run& here = run();
@@ -189,7 +201,7 @@ Status Walker::use_bits() {
         return Status::OK;
       default:
         if (const Status status = step(here); status != Status::OK) return status;
-        if (guard.loops(ip_)) return Status::INFINITE_LOOP;
+        if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
         break;
     }
   }
@@ -213,7 +225,7 @@ Status Walker::walk_to_decision() {
       return Status::OK;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(ip_)) return Status::INFINITE_LOOP;
+    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
   }
   return Status::OK;
 }
@@ -260,7 +272,7 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
       return Status::FUP_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (ip_ != ip && guard.loops(ip_)) return Status::INFINITE_LOOP;
+    if (ip_ != ip && (guard.loops(ip_) || budget_.spent(instructions_))) return Status::INFINITE_LOOP;
   }
   return Status::OK;
 }
@@ -316,7 +328,7 @@ Status Walker::walk_to_anchor(Anchor anchor) {
       return Status::TNT_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(ip_)) return Status::INFINITE_LOOP;
+    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
   }
 }
 
@@ -340,7 +352,7 @@ Status Walker::walk_count(std::uint64_t count) {
       at_end_ = true;
     } else {
       if (const Status status = step(here); status != Status::OK) return status;
-      if (guard.loops(ip_)) return Status::INFINITE_LOOP;
+      if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
     }
   }
   return Status::OK;
@@ -394,7 +406,8 @@ Status Walker::leave(const std::uint64_t* ip) {
     }
     if (const Status status = step(here); status != Status::OK) return status;
     if (out) return Status::OK;
-    if ((ip == nullptr || ip_ != *ip) && guard.loops(ip_)) return Status::INFINITE_LOOP;
+    if ((ip == nullptr || ip_ != *ip) && (guard.loops(ip_) || budget_.spent(instructions_)))
+      return Status::INFINITE_LOOP;
   }
   return leave_at_branch(ip);
 }

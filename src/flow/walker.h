@@ -7,6 +7,7 @@
 #include "flow/code_cache_pool.h"
 #include "flow/return_stack.h"
 #include "flow/sink.h"
+#include "flow/walk_budget.h"
 #include "trace/bundle.h"
 
 namespace ptkit::flow {
@@ -44,6 +45,18 @@ class Walker {
  public:
   Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool)
       : sink_(sink), filter_(filter), caches_(pool) {}
+
+  // A packet is to be applied: walks up to the next one have a budget of their own.
+  void begin_packet(const Place& place) noexcept {
+    place_ = place;
+    budget_.begin_packet(instructions_, place.offset);
+  }
+  // What this packet led to was wrong.
+  void pay_for_error() noexcept { budget_.pay(instructions_, place_.offset); }
+  // Forgets decoded code if there is too much of it. Between packets only.
+  void bound_memory() {
+    if (cache_ != nullptr && cache_->too_big()) forget_code();
+  }
 
   // Where rows stand from here on.
   void set_place(const Place& place) noexcept { place_ = place; }
@@ -133,6 +146,8 @@ class Walker {
   }
   void give_block(const Run& run) { give_part(run, run.count, run.size); }
   void give_part(const Run& run, std::uint32_t count, std::uint32_t size);
+  void keep_branch() noexcept;
+  void forget_code();
   void follow_direct(Run& run);
   void give_conditional(Run& run, bool taken);
   base::Status take_return(Run& run, bool bit);
@@ -164,6 +179,7 @@ class Walker {
   std::uint64_t anchor_ip_ = 0;
   std::uint64_t resume_ip_ = 0;
   std::uint64_t instructions_ = 0;
+  WalkBudget budget_;
 };
 
 }  // namespace ptkit::flow

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "flow/decoder.h"
+#include "flow/walk_budget.h"
 
 namespace {
 
 using namespace ptkit;
 
 constexpr std::uint64_t kCode = 0x1000;
+constexpr std::uint8_t kBig = 255;  // as the size of the code: much of it, the same over and over
+constexpr std::size_t kBigSize = std::size_t{1} << 20U;
+constexpr std::size_t kPattern = 16;
 
 class Check : public flow::FlowSink {
  public:
@@ -22,6 +26,9 @@ class Check : public flow::FlowSink {
     std::uint32_t size = 0;
     for (const flow::BlockInsn& insn : row.insns) size += insn.size;
     if (size != row.size) std::abort();
+    if (row.place.offset != last_.offset) walked_ = 0;
+    walked_ += row.insns.size();
+    if (walked_ > kMostForPacket) std::abort();
     count(row.place);
   }
   void on_branch(const flow::Branch& row) override { count(row.place); }
@@ -34,6 +41,11 @@ class Check : public flow::FlowSink {
   [[nodiscard]] bool full() const override { return rows_ % 3 == 0; }
 
  private:
+  // The walks for a packet with all of the bits that it may have.
+  static constexpr std::uint64_t kMostForPacket =
+      flow::WalkBudget::kPacket + 128 * (flow::WalkBudget::kPacket / flow::WalkBudget::kBitShare) +
+      64 * flow::BlockCache::kMaxInsns;
+
   void count(const flow::Place& place) {
     if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset) std::abort();
     last_ = place;
@@ -42,6 +54,7 @@ class Check : public flow::FlowSink {
   flow::Place last_;
   std::uint64_t gap_end_ = 0;
   std::uint64_t rows_ = 0;
+  std::uint64_t walked_ = 0;  // instructions for this packet
   std::uint64_t most_rows_;
 };
 
@@ -61,18 +74,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 3) return 0;
   const std::uint8_t flags = data[0];
   const std::uint8_t mode = data[1];
-  const std::size_t code_size = std::min<std::size_t>(data[2], size - 3);
+  const bool big = data[2] == kBig;
+  const std::size_t used = std::min<std::size_t>(big ? kPattern : data[2], size - 3);
+  const std::size_t code_size = big && used != 0 ? kBigSize : used;
   auto bundle = std::make_shared<trace::TraceBundle>();
   if (code_size != 0) {
     trace::CodeRegion region;
     region.address = kCode;
     region.size = code_size;
-    region.bytes = trace::TraceBuffer::from_vector({data + 3, data + 3 + code_size});
+    std::vector<std::uint8_t> code(code_size);
+    for (std::size_t i = 0; i < code_size; ++i) code[i] = data[3 + i % used];
+    region.bytes = trace::TraceBuffer::from_vector(std::move(code));
     bundle->code.push_back(region);
   }
   trace::Stream stream;
   std::vector<std::uint8_t> bytes = header(mode);
-  bytes.insert(bytes.end(), data + 3 + code_size, data + size);
+  bytes.insert(bytes.end(), data + 3 + used, data + size);
   const std::size_t stream_size = bytes.size();
   if ((flags & 1U) != 0) stream.losses.push_back({stream_size / 2, base::Status::RING_WRAPPED, 0});
   stream.data = trace::TraceBuffer::from_vector(std::move(bytes));

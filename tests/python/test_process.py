@@ -81,6 +81,15 @@ def test_ctrl_c_stops_all_threads(loop: Any, packets: Any) -> None:
     assert statistics.median(delays) < 0.2, delays
 
 
+def test_ctrl_c_stops_walks_through_wrong_code(loop: Any, packets: Any, open_trace: Any) -> None:
+    # Zeros are instructions without end: each target gives a walk that only its bound ends.
+    targets = b"".join(packets.tip(0x100000 * number) for number in range(1, 20_001))
+    data = loop.header(None, 1000) + packets.pge(loop.BASE) + targets
+    trace = open_trace(data, image_callback=lambda _address, size, _space: bytes(size))
+    delays = [_interrupted_after(trace.branches) for _ in range(3)]
+    assert min(delays) < 0.2, delays
+
+
 def test_other_threads_run_while_decoding(long_trace: Any) -> None:
     counted = 0
     stop = threading.Event()

@@ -1,0 +1,55 @@
+// How many instructions may be walked before the next packet has to be used: a walk ends although the code or
+// the packets are wrong.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ptkit::flow {
+
+// Between two packets there are no conditional branches, returns and indirect branches, so that real code
+// gives some thousand instructions at most. Wrong code (zeros are instructions, too) gives as many as there
+// is memory. Counts depend on the packets and the code alone, so that every decode ends in the same place.
+class WalkBudget {
+ public:
+  // Of a packet: more than any compiler emits in one piece, yet decoded for the first time in less than 0.1
+  // s.
+  static constexpr std::uint64_t kPacket = std::uint64_t{1} << 18U;
+  // More for each branch of a TNT packet, in parts of what the packet has: kPacket / kBitShare is 2^14.
+  static constexpr std::uint64_t kBitShare = 16;
+  // Walks that ended in an error cost what they walked. While nothing is left, each packet has kLeast only.
+  static constexpr std::uint64_t kMost = kPacket * 8;
+  static constexpr std::uint64_t kPerByte = 64;  // comes back with each byte of the stream
+  static constexpr std::uint64_t kLeast = std::uint64_t{1} << 12U;
+
+  // The packet at `offset` is to be applied; `walked` instructions were given before.
+  void begin_packet(std::uint64_t walked, std::uint64_t offset) noexcept {
+    if (allowed_ != kPacket) refill(offset);
+    begin_ = walked;
+    end_ = walked + allowed_;
+  }
+  void add_bits(unsigned bits) noexcept { end_ += bits * (allowed_ / kBitShare); }
+  [[nodiscard]] bool spent(std::uint64_t walked) const noexcept { return walked >= end_; }
+
+  // The packet at `offset` ended in an error.
+  void pay(std::uint64_t walked, std::uint64_t offset) noexcept {
+    left_ -= std::min(left_, walked - begin_);
+    begin_ = walked;
+    refill(offset);
+  }
+
+ private:
+  void refill(std::uint64_t offset) noexcept {
+    left_ = std::min(kMost, left_ + std::min(kMost, (offset - filled_at_) * kPerByte));
+    filled_at_ = offset;
+    allowed_ = std::clamp(left_, kLeast, kPacket);
+  }
+
+  std::uint64_t allowed_ = kPacket;
+  std::uint64_t begin_ = 0;
+  std::uint64_t end_ = kPacket;
+  std::uint64_t left_ = kMost;
+  std::uint64_t filled_at_ = 0;
+};
+
+}  // namespace ptkit::flow
