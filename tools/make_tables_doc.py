@@ -189,7 +189,7 @@ def page() -> str:
 
 def main() -> int:
     """Write or check the page."""
-    sys.path.insert(0, str(ROOT / "python"))
+    sys.path.append(str(ROOT / "python"))  # where no ptkit is installed: the one built in the tree
     text = page()
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text)

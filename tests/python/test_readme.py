@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ptkit
 from ptkit import capture
 from ptkit.cli.main import VERBS, build_parser
 
@@ -53,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _shell(line: str, folder: Path) -> str:
     """Run a line with `ptkit` as the one of this test; fails if any part of a pipe does."""
     line = re.sub(r"(^|\s)(?:\.venv/bin/)?ptkit ", rf"\1{sys.executable} -m ptkit ", line)
-    paths = [str(README.parent / "python"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(ptkit.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,
