@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import ptkit
@@ -28,7 +29,7 @@ def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
     table.add_column("share", justify="right")
     table.add_column("function")
     for function, count in sorted(totals.items(), key=lambda item: -item[1])[:top]:
-        table.add_row(f"{count:,}", f"{100 * count / all_of_it:.1f} %", function)
+        table.add_row(f"{count:,}", f"{100 * count / all_of_it:.1f} %", escape(function))
     return table
 
 
@@ -42,7 +43,7 @@ def hottest_branches(trace: ptkit.Trace, top: int) -> Table:
     targets = trace.symbolize(edges["to_ip"][order], modules=True)
     for row, source, target in zip(order, sources, targets, strict=True):
         kind = ptkit.BranchKind(int(edges["kind"][row])).name
-        table.add_row(f"{int(edges['count'][row]):,}", kind, source or "?", target or "?")
+        table.add_row(f"{int(edges['count'][row]):,}", kind, escape(source or "?"), escape(target or "?"))
     return table
 
 
