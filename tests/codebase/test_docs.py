@@ -61,7 +61,7 @@ def test_tables_document_their_columns(table: str) -> None:
             assert f"`ptkit.{column.unit}`" in text, column.name
 
 
-@pytest.mark.parametrize("name", [name for name in vars(ptkit.Trace) if name.startswith("iter_")])
+@pytest.mark.parametrize("name", [name for name in dir(ptkit.Trace) if name.startswith("iter_")])
 def test_iterators_document_their_arguments(name: str) -> None:
     method = getattr(ptkit.Trace, name)
     text = inspect.getdoc(method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ptkit.errors import ConfigError, SymbolError
 from ptkit.info import StreamInfo, TraceInfo, info_of
 from ptkit.table import Table, TableContext
 from ptkit.trace.names import Names
+from ptkit.trace.parts import Parts
 
 if TYPE_CHECKING:
     import pandas
@@ -30,10 +31,9 @@ __all__ = ["Trace"]
 
 _MAX_INSN = 15
 _MOST_CODE = 2**30
-_ROWS = 1_000_000
 
 
-class Trace:
+class Trace(Parts):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
@@ -336,228 +336,6 @@ class Trace:
             assert errors.gaps is not None
             self._sides = errors, errors.gaps
         return self._sides
-
-    # Tables in parts.
-
-    def _iterate(self, table: str, rows: int, reuse: bool, query: Query, **more: Any) -> Iterator[Table]:
-        return _decode.iterate(self._plan(table, query, **more), rows, reuse)
-
-    def iter_packets(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `packets` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `packets`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
-        return self._iterate("packets", rows, reuse, query)
-
-    def iter_branches(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `branches` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `branches`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-
-        Examples
-        --------
-        >>> import ptkit
-        >>> taken = 0
-        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
-        >>> for part in trace.iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
-        ...     taken += int(part["taken"].sum())
-        """
-        return self._iterate("branches", rows, reuse, query)
-
-    def iter_blocks(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `blocks` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `blocks`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
-        return self._iterate("blocks", rows, reuse, query)
-
-    def iter_instructions(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `instructions` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `instructions`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
-        return self._iterate("instructions", rows, reuse, query)
-
-    def iter_events(
-        self, *, ticks: bool = False, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `events` in parts of `rows` rows, in memory that does not grow with the trace.
-
-        Parameters
-        ----------
-        ticks : bool
-            Also a row for every timing packet.
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `events`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
-        """
-        return self._iterate("events", rows, reuse, query, ticks=ticks)
-
-    def iter_edges(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `edges` in parts of `rows` rows; the first comes when everything is counted.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`.
-        """
-        return self._iterate("edges", rows, reuse, query)
-
-    def iter_errors(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
-    ) -> Iterator[Table]:
-        """Rows of `errors` in parts of `rows` rows.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `errors`.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`; errors are raised only if ``errors="raise"`` is said here.
-        """
-        query.setdefault("errors", "rows")  # they are what was asked for
-        return self._iterate("errors", rows, reuse, query)
-
-    def iter_gaps(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
-        """Rows of `gaps` in parts of `rows` rows.
-
-        Parameters
-        ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
-        reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
-        **query
-            See `ptkit.decode.Query`.
-
-        Yields
-        ------
-        Table
-            With the columns of `gaps`.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError
-            As for `branches`.
-        """
-        return self._iterate("gaps", rows, reuse, query)
 
     # Other people's forms.
 

@@ -1,0 +1,243 @@
+"""The tables of a trace in parts of bounded memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ptkit import decode as _decode
+from ptkit.decode import Query
+from ptkit.table import Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_ROWS = 1_000_000
+
+
+class Parts(ABC):
+    """What `Trace` gives part by part: one ``iter_`` method for every table."""
+
+    @abstractmethod
+    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
+
+    def _iterate(self, table: str, rows: int, reuse: bool, query: Query, **more: Any) -> Iterator[Table]:
+        return _decode.iterate(self._plan(table, query, **more), rows, reuse)
+
+    def iter_packets(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `packets` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `packets`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
+        return self._iterate("packets", rows, reuse, query)
+
+    def iter_branches(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `branches` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `branches`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> taken = 0
+        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
+        >>> for part in trace.iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
+        ...     taken += int(part["taken"].sum())
+        """
+        return self._iterate("branches", rows, reuse, query)
+
+    def iter_blocks(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `blocks` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `blocks`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
+        return self._iterate("blocks", rows, reuse, query)
+
+    def iter_instructions(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `instructions` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `instructions`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
+        return self._iterate("instructions", rows, reuse, query)
+
+    def iter_events(
+        self, *, ticks: bool = False, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `events` in parts of `rows` rows, in memory that does not grow with the trace.
+
+        Parameters
+        ----------
+        ticks : bool
+            Also a row for every timing packet.
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `events`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; also for ``reuse=True`` with ``order="time"`` of several streams.
+        """
+        return self._iterate("events", rows, reuse, query, ticks=ticks)
+
+    def iter_edges(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `edges` in parts of `rows` rows; the first comes when everything is counted.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `edges`; its ``.errors`` and ``.gaps`` have what came up in this part.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`.
+        """
+        return self._iterate("edges", rows, reuse, query)
+
+    def iter_errors(
+        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
+        """Rows of `errors` in parts of `rows` rows.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `errors`.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`; errors are raised only if ``errors="raise"`` is said here.
+        """
+        query.setdefault("errors", "rows")  # they are what was asked for
+        return self._iterate("errors", rows, reuse, query)
+
+    def iter_gaps(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+        """Rows of `gaps` in parts of `rows` rows.
+
+        Parameters
+        ----------
+        rows : int
+            Rows of each part, at least 1; the last part may have fewer.
+        reuse : bool
+            All parts share the same memory: a part is valid until the next one is asked for.
+        **query
+            See `ptkit.decode.Query`.
+
+        Yields
+        ------
+        Table
+            With the columns of `gaps`.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError
+            As for `branches`.
+        """
+        return self._iterate("gaps", rows, reuse, query)
