@@ -111,7 +111,7 @@ def _driver() -> Backend:
 
 
 def _step() -> Backend:
-    detail = "single steps (ptrace): any program on any x86-64 Linux machine, some 30 000 instructions a second"
+    detail = "single steps (ptrace): any program on x86-64 Linux, some 30 000 instructions a second"
     if platform.system() != "Linux" or platform.machine() not in {"x86_64", "AMD64"}:
         return Backend("step", False, detail, "use an x86-64 Linux machine")
     try:
