@@ -19,6 +19,7 @@ CPP_RANKS = {
     "rtit": 1,
     "simd": 1,
     "insn": 1,
+    "qemu": 1,
     "trace": 2,
     "packet": 3,
     "image": 3,

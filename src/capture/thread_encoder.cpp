@@ -8,8 +8,6 @@ using insn::ExecMode;
 using insn::InsnClass;
 using insn::InsnKind;
 
-constexpr std::size_t kTruthWords = 8192;
-
 // Far transfers that always go to the kernel, which is not traced.
 bool enters_kernel(InsnKind kind) {
   switch (kind) {
@@ -26,20 +24,6 @@ bool enters_kernel(InsnKind kind) {
 }
 
 }  // namespace
-
-void TruthLog::add(std::uint64_t ip) {
-  if (!on_) return;
-  pending_.push_back(ip);
-  if (pending_.size() >= kTruthWords) flush();
-}
-
-void TruthLog::flush() {
-  if (file_ == nullptr) return;
-  failed_ |=
-      std::fwrite(pending_.data(), sizeof(std::uint64_t), pending_.size(), file_.get()) != pending_.size();
-  failed_ |= std::fflush(file_.get()) != 0;
-  pending_.clear();
-}
 
 ThreadEncoder::ThreadEncoder(const softpt::UnitConfig& config, formats::PtkWriter& writer,
                              std::uint32_t stream, TruthLog truth)

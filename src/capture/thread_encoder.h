@@ -2,35 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
-#include <string>
-#include <vector>
 
+#include "capture/truth_log.h"
 #include "formats/ptk_writer.h"
 #include "insn/insn.h"
 #include "softpt/unit.h"
 
 namespace ptkit::capture {
-
-// The IPs that were executed, as 64-bit words: what tests compare decoders with.
-class TruthLog {
- public:
-  TruthLog() = default;
-  explicit TruthLog(const std::string& path) : file_(std::fopen(path.c_str(), "wbe")), on_(true) {}
-  void add(std::uint64_t ip);
-  void flush();
-  [[nodiscard]] bool failed() const noexcept { return on_ && (file_ == nullptr || failed_); }
-
- private:
-  struct Closer {
-    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-  };
-  std::unique_ptr<std::FILE, Closer> file_;
-  std::vector<std::uint64_t> pending_;
-  bool on_ = false;
-  bool failed_ = false;
-};
 
 class ThreadEncoder {
  public:

@@ -1,0 +1,36 @@
+// The recorder for machines without Processor Trace: runs a program in QEMU's user mode emulation, whose
+// plugin (src/qemu) tells which blocks of code are executed, and encodes that as Processor Trace. Threads,
+// children and programs that they execute are followed; the result is a .ptk bundle. docs/emulator.md has the
+// design.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "capture/record_options.h"
+
+namespace ptkit::capture {
+
+class EmulatorRecorder {
+ public:
+  explicit EmulatorRecorder(RecordOptions options);
+  ~EmulatorRecorder();
+
+  // Blocks until the program and all that it started have ended, or a stop was asked for.
+  [[nodiscard]] base::Result<RecordResult> run();
+
+  // From any thread, while run() runs.
+  void request_stop() noexcept;      // ends the recording: SIGINT for the program, SIGKILL some seconds later
+  void request_detach() noexcept;    // ends the recording; the program runs on, and run() waits for it
+  void request_snapshot() noexcept;  // ring mode: keeps what is in the ring
+  void pause() noexcept;             // records nothing until resume()
+  void resume() noexcept;
+  [[nodiscard]] RecordProgress progress() const noexcept;
+  [[nodiscard]] int pid() const noexcept;  // of the program; 0: not started
+
+ private:
+  class Session;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,87 @@
+// What every back end that runs a program itself is told, and what comes of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ptkit::capture {
+
+// Address filters, as perf has them. Ends are inclusive.
+struct FilterRequest {
+  enum class Kind : std::uint8_t {
+    FILTER,     // ADDRn_CFG = 1: only code in the range is traced
+    TRACESTOP,  // ADDRn_CFG = 2: tracing ends where it is entered, for good
+    START,      // tracing begins where `first` is executed; until then it is off
+    STOP,       // tracing ends where `first` is executed, until a START
+  };
+  Kind kind = Kind::FILTER;
+  std::string file;  // path or base name of a mapped file; `first`, `last` are then offsets in the file
+  std::string
+      symbol;  // of `file`, or of any file if that is empty: the range is the function, or begins there
+  std::uint64_t first = 0;  // without symbol
+  std::uint64_t last = 0;   // FILTER and TRACESTOP
+};
+
+// Something that happens `count` times, and what is done then.
+struct TriggerRequest {
+  enum class Event : std::uint8_t { SYMBOL, ADDRESS, SIGNAL };  // SIGNAL: one that the program gets
+  enum class Action : std::uint8_t {
+    START,     // recording is off until then
+    STOP,      // recording ends; the program runs on
+    SNAPSHOT,  // ring mode: what is in the ring is kept
+  };
+  Event event = Event::SYMBOL;
+  Action action = Action::STOP;
+  std::string file;  // as in FilterRequest
+  std::string symbol;
+  std::uint64_t address = 0;  // ADDRESS
+  int signal = 0;             // SIGNAL
+  std::uint64_t count = 1;
+};
+
+struct RecordOptions {
+  std::vector<std::string> argv;  // the program (searched for in PATH) and its arguments
+  std::string output;             // path of the bundle
+  // If not empty: stream-N.u64 gets the IP of every instruction of stream N, in order; the emulator also
+  // writes stream-N.branches: IP and true time (u64 each) of every branch.
+  std::string truth_folder;
+  bool return_compression = true;
+  bool tsc = true;
+  bool mtc = true;
+  bool cyc = true;
+  bool tnt_64 = false;                 // long TNT packets where they save bytes
+  std::uint32_t psb_period = 4096;     // bytes: a power of two, 2048 at least
+  std::uint8_t mtc_period = 8;         // MTCFreq
+  std::uint8_t cyc_threshold = 0;      // CycThresh
+  bool quiet = false;                  // the program's standard output is discarded
+  bool redact = false;                 // no paths, no command line in the bundle
+  std::uint64_t max_instructions = 0;  // then recording ends and the program runs on; 0: no limit
+  std::uint64_t ring_bytes = 0;        // keep only the last so many bytes of trace; 0: all
+  std::vector<FilterRequest> filters;
+  std::vector<TriggerRequest> triggers;
+  std::string qemu;    // emulator: the program
+  std::string plugin;  // emulator: the plugin's file
+};
+
+struct RecordResult {
+  int exit_status = 0;  // of the program; 128 + signal if it was killed
+  std::uint64_t instructions = 0;
+  std::uint64_t branches = 0;  // 0: the back end does not count them
+  std::uint32_t streams = 0;
+  std::uint64_t trace_bytes = 0;  // in the bundle
+  std::uint64_t bundle_bytes = 0;
+  std::uint64_t dropped_bytes = 0;  // ring mode: trace that was overwritten
+  std::uint32_t snapshots = 0;
+  bool interrupted = false;  // request_stop() ended it
+  bool limited = false;      // max_instructions or a trigger ended it
+  std::vector<std::string> warnings;
+};
+
+// What a recording that runs has done so far.
+struct RecordProgress {
+  std::uint64_t instructions = 0;
+  std::uint64_t trace_bytes = 0;
+};
+
+}  // namespace ptkit::capture
