@@ -94,6 +94,7 @@ enum SlotState : uint32_t {
   SLOT_FREE = 0,   // by the recorder: everything was read. The plugin may take it for a new thread
   SLOT_USED = 1,   // by the plugin
   SLOT_ENDED = 2,  // by the plugin: the thread has ended, nothing follows
+  SLOT_TAKEN = 3,  // by the plugin: is being set up, nothing to read yet
 };
 
 // ---- log: what the process translated

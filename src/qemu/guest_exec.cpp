@@ -1,0 +1,143 @@
+#include "qemu/guest_exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "qemu/process.h"
+#include "qemu/program.h"
+#include "qemu/thread.h"
+
+namespace ptkit::qemu {
+
+namespace {
+
+constexpr size_t kMaxProgramPath = PATH_MAX;
+
+// A string that may only be pushed to. Allocated; the process is about to be replaced, or gets it back.
+struct Words {
+  char** words = nullptr;
+  size_t count = 0;
+  size_t room = 0;
+  bool failed = false;
+
+  void push(const char* word) {
+    if (count + 1 >= room) {
+      room = room == 0 ? 64 : 2 * room;
+      auto** const grown = static_cast<char**>(realloc(words, room * sizeof(char*)));
+      if (grown == nullptr) {
+        failed = true;
+        return;
+      }
+      words = grown;
+    }
+    words[count++] = const_cast<char*>(word);
+    words[count] = nullptr;
+  }
+};
+
+// Guest memory is where the guest says (guest_base is 0), but its pointers may be wrong.
+bool readable(const void* pointer, size_t size) {
+  char copy[256];
+  iovec to{copy, size};
+  iovec from{const_cast<void*>(pointer), size};
+  return size <= sizeof copy && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size);
+}
+
+bool readable_words(char* const* words) {
+  if (words == nullptr) return true;
+  for (size_t i = 0;; ++i) {
+    if (!readable(words + i, sizeof words[i])) return false;
+    if (words[i] == nullptr) return true;
+    if (!readable(words[i], 1)) return false;
+  }
+}
+
+// Variables that would change how the emulator itself is loaded go to the guest only, by its option -E.
+bool is_for_loader(const char* variable) { return strncmp(variable, "LD_", 3) == 0; }
+
+void add_environment(char* const* envp, Words& argv, Words& environment, char* preload, size_t size) {
+  bool preloads = false;
+  for (; envp != nullptr && *envp != nullptr; ++envp) {
+    if (is_for_loader(*envp)) {
+      preloads |= strncmp(*envp, "LD_PRELOAD=", 11) == 0;
+      argv.push("-E");
+      argv.push(*envp);
+    } else {
+      environment.push(*envp);
+    }
+  }
+  snprintf(preload, size, "LD_PRELOAD=%s", process.settings.plugin);
+  environment.push(preload);
+  if (preloads) return;
+  argv.push("-U");
+  argv.push("LD_PRELOAD");
+}
+
+void note_native(const char* path) {
+  char text[kMaxProgramPath + 128];
+  snprintf(text, sizeof text, "%s is no x86-64 program: it ran outside of the emulator and is not recorded",
+           path);
+  note(text);
+}
+
+void run(const Program& program, const char* path, char* const* argv, char* const* envp) {
+  char plugin[3 * PATH_MAX];
+  char preload[PATH_MAX + 16];
+  snprintf(plugin, sizeof plugin, "file=%s,socket=%s", process.settings.plugin, process.settings.socket);
+  Words words;
+  Words environment;
+  words.push(process.settings.qemu);
+  words.push("-plugin");
+  words.push(plugin);
+  add_environment(envp, words, environment, preload, sizeof preload);
+  const char* const first = program.words > 0                       ? program.prefix[0]
+                            : argv != nullptr && argv[0] != nullptr ? argv[0]
+                                                                    : "";
+  words.push("-0");
+  words.push(first);
+  words.push(program.path);
+  for (size_t i = 1; i < program.words; ++i) words.push(program.prefix[i]);
+  for (size_t i = 1; argv != nullptr && argv[0] != nullptr && argv[i] != nullptr; ++i) words.push(argv[i]);
+  if (!words.failed && !environment.failed) {
+    mark(MarkKind::EXEC);
+    execve(process.settings.qemu, words.words, environment.words);
+    mark(MarkKind::EXEC_FAILED, static_cast<uint64_t>(errno));
+    char text[kMaxProgramPath + 128];
+    snprintf(text, sizeof text, "%s: the emulator could not be started again (%s): it ran unrecorded", path,
+             strerror(errno));
+    note(text);
+  }
+  free(words.words);
+  free(environment.words);
+}
+
+}  // namespace
+
+void exec_in_emulator(const char* path, char* const* argv, char* const* envp) {
+  if (!recording() || process.refused) return;
+  if (!readable(path, 1) || !readable_words(argv) || !readable_words(envp)) return;
+  static Program program;  // too large for a thread's stack; other threads end, or this call does nothing
+  resolve_program(path, program);
+  if (program.kind == ProgramKind::OTHER) note_native(path);
+  if (program.kind == ProgramKind::X86_64) run(program, path, argv, envp);
+}
+
+void exec_in_emulator(int folder, const char* path, int flags, char* const* argv, char* const* envp) {
+  if (!readable(path, 1)) return;
+  char link[64];
+  char full[2 * PATH_MAX];
+  if (*path == '/' || (folder == AT_FDCWD && *path != 0)) return exec_in_emulator(path, argv, envp);
+  if (*path == 0 && (flags & AT_EMPTY_PATH) == 0) return;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+  const ssize_t size = readlink(link, full, PATH_MAX - 1);
+  if (size <= 0) return;
+  snprintf(full + size, sizeof full - static_cast<size_t>(size), *path == 0 ? "%s" : "/%s", path);
+  exec_in_emulator(full, argv, envp);
+}
+
+}  // namespace ptkit::qemu

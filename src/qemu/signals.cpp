@@ -1,0 +1,56 @@
+// When the emulator looks for signals to deliver, it blocks all of them (linux-user/signal.c,
+// process_pending_signals); afterwards it sets the guest's mask. Both go through libc's sigprocmask, of which
+// this is another one: the plugin's file is preloaded. In between the guest's registers show whether a
+// handler was entered, and from where.
+#include <dlfcn.h>
+#include <signal.h>
+
+#include "qemu/thread.h"
+
+namespace {
+
+using Function = int (*)(int, const sigset_t*, sigset_t*);
+
+constexpr int kRsp = 4;
+constexpr int kRdi = 7;
+constexpr int kRip = 16;
+
+Function next_function() {
+  static Function next;
+  if (next == nullptr) next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sigprocmask"));
+  return next;
+}
+
+bool blocks_all(const sigset_t& set) {
+  for (int signal = 1; signal < 32; ++signal) {
+    if (sigismember(&set, signal) != 1) return false;
+  }
+  return true;
+}
+
+void look(const sigset_t& set) {
+  ptkit::qemu::Thread& self = ptkit::qemu::thread;
+  if (self.env == nullptr || self.in_syscall) return;
+  const uint64_t ip = self.env[kRip];
+  const uint64_t sp = self.env[kRsp];
+  if (blocks_all(set)) {
+    if (self.interrupted) return;
+    self.interrupted = true;
+    self.interrupt_ip = ip;
+    self.interrupt_sp = sp;
+    ptkit::qemu::mark(ptkit::qemu::MarkKind::INTERRUPT, ip);
+  } else if (self.interrupted) {
+    self.interrupted = false;
+    const bool delivered = ip != self.interrupt_ip || sp != self.interrupt_sp;
+    ptkit::qemu::mark(ptkit::qemu::MarkKind::RESUME, ip, sp, self.env[kRdi], delivered ? 1 : 0);
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int sigprocmask(int how, const sigset_t* set,
+                                                                  sigset_t* old) noexcept {
+  if (set != nullptr && how == SIG_SETMASK) look(*set);
+  const Function next = next_function();
+  return next == nullptr ? -1 : next(how, set, old);
+}
