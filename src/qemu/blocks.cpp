@@ -5,84 +5,70 @@
 
 #include "qemu/thread.h"
 
-// The emulator's generated code has the CPU's state in RBP (tcg/i386: TCG_AREG0). These hand it on as the
-// third argument.
+// The usual way by hand: a compiler saves registers here that only the rare way needs. Generated code has the
+// CPU's state in RBP (tcg/i386: TCG_AREG0), which goes on as the third argument.
 asm(R"(
   .text
-  .globl ptkit_block_entry
-  .hidden ptkit_block_entry
-  .type ptkit_block_entry, @function
-ptkit_block_entry:
+  .p2align 6
+  .globl ptkit_block
+  .hidden ptkit_block
+  .type ptkit_block, @function
+ptkit_block:
+  mov ptkit_cursor@gottpoff(%rip), %rax
+  mov %fs:(%rax), %rcx
+  test $63, %cl
+  jz 1f
+  mov %esi, (%rcx)
+  add $4, %rcx
+  mov %rcx, %fs:(%rax)
+  ret
+1:
   mov %rbp, %rdx
-  jmp ptkit_block
-  .size ptkit_block_entry, .-ptkit_block_entry
-  .globl ptkit_timed_block_entry
-  .hidden ptkit_timed_block_entry
-  .type ptkit_timed_block_entry, @function
-ptkit_timed_block_entry:
+  jmp ptkit_first_block
+  .size ptkit_block, .-ptkit_block
+  .p2align 4
+  .globl ptkit_timed_block
+  .hidden ptkit_timed_block
+  .type ptkit_timed_block, @function
+ptkit_timed_block:
   mov %rbp, %rdx
-  jmp ptkit_timed_block
-  .size ptkit_timed_block_entry, .-ptkit_timed_block_entry
+  jmp ptkit_add_timed_block
+  .size ptkit_timed_block, .-ptkit_timed_block
 )");
 
-namespace ptkit::qemu {
 namespace {
 
-constexpr uint64_t kLineMask = kLineBytes - 1;
-
-__attribute__((noinline, cold)) void first_block(const uint64_t* env) {
-  thread.env = env;
-  attach_thread();
-}
-
-__attribute__((noinline)) void next_line(SlotHeader* slot) {
-  const uint64_t cursor = end_line(slot);
-  thread.slot->cursor = cursor;
+void attach(const uint64_t* env) {
+  if (ptkit::qemu::thread.slot != nullptr) return;
+  ptkit::qemu::thread.env = env;
+  ptkit::qemu::attach_thread();
 }
 
 template <typename T>
-void write(uint64_t at, const T& value) {
-  *reinterpret_cast<T*>(at) = value;
+void write(const T& value) {
+  *reinterpret_cast<T*>(ptkit_cursor) = value;
+  ptkit_cursor += sizeof(T);
 }
 
 }  // namespace
-}  // namespace ptkit::qemu
 
 extern "C" {
 
-using ptkit::qemu::SlotHeader;
-using ptkit::qemu::thread;
-
-__attribute__((visibility("hidden"), used)) void ptkit_block(unsigned, void* number, const uint64_t* env) {
-  if (__builtin_expect(thread.slot == nullptr, 0)) ptkit::qemu::first_block(env);
-  SlotHeader* const slot = thread.slot;
-  uint64_t cursor = slot->cursor;
-  ptkit::qemu::write(cursor, static_cast<uint32_t>(reinterpret_cast<uintptr_t>(number)));
-  cursor += sizeof(uint32_t);
-  slot->cursor = cursor;
-  if (__builtin_expect((cursor & ptkit::qemu::kLineMask) == 0, 0)) ptkit::qemu::next_line(slot);
-}
-
-__attribute__((visibility("hidden"), used)) void ptkit_timed_block(unsigned, void* number,
+// The first block of a line.
+__attribute__((visibility("hidden"), used)) void ptkit_first_block(unsigned, uint64_t number,
                                                                    const uint64_t* env) {
-  if (__builtin_expect(thread.slot == nullptr, 0)) ptkit::qemu::first_block(env);
-  ptkit::qemu::add_timed_block(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(number)));
-}
+  attach(env);
+  ptkit::qemu::next_line();
+  write(static_cast<uint32_t>(number));
 }
 
-namespace ptkit::qemu {
-
-void add_timed_block(uint32_t number) {
-  SlotHeader* slot = thread.slot;
+__attribute__((visibility("hidden"), used)) void ptkit_add_timed_block(unsigned, uint64_t number,
+                                                                       const uint64_t* env) {
+  using ptkit::qemu::kLineBytes;
+  attach(env);
   const uint64_t now = __rdtsc();
-  const auto* const line = reinterpret_cast<const Line*>(slot->cursor & ~kLineMask);
-  if (__builtin_expect(((now - line->tsc) >> 32U) != 0, 0)) {
-    pad_line();
-    slot = thread.slot;
-  }
-  write(slot->cursor, TimedBlock{number, static_cast<uint32_t>(now)});
-  slot->cursor += sizeof(TimedBlock);
-  if (__builtin_expect((slot->cursor & kLineMask) == 0, 0)) next_line(slot);
+  const auto* const line = reinterpret_cast<const ptkit::qemu::Line*>(ptkit_cursor & ~(kLineBytes - 1));
+  if (ptkit_cursor % kLineBytes == 0 || (now - line->tsc) >> 32U != 0) ptkit::qemu::next_line();
+  write(ptkit::qemu::TimedBlock{static_cast<uint32_t>(number), static_cast<uint32_t>(now)});
 }
-
-}  // namespace ptkit::qemu
+}

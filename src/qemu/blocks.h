@@ -1,13 +1,8 @@
-// The functions that generated code calls for every block; `number` is the block's number.
+// The functions that generated code calls for every block.
 #pragma once
 
-#include <stdint.h>
-
 extern "C" {
-void ptkit_block_entry(unsigned vcpu, void* number);
-void ptkit_timed_block_entry(unsigned vcpu, void* number);
-}
-
-namespace ptkit::qemu {
-void add_timed_block(uint32_t number);
+__attribute__((visibility("hidden"))) void ptkit_block(unsigned vcpu, void* number);
+// With ArenaHeader::block_times.
+__attribute__((visibility("hidden"))) void ptkit_timed_block(unsigned vcpu, void* number);
 }

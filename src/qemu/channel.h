@@ -71,24 +71,19 @@ static_assert(sizeof(MarkLine) == kLineBytes);
 
 // One thread of the guest.
 struct alignas(64) SlotHeader {
-  // Line 0, written by every block.
-  uint64_t cursor;  // address, in the process that traces, of the next place in the line that is being filled
-  uint64_t unused0[7];
-  // Line 1: the thread.
-  uint64_t lines;       // complete lines; store-release
-  uint64_t lines_base;  // address, in the process that traces, of the slot's lines
-  int32_t tid;          // host thread id. 0: the slot is free
-  uint32_t state;       // SlotState
-  uint64_t unused1[5];
-  // Line 2: the recorder.
+  // Line 0, written by the thread.
+  uint64_t lines;  // complete lines; store-release. The line behind them is being filled: TSC 0 until it has
+                   // a block, and kNoBlock where none was written yet
+  int32_t tid;       // host thread id
+  uint32_t state;    // SlotState
+  uint32_t waiting;  // the thread waits for room
+  uint32_t unused0[11];
+  // Line 1, written by the recorder.
   uint64_t consumed;  // lines; store-release
   uint32_t wake;      // futex: the recorder bumps it after `consumed` if `waiting`
   uint32_t unused2[13];
-  // Line 3: the thread again.
-  uint32_t waiting;  // the thread waits for room
-  uint32_t unused3[15];
 };
-static_assert(sizeof(SlotHeader) == 256);
+static_assert(sizeof(SlotHeader) == 128);
 
 enum SlotState : uint32_t {
   SLOT_FREE = 0,   // by the recorder: everything was read. The plugin may take it for a new thread

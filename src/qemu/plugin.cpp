@@ -50,7 +50,7 @@ void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
   if (!log_block(block, pc, qemu_plugin_tb_n_insns(block))) return;
   const uint32_t number = process.next_block++;
   mark(MarkKind::TRANSLATED, number, pc);
-  const auto entry = process.arena->block_times != 0 ? ptkit_timed_block_entry : ptkit_block_entry;
+  const auto entry = process.arena->block_times != 0 ? ptkit_timed_block : ptkit_block;
   qemu_plugin_register_vcpu_tb_exec_cb(block, entry, QEMU_PLUGIN_CB_NO_REGS,
                                        reinterpret_cast<void*>(static_cast<uintptr_t>(number)));
 }

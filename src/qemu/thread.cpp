@@ -7,6 +7,9 @@
 
 #include "qemu/process.h"
 
+__attribute__((tls_model("initial-exec"),
+               visibility("hidden"))) constinit thread_local uint64_t ptkit_cursor = 0;
+
 namespace ptkit::qemu {
 
 __attribute__((tls_model("initial-exec"))) constinit thread_local Thread thread{};
@@ -27,34 +30,45 @@ SlotHeader* slot_at(uint32_t index) {
                                        index * arena->slot_bytes);
 }
 
-Line* line_at(const SlotHeader* slot, uint64_t number) {
-  const uint64_t mask = process.arena->lines_bytes / kLineBytes - 1;
-  return reinterpret_cast<Line*>(slot->lines_base) + (number & mask);
-}
-
 bool has_slot() { return thread.slot != nullptr && thread.slot != &scratch.header; }
 
 void use_scratch() {
   thread.slot = &scratch.header;
-  scratch.header.cursor = address(scratch.line.blocks);
+  ptkit_cursor = 0;
 }
 
-// The current line is complete. A new one is begun; false if the recorder is gone.
-bool publish_line(SlotHeader* slot) {
+// The line that is being filled.
+Line* current_line() {
+  if (!has_slot()) return &scratch.line;
+  const ArenaHeader* const arena = process.arena;
+  const uint64_t mask = arena->lines_bytes / kLineBytes - 1;
+  char* const lines = reinterpret_cast<char*>(thread.slot) + arena->lines_offset;
+  return reinterpret_cast<Line*>(lines) + (thread.slot->lines & mask);
+}
+
+void clear_line() {
+  Line* const line = current_line();
+  memset(line, 0xff, sizeof *line);
+  line->tsc = 0;
+}
+
+// Hands the current line over, and finds the next one empty.
+void publish_line() {
+  ptkit_cursor = 0;
+  if (!has_slot()) return;
+  SlotHeader* const slot = thread.slot;
   const uint64_t lines = slot->lines + 1;
   __atomic_store_n(&slot->lines, lines, __ATOMIC_RELEASE);
-  const uint64_t capacity = process.arena->lines_bytes / kLineBytes;
-  // The line that is being filled needs a place too.
-  if (lines + 1 > capacity && __atomic_load_n(&slot->consumed, __ATOMIC_ACQUIRE) < lines + 1 - capacity &&
-      !wait_for_recorder(&slot->consumed, lines + 1 - capacity, &slot->waiting, &slot->wake))
-    return false;
-  return recording();
-}
-
-uint64_t begin_line(SlotHeader* slot) {
-  Line* const line = line_at(slot, slot->lines);
-  line->tsc = __rdtsc();
-  return address(line->blocks);
+  if (lines >= thread.lines_end) {
+    // The line that is being filled needs a place too.
+    const uint64_t capacity = process.arena->lines_bytes / kLineBytes - 1;
+    const bool waited = lines < capacity ||
+                        wait_for_recorder(&slot->consumed, lines - capacity + 1, &slot->waiting, &slot->wake);
+    if (!waited) return use_scratch();
+    thread.lines_end = __atomic_load_n(&slot->consumed, __ATOMIC_ACQUIRE) + capacity;
+  }
+  if (!recording()) return use_scratch();
+  clear_line();
 }
 
 SlotHeader* take_slot() {
@@ -74,11 +88,26 @@ SlotHeader* take_slot() {
 void attach_thread() {
   SlotHeader* const slot = attach_process() ? take_slot() : nullptr;
   if (slot == nullptr) return use_scratch();
-  slot->tid = static_cast<int32_t>(syscall(SYS_gettid));
-  slot->lines_base = address(slot) + process.arena->lines_offset;
-  slot->cursor = begin_line(slot);
-  __atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
   thread.slot = slot;
+  thread.lines_end = 0;
+  slot->tid = static_cast<int32_t>(syscall(SYS_gettid));
+  clear_line();
+  __atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
+}
+
+void next_line() {
+  if (ptkit_cursor != 0) publish_line();
+  Line* const line = current_line();
+  line->tsc = __rdtsc();
+  ptkit_cursor = address(line->blocks);
+}
+
+void mark(MarkKind kind, uint64_t v0, uint64_t v1, uint64_t v2, uint64_t v3, uint64_t v4, uint64_t v5) {
+  if (!has_slot()) return;
+  if (ptkit_cursor != 0) publish_line();
+  const MarkLine text{__rdtsc(), kMark, kind, {v0, v1, v2, v3, v4, v5}};
+  memcpy(current_line(), &text, sizeof text);
+  publish_line();
 }
 
 void leave_thread() {
@@ -88,33 +117,8 @@ void leave_thread() {
 }
 
 void forget_thread() {
-  thread.slot = nullptr;
-  thread.interrupted = false;
-}
-
-uint64_t end_line(SlotHeader* slot) {
-  if (has_slot() && publish_line(slot)) return begin_line(slot);
-  use_scratch();
-  return scratch.header.cursor;
-}
-
-void pad_line() {
-  SlotHeader* const slot = thread.slot;
-  if (!has_slot()) return use_scratch();
-  const uint64_t end = address(line_at(slot, slot->lines) + 1);
-  memset(reinterpret_cast<void*>(slot->cursor), 0xff, end - slot->cursor);
-  const uint64_t cursor = end_line(slot);
-  thread.slot->cursor = cursor;
-}
-
-void mark(MarkKind kind, uint64_t v0, uint64_t v1, uint64_t v2, uint64_t v3, uint64_t v4, uint64_t v5) {
-  if (!has_slot()) return;
-  if (thread.slot->cursor % kLineBytes != sizeof(uint64_t)) pad_line();
-  if (!has_slot()) return;
-  const MarkLine text{__rdtsc(), kMark, kind, {v0, v1, v2, v3, v4, v5}};
-  memcpy(line_at(thread.slot, thread.slot->lines), &text, sizeof text);
-  const uint64_t cursor = end_line(thread.slot);
-  thread.slot->cursor = cursor;
+  thread = Thread{nullptr, 0, thread.env, false, false, 0, 0};
+  ptkit_cursor = 0;
 }
 
 }  // namespace ptkit::qemu
