@@ -32,7 +32,7 @@ void rethrow_all_but_interrupt(const std::exception_ptr& raised) {
   }
 }
 
-py::dict to_dict(const capture::StepResult& result) {
+py::dict to_dict(const capture::RecordResult& result) {
   py::dict out;
   out["exit_status"] = result.exit_status;
   out["instructions"] = result.instructions;
@@ -45,7 +45,7 @@ py::dict to_dict(const capture::StepResult& result) {
   return out;
 }
 
-py::dict record_steps(capture::StepOptions options, const py::object& progress) {
+py::dict record_steps(capture::RecordOptions options, const py::object& progress) {
   capture::StepRecorder recorder(std::move(options));
   std::exception_ptr raised;
   auto result = [&] {
@@ -70,7 +70,7 @@ void register_capture(py::module_& module) {
       [](std::vector<std::string> argv, std::string output, std::string truth, bool return_compression,
          bool tsc, bool mtc, bool cyc, bool tnt_64, std::uint32_t psb_period, std::uint8_t mtc_period,
          std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet, const py::object& progress) {
-        capture::StepOptions options;
+        capture::RecordOptions options;
         options.argv = std::move(argv);
         options.output = std::move(output);
         options.truth_folder = std::move(truth);

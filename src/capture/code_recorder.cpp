@@ -8,6 +8,7 @@ namespace ptkit::capture {
 namespace {
 
 constexpr std::size_t kMaxInsnBytes = 15;
+constexpr std::uint64_t kMaxVdsoBytes = 1 << 20;
 
 CodeInsn describe(const insn::Insn& insn, base::Bytes code) {
   CodeInsn out;
@@ -147,8 +148,24 @@ void CodeRecorder::place(std::uint64_t address, Page& page) {
                        [](std::uint64_t value, const Mapping& mapping) { return value < mapping.end; });
   if (at == mappings_.end() || address < at->begin) return;
   page.fixed = !at->writable && !at->shared;
-  page.file = files_.find(pid_, *at, memory_);
+  page.file = file_of(*at);
   if (page.file >= 0) page.file_offset = at->offset + (address - at->begin);
+}
+
+// The number of the mapped file; -1 for anonymous memory. What is new goes to the bundle with its names.
+std::int32_t CodeRecorder::file_of(const Mapping& mapping) {
+  if (mapping.path.empty()) return -1;
+  const bool in_memory = mapping.path.front() == '[';  // "[vdso]": an ELF image that is in no file
+  // A 32-bit vDSO is another file than the 64-bit one.
+  const std::string key = in_memory && mapping.end <= 0x100000000 ? mapping.path + "32" : mapping.path;
+  const FileTable::Entry entry = files_.find(key, mapping.path, [&] {
+    if (!in_memory) return read_file_of(pid_, mapping.path);
+    std::vector<std::uint8_t> bytes(std::min(mapping.end - mapping.begin, kMaxVdsoBytes));
+    bytes.resize(memory_.read(mapping.begin, bytes));
+    return trace::TraceBuffer::from_vector(std::move(bytes));
+  });
+  if (entry.fresh) writer_.file(static_cast<std::uint32_t>(entry.number), *entry.fresh);
+  return entry.number;
 }
 
 void CodeRecorder::read_mappings(std::uint64_t tsc) {
@@ -165,7 +182,7 @@ void CodeRecorder::read_mappings(std::uint64_t tsc) {
     record.pid = pid_;
     record.address = mapping.begin;
     record.size = mapping.end - mapping.begin;
-    record.file = files_.find(pid_, mapping, memory_);
+    record.file = file_of(mapping);
     record.file_offset = mapping.offset;
     if (record.file < 0) record.text = mapping.path;
     writer_.sideband(record);

@@ -55,6 +55,7 @@ class CodeRecorder {
   [[nodiscard]] bool refresh(std::uint64_t address, Page& page, std::uint64_t tsc);
   void save(std::uint64_t address, const Page& page, std::uint64_t tsc_from);
   void place(std::uint64_t address, Page& page);
+  [[nodiscard]] std::int32_t file_of(const Mapping& mapping);
   void read_mappings(std::uint64_t tsc);
   // False if the bytes at [ip, ip + size) of a page that may be written are not those recorded.
   [[nodiscard]] bool unchanged(std::uint64_t ip, std::size_t size, const Page& page) const;

@@ -1,26 +1,34 @@
 // The files that executed code came from: their numbers in the bundle, build-ids and names.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
-#include "capture/tracee.h"
-#include "formats/ptk_writer.h"
+#include "trace/bundle.h"
 
 namespace ptkit::capture {
 
+// A file as process `pid` sees it, which may be in another root; empty if it cannot be read.
+[[nodiscard]] trace::TraceBuffer read_file_of(pid_t pid, const std::string& path);
+
 class FileTable {
  public:
-  explicit FileTable(formats::PtkWriter& writer) : writer_(writer) {}
+  struct Entry {
+    std::int32_t number = -1;
+    std::optional<trace::ImageFile>
+        fresh;  // if this is the first one who asks: what the bundle has to be told
+  };
 
-  // The number of the mapped file; -1 for anonymous memory. What is new goes to the bundle with its names.
-  [[nodiscard]] std::int32_t find(pid_t pid, const Mapping& mapping, const Memory& memory);
+  // `key` stands for the file: its path, or what its path does not tell besides. `contents` is called once.
+  [[nodiscard]] Entry find(const std::string& key, const std::string& path,
+                           const std::function<trace::TraceBuffer()>& contents);
 
  private:
-  [[nodiscard]] static trace::TraceBuffer contents(pid_t pid, const Mapping& mapping, const Memory& memory);
-
-  formats::PtkWriter& writer_;
-  std::map<std::string, std::int32_t> numbers_;  // by path; what has none (the vDSO) by its name
+  std::map<std::string, std::int32_t> numbers_;
 };
 
 }  // namespace ptkit::capture

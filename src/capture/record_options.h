@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/status.h"
 
 namespace ptkit::capture {
 
@@ -77,6 +80,9 @@ struct RecordResult {
   bool limited = false;      // max_instructions or a trigger ended it
   std::vector<std::string> warnings;
 };
+
+// What is wrong with them, if anything.
+[[nodiscard]] std::optional<base::Failure> check(const RecordOptions& options);
 
 // What a recording that runs has done so far.
 struct RecordProgress {

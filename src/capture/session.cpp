@@ -3,72 +3,21 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <ctime>
 
-#include "capture/processor.h"
-#include "ptkit/rtit_regs.h"
+#include "capture/configuration.h"
 
 namespace ptkit::capture {
 
 namespace {
 
-// The crystal clock of the recorded processor: TSC / 480, about 5 MHz. The fast counter of TMA counts to 511
-// at most.
-constexpr std::uint32_t kTscPerCtc = 480;
-constexpr std::uint8_t kRatio = 30;                // CBR, and the ratio at which cycles are TSC ticks
 constexpr std::uint64_t kFlushTicks = 4000000000;  // one or two seconds
 constexpr int kPatienceMs = 5000;
-
-softpt::UnitConfig unit_config(const StepOptions& options) {
-  softpt::UnitConfig config;
-  config.return_compression = options.return_compression;
-  config.tsc = options.tsc;
-  config.mtc = options.mtc;
-  config.cyc = options.cyc;
-  config.use_tnt_64 = options.tnt_64;
-  config.mtc_period = options.mtc_period;
-  config.cyc_threshold = options.cyc_threshold;
-  config.psb_bytes = options.psb_period;
-  config.tsc_ctc_numerator = kTscPerCtc;
-  config.tsc_ctc_denominator = 1;
-  config.core_bus_ratio = kRatio;
-  config.max_nonturbo_ratio = kRatio;
-  return config;
-}
-
-std::int64_t real_time_ns() {
-  timespec now{};
-  static_cast<void>(::clock_gettime(CLOCK_REALTIME, &now));
-  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-std::string machine() {
-  utsname name{};
-  if (::uname(&name) != 0) return {};
-  return std::string(name.sysname) + " " + name.release + " " + name.machine + ", " + processor_name();
-}
-
-constexpr std::uint64_t bit(unsigned position) { return std::uint64_t{1} << position; }
-
-std::uint64_t rtit_ctl(const StepOptions& options) {
-  std::uint64_t value = bit(PT_CTL_TRACE_EN) | bit(PT_CTL_USER) | bit(PT_CTL_BRANCH_EN);
-  if (options.cyc) value |= bit(PT_CTL_CYC_EN);
-  if (options.mtc) value |= bit(PT_CTL_MTC_EN);
-  if (options.tsc) value |= bit(PT_CTL_TSC_EN);
-  if (!options.return_compression) value |= bit(PT_CTL_DIS_RETC);
-  value |= std::uint64_t{options.mtc_period} << PT_CTL_MTC_FREQ_SHIFT;
-  value |= std::uint64_t{options.cyc_threshold} << PT_CTL_CYC_THRESH_SHIFT;
-  const auto period =
-      static_cast<std::uint64_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
-  return value | period << PT_CTL_PSB_FREQ_SHIFT;
-}
 
 }  // namespace
 
@@ -78,28 +27,13 @@ StepSession::StepSession(StepRecorder& recorder, formats::PtkWriter writer)
       writer_(std::move(writer)),
       unit_config_(unit_config(options_)) {}
 
-trace::Configuration StepSession::configuration() const {
-  trace::Configuration configuration;
-  configuration.cpu = this_processor();
-  configuration.rtit_ctl = rtit_ctl(options_);
-  configuration.rtit_ctl_known = true;
-  trace::Clock& clock = configuration.clock;
-  clock.tsc_ctc_numerator = kTscPerCtc;
-  clock.tsc_ctc_denominator = 1;
-  clock.mtc_period = options_.mtc_period;
-  clock.mtc_period_known = true;
-  clock.max_nonturbo_ratio = kRatio;
-  calibration_.calibrate(clock);
-  return configuration;
-}
-
-base::Result<StepResult> StepSession::run(const void* signal_mask) {
+base::Result<RecordResult> StepSession::run(const void* signal_mask) {
   info_.backend = "step";
   info_.command = options_.argv;
   info_.machine = machine();
   info_.begin_ns = real_time_ns();
   writer_.info(info_);
-  writer_.configuration(configuration());
+  writer_.configuration(configuration(options_, calibration_));
   if (const auto failure = begin(signal_mask)) return *failure;
   loop();
   return finish();
@@ -273,7 +207,7 @@ void StepSession::wait_for_root() {
   }
 }
 
-base::Result<StepResult> StepSession::finish() {
+base::Result<RecordResult> StepSession::finish() {
   writer_.flush();
   wait_for_root();
   recorder_.wake_ = 0;
@@ -281,7 +215,7 @@ base::Result<StepResult> StepSession::finish() {
   info_.exit_status = result_.exit_status;
   info_.instructions = result_.instructions;
   writer_.info(info_);
-  writer_.configuration(configuration());  // the clock is known better now
+  writer_.configuration(configuration(options_, calibration_));  // the clock is known better now
   auto size = writer_.finish();
   if (!size.ok()) return size.failure();
   result_.bundle_bytes = size.value();

@@ -20,7 +20,7 @@ class StepSession {
  public:
   StepSession(StepRecorder& recorder, formats::PtkWriter writer);
 
-  [[nodiscard]] base::Result<StepResult> run(const void* signal_mask);
+  [[nodiscard]] base::Result<RecordResult> run(const void* signal_mask);
 
  private:
   // A process between two execs.
@@ -71,21 +71,20 @@ class StepSession {
   void let_go(pid_t tid, int status);
   void end_root(int status);
   void wait_for_root();  // after release(): the exit status
-  [[nodiscard]] base::Result<StepResult> finish();
-  [[nodiscard]] trace::Configuration configuration() const;
+  [[nodiscard]] base::Result<RecordResult> finish();
 
   StepRecorder& recorder_;
-  const StepOptions& options_;
+  const RecordOptions& options_;
   formats::PtkWriter writer_;
   formats::RecordingInfo info_;
   softpt::UnitConfig unit_config_;
   TscCalibration calibration_;
-  FileTable files_{writer_};
+  FileTable files_;
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> unclaimed_;  // stopped before their parent's event told of them
   pid_t root_ = 0;
   bool root_ended_ = false;
-  StepResult result_;
+  RecordResult result_;
   trace::SpaceId next_space_ = 1;
   std::uint64_t last_tsc_ = 0;
   std::uint64_t next_flush_tsc_ = 0;

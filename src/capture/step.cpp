@@ -2,10 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
 
-#include <bit>
-#include <exception>
 #include <optional>
 #include <thread>
 
@@ -13,36 +10,12 @@
 
 namespace ptkit::capture {
 
-namespace {
-
-std::optional<base::Failure> check(const StepOptions& options) {
-  const auto bad = [](const std::string& what) { return base::Failure{base::Status::BAD_CONFIG, 0, what}; };
-  if (options.argv.empty() || options.argv.front().empty())
-    return bad("argv: expected a program, found nothing");
-  if (options.output.empty()) return bad("output: expected the path of the bundle to write, found nothing");
-  if (!std::has_single_bit(options.psb_period) || options.psb_period < 2048 ||
-      options.psb_period > (2048U << 15U)) {
-    return bad("psb_period: expected a power of two from 2048 to 67108864 bytes, found " +
-               std::to_string(options.psb_period));
-  }
-  if (options.mtc_period > 15)
-    return bad("mtc_period: expected 0 to 15, found " + std::to_string(options.mtc_period));
-  if (options.cyc_threshold > 15) {
-    return bad("cyc_threshold: expected 0 to 15, found " + std::to_string(options.cyc_threshold));
-  }
-  struct stat info {};
-  if (!options.truth_folder.empty() &&
-      (::stat(options.truth_folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))) {
-    return base::Failure{base::Status::IO_ERROR, 0,
-                         options.truth_folder + ": expected a folder for the log of instructions"};
-  }
-  return {};
-}
-
-}  // namespace
-
-base::Result<StepResult> StepRecorder::run() {
+base::Result<RecordResult> StepRecorder::run() {
   if (auto failure = check(options_)) return *failure;
+  if (!options_.filters.empty() || !options_.triggers.empty() || options_.ring_bytes != 0) {
+    return base::Failure{base::Status::UNSUPPORTED, 0,
+                         "recording by single steps has no filters, triggers and rings; use the emulator"};
+  }
   auto writer = formats::PtkWriter::create(options_.output);
   if (!writer.ok()) return writer.failure();
   // The tracer is one thread, and waits for its own children only. Signals are for the threads of the caller.
@@ -50,7 +23,7 @@ base::Result<StepResult> StepRecorder::run() {
   sigset_t mask;
   static_cast<void>(::sigfillset(&all));
   static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &mask));
-  std::optional<base::Result<StepResult>> result;
+  std::optional<base::Result<RecordResult>> result;
   std::thread tracer([&] { result.emplace(StepSession(*this, std::move(writer.value())).run(&mask)); });
   static_cast<void>(::pthread_sigmask(SIG_SETMASK, &mask, nullptr));
   tracer.join();

@@ -18,21 +18,21 @@ namespace {
 
 using formats::test::Scratch;
 
-StepOptions options(const Scratch& scratch, std::vector<std::string> argv) {
-  StepOptions out;
+RecordOptions options(const Scratch& scratch, std::vector<std::string> argv) {
+  RecordOptions out;
   out.argv = std::move(argv);
   out.output = scratch.at("out.ptk");
   return out;
 }
 
-std::string failure_of(StepOptions options) {
+std::string failure_of(RecordOptions options) {
   const auto result = StepRecorder(std::move(options)).run();
   return result.ok() ? "(it ran)" : result.failure().detail;
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST(StepOptions, ThatAreOutOfRangeAreNamed) {
+TEST(RecordOptions, ThatAreOutOfRangeAreNamed) {
   const Scratch scratch;
   auto one = options(scratch, {});
   EXPECT_TRUE(has(failure_of(one), "argv"));

@@ -1,0 +1,22 @@
+// How recorders that encode by themselves set up the trace unit, and what bundles say of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "capture/record_options.h"
+#include "capture/tsc.h"
+#include "softpt/config.h"
+#include "trace/bundle.h"
+
+namespace ptkit::capture {
+
+[[nodiscard]] softpt::UnitConfig unit_config(const RecordOptions& options);
+// The same as registers, with this processor and its clock as far as it is known by now.
+[[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
+                                                 const TscCalibration& calibration);
+
+[[nodiscard]] std::int64_t real_time_ns();  // CLOCK_REALTIME
+[[nodiscard]] std::string machine();        // kernel and processor, in words
+
+}  // namespace ptkit::capture
