@@ -58,7 +58,7 @@ extern "C" {
 __attribute__((visibility("hidden"), used)) void ptkit_first_block(unsigned, uint64_t number,
                                                                    const uint64_t* env) {
   attach(env);
-  ptkit::qemu::next_line();
+  ptkit::qemu::next_line(__rdtsc());
   write(static_cast<uint32_t>(number));
 }
 
@@ -68,7 +68,7 @@ __attribute__((visibility("hidden"), used)) void ptkit_add_timed_block(unsigned,
   attach(env);
   const uint64_t now = __rdtsc();
   const auto* const line = reinterpret_cast<const ptkit::qemu::Line*>(ptkit_cursor & ~(kLineBytes - 1));
-  if (ptkit_cursor % kLineBytes == 0 || (now - line->tsc) >> 32U != 0) ptkit::qemu::next_line();
+  if (ptkit_cursor % kLineBytes == 0 || (now - line->tsc) >> 32U != 0) ptkit::qemu::next_line(now);
   write(ptkit::qemu::TimedBlock{static_cast<uint32_t>(number), static_cast<uint32_t>(now)});
 }
 }

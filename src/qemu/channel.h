@@ -74,8 +74,8 @@ struct alignas(64) SlotHeader {
   // Line 0, written by the thread.
   uint64_t lines;  // complete lines; store-release. The line behind them is being filled: TSC 0 until it has
                    // a block, and kNoBlock where none was written yet
-  int32_t tid;       // host thread id
-  uint32_t state;    // SlotState
+  int32_t tid;     // host thread id
+  uint32_t state;  // SlotState
   uint32_t waiting;  // the thread waits for room
   uint32_t unused0[11];
   // Line 1, written by the recorder.

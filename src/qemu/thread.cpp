@@ -95,10 +95,10 @@ void attach_thread() {
   __atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
 }
 
-void next_line() {
+void next_line(uint64_t now) {
   if (ptkit_cursor != 0) publish_line();
   Line* const line = current_line();
-  line->tsc = __rdtsc();
+  line->tsc = now;
   ptkit_cursor = address(line->blocks);
 }
 

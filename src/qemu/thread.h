@@ -30,8 +30,8 @@ extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread 
 
 // Sets `thread.slot`.
 void attach_thread();
-// Begins a line for a block that begins now, after completing the one that is there, full or not.
-void next_line();
+// Begins a line for a block that begins at `now`, after completing the one that is there, full or not.
+void next_line(uint64_t now);
 // Writes a mark behind what there is.
 void mark(MarkKind kind, uint64_t v0 = 0, uint64_t v1 = 0, uint64_t v2 = 0, uint64_t v3 = 0, uint64_t v4 = 0,
           uint64_t v5 = 0);

@@ -1,0 +1,179 @@
+// What the plugin writes into a thread's ring, as a recorder reads it.
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "qemu/blocks.h"
+#include "qemu/process.h"
+#include "qemu/thread.h"
+
+namespace ptkit::qemu {
+namespace {
+
+constexpr std::size_t kLines = 64;
+constexpr std::size_t kLogBytes = 4096;
+
+class LinesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    bytes_ = 4 * kPageBytes + 2 * slot_bytes();
+    memory_ =
+        static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory_, MAP_FAILED);
+    auto* const arena = reinterpret_cast<ArenaHeader*>(memory_);
+    arena->log_offset = kPageBytes;
+    arena->log_bytes = kLogBytes;
+    arena->slots_offset = 4 * kPageBytes;
+    arena->slot_bytes = slot_bytes();
+    arena->lines_offset = kPageBytes;
+    arena->lines_bytes = kLines * kLineBytes;
+    arena->slots = 2;
+    arena->recorder_pid = getpid();
+    process = Process{};
+    process.arena = arena;
+    forget_thread();
+  }
+  void TearDown() override {
+    forget_thread();
+    process = Process{};
+    munmap(memory_, bytes_);
+  }
+
+  static std::size_t slot_bytes() { return kPageBytes + kLines * kLineBytes; }
+  ArenaHeader& arena() { return *process.arena; }
+  SlotHeader& slot(std::size_t i = 0) {
+    return *reinterpret_cast<SlotHeader*>(memory_ + 4 * kPageBytes + i * slot_bytes());
+  }
+  const Line& line(std::uint64_t number) {
+    return reinterpret_cast<const Line*>(reinterpret_cast<char*>(&slot()) + kPageBytes)[number % kLines];
+  }
+  static void block(std::uintptr_t number) { ptkit_block(0, reinterpret_cast<void*>(number)); }
+  static void timed_block(std::uintptr_t number) { ptkit_timed_block(0, reinterpret_cast<void*>(number)); }
+
+  char* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+TEST_F(LinesTest, BlocksFillLinesInOrder) {
+  for (std::uint32_t i = 0; i < 30; ++i) block(100 + i);
+  EXPECT_EQ(slot().state, SLOT_USED);
+  EXPECT_EQ(slot().lines, 2U);
+  for (std::uint32_t i = 0; i < 30; ++i) EXPECT_EQ(line(i / kLineBlocks).blocks[i % kLineBlocks], 100 + i);
+  EXPECT_EQ(line(2).blocks[2], kNoBlock);
+  EXPECT_GT(line(0).tsc, 0U);
+  EXPECT_GE(line(1).tsc, line(0).tsc);
+}
+
+TEST_F(LinesTest, AFullLineIsReadableThoughNothingFollows) {
+  for (std::uint32_t i = 0; i < kLineBlocks; ++i) block(i);
+  EXPECT_EQ(slot().lines, 0U);
+  EXPECT_NE(line(0).tsc, 0U);
+  EXPECT_EQ(line(0).blocks[kLineBlocks - 1], kLineBlocks - 1);
+}
+
+TEST_F(LinesTest, AMarkEndsTheLineBeforeIt) {
+  block(1);
+  mark(MarkKind::SYSCALL, 39, 7);
+  block(2);
+  mark(MarkKind::SYSCALL_END, 39, 8);
+  EXPECT_EQ(slot().lines, 4U);
+  EXPECT_EQ(line(0).blocks[0], 1U);
+  EXPECT_EQ(line(0).blocks[1], kNoBlock);
+  const auto& first = reinterpret_cast<const MarkLine&>(line(1));
+  EXPECT_EQ(first.mark, kMark);
+  EXPECT_EQ(first.kind, MarkKind::SYSCALL);
+  EXPECT_EQ(first.values[0], 39U);
+  EXPECT_EQ(first.values[1], 7U);
+  EXPECT_EQ(line(2).blocks[0], 2U);
+  EXPECT_EQ(reinterpret_cast<const MarkLine&>(line(3)).values[1], 8U);
+  EXPECT_EQ(line(4).tsc, 0U);
+}
+
+TEST_F(LinesTest, TimedBlocksHaveTheirTimes) {
+  arena().block_times = 1;
+  for (std::uint32_t i = 0; i < 9; ++i) timed_block(i);
+  EXPECT_EQ(slot().lines, 1U);
+  std::uint32_t last = static_cast<std::uint32_t>(line(0).tsc);
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    const TimedBlock& one = line(i / kLineTimedBlocks).timed[i % kLineTimedBlocks];
+    EXPECT_EQ(one.block, i);
+    EXPECT_LT(one.tsc - last, 1U << 30U);
+    last = one.tsc;
+  }
+}
+
+TEST_F(LinesTest, AWriterWaitsForItsReader) {
+  constexpr std::uint32_t kBlocks = 100'000;
+  std::atomic<bool> done{false};
+  std::vector<std::uint32_t> seen;
+  std::thread reader([&] {
+    for (std::uint64_t read = 0; !done || read < __atomic_load_n(&slot().lines, __ATOMIC_ACQUIRE);) {
+      if (read == __atomic_load_n(&slot().lines, __ATOMIC_ACQUIRE)) continue;
+      for (const std::uint32_t number : line(read).blocks) seen.push_back(number);
+      __atomic_store_n(&slot().consumed, ++read, __ATOMIC_RELEASE);
+      if (__atomic_load_n(&slot().waiting, __ATOMIC_SEQ_CST) == 0) continue;
+      __atomic_fetch_add(&slot().wake, 1, __ATOMIC_SEQ_CST);
+      syscall(SYS_futex, &slot().wake, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
+  });
+  for (std::uint32_t i = 0; i < kBlocks; ++i) block(i);
+  done = true;
+  reader.join();
+  ASSERT_GE(seen.size(), kBlocks - kLineBlocks);
+  for (std::uint32_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], i);
+}
+
+TEST_F(LinesTest, NothingIsWrittenOnceRecordingStops) {
+  block(1);
+  arena().stop = 1;
+  for (std::uint32_t i = 0; i < 1000; ++i) block(i);
+  EXPECT_LE(slot().lines, 1U);
+}
+
+TEST_F(LinesTest, AThreadWithoutASlotIsCounted) {
+  slot(0).state = SLOT_USED;
+  slot(1).state = SLOT_USED;
+  for (std::uint32_t i = 0; i < 1000; ++i) block(i);
+  EXPECT_EQ(arena().lost_threads, 1U);
+  EXPECT_EQ(slot().lines, 0U);
+}
+
+TEST_F(LinesTest, AThreadThatEndsLeavesItsSlotToTheReader) {
+  block(1);
+  mark(MarkKind::THREAD_EXIT, 0);
+  leave_thread();
+  block(2);
+  EXPECT_EQ(slot().state, SLOT_ENDED);
+  EXPECT_EQ(slot().lines, 2U);
+}
+
+TEST_F(LinesTest, RecordsOfTheLogNeverWrap) {
+  const char* const text = "a note of some length, so that the end of the ring is met within a record";
+  std::uint64_t read = 0;
+  int notes = 0;
+  for (int i = 0; i < 200; ++i) {
+    note(text);
+    while (read < arena().log_written) {
+      LogRecord record;
+      std::memcpy(&record, memory_ + kPageBytes + read % kLogBytes, sizeof record);
+      ASSERT_LE(read % kLogBytes + record.bytes, kLogBytes);
+      if (record.kind == LogKind::NOTE) {
+        ++notes;
+        EXPECT_STREQ(memory_ + kPageBytes + read % kLogBytes + sizeof(LogNote), text);
+      }
+      read += record.bytes;
+    }
+    arena().log_consumed = read;
+  }
+  EXPECT_EQ(notes, 200);
+}
+
+}  // namespace
+}  // namespace ptkit::qemu
