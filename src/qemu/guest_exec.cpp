@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "qemu/process.h"
@@ -40,20 +40,20 @@ struct Words {
   }
 };
 
-// Guest memory is where the guest says (guest_base is 0), but its pointers may be wrong.
-bool readable(const void* pointer, size_t size) {
-  char copy[256];
-  iovec to{copy, size};
-  iovec from{const_cast<void*>(pointer), size};
-  return size <= sizeof copy && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size);
+// Guest memory is where the guest says (guest_base is 0), but its pointers may be wrong. The kernel reads the
+// set before it finds that there is no such operation.
+bool readable(const void* pointer) {
+  constexpr int kNoOperation = -1;
+  const uintptr_t word = reinterpret_cast<uintptr_t>(pointer) & ~uintptr_t{7};
+  return syscall(SYS_rt_sigprocmask, kNoOperation, word, nullptr, sizeof(uint64_t)) == 0 || errno != EFAULT;
 }
 
 bool readable_words(char* const* words) {
   if (words == nullptr) return true;
   for (size_t i = 0;; ++i) {
-    if (!readable(words + i, sizeof words[i])) return false;
+    if (!readable(words + i)) return false;
     if (words[i] == nullptr) return true;
-    if (!readable(words[i], 1)) return false;
+    if (!readable(words[i])) return false;
   }
 }
 
@@ -76,6 +76,15 @@ void add_environment(char* const* envp, Words& argv, Words& environment, char* p
   if (preloads) return;
   argv.push("-U");
   argv.push("LD_PRELOAD");
+}
+
+// The link is one to the emulator.
+bool is_this_program(const char* path) {
+  char own[32];
+  snprintf(own, sizeof own, "/proc/%d/exe", getpid());
+  const bool is_link = strcmp(path, "/proc/self/exe") == 0 || strcmp(path, "/proc/thread-self/exe") == 0 ||
+                       strcmp(path, own) == 0;
+  return is_link && process.settings.program[0] != 0;
 }
 
 void note_native(const char* path) {
@@ -120,7 +129,8 @@ void run(const Program& program, const char* path, char* const* argv, char* cons
 
 void exec_in_emulator(const char* path, char* const* argv, char* const* envp) {
   if (!recording() || process.refused) return;
-  if (!readable(path, 1) || !readable_words(argv) || !readable_words(envp)) return;
+  if (!readable(path) || !readable_words(argv) || !readable_words(envp)) return;
+  if (is_this_program(path)) path = process.settings.program;
   static Program program;  // too large for a thread's stack; other threads end, or this call does nothing
   resolve_program(path, program);
   if (program.kind == ProgramKind::OTHER) note_native(path);
@@ -128,7 +138,7 @@ void exec_in_emulator(const char* path, char* const* argv, char* const* envp) {
 }
 
 void exec_in_emulator(int folder, const char* path, int flags, char* const* argv, char* const* envp) {
-  if (!readable(path, 1)) return;
+  if (!readable(path)) return;
   char link[64];
   char full[2 * PATH_MAX];
   if (*path == '/' || (folder == AT_FDCWD && *path != 0)) return exec_in_emulator(path, argv, envp);

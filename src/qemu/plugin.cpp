@@ -2,8 +2,10 @@
 //
 //   qemu-x86_64 -plugin file=PLUGIN,socket=PATH ...    with LD_PRELOAD=PLUGIN
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -99,6 +101,25 @@ bool set(const char* argument, const char* name, char* value, size_t size) {
   return static_cast<size_t>(snprintf(value, size, "%s", argument + length + 1)) < size;
 }
 
+// The emulator's arguments are options with one value each, then the program.
+void find_program(char* program, size_t size) {
+  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  // What comes before the program is the environment's LD_ variables at most.
+  static char words[16 * PATH_MAX];
+  const ssize_t got = read(file, words, sizeof words - 1);
+  close(file);
+  if (got <= 0) return;
+  const char* const end = words + got;
+  const char* word = words + strlen(words) + 1;
+  for (bool value = false; word < end; word += strlen(word) + 1) {
+    if (!value && *word != '-') break;
+    value = !value;
+  }
+  char full[PATH_MAX];
+  if (word < end && realpath(word, full) != nullptr) snprintf(program, size, "%s", full);
+}
+
 bool read_settings(int argc, char** argv) {
   Settings& settings = process.settings;
   for (int i = 0; i < argc; ++i) {
@@ -111,6 +132,7 @@ bool read_settings(int argc, char** argv) {
   const ssize_t size = readlink("/proc/self/exe", settings.qemu, sizeof settings.qemu - 1);
   if (size <= 0 || dladdr(&process, &here) == 0 || here.dli_fname == nullptr) return false;
   snprintf(settings.plugin, sizeof settings.plugin, "%s", here.dli_fname);
+  find_program(settings.program, sizeof settings.program);
   return settings.socket[0] != 0;
 }
 

@@ -10,9 +10,10 @@
 namespace ptkit::qemu {
 
 struct Settings {
-  char socket[PATH_MAX];  // of the recorder
-  char plugin[PATH_MAX];  // this shared object
-  char qemu[PATH_MAX];    // the emulator
+  char socket[PATH_MAX];   // of the recorder
+  char plugin[PATH_MAX];   // this shared object
+  char qemu[PATH_MAX];     // the emulator
+  char program[PATH_MAX];  // the file that it runs; empty: not known
 };
 
 struct Process {
