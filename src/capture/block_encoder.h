@@ -18,24 +18,34 @@ namespace ptkit::capture {
 
 class AddressFilter;
 
+// What was executed, for tests.
+struct BlockTruth {
+  TruthLog instructions;  // IP of each
+  TruthLog branches;      // IP and time of each branch instruction: when the next block began
+};
+
 class BlockEncoder {
  public:
   // `code` is shared by the threads of a process and outlives this. `filter` may be null: everything is
   // traced.
   BlockEncoder(const softpt::UnitConfig& config, const GuestCode& code, softpt::PtUnit::Output sink,
-               TruthLog truth, const AddressFilter* filter);
+               BlockTruth truth = {}, const AddressFilter* filter = nullptr);
   ~BlockEncoder();
+  BlockEncoder(BlockEncoder&&) noexcept;
+  BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
-  // Blocks that began at `tsc` or later, in order, and not after `tsc_end`. Their times are not known better:
-  // they are taken as evenly spread. `true_times` (for the truth log only) has one for each, or is empty.
+  // Blocks in order: the first began at exactly `tsc`, the others later, and none after `tsc_end`. No packet
+  // claims to know more, save CYC packets, for which they are taken as evenly spread. `true_times` (for the
+  // truth log only) has one for each, or is empty.
   void blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
               std::span<const std::uint64_t> true_times = {});
   // A block that began at exactly `tsc`.
   void block(std::uint32_t number, std::uint64_t tsc);
   // The thread left for the kernel at `ip`, which was not executed (signal, fault).
   void interrupted(std::uint64_t ip, std::uint64_t tsc);
-  // Back in user code, at `ip`, which has not been executed yet.
-  void resumed(std::uint64_t ip, std::uint64_t tsc);
+  // Back in user code, at `ip`, which has not been executed yet. `signal` is the one that was delivered, if
+  // any. Without one, and at the same `ip`, nothing has happened.
+  void resumed(std::uint64_t ip, std::uint64_t tsc, int signal = 0);
   void syscall(std::uint64_t tsc);      // the last block's SYSCALL
   void syscall_end(std::uint64_t tsc);  // before the next block
   // The last block of the thread has ended, as far as is known. Packets that wait are written.
@@ -44,6 +54,9 @@ class BlockEncoder {
   [[nodiscard]] std::uint64_t instructions() const noexcept;
   [[nodiscard]] std::uint64_t branches() const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept;  // of trace made so far
+  // Blocks that do not follow from what came before them, told as interrupts; numbers that are no block's.
+  [[nodiscard]] std::uint64_t unexplained() const noexcept;
+  [[nodiscard]] bool truth_failed() const noexcept;
 
  private:
   struct State;

@@ -3,8 +3,12 @@
 // in its middle branches.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "base/bytes.h"
 #include "insn/insn.h"
@@ -13,15 +17,17 @@ namespace ptkit::capture {
 
 struct GuestBlock {
   std::uint64_t pc = 0;
-  std::uint64_t last = 0;        // IP of the last instruction
-  std::uint64_t next = 0;        // after it
-  std::uint64_t target = 0;      // of a direct branch
-  std::uint64_t valid_from = 0;  // TSC: other code was here before; 0: none that was seen
-  std::uint16_t insns = 0;       // 0: the bytes are no instructions
-  insn::Insn end;                // the last instruction
+  std::uint64_t last = 0;               // IP of the last instruction
+  std::uint64_t next = 0;               // after it
+  std::uint64_t target = 0;             // of a direct branch
+  std::uint64_t valid_from = 0;         // TSC: other code was here before; 0: none that was seen
+  const std::uint8_t* sizes = nullptr;  // of each instruction, in bytes
+  std::uint16_t insns =
+      0;                 // 0: the bytes are no instructions. Bytes behind the last one that is are left out
+  insn::Insn end;        // the last instruction
   bool repeats = false;  // it is a string instruction with REP: the emulator re-enters it for each iteration
   bool single = false;   // one instruction, which by itself would not end a block: the emulator executes the
-                        // rest of a block that it had to leave in such steps
+                         // rest of a block that it had to leave in such steps
 };
 
 // The blocks of one process between two execs, by the emulator's numbers. A child begins with a copy.
@@ -29,12 +35,41 @@ struct GuestBlock {
 // One thread adds while others read blocks below a size() that they saw: what was added stays where it is.
 class GuestCode {
  public:
+  GuestCode() = default;
+  // A copy of the first `blocks` blocks, or of all if there are fewer; full chunks are shared.
+  GuestCode(const GuestCode& parent, std::uint32_t blocks);
+
   // `bytes` are the code at `pc`. Returns the block's number.
   std::uint32_t add(std::uint64_t pc, base::Bytes bytes, std::uint64_t valid_from);
-  [[nodiscard]] std::uint32_t size() const noexcept;
-  [[nodiscard]] const GuestBlock& operator[](std::uint32_t block) const noexcept;
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_.load(std::memory_order_acquire); }
+  [[nodiscard]] const GuestBlock& operator[](std::uint32_t block) const noexcept {
+    const Spot spot = spot_of(block);
+    return chunks_[spot.chunk].get()[spot.index];
+  }
   // Of each instruction, in bytes.
-  [[nodiscard]] std::span<const std::uint8_t> sizes(const GuestBlock& block) const noexcept;
+  [[nodiscard]] static std::span<const std::uint8_t> sizes(const GuestBlock& block) noexcept {
+    return {block.sizes, block.insns};
+  }
+
+ private:
+  // Each chunk has twice the room of the one before.
+  static constexpr unsigned kFirstChunkBits = 10;
+  static constexpr unsigned kChunks = 32 - kFirstChunkBits + 1;
+  struct Spot {
+    unsigned chunk = 0;
+    std::size_t index = 0;
+  };
+  [[nodiscard]] static Spot spot_of(std::uint32_t block) noexcept;
+  [[nodiscard]] static std::size_t room(unsigned chunk) noexcept {
+    return std::size_t{1} << (kFirstChunkBits + chunk);
+  }
+  [[nodiscard]] const std::uint8_t* keep_sizes(std::span<const std::uint8_t> sizes);
+
+  std::array<std::shared_ptr<GuestBlock[]>, kChunks> chunks_;
+  std::atomic<std::uint32_t> size_{0};
+  std::vector<std::shared_ptr<std::uint8_t[]>> size_pools_;
+  std::size_t pool_left_ = 0;      // bytes that are free in the last one
+  std::vector<std::uint8_t> now_;  // sizes of the block that is being added
 };
 
 }  // namespace ptkit::capture

@@ -54,6 +54,18 @@ void Generator::advance(Instant to) {
   if (enables.trigger()) psb_if_due();
 }
 
+bool Generator::advance_loosely(Instant to) {
+  to = timing_.not_before_now(to);
+  if (!config.tsc || !enables.trigger() || !(timing_.is_stop(to) || (config.mtc && timing_.passes_mtc(to)))) {
+    advance(to);
+    return false;
+  }
+  timing_.move_to(to);
+  time_anew();
+  psb_if_due();
+  return true;
+}
+
 void Generator::time_anew() {
   emit_cyc();  // the cycles until now belong before the TSC
   emit_tsc_tma();
@@ -235,7 +247,7 @@ void Generator::next_instruction(std::uint64_t ip) {
 }
 
 void Generator::psb_if_due() {
-  if (!enables.trigger() || sequence_open_) return;
+  if (!enables.trigger() || sequence_open_ || psb_held_) return;
   if (writer.bytes_written() - psb_start_ < config.psb_bytes) return;
   if (enables.packet() && !ip_known_) return;
   psb_plus();

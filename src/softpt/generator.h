@@ -46,7 +46,8 @@ class Generator {
 
   // Time.
   void advance(Instant to);
-  void time_anew();  // TSC, TMA, CBR: the clock's relation to what came before is lost
+  bool advance_loosely(Instant to);  // what came since the last time has no times of its own. True: TSC came
+  void time_anew();                  // TSC, TMA, CBR: the clock's relation to what came before is lost
   void set_ratio(std::uint8_t ratio);
 
   // Enabling.
@@ -77,6 +78,7 @@ class Generator {
   // A sequence of packets that belong together has begun: no PSB until it ends.
   void open_sequence() noexcept { sequence_open_ = true; }
   void close_sequence() noexcept { sequence_open_ = false; }
+  void hold_psb(bool held) noexcept { psb_held_ = held; }
   // State changed without packets (they were lost): say it anew if it differs from what was told last.
   void repeat_state_if_changed();
   void forget_told_mode() noexcept { told_mode_.reset(); }
@@ -115,6 +117,7 @@ class Generator {
   std::uint8_t ratio_;
   bool ip_known_ = false;
   bool sequence_open_ = false;
+  bool psb_held_ = false;
   bool started_ = false;  // a PSB was made
   // What a decoder knows that began at the last PSB.
   std::optional<ExecState> told_mode_;

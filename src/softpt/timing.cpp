@@ -1,6 +1,7 @@
 #include "softpt/timing.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace ptkit::softpt {
 namespace {
@@ -61,12 +62,19 @@ Instant Timing::not_before_now(Instant at) const noexcept {
   return {std::max(at.tsc, now_.tsc), std::max(at.cycles, now_.cycles)};
 }
 
+// Time of the first MTC behind now_. Kept until time has passed it: divisions are slow.
+std::uint64_t Timing::next_mtc_tsc() noexcept {
+  if (now_.tsc < mtc_tsc_) return mtc_tsc_;
+  mtc_number_ = (crystal_.ctc_at(now_.tsc) >> mtc_period_) + 1;
+  mtc_tsc_ = crystal_.tsc_at(mtc_number_ << mtc_period_);
+  if (mtc_tsc_ <= now_.tsc) mtc_tsc_ = std::numeric_limits<std::uint64_t>::max();  // TSC wraps
+  return mtc_tsc_;
+}
+
 std::optional<std::uint8_t> Timing::next_mtc(Instant to) noexcept {
-  const std::uint64_t period = (crystal_.ctc_at(now_.tsc) >> mtc_period_) + 1;
-  const std::uint64_t tsc = crystal_.tsc_at(period << mtc_period_);
-  if (tsc > to.tsc || tsc <= now_.tsc) return std::nullopt;  // the second: TSC wraps
-  now_ = {tsc, interpolate(now_, to, tsc)};
-  return static_cast<std::uint8_t>(period);
+  if (!passes_mtc(to)) return std::nullopt;
+  now_ = {mtc_tsc_, interpolate(now_, to, mtc_tsc_)};
+  return static_cast<std::uint8_t>(mtc_number_);
 }
 
 std::optional<std::uint64_t> Timing::take_cycles() noexcept {

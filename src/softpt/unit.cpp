@@ -15,6 +15,9 @@ PtUnit& PtUnit::operator=(PtUnit&&) noexcept = default;
 // ---- time and state
 
 void PtUnit::set_time(std::uint64_t tsc, std::uint64_t core_cycles) { state_->advance({tsc, core_cycles}); }
+bool PtUnit::set_time_loosely(std::uint64_t tsc, std::uint64_t core_cycles) {
+  return state_->advance_loosely({tsc, core_cycles});
+}
 void PtUnit::set_core_bus_ratio(std::uint8_t ratio) { state_->set_ratio(ratio); }
 
 void PtUnit::wake() {
@@ -158,6 +161,8 @@ void PtUnit::tsx(bool in_tx, bool aborted, std::uint64_t ip) {
 void PtUnit::at(std::uint64_t ip) {
   if (state_->enables.packet()) state_->next_instruction(ip);
 }
+
+void PtUnit::hold_psb(bool held) { state_->hold_psb(held); }
 
 // ---- losses and ends
 

@@ -63,6 +63,10 @@ class PtUnit {
   // --- time and state
   void set_time(std::uint64_t tsc,
                 std::uint64_t core_cycles);  // never goes back; makes MTC/CYC/TSC packets as configured
+  // The same where what was told since the last call happened at times in between that nobody knows: an MTC
+  // that fell due meanwhile has no place among it. TSC and TMA come now instead, where TSC is on. True: a TSC
+  // packet tells this time.
+  bool set_time_loosely(std::uint64_t tsc, std::uint64_t core_cycles);
   void set_core_bus_ratio(std::uint8_t ratio);
   void wake();  // the clocks ran again after a stop that set_time does not show
   void set_mode(bool cs_l, bool cs_d, bool interrupt_flag);  // MODE.Exec, given with the next TIP or TIP.PGE
@@ -96,6 +100,8 @@ class PtUnit {
   // Begin, commit: MODE.TSX + FUP. Abort: MODE.TSX alone; the FUP and TIP come by async().
   void tsx(bool in_tx, bool aborted, std::uint64_t ip);
   void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
+  // While held, a PSB that is due waits: its TSC would tell a time that is not that of this place.
+  void hold_psb(bool held);
 
   // --- other packets
   void ptwrite(std::uint64_t value, bool wide, std::uint64_t ip);

@@ -40,10 +40,11 @@ class Collector final : public FlowSink {
   std::vector<Gap> gaps;
 };
 
-inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
-                                                     const softpt::UnitConfig& config) {
+inline std::shared_ptr<trace::TraceBundle> bundle_for(const std::vector<walk::CodeRegion>& regions,
+                                                      const softpt::UnitConfig& config,
+                                                      std::vector<std::uint8_t> bytes) {
   auto bundle = std::make_shared<trace::TraceBundle>();
-  for (const walk::CodeRegion& code : walk.program.regions) {
+  for (const walk::CodeRegion& code : regions) {
     if (code.bytes.empty()) continue;
     trace::CodeRegion region;
     region.address = code.address;
@@ -58,9 +59,14 @@ inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
   clock.mtc_period = config.mtc_period;
   clock.max_nonturbo_ratio = config.max_nonturbo_ratio;
   trace::Stream stream;
-  stream.data = trace::TraceBuffer::from_vector(walk::trace_of(walk, config));
+  stream.data = trace::TraceBuffer::from_vector(std::move(bytes));
   bundle->streams.push_back(stream);
   return bundle;
+}
+
+inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
+                                                     const softpt::UnitConfig& config) {
+  return bundle_for(walk.program.regions, config, walk::trace_of(walk, config));
 }
 
 using MakeEngine = std::function<std::unique_ptr<RowSource>(const trace::TraceBundle&, const image::Image&,

@@ -22,7 +22,8 @@ enum class Op : std::uint8_t {
   RET,
   IRET,
   SYSCALL,
-  PTWRITE
+  PTWRITE,
+  REP
 };
 
 struct Insn {
@@ -55,7 +56,8 @@ inline constexpr std::uint64_t kModules[] = {0x401000, 0x7ffff7dd1000, 0x5555555
 
 class ProgramMaker {
  public:
-  explicit ProgramMaker(std::uint64_t seed) : random_(seed) {}
+  // `strings`: with string instructions that repeat.
+  explicit ProgramMaker(std::uint64_t seed, bool strings = false) : random_(seed), strings_(strings) {}
 
   Program make(std::uint32_t functions) {
     for (const std::uint64_t address : kModules) program_.regions.push_back({address, {}});
@@ -119,6 +121,7 @@ class ProgramMaker {
 
   void nop(std::uint32_t f) {
     static const std::vector<std::uint8_t> kNops[] = {{0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}};
+    if (strings_ && below(12) == 0) return emit(f, Op::REP, {0xf3, 0xa4});
     emit(f, Op::NOP, kNops[below(3)]);
   }
 
@@ -163,6 +166,7 @@ class ProgramMaker {
   }
 
   std::mt19937_64 random_;
+  bool strings_;
   Program program_;
   std::vector<Patch> patches_;
 };

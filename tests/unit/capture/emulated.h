@@ -1,0 +1,292 @@
+// A random program run by a small emulator that has the habits of the real one: what it says of its blocks,
+// and what was executed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "../softpt/walk.h"
+#include "capture/block_encoder.h"
+
+namespace ptkit::capture::test {
+
+using walk::Op;
+
+struct Happening {
+  enum class Kind : std::uint8_t { BLOCK, INTERRUPT, RESUME, SYSCALL, SYSCALL_END };
+  Kind kind = Kind::BLOCK;
+  std::uint32_t number = 0;
+  std::uint64_t ip = 0;
+  std::uint64_t tsc = 0;
+  int signal = 0;
+};
+
+struct BranchTruth {
+  std::uint64_t ip = 0;
+  std::uint64_t tsc = 0;
+};
+
+struct EmulationOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t happenings = 20'000;
+  std::uint32_t fault_per_mille = 3;
+  std::uint32_t signal_per_mille = 4;
+  std::uint32_t look_per_mille = 4;     // the emulator looks for signals, and there are none
+  std::uint32_t left_per_mille = 6;     // a block is left, and its rest is executed in steps
+  std::uint32_t flush_per_mille = 1;    // all blocks are translated again
+  std::uint32_t preempt_per_mille = 1;  // somebody else runs for a while
+  std::uint32_t block_ticks = 14;       // mean
+  std::uint32_t odd_return_per_mille = 20;
+};
+
+struct Emulation {
+  walk::Program program;
+  GuestCode code;
+  std::vector<Happening> happenings;
+  std::vector<std::uint64_t> ips;
+  std::vector<BranchTruth> branches;
+  std::uint64_t end_tsc = 0;
+};
+
+class Emulator {
+ public:
+  Emulator(Emulation& out, const EmulationOptions& options)
+      : out_(out), options_(options), random_(options.seed * 31 + 7) {
+    out_.program = walk::ProgramMaker(options.seed, true).make(12);
+    ip_ = out_.program.functions[0].entry;
+  }
+
+  void run() {
+    while (out_.happenings.size() < options_.happenings) {
+      if (chance(options_.flush_per_mille)) blocks_.clear();
+      if (handlers_.size() < 3 && chance(options_.signal_per_mille)) deliver(14);
+      if (chance(options_.look_per_mille)) look();
+      execute_block();
+    }
+    deliver(14);  // nothing is left open
+    out_.end_tsc = tsc_ + 100;
+  }
+
+ private:
+  struct Translated {
+    std::uint32_t number = 0;
+    std::vector<std::uint64_t> ips;
+  };
+
+  std::uint32_t below(std::size_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
+  bool chance(std::uint32_t per_mille) { return below(1000) < per_mille; }
+  const walk::Insn& insn(std::uint64_t ip) const { return out_.program.insns.at(ip); }
+
+  static bool ends_block(Op op) { return op != Op::NOP && op != Op::PTWRITE; }
+
+  Translated translate(std::uint64_t ip, std::size_t most) {
+    Translated block;
+    const std::uint64_t begin = ip;
+    for (bool ended = false; !ended && block.ips.size() < most;) {
+      const walk::Insn& one = insn(ip);
+      block.ips.push_back(ip);
+      ip += one.size;
+      ended = ends_block(one.op) || ip / 4096 != begin / 4096;
+    }
+    block.number = out_.code.add(begin, bytes_of(begin, ip), 0);
+    return block;
+  }
+
+  base::Bytes bytes_of(std::uint64_t from, std::uint64_t to) const {
+    for (const walk::CodeRegion& region : out_.program.regions) {
+      if (from >= region.address && from < region.address + region.bytes.size())
+        return base::Bytes(region.bytes).subspan(from - region.address, to - from);
+    }
+    return {};
+  }
+
+  void pass() {
+    // Mostly short, sometimes long.
+    tsc_ +=
+        1 + below(options_.block_ticks) + (chance(30) ? below(std::size_t{10} * options_.block_ticks) : 0);
+    if (chance(options_.preempt_per_mille)) tsc_ += 1'000'000 + below(3'000'000);
+  }
+
+  void tell(Happening what) {
+    const std::uint64_t tsc = note(what);
+    if (branch_) out_.branches.push_back({*branch_, tsc});
+    branch_.reset();
+  }
+  std::uint64_t note(Happening what) {
+    pass();
+    what.tsc = tsc_;
+    out_.happenings.push_back(what);
+    return tsc_;
+  }
+
+  void begin(const Translated& block) {
+    tell({.kind = Happening::Kind::BLOCK, .number = block.number, .ip = block.ips.front()});
+  }
+
+  const Translated& block_at(std::uint64_t ip) {
+    const auto found = blocks_.find(ip);
+    if (found != blocks_.end()) return found->second;
+    return blocks_[ip] = translate(ip, chance(100) ? 2 : 200);
+  }
+
+  void execute_block() {
+    const Translated block = block_at(ip_);
+    begin(block);
+    const bool faults = handlers_.size() < 3 && chance(options_.fault_per_mille);
+    const bool left = chance(options_.left_per_mille);
+    const std::size_t at = below(block.ips.size());
+    for (std::size_t i = 0; i < block.ips.size(); ++i) {
+      ip_ = block.ips[i];
+      if (faults && i == at) return fault();
+      if (left && i == at && may_store(insn(ip_).op)) return step();
+      if (insn(ip_).op == Op::REP && !repeat()) return;
+      execute(ip_);
+    }
+  }
+
+  // Only what stores is a reason to leave a block.
+  static bool may_store(Op op) {
+    return op == Op::NOP || op == Op::PTWRITE || op == Op::CALL || op == Op::CALL_INDIRECT;
+  }
+
+  // One instruction of a block that was left, as a block.
+  void step() {
+    begin(translate(ip_, 1));
+    execute(ip_);
+  }
+
+  // The iterations behind the first one; false: a fault came.
+  bool repeat() {
+    for (std::uint32_t n = below(4); n > 0; --n) {
+      begin(block_at(ip_));
+      if (handlers_.size() < 3 && chance(options_.fault_per_mille)) return fault(), false;
+    }
+    return true;
+  }
+
+  void execute(std::uint64_t ip) {
+    const walk::Insn& one = insn(ip);
+    const std::uint64_t next = ip + one.size;
+    out_.ips.push_back(ip);
+    ip_ = next;
+    if (one.op == Op::NOP || one.op == Op::REP || one.op == Op::PTWRITE) return;
+    branch_ = ip;
+    switch (one.op) {
+      case Op::JCC:
+        if (below(3) != 0) ip_ = one.target;
+        return;
+      case Op::JMP:
+        ip_ = one.target;
+        return;
+      case Op::CALL:
+      case Op::CALL_INDIRECT:
+        if (one.target != next || one.op == Op::CALL_INDIRECT) stack_.push_back(next);
+        ip_ = one.op == Op::CALL ? one.target : random_entry();
+        return;
+      case Op::JMP_INDIRECT: {
+        const auto& blocks = out_.program.functions[one.function].blocks;
+        ip_ = blocks[below(blocks.size())];
+        return;
+      }
+      case Op::RET:
+        ip_ = stack_.empty() || chance(options_.odd_return_per_mille) ? random_entry() : stack_.back();
+        if (!stack_.empty()) stack_.pop_back();
+        return;
+      case Op::IRET:
+        ip_ = handlers_.empty() ? random_entry() : handlers_.back();
+        if (!handlers_.empty()) handlers_.pop_back();
+        return;
+      default:
+        return call_system();
+    }
+  }
+
+  void call_system() {
+    tell({.kind = Happening::Kind::SYSCALL});
+    tsc_ += below(3000) + (chance(100) ? 500'000 : 0);
+    tell({.kind = Happening::Kind::SYSCALL_END});
+  }
+
+  void fault() { deliver(11); }
+
+  void deliver(int signal) {
+    tell({.kind = Happening::Kind::INTERRUPT, .ip = ip_});
+    handlers_.push_back(ip_);
+    ip_ = out_.program.functions.back().entry;
+    tsc_ += below(2000);
+    tell({.kind = Happening::Kind::RESUME, .ip = ip_, .signal = signal});
+  }
+
+  void look() {
+    note({.kind = Happening::Kind::INTERRUPT, .ip = ip_});
+    note({.kind = Happening::Kind::RESUME, .ip = ip_});
+  }
+
+  std::uint64_t random_entry() {
+    return out_.program.functions[below(out_.program.functions.size() - 1)].entry;
+  }
+
+  Emulation& out_;
+  EmulationOptions options_;
+  std::mt19937_64 random_;
+  std::map<std::uint64_t, Translated> blocks_;
+  std::vector<std::uint64_t> stack_;
+  std::vector<std::uint64_t> handlers_;  // where they return to
+  std::optional<std::uint64_t> branch_;  // executed, its time not told yet
+  std::uint64_t ip_ = 0;
+  std::uint64_t tsc_ = 5'000'000'011;
+};
+
+// How happenings reach the encoder.
+struct Delivery {
+  std::size_t line = 14;  // blocks of a line at most; 0: random, 1: each with its time
+  bool exact = false;     // by block()
+};
+
+// Tells an encoder all of it, lines as the channel has them.
+inline void deliver(const Emulation& run, BlockEncoder& encoder, const Delivery& how,
+                    std::uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint32_t> line;
+  std::vector<std::uint64_t> times;
+  std::size_t room = 0;
+  const auto finish_line = [&](std::uint64_t end) {
+    if (!line.empty()) encoder.blocks(line, times.front(), end, times);
+    line.clear();
+    times.clear();
+  };
+  for (const Happening& what : run.happenings) {
+    if (what.kind == Happening::Kind::BLOCK && how.exact) {
+      encoder.block(what.number, what.tsc);
+      continue;
+    }
+    if (line.empty() || line.size() >= room || what.kind != Happening::Kind::BLOCK) {
+      finish_line(what.tsc);
+      room = how.line != 0 ? how.line : 1 + random() % 14;
+    }
+    switch (what.kind) {
+      case Happening::Kind::BLOCK:
+        line.push_back(what.number);
+        times.push_back(what.tsc);
+        break;
+      case Happening::Kind::INTERRUPT:
+        encoder.interrupted(what.ip, what.tsc);
+        break;
+      case Happening::Kind::RESUME:
+        encoder.resumed(what.ip, what.tsc, what.signal);
+        break;
+      case Happening::Kind::SYSCALL:
+        encoder.syscall(what.tsc);
+        break;
+      case Happening::Kind::SYSCALL_END:
+        encoder.syscall_end(what.tsc);
+        break;
+    }
+  }
+  finish_line(run.end_tsc);
+  encoder.end(run.end_tsc);
+}
+
+}  // namespace ptkit::capture::test

@@ -1,0 +1,345 @@
+// From blocks to packets and back: what is decoded is what was executed, and every row's time is honest.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "decoded.h"
+#include "emulated.h"
+#include "unit/formats/scratch.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+using softpt::UnitConfig;
+
+UnitConfig config_of(bool tsc, bool mtc, std::uint8_t period, bool cyc = false) {
+  UnitConfig config;
+  config.tsc = tsc;
+  config.mtc = mtc;
+  config.cyc = cyc;
+  config.mtc_period = period;
+  config.psb_bytes = 2048;
+  return config;
+}
+
+struct Variant {
+  const char* name;
+  UnitConfig config;
+  Delivery how;
+};
+
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+std::vector<Variant> variants() {
+  UnitConfig uncompressed = config_of(true, true, 8);
+  uncompressed.return_compression = false;
+  UnitConfig long_tnt = config_of(true, true, 8);
+  long_tnt.use_tnt_64 = true;
+  return {{"mtc_8", config_of(true, true, 8), {14}},
+          {"mtc_3", config_of(true, true, 3), {14}},
+          {"tsc_only", config_of(true, false, 8), {14}},
+          {"no_time", config_of(false, false, 8), {14}},
+          {"mtc_without_tsc", config_of(false, true, 5), {14}},
+          {"any_line", config_of(true, true, 5), {0}},
+          {"exact", config_of(true, true, 3), {1, true}},
+          {"cyc", config_of(true, true, 8, true), {1, true}},
+          {"uncompressed", uncompressed, {14}},
+          {"tnt_64", long_tnt, {14}}};
+}
+
+class EveryWay : public testing::TestWithParam<Variant> {};
+
+struct Encoded {
+  std::vector<std::uint8_t> bytes;
+  std::uint64_t instructions = 0;
+  std::uint64_t branches = 0;
+  std::uint64_t unexplained = 0;
+};
+
+Encoded encode(const Emulation& run, const UnitConfig& config, const Delivery& how, BlockTruth truth = {}) {
+  Encoded out;
+  BlockEncoder encoder(
+      config, run.code,
+      [&out](base::Bytes part) { out.bytes.insert(out.bytes.end(), part.begin(), part.end()); },
+      std::move(truth));
+  deliver(run, encoder, how);
+  EXPECT_EQ(encoder.bytes(), out.bytes.size());
+  out.instructions = encoder.instructions();
+  out.branches = encoder.branches();
+  out.unexplained = encoder.unexplained();
+  return out;
+}
+
+void expect_same_flow(const Emulation& run, const Decoded& seen) {
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_TRUE(seen.gaps.empty());
+  const auto [truth, ip] = std::mismatch(run.ips.begin(), run.ips.end(), seen.ips.begin(), seen.ips.end());
+  EXPECT_EQ(truth - run.ips.begin(), static_cast<std::ptrdiff_t>(run.ips.size())) << std::hex << *truth;
+  EXPECT_EQ(run.ips.size(), seen.ips.size());
+  ASSERT_EQ(run.branches.size(), seen.branches.size());
+  for (std::size_t i = 0; i < run.branches.size(); ++i)
+    ASSERT_EQ(run.branches[i].ip, seen.branches[i].ip) << i;
+}
+
+std::size_t outside(const Emulation& run, const Decoded& seen) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < run.branches.size(); ++i) {
+    const time::TimeRange& range = seen.branches[i].time;
+    const std::uint64_t tsc = run.branches[i].tsc;
+    const bool open = range.error == 0xffff'ffff;
+    count += tsc < range.tsc || (!open && tsc > range.tsc + range.error) ? 1U : 0U;
+  }
+  return count;
+}
+
+TEST_P(EveryWay, WhatIsDecodedIsWhatWasExecuted) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Emulation run;
+    Emulator(run, {.seed = seed}).run();
+    const Encoded out = encode(run, GetParam().config, GetParam().how);
+    EXPECT_EQ(out.unexplained, 0U);
+    EXPECT_EQ(out.instructions, run.ips.size());
+    EXPECT_EQ(out.branches, run.branches.size());
+    const Decoded seen = decode(bundle_for(run.program.regions, GetParam().config, out.bytes));
+    expect_same_flow(run, seen);
+  }
+}
+
+TEST_P(EveryWay, TimesAreInsideTheirIntervals) {
+  std::size_t rows = 0;
+  std::size_t wrong = 0;
+  std::vector<std::uint64_t> widths;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Emulation run;
+    Emulator(run, {.seed = seed, .happenings = 60'000, .signal_per_mille = 1, .look_per_mille = 1}).run();
+    const Encoded out = encode(run, GetParam().config, GetParam().how);
+    const Decoded seen = decode(bundle_for(run.program.regions, GetParam().config, out.bytes));
+    ASSERT_EQ(run.branches.size(), seen.branches.size());
+    if (!GetParam().config.tsc) {
+      for (const TimedBranch& row : seen.branches) ASSERT_FALSE(row.time.known && row.time.error == 0);
+      continue;
+    }
+    rows += run.branches.size();
+    wrong += outside(run, seen);
+    for (const TimedBranch& row : seen.branches) {
+      ASSERT_TRUE(row.time.known);
+      widths.push_back(row.time.error);
+    }
+  }
+  if (rows == 0) return;
+  EXPECT_LE(static_cast<double>(wrong), 0.001 * static_cast<double>(rows)) << wrong << " of " << rows;
+  std::nth_element(widths.begin(), widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2),
+                   widths.end());
+  RecordProperty("median_width", std::to_string(widths[widths.size() / 2]));
+  RecordProperty("outside", std::to_string(wrong) + " of " + std::to_string(rows));
+}
+
+// ---- single cases, by hand
+
+constexpr std::uint64_t kBase = 0x401000;
+
+// Code, its blocks, and an encoder of it.
+struct Hand {
+  explicit Hand(std::vector<std::uint8_t> assembled) : regions{{kBase, std::move(assembled)}} {}
+
+  // The block at [begin, end) of the code.
+  std::uint32_t block(std::size_t begin, std::size_t end, std::uint64_t valid_from = 0) {
+    return code.add(kBase + begin, base::Bytes(regions[0].bytes).subspan(begin, end - begin), valid_from);
+  }
+  BlockEncoder& encoder() {
+    if (!encoder_) {
+      encoder_.emplace(config, code,
+                       [this](base::Bytes part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
+    }
+    return *encoder_;
+  }
+  Decoded decoded() { return decode(bundle_for(regions, config, bytes)); }
+
+  UnitConfig config = config_of(true, true, 8);
+  std::vector<walk::CodeRegion> regions;
+  GuestCode code;
+  std::vector<std::uint8_t> bytes;
+
+ private:
+  std::optional<BlockEncoder> encoder_;
+};
+
+std::vector<std::uint64_t> at(std::initializer_list<std::uint64_t> offsets) {
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t offset : offsets) out.push_back(kBase + offset);
+  return out;
+}
+
+TEST(BlockEncoder, ATrapRetiresAndAFaultDoesNot) {
+  // nop; int3; nop; nop; ret
+  for (const bool trap : {true, false}) {
+    Hand hand({0x90, 0xcc, 0x90, 0x90, 0xc3});
+    const std::uint32_t first = hand.block(0, 2);
+    const std::uint32_t rest = hand.block(2, 5);
+    hand.encoder().block(first, 1000);
+    hand.encoder().interrupted(kBase + (trap ? 2 : 1), 1100);
+    hand.encoder().resumed(kBase + 2, 1200, SIGTRAP);
+    hand.encoder().block(rest, 1300);
+    hand.encoder().end(1400);
+    EXPECT_EQ(hand.encoder().unexplained(), 0U);
+    const Decoded seen = hand.decoded();
+    EXPECT_TRUE(seen.errors.empty());
+    EXPECT_EQ(seen.ips, trap ? at({0, 1, 2, 3}) : at({0, 2, 3}));
+    EXPECT_EQ(hand.encoder().instructions(), seen.ips.size());
+    EXPECT_EQ(seen.branches.size(), trap ? 1U : 0U);
+  }
+}
+
+TEST(BlockEncoder, ALoopIsInterruptedBeforeItsFirstInstructionOrFaultsThere) {
+  // nop; jnz -3
+  for (const int signal : {SIGALRM, SIGSEGV}) {
+    Hand hand({0x90, 0x75, 0xfd, 0x90, 0xc3});
+    const std::uint32_t loop = hand.block(0, 3);
+    const std::uint32_t handler = hand.block(3, 5);
+    hand.encoder().block(loop, 1000);
+    hand.encoder().interrupted(kBase, 1100);
+    hand.encoder().resumed(kBase + 3, 1200, signal);
+    hand.encoder().block(handler, 1300);
+    hand.encoder().end(1400);
+    const Decoded seen = hand.decoded();
+    EXPECT_TRUE(seen.errors.empty());
+    EXPECT_EQ(seen.ips, signal == SIGALRM ? at({0, 1, 3}) : at({3}));
+  }
+}
+
+TEST(BlockEncoder, ALookAtSignalsLeavesNoTrace) {
+  Hand hand({0x90, 0x75, 0xfd});
+  const std::uint32_t loop = hand.block(0, 3);
+  BlockEncoder& encoder = hand.encoder();
+  encoder.block(loop, 1000);
+  const auto bytes_before = encoder.bytes();
+  encoder.interrupted(kBase, 1100);
+  encoder.resumed(kBase, 1101);
+  encoder.block(loop, 1102);
+  encoder.interrupted(kBase, 1200);  // without an end
+  encoder.block(loop, 1202);
+  EXPECT_EQ(encoder.bytes(), bytes_before);
+  encoder.end(1300);
+  EXPECT_EQ(hand.decoded().ips, at({0, 1, 0, 1, 0}));
+}
+
+TEST(BlockEncoder, WhatIsNoCodeIsAnInterrupt) {
+  // nop; (bad); nop; ret
+  Hand hand({0x90, 0x06, 0x90, 0xc3});
+  BlockEncoder& encoder = hand.encoder();
+  for (const std::uint32_t number : {hand.block(0, 1), hand.block(1, 2), hand.block(2, 4)})
+    encoder.block(number, 1000 + number);
+  encoder.end(1100);
+  EXPECT_EQ(encoder.unexplained(), 0U);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, at({0, 2}));
+}
+
+TEST(BlockEncoder, WhatNothingExplainsIsAnInterruptAndIsCounted) {
+  // nop; jmp +1; nop; nop; ret
+  Hand hand({0x90, 0xeb, 0x01, 0x90, 0x90, 0xc3});
+  BlockEncoder& encoder = hand.encoder();
+  const std::uint32_t jump = hand.block(0, 3);
+  const std::uint32_t odd = hand.block(3, 6);
+  encoder.block(jump, 1000);
+  encoder.block(odd, 1010);
+  encoder.block(12345, 1020);  // no such block
+  encoder.end(1100);
+  EXPECT_EQ(encoder.unexplained(), 2U);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, at({0, 1, 3, 4}));
+}
+
+TEST(BlockEncoder, ASystemCallWithoutMarksOrWithoutReturnIsToldAllTheSame) {
+  // syscall; nop; syscall
+  Hand hand({0x0f, 0x05, 0x90, 0x0f, 0x05});
+  BlockEncoder& encoder = hand.encoder();
+  encoder.block(hand.block(0, 2), 1000);
+  encoder.block(hand.block(2, 5), 1010);
+  encoder.syscall(1020);
+  encoder.end(1100);
+  EXPECT_EQ(encoder.unexplained(), 0U);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, at({0, 2, 3}));
+  EXPECT_EQ(seen.branches.size(), 2U);
+}
+
+// The same address holds other code from some time on: the decoder has to see the right one each time.
+TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
+  for (const bool lines : {false, true}) {
+    // nop; jnz -3. Later: a nop of two bytes; jnz -4
+    Hand hand({0x90, 0x75, 0xfd});
+    const std::vector<std::uint8_t> later{0x66, 0x90, 0x75, 0xfc};
+    const std::uint32_t old_block = hand.block(0, 3);
+    const std::uint32_t new_block = hand.code.add(kBase, later, 5000);
+    BlockEncoder& encoder = hand.encoder();
+    std::vector<std::uint64_t> truth;
+    const auto old_ones = at({0, 1});
+    const auto new_ones = at({0, 2});
+    for (unsigned i = 0; i < 40; ++i) truth.insert(truth.end(), old_ones.begin(), old_ones.end());
+    for (unsigned i = 0; i < 40; ++i) truth.insert(truth.end(), new_ones.begin(), new_ones.end());
+    truth.pop_back();  // of the last block, the branch is not known
+    if (lines) {
+      const std::vector<std::uint32_t> before(34, old_block);
+      std::vector<std::uint32_t> mixed(6, old_block);
+      mixed.insert(mixed.end(), 8, new_block);
+      const std::vector<std::uint32_t> after(32, new_block);
+      encoder.blocks(before, 1000, 4900);
+      encoder.blocks(mixed, 4900, 5100);
+      encoder.blocks(after, 5100, 5500);
+    } else {
+      for (unsigned i = 0; i < 40; ++i) encoder.block(old_block, 1000 + i);
+      for (unsigned i = 0; i < 40; ++i) encoder.block(new_block, 5000 + i);
+    }
+    encoder.end(9000);
+    EXPECT_EQ(encoder.unexplained(), 0U);
+    auto bundle = bundle_for(hand.regions, hand.config, hand.bytes);
+    trace::CodeRegion changed;
+    changed.address = kBase;
+    changed.size = later.size();
+    changed.bytes = trace::TraceBuffer::from_vector(later);
+    changed.tsc_from = 5000;
+    bundle->code.push_back(changed);
+    const Decoded seen = decode(bundle);
+    EXPECT_TRUE(seen.errors.empty());
+    EXPECT_EQ(seen.ips, truth) << lines;
+  }
+}
+
+// What the truth log has is what is decoded; it does not change a byte.
+TEST(BlockEncoder, WritesDownWhatWasExecuted) {
+  const formats::test::Scratch scratch;
+  Emulation run;
+  Emulator(run, {.seed = 3}).run();
+  const UnitConfig config = config_of(true, true, 8);
+  const Encoded plain = encode(run, config, {14});
+  const Encoded logged = encode(
+      run, config, {14}, {TruthLog(scratch.at("stream-0.u64")), TruthLog(scratch.at("stream-0.branches"))});
+  EXPECT_EQ(plain.bytes, logged.bytes);
+  const auto words = [&](const char* name) {
+    const std::string bytes = formats::test::read_all(scratch.at(name));
+    std::vector<std::uint64_t> out(bytes.size() / 8);
+    std::memcpy(out.data(), bytes.data(), out.size() * 8);
+    return out;
+  };
+  EXPECT_EQ(words("stream-0.u64"), run.ips);
+  const std::vector<std::uint64_t> branches = words("stream-0.branches");
+  ASSERT_EQ(branches.size(), run.branches.size() * 2);
+  for (std::size_t i = 0; i < run.branches.size(); ++i) {
+    ASSERT_EQ(branches[2 * i], run.branches[i].ip);
+    ASSERT_EQ(branches[2 * i + 1], run.branches[i].tsc);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BlockEncoder, EveryWay, testing::ValuesIn(variants()),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace
+}  // namespace ptkit::capture::test
