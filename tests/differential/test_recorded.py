@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from compiling import COMPILER, build
 
 import ptkit
 from ptkit import _core, capture
-
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 pytestmark = [
     pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc or clang) to build tests/programs"),
@@ -34,16 +29,6 @@ FORMS = {
     "tsc-mtc": {"timing": ("tsc", "mtc"), "return_compression": False},
     "untimed": {"timing": (), "tnt_64": True},
 }
-
-
-def build(name: str, folder: Path, *flags: str) -> Path:
-    """Compile tests/programs/NAME.c; static, for a short start."""
-    program = folder / name
-    command = [str(COMPILER), "-O1", "-pthread", *flags, "-o", str(program), str(PROGRAMS / f"{name}.c")]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        pytest.skip(f"cannot be built here: {' '.join(command)}: {result.stderr.strip()[-300:]}")
-    return program
 
 
 def check(recording: capture.Recording, truth: Path, engine: str = "ptkit") -> ptkit.Trace:

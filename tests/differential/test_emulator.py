@@ -1,0 +1,294 @@
+"""Programs recorded in the emulator: what is decoded is what QEMU's own log and the recorder's say."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import qemu_log
+from compiling import build
+from truth import Times, check_branches, check_instructions, first_difference, resolve, surroundings
+
+import ptkit
+from ptkit import _core, capture
+from ptkit.analysis.verify import verify
+
+pytestmark = pytest.mark.skipif(
+    not any(one.name == "emulator" and one.available for one in capture.probe()),
+    reason="no emulator here: " + "; ".join(f"{one.name}: {one.detail}" for one in capture.probe()),
+)
+
+TIMINGS: dict[str, tuple[str, ...]] = {
+    "untimed": (),
+    "tsc": ("tsc",),
+    "mtc": ("tsc", "mtc"),
+    "cyc": ("tsc", "mtc", "cyc"),
+}
+# Return compression, PSB period, timing packets: all of 16.
+FORMS: dict[str, dict[str, Any]] = {
+    f"{'compressed' if compressed else 'plain'}-psb{period >> 10}k-{name}": {
+        "return_compression": compressed,
+        "psb_period": period,
+        "timing": timing,
+    }
+    for (name, timing), period, compressed in itertools.product(
+        TIMINGS.items(), (2 << 10, 1 << 20), (True, False)
+    )
+}
+# Four that have each value of each at least once.
+SOME = ["compressed-psb2k-mtc", "plain-psb1024k-cyc", "plain-psb2k-untimed", "compressed-psb1024k-tsc"]
+TRUE_TIMES = 0.999
+
+
+def record(argv: Sequence[Any], folder: Path, form: str, **more: Any) -> capture.Recording:
+    """With the recorder's log beside the bundle."""
+    truth = folder / "truth"
+    truth.mkdir(exist_ok=True)
+    options = {**FORMS[form], **more}
+    return capture.record(argv, folder / "out.ptk", backend="emulator", truth=truth, quiet=True, **options)
+
+
+def explained(times: Times) -> str:
+    return (
+        f"{times.rows} branches, {times.unknown} without a time, {times.early} before and {times.late} after"
+        " what is said:\n  " + "\n  ".join(times.misses)
+    )
+
+
+def check(recording: capture.Recording, folder: Path, form: str) -> ptkit.Trace:
+    """Instructions, branches and times of all streams by the recorder's log, and libipt's view of it."""
+    trace = ptkit.open(recording)
+    assert check_instructions(trace, folder / "truth") == recording.instructions
+    times = check_branches(trace, folder / "truth")
+    assert len(trace.errors) == 0, str(trace.errors)
+    if FORMS[form]["timing"]:
+        assert times.inside >= TRUE_TIMES, explained(times)
+        assert times.unknown <= times.rows / 1000, explained(times)
+    if "libipt" in _core.engines():
+        report = verify(trace)
+        assert report.same, str(report)
+        assert not report.unjudged, str(report)
+    return trace
+
+
+def log_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the QEMU of the next recording write its own log."""
+    folder.mkdir()
+    for name, value in qemu_log.environment(folder).items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+def check_log(trace: ptkit.Trace, runs: Sequence[qemu_log.Run]) -> int:
+    """Every thread's instructions are those of QEMU's log; returns how many of its blocks were doubtful."""
+    streams: dict[int, list[int]] = {}
+    for number, stream in enumerate(trace.streams):
+        assert stream.tid is not None
+        streams.setdefault(stream.tid, []).append(number)
+    logs = qemu_log.by_thread(runs)
+    assert {tid: len(numbers) for tid, numbers in streams.items()} == {
+        tid: len(some) for tid, some in logs.items()
+    }
+    doubtful = 0
+    for tid, numbers in streams.items():
+        for number, run in zip(numbers, logs[tid], strict=True):
+            found = trace.instructions(columns=["ip"], stream=number)["ip"]
+            expected, count = resolve(found, np.array(run.ips, dtype=np.uint64), run.doubts)
+            doubtful += count
+            at = first_difference(found, expected)
+            if at is not None:
+                pytest.fail(
+                    f"stream {number}, thread {tid}, program {run.program}: instruction {at}\n"
+                    + surroundings(found, expected, at)
+                )
+    return doubtful
+
+
+# Name, arguments, exit status, how many blocks may be left at a place that the log does not say.
+LOGGED = [
+    ("branches", [], 0, 0),
+    ("odd", [], 0, 0),
+    ("strings", [], 0, 0),
+    ("selfmod", [], 0, 0),
+    ("jit", [], 0, 0),
+    ("signals", [], 0, 3),
+    ("faults", [], 0, 22),
+    ("timers", ["12"], 0, 12),
+    ("locks", [], 0, 4),
+    ("threads", [], 0, 4),
+    ("forks", [], 3, 0),
+    ("spawn", [], 0, 2),
+    ("killed", [], 128 + 11, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "status", "doubtful", "form"),
+    [(*row, SOME[number % len(SOME)]) for number, row in enumerate(LOGGED)],
+    ids=[row[0] for row in LOGGED],
+)
+def test_own_log_of_qemu(
+    name: str,
+    words: list[str],
+    status: int,
+    doubtful: int,
+    form: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = build(name, tmp_path, "-static")
+    folder = log_to(tmp_path / "log", monkeypatch)
+    recording = record([program, *words], tmp_path, form)
+    assert recording.exit_status == status
+    assert not recording.warnings
+    trace = check(recording, tmp_path, form)
+    assert check_log(trace, qemu_log.read(folder)) <= doubtful
+
+
+@pytest.mark.parametrize("name", ["faults", "signals", "selfmod"])
+def test_one_instruction_at_a_time(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log then says which instruction it was that faulted."""
+    program = build(name, tmp_path, "-static")
+    folder = log_to(tmp_path / "log", monkeypatch)
+    monkeypatch.setenv("QEMU_SINGLESTEP", "1")
+    recording = record([program], tmp_path, SOME[0])
+    assert recording.exit_status == 0
+    trace = check(recording, tmp_path, SOME[0])
+    assert check_log(trace, qemu_log.read(folder)) <= 2  # breakpoints
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["branches", "signals"])
+def test_forms(name: str, form: str, tmp_path: Path) -> None:
+    recording = record([build(name, tmp_path, "-static")], tmp_path, form)
+    assert recording.exit_status == 0
+    check(recording, tmp_path, form)
+
+
+def _gzip(folder: Path, scale: int) -> list[Any]:
+    data = folder / "data"
+    lines = (f"{i * i % 9973} {i % 17} some words {i}\n" for i in range(1200 * scale))
+    data.write_text("".join(lines))
+    return ["gzip", "-c", data]
+
+
+def _python(folder: Path, scale: int) -> list[Any]:
+    code = f"print(sum(len(str(i * i)) for i in range({4000 * scale})))"
+    return [sys.executable, "-S", "-E", "-c", code]
+
+
+def _exceptions(folder: Path, scale: int) -> list[Any]:
+    return [build("exceptions", folder)]
+
+
+def _threads(folder: Path, scale: int) -> list[Any]:
+    data = folder / "data"
+    data.write_text("".join(f"{i * 7919 % 100003}\n" for i in range(60_000 * scale)))
+    return ["sort", "--parallel=3", "-S", "64M", data]
+
+
+def _gcc(folder: Path, scale: int) -> list[Any]:
+    source = folder / "source.c"
+    bodies = (
+        f"int f{i}(int x) {{ return x * {i} + (x > {i} ? f{i - 1}(x) : 1); }}\n" for i in range(1, 20 * scale)
+    )
+    source.write_text("int f0(int x) { return x; }\n" + "".join(bodies))
+    return ["gcc", "-O1", "-c", "-o", folder / "source.o", source]
+
+
+def _bash(folder: Path, scale: int) -> list[Any]:
+    return ["bash", "-c", f"seq {300 * scale} | sed s/1/one/ | sort | uniq -c | tail -n 3; exit 5"]
+
+
+def _luajit(folder: Path, scale: int) -> list[Any]:
+    body = "t[i % 50] = (t[i % 50] or 0) + i; if i % 7 == 0 then s = s + #tostring(i) end"
+    return ["luajit", "-e", f"local t, s = {{}}, 0 for i = 1, {20000 * scale} do {body} end print(s)"]
+
+
+def _node(folder: Path, scale: int) -> list[Any]:
+    loop = f"for (let i = 0; i < {10000 * scale}; i++) {{ s += String(i % 97).length * (i & 3) }}"
+    return ["node", "-e", f"let s = 0; {loop} console.log(s)"]
+
+
+def _static(folder: Path, scale: int) -> list[Any]:
+    return [build("strings", folder, "-static")]
+
+
+PROGRAMS: dict[str, tuple[Callable[[Path, int], list[Any]], int]] = {
+    "gzip": (_gzip, 0),
+    "python": (_python, 0),
+    "exceptions": (_exceptions, 0),
+    "threads": (_threads, 0),
+    "gcc": (_gcc, 0),
+    "bash": (_bash, 5),
+    "luajit": (_luajit, 0),
+    "static": (_static, 0),
+    "node": (_node, 0),
+}
+
+
+def command(name: str, folder: Path, scale: int = 1) -> tuple[list[Any], int]:
+    make, status = PROGRAMS[name]
+    argv = make(folder, scale)
+    if shutil.which(str(argv[0])) is None:
+        pytest.skip(f"{argv[0]} is not installed")
+    return argv, status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "form"), [(name, SOME[number % len(SOME)]) for number, name in enumerate(PROGRAMS)]
+)
+def test_programs(name: str, form: str, tmp_path: Path) -> None:
+    argv, status = command(name, tmp_path)
+    recording = record(argv, tmp_path, form)
+    assert recording.exit_status == status
+    check(recording, tmp_path, form)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("PTKIT_LARGE_TESTS"),
+    reason="takes about half an hour and 20 GB of disk: set PTKIT_LARGE_TESTS=1 to have it",
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_in_every_form(name: str, form: str, tmp_path: Path) -> None:
+    argv, status = command(name, tmp_path, 4)
+    recording = record(argv, tmp_path, form)
+    assert recording.exit_status == status
+    check(recording, tmp_path, form)
+    shutil.rmtree(tmp_path)
+
+
+_COUNT = """
+import resource, sys
+import ptkit
+trace = ptkit.open(sys.argv[1])
+rows = sum(len(part) for part in trace.iter_branches(columns=["from_ip", "to_ip"], reuse=True))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_fifty_million_branches(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """Recorded, and counted in memory that does not grow with the trace."""
+    argv, _ = command("gzip", tmp_path, 40)
+    recording = capture.record(argv, tmp_path / "out.ptk", backend="emulator", quiet=True)
+    counted = subprocess.run(
+        [sys.executable, "-c", _COUNT, str(recording.path)], capture_output=True, text=True, check=True
+    )
+    rows, kilobytes = map(int, counted.stdout.split())
+    record_property("branches", rows)
+    record_property("peak_kilobytes", kilobytes)
+    print(f"{rows} branches, {recording.trace_bytes} bytes of trace, at most {kilobytes >> 10} MiB of memory")
+    assert rows >= 50_000_000
+    assert kilobytes << 10 < recording.trace_bytes + (200 << 20)
