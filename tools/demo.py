@@ -55,6 +55,12 @@ def main(arguments: list[str]) -> int:
     console = Console()
     console.print(f"recording: {' '.join(program)}")
     trace = ptkit.record(program, output=output, quiet=True)
+    recording = trace.recording
+    assert recording is not None
+    console.print(
+        f"by the back end {recording.backend}, in {recording.seconds:.1f} s"
+        + (f"; the better ones do not work here: {recording.reason}" if recording.reason else "")
+    )
     print(trace.info)
     console.print(hottest_functions(trace, 12))
     console.print(hottest_branches(trace, 12))

@@ -37,15 +37,24 @@ from ptkit.errors import (
 )
 from ptkit.info import StreamInfo, TraceInfo
 from ptkit.table import Table
-from ptkit.trace import Trace, open, packets, record
+from ptkit.trace import Trace, open, packets
 
 if TYPE_CHECKING:
     from ptkit import analysis as analysis
     from ptkit import capture as capture
+    from ptkit.capture import Filter, Trigger
+    from ptkit.trace.recording import Recorder, record
 
 __version__ = "0.1.0"
 
-_LAZY = ("analysis", "capture")  # loaded when first asked for
+# Loaded when first asked for: modules, and names of modules.
+_LAZY = ("analysis", "capture")
+_LAZY_NAMES = {
+    "Filter": "ptkit.capture",
+    "Recorder": "ptkit.trace.recording",
+    "Trigger": "ptkit.capture",
+    "record": "ptkit.trace.recording",
+}
 
 __all__ = [
     "BranchKind",
@@ -56,6 +65,7 @@ __all__ = [
     "ErrorFlag",
     "EventFlag",
     "EventKind",
+    "Filter",
     "FormatError",
     "GapCause",
     "InsnClass",
@@ -65,6 +75,7 @@ __all__ = [
     "PacketKind",
     "PtkitError",
     "PtkitWarning",
+    "Recorder",
     "RowFlag",
     "StreamInfo",
     "SymbolError",
@@ -72,6 +83,7 @@ __all__ = [
     "TimeSource",
     "Trace",
     "TraceInfo",
+    "Trigger",
     "UnsupportedError",
     "__version__",
     "open",
@@ -81,12 +93,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in _LAZY:
         return import_module(f"ptkit.{name}")
+    if name in _LAZY_NAMES:
+        return getattr(import_module(_LAZY_NAMES[name]), name)
     raise AttributeError(f"module 'ptkit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})

@@ -17,7 +17,7 @@ capture = pytest.importorskip("ptkit.capture")
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(ptkit.__path__, "ptkit.")
-    if not info.name.endswith(("._core", ".__main__"))
+    if not info.name.endswith(("._core", ".__main__", ".libptkit_qemu"))
 ]
 
 
@@ -29,7 +29,7 @@ def test_examples_run(name: str) -> None:
 
 
 def test_public_methods_are_documented() -> None:
-    for kind in (ptkit.Trace, ptkit.Table, ptkit.TraceInfo, ptkit.StreamInfo):
+    for kind in (ptkit.Trace, ptkit.Table, ptkit.TraceInfo, ptkit.StreamInfo, ptkit.Recorder, ptkit.Filter):
         for name, member in vars(kind).items():
             if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
                 assert inspect.getdoc(member), f"{kind.__name__}.{name}"
@@ -39,6 +39,11 @@ def test_every_query_argument_is_documented() -> None:
     text = ptkit.decode.Query.__doc__
     for name in ptkit.decode.Query.__annotations__:
         assert f"    {name} :" in text or f", {name} :" in text or f" {name}, " in text, name
+
+
+def test_every_recording_option_is_documented() -> None:
+    for name in capture.Options.__annotations__:
+        assert f"    {name} :" in (capture.Options.__doc__ or ""), name
 
 
 @pytest.mark.parametrize("table", list(ptkit.schema.tables()))
@@ -72,7 +77,11 @@ def test_iterators_document_their_arguments(name: str) -> None:
         assert f"\n{argument} :" in text or f"\n**{argument}" in text, argument
 
 
-@pytest.mark.parametrize("kind", [ptkit.TraceInfo, ptkit.StreamInfo, capture.Recording, capture.Backend])
+DATA = [ptkit.TraceInfo, ptkit.StreamInfo, ptkit.Filter, ptkit.Trigger]
+DATA += [capture.Recording, capture.Backend, capture.Progress]
+
+
+@pytest.mark.parametrize("kind", DATA)
 def test_fields_are_documented(kind: type) -> None:
     text = kind.__doc__ or ""
     for field in dataclasses.fields(kind):

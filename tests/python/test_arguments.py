@@ -201,7 +201,7 @@ def test_lazy_modules() -> None:
 
     code = "import ptkit; assert 'capture' in dir(ptkit); print(len(ptkit.capture.probe()), ptkit.analysis)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("3 <module 'ptkit.analysis'")
+    assert done.stdout.startswith("4 <module 'ptkit.analysis'")
     with pytest.raises(AttributeError, match="no attribute 'captur'"):
         ptkit.captur  # noqa: B018
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 import ptkit
 from ptkit import _core
@@ -25,14 +26,13 @@ def run(options: argparse.Namespace) -> int:
     from ptkit import capture
 
     backends = capture.probe()
+    best = next((backend.name for backend in backends if backend.available), None)
     engines = _core.engines()
     if options.json:
         output.print_json(
             {
-                "backends": [
-                    {"name": b.name, "available": b.available, "detail": b.detail, "remedy": b.remedy}
-                    for b in backends
-                ],
+                "backends": [asdict(backend) for backend in backends],
+                "best": best,
                 "engines": engines,
                 "version": ptkit.__version__,
             }
@@ -48,5 +48,6 @@ def run(options: argparse.Namespace) -> int:
         table.add_row(backend.name, "yes" if backend.available else "no", backend.detail, backend.remedy)
     console = Console()
     console.print(table)
+    console.print(f"`ptkit record` takes: {best or 'nothing works here'}")
     console.print(f"decoders: {', '.join(engines)}")
     return 0

@@ -10,13 +10,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptkit.table import Table
 from ptkit.trace import Trace
 
+if TYPE_CHECKING:
+    from ptkit.capture import recording
+
 PROGRESS_DELAY = 0.5  # seconds before the first line of progress
 PROGRESS_INTERVAL = 0.1
+RECORDING_DELAY = 1.0
+RECORDING_INTERVAL = 1.0
 _PLACES = {"errors": "offset", "gaps": "begin"}
 _KINDS = {"errors": "error", "gaps": "gap"}
 
@@ -170,13 +175,57 @@ class Progress:
         self.shown = True
         share = min(done / self._total, 1)
         text = f"{self._what}: {share:.0%}, {now - self._begin:,.0f} s"
-        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        print(f"\r{text[: width - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+        _draw(text)
 
     def clear(self) -> None:
         """Remove the line."""
         if self.shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            _draw("")
+
+
+class RecordingLine:
+    """The line about a recording that takes long, on the terminal that standard error is.
+
+    Parameters
+    ----------
+    enabled : bool
+        False: nothing is shown.
+    """
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled and sys.stderr.isatty()
+        self._next = RECORDING_DELAY
+        self._shown = False
+
+    def at(self, progress: recording.Progress) -> None:
+        """Say how far the recording is; draws once a second, and not over a program that draws itself."""
+        if not self._enabled or progress.seconds < self._next:
+            return
+        self._next = progress.seconds + RECORDING_INTERVAL
+        if _is_raw(sys.stderr.fileno()):
+            return
+        self._shown = True
+        trace = f"{progress.trace_bytes / 1e6:,.1f} MB of trace, " if progress.trace_bytes else ""
+        _draw(f"recording: {progress.instructions:,} instructions, {trace}{progress.seconds:,.0f} s")
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            _draw("")
+
+
+def _draw(text: str) -> None:
+    """Write a line over the one on the terminal."""
+    width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    print(f"\r{text[: width - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _is_raw(terminal: int) -> bool:
+    """Whether a program has taken the terminal for itself, as editors do."""
+    import termios
+
+    local_modes: int = termios.tcgetattr(terminal)[3]
+    return not local_modes & termios.ICANON
 
 
 @contextmanager

@@ -3,42 +3,96 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from ptkit.cli import common, output
 
+if TYPE_CHECKING:
+    from ptkit.capture import Recorder, Recording
+
 HELP = "trace a program"
-DESCRIPTION = (
-    "Runs PROGRAM and writes a bundle with its trace, mappings, names and executed code. "
-    "The program's own input, output and exit status pass through."
-)
+DESCRIPTION = """\
+Runs PROGRAM and writes a bundle with its trace, mappings, names and executed code. Threads, children and
+programs that it executes are followed. The program's own input, output and exit status pass through; what
+ptkit says goes to standard error. Ctrl-C ends the recording and keeps what was recorded until then.
+
+FILTER says which code is traced, in the words of `perf record --filter`:
+  filter PLACE [@ FILE]      only code of a function, or of ADDRESS/SIZE, or (PLACE is *) of a whole file
+  start PLACE [@ FILE]       tracing is off until PLACE is executed
+  stop PLACE [@ FILE]        tracing ends where PLACE is executed, until the next start
+  tracestop PLACE [@ FILE]   tracing ends for good where a function or ADDRESS/SIZE is entered
+PLACE is a symbol, or an address; with FILE (a path, or a name without folder) an offset in it.
+
+TRIGGER says when something is done:
+  start|stop|snapshot at PLACE [xCOUNT] [@ FILE]   when PLACE is reached, for the COUNTth time
+  start|stop|snapshot on SIGNAL [xCOUNT]           when the program gets a signal
+start: nothing is recorded until then; stop: the recording ends and the program runs on; snapshot: what is in
+the ring (see --ring) is kept."""
 EXAMPLES = """examples:
   ptkit record -o sort.ptk -- sort README.md
   ptkit record -o true.ptk --timing tsc,mtc --psb-period 2048 -- true
-  ptkit record --max-instructions 1000000 -- python3 -c 'print(1)'"""
+  ptkit record --max-instructions 1000000 -- python3 -c 'print(1)'
+  ptkit record --filter 'filter main @ ./a.out' -- ./a.out
+  ptkit record --filter 'start parse, stop free_all' --filter 'filter * @ libc.so.6' -- ./a.out
+  ptkit record --trigger 'start at main' --trigger 'stop at malloc x1000 @ libc.so.6' -- ./a.out
+  ptkit record --ring 64M --trigger 'snapshot on USR1' --snapshot-on USR2 -- ./server"""
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
+    parser.usage = "ptkit record [OPTIONS] [-o FILE] -- PROGRAM ARGS"
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
     )
     parser.add_argument(
         "--backend", default="auto", help="auto, or a name that `ptkit doctor` lists (default: auto)"
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     parser.add_argument(
+        "--redact", action="store_true", help="leave paths and command lines out of the bundle"
+    )
+    _add_scope(parser.add_argument_group("what is recorded"))
+    _add_packets(parser.add_argument_group("packets"))
+    common.add_json_option(
+        parser, "report as JSON, on standard error: standard output is the program's (see also --output)"
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGS", help="what to run")
+
+
+def _add_scope(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--filter", metavar="FILTER", action="append", help="trace only some code; may be repeated"
+    )
+    group.add_argument(
+        "--trigger", metavar="TRIGGER", action="append", help="begin, end or snapshot; may be repeated"
+    )
+    group.add_argument(
         "--max-instructions",
         type=common.number(2**63 - 1, 1),
         metavar="N",
         help="record the first N instructions",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
-    group = parser.add_argument_group("packets")
     group.add_argument(
-        "--timing", default="tsc,mtc,cyc", help="timing packets: any of tsc,mtc,cyc, or none (default: all)"
+        "--ring", metavar="SIZE", help="keep only the last SIZE bytes of trace, such as 64M or 1G"
+    )
+    group.add_argument(
+        "--snapshot-on",
+        metavar="SIGNAL",
+        help="keep what is in the ring when ptkit itself gets SIGNAL, such as USR2",
+    )
+
+
+def _add_packets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--timing",
+        metavar="KINDS",
+        help="timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc for the emulator, where cyc "
+        "makes programs about three times slower; all for step)",
     )
     group.add_argument(
         "--psb-period",
@@ -50,15 +104,19 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-return-compression", action="store_true", help="every RET as a TIP packet")
     group.add_argument("--tnt-64", action="store_true", help="long TNT packets where they save bytes")
     group.add_argument(
-        "--mtc-period", type=common.number(15), default=8, help="the field MTCFreq (default: 8)"
+        "--mtc-period", type=common.number(15), default=8, metavar="N", help="the field MTCFreq (default: 8)"
     )
     group.add_argument(
-        "--cyc-threshold", type=common.number(15), default=0, help="the field CycThresh (default: 0)"
+        "--cyc-threshold",
+        type=common.number(15),
+        default=0,
+        metavar="N",
+        help="the field CycThresh (default: 0)",
     )
-    common.add_json_option(
-        parser, "report as JSON, on standard error: standard output is the program's (see also --output)"
-    )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ARGS", help="what to run")
+
+
+def _timing(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name for name in text.split(",") if name != "none")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,49 +126,79 @@ def run(options: argparse.Namespace) -> int:
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
-    with _progress(quiet=options.quiet) as progress:
-        recording = capture.record(
-            program,
-            options.output,
-            backend=options.backend,
-            return_compression=not options.no_return_compression,
-            timing=tuple(name for name in options.timing.split(",") if name != "none"),
-            psb_period=options.psb_period,
-            tnt_64=options.tnt_64,
-            mtc_period=options.mtc_period,
-            cyc_threshold=options.cyc_threshold,
-            max_instructions=options.max_instructions,
-            progress=progress,
-        )
-    for warning in recording.warnings:
-        print(f"ptkit: warning: {warning}", file=sys.stderr)
-    if options.json:
-        # Standard output belongs to the program.
-        output.print_json(asdict(recording), errors=True)
-    elif not options.quiet:
-        ended = " (interrupted)" if recording.interrupted else " (limit reached)" if recording.limited else ""
-        print(
-            f"ptkit: {recording.instructions:,} instructions{ended} of {recording.streams} streams, "
-            f"{recording.trace_bytes:,} bytes of trace: {recording.path}",
-            file=sys.stderr,
-        )
+    recorder = capture.Recorder(
+        program,
+        options.output,
+        backend=options.backend,
+        return_compression=not options.no_return_compression,
+        timing=_timing(options.timing),
+        psb_period=options.psb_period,
+        tnt_64=options.tnt_64,
+        mtc_period=options.mtc_period,
+        cyc_threshold=options.cyc_threshold,
+        max_instructions=options.max_instructions,
+        filters=options.filter,
+        triggers=options.trigger,
+        ring=options.ring,
+        redact=options.redact,
+    )
+    line = output.RecordingLine(enabled=not options.quiet)
+    try:
+        with _snapshots(recorder, options.snapshot_on):
+            recording = recorder.run(line.at)
+    finally:
+        line.clear()
+    _report(recording, as_json=options.json, quiet=options.quiet)
     return recording.exit_status
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int], None] | None]:
-    """Show the number of instructions on a terminal, unless the program writes to the same one."""
-    if quiet or not sys.stderr.isatty() or sys.stdout.isatty():
-        yield None
+def _snapshots(recorder: Recorder, name: str | None) -> Iterator[None]:
+    """Take a snapshot whenever this process gets a signal."""
+    if name is None:
+        yield
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from ptkit.capture.triggers import signal_number
+    from ptkit.errors import ConfigError
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("recording: {task.completed:,.0f} instructions"),
-        TimeElapsedColumn(),
+    if not recorder.has_ring:
+        raise ConfigError("--snapshot-on: there is no ring; give its size, such as --ring 64M")
+
+    def keep(number: int, frame: Any) -> None:
+        if recorder.running:
+            recorder.snapshot()
+
+    number = signal_number(name)
+    before = signal.signal(number, keep)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def _report(recording: Recording, *, as_json: bool, quiet: bool) -> None:
+    for warning in recording.warnings:
+        print(f"ptkit: warning: {warning}", file=sys.stderr)
+    if as_json:
+        # Standard output belongs to the program.
+        output.print_json(asdict(recording), errors=True)
+    elif not quiet:
+        print(f"ptkit: {_summary(recording)}", file=sys.stderr)
+
+
+def _summary(recording: Recording) -> str:
+    """One line: by which back end and why, how much, where."""
+    why = f" ({recording.reason})" if recording.reason else ""
+    ended = " (interrupted)" if recording.interrupted else " (limit reached)" if recording.limited else ""
+    branches = f"{recording.branches:,} branches, " if recording.branches else ""
+    plural = "" if recording.streams == 1 else "s"
+    ring = ""
+    if recording.dropped_bytes:
+        ring = f", {recording.dropped_bytes:,} bytes before them dropped"
+    if recording.snapshots:
+        ring += f", {recording.snapshots} snapshots"
+    return (
+        f"backend {recording.backend}{why}: {branches}{recording.instructions:,} instructions{ended} of "
+        f"{recording.streams} stream{plural}, {recording.trace_bytes:,} bytes of trace{ring} in "
+        f"{recording.seconds:.1f} s: {recording.path}"
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda instructions: bar.update(task, completed=instructions)

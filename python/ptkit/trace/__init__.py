@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ptkit.trace.facade import Trace
-from ptkit.trace.opening import open, packets, record
+from ptkit.trace.opening import open, packets
 
-__all__ = ["Trace", "open", "packets", "record"]
+__all__ = ["Trace", "open", "packets"]

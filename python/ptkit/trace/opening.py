@@ -1,10 +1,10 @@
-"""Ways to get a trace: open, record; and the packet layer alone."""
+"""Opening a trace; and the packet layer alone."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit import decode as _decode
@@ -15,15 +15,12 @@ from ptkit.table import Table, TableContext
 from ptkit.trace.facade import Trace
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     from typing_extensions import Buffer, Unpack
 
     from ptkit.bundle import ImageItem, Source
     from ptkit.trace.facade import ImageCallback
 
-__all__ = ["open", "packets", "record"]
+__all__ = ["open", "packets"]
 
 
 def open(
@@ -201,45 +198,3 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
 
 def _no_symbols(name: str) -> list[_decode.Range]:
     raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
-
-
-def record(
-    command: Sequence[str], *, output: str | os.PathLike[str] | Path | None = None, **options: Any
-) -> Trace:
-    """Record a program by the best means that this machine has, and open the recording.
-
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments.
-    output : path, optional
-        Where to keep the recording; by default a temporary file that is removed with the trace.
-    **options
-        See `ptkit.capture.record`.
-
-    Returns
-    -------
-    Trace
-        Its attribute ``recording`` says what `ptkit.capture.record` returned.
-
-    Raises
-    ------
-    ConfigError, UnsupportedError, OpenError
-        As for `ptkit.capture.record`.
-    """
-    import weakref
-    from pathlib import Path
-
-    from ptkit import capture
-
-    recording = capture.record(command, output, **options)
-    try:
-        trace = open(recording)
-    except BaseException:
-        if output is None:
-            Path(recording.path).unlink(missing_ok=True)
-        raise
-    trace.recording = recording
-    if output is None:
-        weakref.finalize(trace, Path(recording.path).unlink, missing_ok=True)
-    return trace

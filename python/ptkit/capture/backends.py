@@ -1,0 +1,200 @@
+"""The ways of recording: which work here, what the others lack, and which one is taken."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptkit import _core
+from ptkit.capture import qemu
+from ptkit.capture.program import NATIVE, SMALL, UNKNOWN
+from ptkit.errors import ConfigError, UnsupportedError
+
+__all__ = ["Backend", "choose", "probe"]
+
+_NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
+
+# Options that not every back end has.
+_ABILITIES = {
+    "emulator": frozenset({"filters", "triggers", "ring", "redact"}),
+    "step": frozenset[str](),
+}
+_MACHINES = {"emulator": {NATIVE, UNKNOWN}, "step": {NATIVE, SMALL, UNKNOWN}}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way of recording.
+
+    Attributes
+    ----------
+    name : str
+        What ``record(backend=...)`` takes.
+    available : bool
+        Whether it works here.
+    detail : str
+        What it is, and what is missing.
+    remedy : str
+        How to get it; empty if it is there.
+    missing : str
+        What is missing; empty if it is there.
+    """
+
+    name: str
+    available: bool
+    detail: str
+    remedy: str = ""
+    missing: str = ""
+
+
+def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
+    return Backend(name, False, f"{what}; {missing}", remedy, missing)
+
+
+def _processor_has_pt() -> bool:
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+    return any(line.startswith("flags") and " intel_pt" in line for line in flags.splitlines())
+
+
+def _perf() -> Backend:
+    what = "Linux perf with the intel_pt event"
+    if not _processor_has_pt():
+        return _lacking("perf", what, _NO_PT, "use a machine with Intel PT (Broadwell or newer), or emulator")
+    if not Path("/sys/bus/event_source/devices/intel_pt").exists():
+        remedy = "boot a kernel with CONFIG_CPU_SUP_INTEL and load its intel_pt event"
+        return _lacking("perf", what, "the kernel has none", remedy)
+    return _lacking("perf", what, "this ptkit cannot drive it", "use emulator")
+
+
+def _driver() -> Backend:
+    what = "a kernel driver of ptkit's own"
+    if not _processor_has_pt():
+        return _lacking("driver", what, _NO_PT, "use emulator")
+    return _lacking("driver", what, "this ptkit has none", "use emulator")
+
+
+def _runs_programs() -> bool:
+    return platform.system() == "Linux" and platform.machine() in {"x86_64", "AMD64"}
+
+
+def _emulator() -> Backend:
+    what = "QEMU's user mode emulation: any x86-64 program, some times slower than native"
+    if not _runs_programs():
+        return _lacking("emulator", what, "this is no x86-64 Linux", "use an x86-64 Linux machine")
+    if not hasattr(_core, "EmulatorRecorder"):
+        return _lacking("emulator", what, "this ptkit has none", "use step")
+    found = qemu.find()
+    if found.missing:
+        return _lacking("emulator", what, found.missing, found.remedy)
+    untried = "" if found.tried else "; ptkit was not tried with a QEMU as new as this"
+    return Backend("emulator", True, f"{what}; QEMU {found.version} ({found.path}){untried}")
+
+
+def _step() -> Backend:
+    what = "single steps (ptrace): any x86 program, some 30 000 instructions a second"
+    if not _runs_programs():
+        return _lacking("step", what, "this is no x86-64 Linux", "use an x86-64 Linux machine")
+    try:
+        scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+    except (OSError, ValueError):
+        scope = 0
+    if scope >= 3:
+        missing = "ptrace is not permitted (kernel.yama.ptrace_scope = 3)"
+        return _lacking("step", what, missing, "boot without that setting, or use emulator")
+    return Backend("step", True, what)
+
+
+# Best first.
+_PROBES: tuple[Callable[[], Backend], ...] = (_perf, _driver, _emulator, _step)
+
+
+def probe() -> list[Backend]:
+    """Say which back ends work here, best first, and what the others lack.
+
+    Returns
+    -------
+    list of Backend
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> [backend.name for backend in ptkit.capture.probe()]
+    ['perf', 'driver', 'emulator', 'step']
+    """
+    return [look() for look in _PROBES]
+
+
+def _unable(name: str, wanted: Collection[str], machine: str) -> str:
+    """Why a back end that works cannot do what is asked for; empty if it can."""
+    if machine not in _MACHINES[name]:
+        return f"it does not run programs for {machine}"
+    lacks = sorted(set(wanted) - _ABILITIES[name])
+    return f"it has no {', '.join(lacks)}" if lacks else ""
+
+
+def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend, str]:
+    """Find the back end to take.
+
+    Parameters
+    ----------
+    backend : str
+        ``"auto"`` or a name.
+    wanted : collection of str
+        Options that are used and that not every back end has.
+    machine : str
+        For which machine the program was built, as `ptkit.capture.program.machine_of` says.
+
+    Returns
+    -------
+    backend : Backend
+    reason : str
+        Why ``"auto"`` took none of the better ones; empty if `backend` is a name.
+
+    Raises
+    ------
+    ConfigError
+        If no back end has that name, or it cannot do what is asked for.
+    UnsupportedError
+        If it does not work here, or not with this program.
+    """
+    found = probe()
+    names = [one.name for one in found]
+    if backend not in ("auto", *names):
+        raise ConfigError(f"backend: expected one of {', '.join(['auto', *names])}, found {backend!r}")
+    if not any(machine in machines for machines in _MACHINES.values()):
+        raise UnsupportedError(f"argv: this is a program for {machine}; only x86-64 programs can be recorded")
+    if backend != "auto":
+        return _named(next(one for one in found if one.name == backend), wanted, machine), ""
+    reasons: dict[str, list[str]] = {}
+    for one in found:
+        problem = one.missing or _unable(one.name, wanted, machine)
+        if not problem:
+            return one, "; ".join(f"{', '.join(who)}: {why}" for why, who in reasons.items())
+        reasons.setdefault(problem, []).append(one.name)
+    raise _nothing(found, wanted)
+
+
+def _named(one: Backend, wanted: Collection[str], machine: str) -> Backend:
+    if not one.available:
+        raise UnsupportedError(
+            f"backend {one.name!r} does not work here: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
+        )
+    problem = _unable(one.name, wanted, machine)
+    if problem:
+        able = [name for name in _ABILITIES if not _unable(name, wanted, machine)]
+        error = ConfigError if machine in _MACHINES[one.name] else UnsupportedError
+        raise error(f"backend {one.name!r}: {problem}; use {' or '.join(map(repr, able)) or 'other options'}")
+    return one
+
+
+def _nothing(found: Collection[Backend], wanted: Collection[str]) -> Exception:
+    if not any(one.available for one in found):
+        return UnsupportedError("no way of recording works here; `ptkit doctor` says what each one lacks")
+    able = [one for one in found if set(wanted) <= _ABILITIES.get(one.name, frozenset())]
+    says = "; ".join(f"{one.name}: {one.missing or 'not for this program'}; {one.remedy}" for one in able)
+    return UnsupportedError(f"{', '.join(sorted(wanted)) or 'argv'}: no back end here can do this; {says}")

@@ -1,0 +1,211 @@
+"""What can be said about a recording: the options of `ptkit.record` and `ptkit.Recorder`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from ptkit.arguments import flag, integer
+from ptkit.capture import qemu
+from ptkit.capture.backends import choose
+from ptkit.capture.filters import Filter, filters_of
+from ptkit.capture.program import machine_of, words_of
+from ptkit.capture.triggers import Trigger, triggers_of
+from ptkit.errors import ConfigError
+
+__all__ = ["Options", "Plan", "path_of", "plan_of", "size_of"]
+
+TIMING = ("tsc", "mtc", "cyc")
+DEFAULT_TIMING = {"emulator": ("tsc", "mtc"), "step": TIMING}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_MIN_RING = 1 << 16
+
+
+class Options(TypedDict, total=False):
+    """Options of `ptkit.record`, `ptkit.Recorder` and `ptkit.capture.record`; all may be left out.
+
+    Attributes
+    ----------
+    backend : str
+        ``"auto"``, the best that works here, or a name that `ptkit.capture.probe` gives.
+    return_compression : bool
+        Returns that match their call take a bit instead of a TIP packet (SDM, "Return Compression").
+    timing : sequence of str
+        Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
+        ``("tsc", "mtc")`` for ``emulator``, where ``"cyc"`` makes it read the clock for every block of code
+        and the program run about three times slower; all for ``step``.
+    psb_period : int
+        Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
+    tnt_64 : bool
+        Use long TNT packets where they save bytes.
+    mtc_period : int
+        IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here;
+        default: 8).
+    cyc_threshold : int
+        IA32_RTIT_CTL.CycThresh, 0 to 15.
+    max_instructions : int
+        Stop recording after so many; the program runs on untraced.
+    filters : sequence of Filter or str
+        Which code is traced, as the trace unit filters: `Filter` objects, or texts as `Filter.parse` reads
+        them. Not for ``step``.
+    triggers : sequence of Trigger or str
+        When recording begins or ends, or the ring is kept: `Trigger` objects, or texts as `Trigger.parse`
+        reads them. Not for ``step``.
+    ring : int or str
+        Keep only the last so many bytes of trace, such as ``"64M"``; all streams together. Not for ``step``.
+    redact : bool
+        Leave paths and command lines out of the bundle. Not for ``step``.
+    quiet : bool
+        Discard the program's standard output.
+    truth : path
+        A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each.
+    """
+
+    backend: str
+    return_compression: bool
+    timing: Sequence[str] | None
+    psb_period: int
+    tnt_64: bool
+    mtc_period: int
+    cyc_threshold: int
+    max_instructions: int | None
+    filters: Filter | str | Sequence[Filter | str] | None
+    triggers: Trigger | str | Sequence[Trigger | str] | None
+    ring: int | str | None
+    redact: bool
+    quiet: bool
+    truth: str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recording that can be begun.
+
+    Attributes
+    ----------
+    backend : str
+        Name of the back end that is taken.
+    reason : str
+        Why it and no better one; empty if it was asked for.
+    arguments : dict
+        What the core's recorder takes, without the output.
+    """
+
+    backend: str
+    reason: str
+    arguments: dict[str, Any]
+
+
+def path_of(name: str, path: str | os.PathLike[str]) -> bytes:
+    """Return a path as the system takes it.
+
+    Raises
+    ------
+    ConfigError
+        If it is none; `name` is the argument's.
+    """
+    try:
+        text = os.fsencode(path)
+    except TypeError:
+        raise ConfigError(f"{name}: expected a path, found {path!r}") from None
+    if not text or b"\0" in text:
+        raise ConfigError(f"{name}: {path!r} is no path: it is empty or has a NUL")
+    return text
+
+
+def size_of(name: str, size: int | str) -> int:
+    """Read a number of bytes: an integer, or a text such as ``"64M"`` (K, M, G, T are powers of 1024).
+
+    Raises
+    ------
+    ConfigError
+        If it is none, or too small to hold a trace.
+    """
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE)
+        if match is None:
+            raise ConfigError(f"{name}={size!r}: write a number of bytes, such as 64M or 1G")
+        size = int(match[1]) * _UNITS[match[2].upper()]
+    return integer(name, size, _MIN_RING, 2**48)
+
+
+def _timing(timing: Any) -> dict[str, bool]:
+    if not isinstance(timing, Iterable):
+        raise ConfigError(f"timing: expected any of {', '.join(TIMING)}, found {timing!r}")
+    names = (timing,) if isinstance(timing, str) else tuple(timing)
+    for name in names:
+        if name not in TIMING:
+            raise ConfigError(f"timing: expected any of {', '.join(TIMING)}, found {name!r}")
+    return {name: name in names for name in TIMING}
+
+
+def _packets(options: Options) -> dict[str, Any]:
+    """The trace unit's settings, without timing."""
+    flags = {name: flag(name, options.get(name, name == "return_compression"))
+             for name in ("return_compression", "tnt_64")}  # fmt: skip
+    return flags | {
+        "psb_period": integer("psb_period", options.get("psb_period", 4096), 0, 1 << 26),
+        "mtc_period": integer("mtc_period", options.get("mtc_period", 8), 0, 15),
+        "cyc_threshold": integer("cyc_threshold", options.get("cyc_threshold", 0), 0, 15),
+    }
+
+
+def _common(options: Options) -> dict[str, Any]:
+    limit, truth = options.get("max_instructions"), options.get("truth")
+    return {
+        "max_instructions": 0 if limit is None else integer("max_instructions", limit, 1, 2**63 - 1),
+        "quiet": flag("quiet", options.get("quiet", False)),
+        "truth": b"" if truth is None else path_of("truth", truth),
+    }
+
+
+def _special(options: Options) -> dict[str, Any]:
+    """Options that not every back end has, as far as they are used."""
+    found: dict[str, Any] = {
+        "filters": [(f.kind, os.fsencode(f.file), f.symbol, f.first, f.last)
+                    for f in filters_of(options.get("filters"))],
+        "triggers": [(t.event, t.action, os.fsencode(t.file), t.name, t.place, t.number, t.count)
+                     for t in triggers_of(options.get("triggers"))],
+        "redact": flag("redact", options.get("redact", False)),
+    }  # fmt: skip
+    ring = options.get("ring")
+    if ring is not None:
+        found["ring"] = size_of("ring", ring)
+    elif any(trigger[1] == "snapshot" for trigger in found["triggers"]):
+        raise ConfigError("triggers: a snapshot keeps what is in the ring; give its size, such as ring='64M'")
+    return {name: value for name, value in found.items() if value}
+
+
+def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
+    """Check all that was said, and choose the back end.
+
+    Raises
+    ------
+    ConfigError
+        If an option is out of range or there is no such program.
+    UnsupportedError
+        If the back end does not work here.
+    TypeError
+        If there is no such option.
+    """
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(Options.__annotations__)}")
+    program = words_of(argv)
+    special = _special(options)
+    timing = options.get("timing")
+    if timing is not None:
+        _timing(timing)
+    arguments = {"argv": program, **_packets(options), **_common(options)}
+    backend, reason = choose(options.get("backend", "auto"), special, machine_of(program[0]))
+    arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
+    if "ring" in special:
+        special["ring_bytes"] = special.pop("ring")
+    arguments |= special
+    if backend.name == "emulator":
+        found = qemu.find()
+        arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
+    return Plan(backend.name, reason, arguments)

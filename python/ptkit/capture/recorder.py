@@ -1,0 +1,364 @@
+"""Recorders: a program that runs and is recorded meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ptkit.capture.options import Options, path_of, plan_of
+from ptkit.capture.recording import Progress, Recording
+from ptkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["Recorder", "record"]
+
+_POLL_SECONDS = 0.05
+_BEGIN_SECONDS = 0.001
+
+
+class _Core(Protocol):
+    """What a recorder of the core offers. All but `run` may be called while it runs, from any thread."""
+
+    def run(self) -> dict[str, Any]: ...
+    def request_stop(self) -> None: ...
+    def request_detach(self) -> None: ...
+    def snapshot(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def progress(self) -> tuple[int, int]: ...
+    @property
+    def pid(self) -> int: ...
+
+
+def _core_of(backend: str, arguments: dict[str, Any]) -> _Core:
+    if backend == "step":
+        from ptkit.capture.step import StepRecorder
+
+        return StepRecorder(**arguments)
+    from ptkit import _core
+
+    recorder: _Core = _core.EmulatorRecorder(**arguments)  # type: ignore[attr-defined]
+    return recorder
+
+
+class Recorder:
+    """Runs a program and records it meanwhile.
+
+    Entering the block starts the program; leaving it waits for the program's end, or ends the recording if an
+    exception leaves the block. Standard input and output pass through.
+
+    Parameters
+    ----------
+    argv : sequence of str or path
+        Program (searched for in PATH) and arguments.
+    output : path, optional
+        The bundle to write; by default a file in the folder for temporary files.
+    **options
+        See `ptkit.capture.Options`.
+
+    Raises
+    ------
+    ConfigError
+        If an option is out of range or there is no such program.
+    UnsupportedError
+        If the back end does not work here.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> with ptkit.capture.Recorder(["true"]) as recorder:
+    ...     pass
+    >>> recorder.recording.exit_status
+    0
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        output: str | os.PathLike[str] | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self._plan = plan_of(argv, options)
+        self._temporary = output is None
+        self._output = b"" if output is None else path_of("output", output)
+        self._core: _Core | None = None
+        self._started = False
+        self._done = threading.Event()
+        self._result: dict[str, Any] = {}
+        self._failure: BaseException | None = None
+        self._pid = 0
+        self._begin = self._seconds = 0.0
+
+    # ---- life
+
+    def start(self) -> Self:
+        """Run the program; recording goes on in the background.
+
+        Raises
+        ------
+        OpenError
+            If the bundle cannot be written.
+        ConfigError, UnsupportedError
+            If the recorder refuses the options, or the program.
+        """
+        if self._started:
+            raise ConfigError("this recorder was started before; make a new one for each recording")
+        if self._temporary:
+            handle, name = tempfile.mkstemp(prefix="ptkit-", suffix=".ptk")
+            os.close(handle)
+            self._output = os.fsencode(name)
+        core = self._core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
+        self._begin = time.monotonic()
+        threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
+        self._started = True
+        # What is wrong from the beginning is told here, not in the end.
+        while not (core.pid or core.progress()[0] or self._done.wait(_BEGIN_SECONDS)):
+            pass
+        self._pid = core.pid
+        if not self.running:
+            self.wait()
+        return self
+
+    def _work(self, core: _Core) -> None:
+        try:
+            self._result = core.run()
+        except BaseException as failure:
+            self._failure = failure
+            self._remove_temporary()
+        self._seconds = time.monotonic() - self._begin
+        self._done.set()
+
+    def _remove_temporary(self) -> None:
+        if self._temporary:
+            Path(os.fsdecode(self._output)).unlink(missing_ok=True)
+
+    def run(self, progress: Callable[[Progress], object] | None = None) -> Recording:
+        """Run the program to its end. Ctrl-C ends the recording and keeps what was recorded until then.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with a `Progress` some times a second. What it raises ends the recording.
+
+        Returns
+        -------
+        Recording
+
+        Raises
+        ------
+        OpenError, ConfigError, UnsupportedError
+            As for `start`.
+        """
+        try:
+            if not self._started:
+                self.start()
+            while not self.wait(_POLL_SECONDS):
+                if progress is not None:
+                    progress(self.progress)
+        except KeyboardInterrupt:
+            if not self._started:
+                raise
+            self._stop_and_wait()
+        except BaseException:
+            if self.running:
+                self._stop_and_wait()
+                self._remove_temporary()
+            raise
+        return self.recording
+
+    def _stop_and_wait(self) -> None:
+        self.stop()
+        while self.running:
+            # A second Ctrl-C changes nothing: a program that does not mind SIGINT gets SIGKILL soon.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._done.wait(_POLL_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.run()
+        else:
+            self._stop_and_wait()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the recording, at most so many seconds.
+
+        Returns
+        -------
+        bool
+            Whether it has ended.
+
+        Raises
+        ------
+        OpenError, UnsupportedError
+            What made the recording fail.
+        """
+        self._check_started()
+        end = None if timeout is None else time.monotonic() + timeout
+        # In turns: a signal that another thread got does not end a wait.
+        while not self._done.wait(
+            _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
+        ):
+            if end is not None and time.monotonic() >= end:
+                return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    # ---- control
+
+    def stop(self) -> None:
+        """End the recording: the program gets SIGINT, and SIGKILL if it is still there some seconds later."""
+        self._tell("request_stop")
+
+    def detach(self) -> None:
+        """End the recording; the program runs on untraced, and `wait` waits for it.
+
+        Raises
+        ------
+        UnsupportedError
+            If the back end cannot do this: ``step``. The same holds for all that follow.
+        """
+        self._tell("request_detach")
+
+    def snapshot(self) -> None:
+        """Keep what is in the ring.
+
+        Raises
+        ------
+        ConfigError
+            If there is no ring.
+        """
+        if not self.has_ring:
+            raise ConfigError("snapshot: there is no ring; give its size, such as ring='64M'")
+        self._tell("snapshot")
+
+    def pause(self) -> None:
+        """Record nothing until `resume`; the program runs on."""
+        self._tell("pause")
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._tell("resume")
+
+    def _tell(self, method: str) -> None:
+        self._check_started()
+        if self.running:
+            getattr(self._core, method)()
+
+    def _check_started(self) -> None:
+        if not self._started:
+            raise ConfigError("this recorder was not started: use it in a `with` statement")
+
+    # ---- state
+
+    @property
+    def backend(self) -> str:
+        """Name of the back end that is used."""
+        return self._plan.backend
+
+    @property
+    def has_ring(self) -> bool:
+        """Whether only the last part of the trace is kept."""
+        return "ring_bytes" in self._plan.arguments
+
+    @property
+    def running(self) -> bool:
+        """Whether the program, or the recording, has not ended yet."""
+        return self._started and not self._done.is_set()
+
+    @property
+    def pid(self) -> int | None:
+        """The program's process; None before it was started, and if the back end does not tell (``step``)."""
+        return self._pid or None
+
+    @property
+    def progress(self) -> Progress:
+        """What was recorded so far."""
+        if self._core is None:
+            return Progress()
+        seconds = time.monotonic() - self._begin if self.running else self._seconds
+        return Progress(*self._core.progress(), seconds)
+
+    @property
+    def recording(self) -> Recording:
+        """What came of it.
+
+        Raises
+        ------
+        ConfigError
+            If the recording has not ended.
+        OpenError, UnsupportedError
+            What made it fail.
+        """
+        if not self.wait(0):
+            raise ConfigError("the recording has not ended: call wait() or stop(), or leave the `with` block")
+        return Recording(
+            path=Path(os.fsdecode(self._output)),
+            backend=self._plan.backend,
+            reason=self._plan.reason,
+            seconds=round(self._seconds, 6),
+            **self._result,
+        )
+
+
+def record(
+    argv: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    progress: Callable[[Progress], object] | None = None,
+    **options: Unpack[Options],
+) -> Recording:
+    """Run a program and record what its user code executes as Intel Processor Trace.
+
+    Threads, children and programs that it executes are followed. Standard input and output pass through.
+    Ctrl-C ends the recording: the program gets SIGINT too, and what was recorded until then is kept.
+
+    Parameters
+    ----------
+    argv : sequence of str or path
+        Program (searched for in PATH) and arguments.
+    output : path, optional
+        The bundle to write; by default a file in the folder for temporary files.
+    progress : callable, optional
+        Called with a `Progress` some times a second. What it raises ends the recording.
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    Recording
+        With the path, the program's exit status and counts. Usable as a path.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is out of range or there is no such program.
+    UnsupportedError
+        If the back end does not work here.
+    OpenError
+        If the bundle cannot be written.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> recording = ptkit.capture.record(["true"])
+    >>> recording.exit_status
+    0
+    """
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress: expected a function of one argument, found {progress!r}")
+    return Recorder(argv, output, **options).run(progress)

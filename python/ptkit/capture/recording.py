@@ -1,0 +1,86 @@
+"""What comes of a recording, and how far it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Progress", "Recording"]
+
+
+@dataclass(frozen=True)
+class Recording(os.PathLike[str]):
+    """What came of a recording. It stands for the path of the bundle wherever a path is wanted.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The bundle.
+    exit_status : int
+        Of the program; 128 + signal if it was killed.
+    backend : str
+        Name of the way of recording that was used; see `probe`.
+    reason : str
+        What the better ways lacked; empty if this one was asked for.
+    seconds : float
+        Wall time from the program's start to the end of the recording.
+    instructions : int
+        Executed by all threads while recording was on.
+    branches : int
+        Executed by all threads; 0 if the back end does not count them.
+    streams : int
+        One for each thread and program image.
+    trace_bytes : int
+        Bytes of Processor Trace in the bundle.
+    bundle_bytes : int
+        Size of the bundle.
+    dropped_bytes : int
+        Ring mode: bytes of Processor Trace that were overwritten.
+    snapshots : int
+        Ring mode: how often what was in the ring was kept.
+    interrupted : bool
+        Ctrl-C or `Recorder.stop` ended it.
+    limited : bool
+        ``max_instructions`` or a trigger ended it.
+    warnings : list of str
+        What went wrong without stopping it.
+    """
+
+    path: Path
+    exit_status: int
+    backend: str
+    reason: str = ""
+    seconds: float = 0.0
+    instructions: int = 0
+    branches: int = 0
+    streams: int = 0
+    trace_bytes: int = 0
+    bundle_bytes: int = 0
+    dropped_bytes: int = 0
+    snapshots: int = 0
+    interrupted: bool = False
+    limited: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a recording is.
+
+    Attributes
+    ----------
+    instructions : int
+        Executed so far.
+    trace_bytes : int
+        Bytes of Processor Trace so far; 0 if the back end does not say.
+    seconds : float
+        Wall time since the program's start.
+    """
+
+    instructions: int = 0
+    trace_bytes: int = 0
+    seconds: float = 0.0
