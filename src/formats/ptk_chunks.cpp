@@ -79,15 +79,17 @@ ChunkList walk(base::Bytes file) {
       offset = next;
       continue;
     }
+    if (entry->header.type == static_cast<std::uint32_t>(ChunkType::INDEX)) {
+      // Only the trailer follows: the writer finished, and what is wrong is the index or the trailer.
+      list.warnings.push_back("the index is damaged; the chunks were found without it");
+      list.indexed = true;
+      return list;
+    }
     if (!fits(file, *entry)) {
       list.warnings.push_back("the file ends inside the " + type_name(entry->header.type) + " chunk " +
                               at(offset) + "; it was dropped");
       // Its size may be what is damaged: something sound may follow.
       offset = next_header(file, offset + kChunkHeaderBytes);
-      continue;
-    }
-    if (entry->header.type == static_cast<std::uint32_t>(ChunkType::INDEX)) {
-      offset = file.size();  // only the trailer follows
       continue;
     }
     list.entries.push_back(*entry);
@@ -100,13 +102,8 @@ ChunkList walk(base::Bytes file) {
 
 base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file) {
   if (const auto failure = check_file_header(path, file)) return *failure;
-  if (auto entries = from_index(file)) return ChunkList{std::move(*entries), {}};
-  ChunkList list = walk(file);
-  list.warnings.insert(
-      list.warnings.begin(),
-      "the bundle has no sound index (the recorder did not finish, or the file was cut); what was found "
-      "by reading it from the start is used, the end of the recording may be missing");
-  return list;
+  if (auto entries = from_index(file)) return ChunkList{std::move(*entries), {}, true};
+  return walk(file);
 }
 
 base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry) {

@@ -13,6 +13,7 @@ namespace ptkit::formats::ptk {
 struct ChunkList {
   std::vector<IndexEntry> entries;    // in file order
   std::vector<std::string> warnings;  // what is missing, without the path
+  bool indexed = false;               // the index was found: the writer finished
 };
 
 // Checks magic and version, then lists the chunks. BAD_FILE or UNSUPPORTED if it is no bundle that can be

@@ -7,17 +7,27 @@ namespace {
 // CRC-32C (Castagnoli), reflected.
 constexpr std::uint32_t kCrcPolynomial = 0x82f63b78;
 
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
+// Table k tells what a byte does that is followed by k others.
+constexpr std::size_t kCrcStep = 8;
+using CrcTables = std::array<std::array<std::uint32_t, 256>, kCrcStep>;
+
+constexpr CrcTables make_crc_tables() {
+  CrcTables tables{};
   for (std::uint32_t i = 0; i < 256; ++i) {
     std::uint32_t value = i;
     for (int bit = 0; bit < 8; ++bit) value = (value >> 1U) ^ ((value & 1U) != 0 ? kCrcPolynomial : 0U);
-    table[i] = value;
+    tables[0][i] = value;
   }
-  return table;
+  for (std::size_t k = 1; k < kCrcStep; ++k) {
+    for (std::size_t i = 0; i < 256; ++i) {
+      const std::uint32_t before = tables[k - 1][i];
+      tables[k][i] = (before >> 8U) ^ tables[0][before & 0xffU];
+    }
+  }
+  return tables;
 }
 
-constexpr auto kCrcTable = make_crc_table();
+constexpr CrcTables kCrc = make_crc_tables();
 constexpr std::size_t kHeaderCheckAt = kChunkHeaderBytes - 4;
 
 std::uint32_t load_u32(const std::uint8_t* from) {
@@ -27,9 +37,14 @@ std::uint32_t load_u32(const std::uint8_t* from) {
 }  // namespace
 
 std::uint32_t crc32c(base::Bytes bytes) noexcept {
-  std::uint32_t value = ~std::uint32_t{0};
-  for (const std::uint8_t byte : bytes) value = (value >> 8U) ^ kCrcTable[(value ^ byte) & 0xffU];
-  return ~value;
+  std::uint64_t value = ~std::uint32_t{0};
+  for (; bytes.size() >= kCrcStep; bytes = bytes.subspan(kCrcStep)) {
+    const std::uint64_t word = base::load_le<8>(bytes.data()) ^ value;
+    value = 0;
+    for (std::size_t i = 0; i < kCrcStep; ++i) value ^= kCrc[kCrcStep - 1 - i][(word >> (8 * i)) & 0xffU];
+  }
+  for (const std::uint8_t byte : bytes) value = (value >> 8U) ^ kCrc[0][(value ^ byte) & 0xffU];
+  return static_cast<std::uint32_t>(~value);
 }
 
 void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header) {

@@ -104,12 +104,13 @@ Json to_json(std::uint32_t id, const trace::Stream& stream) {
     add_id(record, "tid", one.tid);
     object["switches"].push_back(std::move(record));
   }
-  for (const trace::KnownLoss& loss : stream.losses) {
-    object["losses"].push_back({{"offset", loss.offset},
-                                {"cause", static_cast<unsigned>(loss.cause)},
-                                {"lost_bytes", loss.lost_bytes}});
-  }
+  for (const trace::KnownLoss& loss : stream.losses) object["losses"].push_back(to_json(loss));
   return object;
+}
+
+Json to_json(const trace::KnownLoss& loss) {
+  return {
+      {"offset", loss.offset}, {"cause", static_cast<unsigned>(loss.cause)}, {"lost_bytes", loss.lost_bytes}};
 }
 
 Json to_json(std::uint32_t id, const trace::ImageFile& file) {

@@ -11,6 +11,7 @@ namespace ptkit::formats::ptk {
 [[nodiscard]] Json to_json(std::uint32_t id, const trace::Stream& stream);
 [[nodiscard]] Json to_json(std::uint32_t id, const trace::ImageFile& file);
 [[nodiscard]] Json to_json(const trace::Sideband& record);
+[[nodiscard]] Json to_json(const trace::KnownLoss& loss);
 
 // Each reads what is there and leaves the rest as it is; complaints go to the member's reader.
 void from_json(const JsonReader::Member& meta, trace::Configuration& out);

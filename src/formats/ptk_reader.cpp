@@ -5,7 +5,9 @@
 
 #include "formats/files.h"
 #include "formats/ptk_chunks.h"
+#include "formats/ptk_end.h"
 #include "formats/ptk_json.h"
+#include "formats/ptk_stream.h"
 #include "formats/readers.h"
 
 namespace ptkit::formats {
@@ -41,17 +43,31 @@ class Reader {
       return bad_file(path_,
                       "the bundle has no META chunk that can be read; it does not say how it was recorded");
     finish();
+    say_end(list.value().indexed);
     return std::move(bundle_);
   }
 
  private:
-  void warn(const std::string& what) { bundle_.warnings.push_back(path_ + ": " + what + "."); }
+  void warn(const std::string& what) { warn_once(path_ + ": " + what + "."); }
+
+  void warn_once(const std::string& sentence) {
+    if (warned_.insert(sentence).second) bundle_.warnings.push_back(sentence);
+  }
+
+  // What matters most comes first.
+  void say_end(bool finished) {
+    std::vector<std::string> before;
+    std::swap(before, bundle_.warnings);
+    for (const std::string& sentence : ptk::describe_end(meta_, bundle_, finished)) warn(sentence);
+    bundle_.warnings.insert(bundle_.warnings.end(), before.begin(), before.end());
+  }
 
   void read_entry(const IndexEntry& entry) {
     auto payload = ptk::read_chunk(file_, entry);
     const auto type = static_cast<ChunkType>(entry.header.type);
     if (!payload.ok()) {
       warn(payload.failure().detail + "; it was skipped");
+      if (type == ChunkType::DATA) parts_[entry.header.id].lose(entry.header.place, entry.header.plain_size);
       return;
     }
     const std::vector<std::uint8_t>& bytes = payload.value();
@@ -99,7 +115,11 @@ class Reader {
     root.expect_object();
     if (!json.is_object()) return;
     ptk::from_json(root, bundle_.configuration);
+    const auto warnings = root["warnings"];
+    for (std::size_t i = 0; warnings.present() && i < warnings.size(); ++i)
+      warn_once(path_ + ": " + warnings.at(i).text());
     meta_.update(json);
+    meta_.erase("warnings");
     has_meta_ = true;
   }
 
@@ -132,20 +152,9 @@ class Reader {
   }
 
   void add_data(const IndexEntry& entry, base::Bytes bytes) {
-    std::vector<std::uint8_t>& data = data_[entry.header.id];
-    if (entry.header.place < position_[entry.header.id]) {
-      warn("a DATA chunk of stream " + std::to_string(entry.header.id) + " at byte " +
-           std::to_string(entry.offset) + " repeats bytes of the stream; it was skipped");
-      return;
-    }
-    const std::uint64_t missing = entry.header.place - position_[entry.header.id];
-    if (missing != 0) {
-      losses_[entry.header.id].push_back({data.size(), base::Status::BAD_FILE, missing});
-      warn(std::to_string(missing) + " bytes of stream " + std::to_string(entry.header.id) +
-           " are missing before its byte " + std::to_string(entry.header.place));
-    }
-    data.insert(data.end(), bytes.begin(), bytes.end());
-    position_[entry.header.id] = entry.header.place + bytes.size();
+    if (parts_[entry.header.id].add(entry.header.place, bytes)) return;
+    warn("a DATA chunk of stream " + std::to_string(entry.header.id) + " at byte " +
+         std::to_string(entry.offset) + " repeats bytes of the stream; it was skipped");
   }
 
   void add_code(const IndexEntry& entry, base::Bytes bytes) {
@@ -192,17 +201,7 @@ class Reader {
   // Joins what the chunks said separately, and turns ids into indexes.
   void finish() {
     bundle_.metadata = meta_.dump(-1, ' ', false, Json::error_handler_t::replace);
-    for (auto& [id, data] : data_) {
-      const auto [at, fresh] = streams_.try_emplace(id, bundle_.streams.size());
-      if (fresh) {
-        warn("stream " + std::to_string(id) + " has data and no STRM chunk; its thread is not known");
-        bundle_.streams.emplace_back().name = "stream " + std::to_string(id);
-      }
-      trace::Stream& stream = bundle_.streams[at->second];
-      stream.data = trace::TraceBuffer::from_vector(std::move(data));
-      auto& losses = losses_[id];
-      stream.losses.insert(stream.losses.end(), losses.begin(), losses.end());
-    }
+    for (auto& [id, parts] : parts_) finish_stream(id, parts);
     for (trace::Stream& stream : bundle_.streams) {
       stream.space = space_index(stream.space);
       for (trace::Switch& one : stream.switches) one.space = space_index(one.space);
@@ -223,6 +222,18 @@ class Reader {
     if (missing_references_ != 0) {
       warn(std::to_string(missing_references_) +
            " references to spaces or files that the bundle does not have were dropped");
+    }
+  }
+
+  void finish_stream(std::uint32_t id, ptk::StreamParts& parts) {
+    const auto [at, fresh] = streams_.try_emplace(id, bundle_.streams.size());
+    if (fresh) {
+      warn("stream " + std::to_string(id) + " has data and no STRM chunk; its thread is not known");
+      bundle_.streams.emplace_back().name = "stream " + std::to_string(id);
+    }
+    for (const auto& hole : parts.give_to(bundle_.streams[at->second])) {
+      warn(std::to_string(hole.unexplained) + " bytes of stream " + std::to_string(id) +
+           " are missing before its byte " + std::to_string(hole.end));
     }
   }
 
@@ -260,11 +271,10 @@ class Reader {
   Ids streams_;
   Ids spaces_;
   Ids files_;
-  std::map<std::uint32_t, std::vector<std::uint8_t>> data_;
-  std::map<std::uint32_t, std::uint64_t> position_;  // stream offset after the last DATA chunk
-  std::map<std::uint32_t, std::vector<trace::KnownLoss>> losses_;
+  std::map<std::uint32_t, ptk::StreamParts> parts_;
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
   std::set<std::uint32_t> unknown_types_;
+  std::set<std::string> warned_;
   std::size_t missing_references_ = 0;
 };
 

@@ -1,0 +1,58 @@
+// The file of a bundle that is being written: whole chunks one after the other, packed, and the index at the
+// end. Whatever ends the writing (a full disk, the death of the process), whole chunks are what stays.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/ptk_format.h"
+
+struct ZSTD_CCtx_s;
+
+namespace ptkit::formats::ptk {
+
+class ChunkFile {
+ public:
+  [[nodiscard]] static base::Result<ChunkFile> create(const std::string& path);
+
+  // Reaches the file at once. The first failure sticks: the file is cut after its last whole chunk, and later
+  // chunks are dropped.
+  void append(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  // Index and trailer; the size of the file. After a failure it is tried in the room that the cut made, with
+  // `epitaph` (a META chunk) before it; the failure is reported all the same.
+  [[nodiscard]] base::Result<std::uint64_t> finish(const std::string& epitaph);
+
+  [[nodiscard]] const std::optional<base::Failure>& failure() const noexcept { return failure_; }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }  // of the failure, pathless
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+  };
+  struct FreeContext {
+    void operator()(ZSTD_CCtx_s* context) const noexcept;
+  };
+
+  ChunkFile(std::string path, std::FILE* file);
+  [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  [[nodiscard]] bool put(base::Bytes bytes);
+  [[nodiscard]] bool put_index();
+  void fail();
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Closer> file_;  // unbuffered: a chunk is one write
+  std::unique_ptr<ZSTD_CCtx_s, FreeContext> packer_;
+  std::uint64_t size_ = 0;  // of header and whole chunks
+  std::vector<IndexEntry> index_;
+  std::vector<std::uint8_t> scratch_;  // the chunk that is being made
+  std::optional<base::Failure> failure_;
+  std::string reason_;
+};
+
+}  // namespace ptkit::formats::ptk

@@ -1,0 +1,81 @@
+// A whole bundle as a .ptk file.
+#include <algorithm>
+
+#include "formats/ptk_writer.h"
+#include "image/elf.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+void save_files(const trace::TraceBundle& bundle, PtkWriter& writer) {
+  for (std::size_t i = 0; i < bundle.files.size(); ++i) {
+    trace::ImageFile file{bundle.files[i].path, bundle.files[i].build_id, {}, bundle.files[i].symbols};
+    if (file.symbols.empty()) file.symbols = image::read_symbols(bundle.files[i].contents.bytes());
+    writer.file(static_cast<std::uint32_t>(i), file);
+  }
+}
+
+void save_threads(const trace::TraceBundle& bundle, PtkWriter& writer) {
+  for (const trace::Thread& thread : bundle.threads) {
+    const bool known =
+        std::any_of(bundle.sideband.begin(), bundle.sideband.end(), [&](const trace::Sideband& record) {
+          return record.kind == trace::SidebandKind::THREAD && record.tid == thread.tid &&
+                 record.text == thread.name;
+        });
+    if (known) continue;
+    trace::Sideband record;
+    record.kind = trace::SidebandKind::THREAD;
+    record.pid = thread.pid;
+    record.tid = thread.tid;
+    record.text = thread.name;
+    writer.sideband(record);
+  }
+}
+
+// Losses have their places in the stream: the bytes that are known to be missing take up offsets.
+void save_stream(std::uint32_t id, const trace::Stream& stream, PtkWriter& writer) {
+  trace::Stream description = stream;
+  description.losses.clear();
+  writer.stream(id, description);
+  base::Bytes rest = stream.data.bytes();
+  std::uint64_t done = 0;
+  for (const trace::KnownLoss& loss : stream.losses) {
+    const auto before =
+        static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), std::max(loss.offset, done) - done));
+    writer.data(id, rest.first(before));
+    rest = rest.subspan(before);
+    done += before;
+    writer.loss(id, loss.lost_bytes, loss.cause);
+  }
+  writer.data(id, rest);
+}
+
+// Readers begin sentences with the path, which is another one now.
+std::string without_source(const std::string& warning, const std::string& source) {
+  const std::string prefix = source + ": ";
+  return warning.starts_with(prefix) ? warning.substr(prefix.size()) : warning;
+}
+
+}  // namespace
+
+base::Result<std::uint64_t> save_ptk(const trace::TraceBundle& bundle, const std::string& path,
+                                     const PtkOptions& options) {
+  auto created = PtkWriter::create(path, options);
+  if (!created.ok()) return created.failure();
+  PtkWriter& writer = created.value();
+  writer.configuration(bundle.configuration);
+  if (!bundle.metadata.empty()) writer.metadata(bundle.metadata);
+  for (std::size_t i = 1; i < bundle.spaces.size(); ++i)
+    writer.space(static_cast<trace::SpaceId>(i), bundle.spaces[i]);
+  save_files(bundle, writer);
+  for (const trace::CodeRegion& region : bundle.code) writer.code(region);
+  save_threads(bundle, writer);
+  for (const trace::Sideband& record : bundle.sideband) writer.sideband(record);
+  for (std::size_t i = 0; i < bundle.streams.size(); ++i)
+    save_stream(static_cast<std::uint32_t>(i), bundle.streams[i], writer);
+  for (const std::string& warning : bundle.warnings) writer.warning(without_source(warning, bundle.source));
+  return writer.finish();
+}
+
+}  // namespace ptkit::formats

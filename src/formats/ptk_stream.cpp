@@ -1,0 +1,65 @@
+#include "formats/ptk_stream.h"
+
+#include <algorithm>
+
+namespace ptkit::formats::ptk {
+
+bool StreamParts::add(std::uint64_t place, base::Bytes bytes) {
+  if (place < position_ || bytes.size() > trace::kTscMax - place) return false;
+  if (place != position_ || parts_.empty()) parts_.push_back({place, data_.size()});
+  data_.insert(data_.end(), bytes.begin(), bytes.end());
+  position_ = place + bytes.size();
+  return true;
+}
+
+void StreamParts::lose(std::uint64_t place, std::uint64_t size) {
+  if (size <= trace::kTscMax - place) end_ = std::max(end_, place + size);
+}
+
+// Of what stands at `place` in the stream, or of what follows if nothing does.
+std::uint64_t StreamParts::data_offset(std::uint64_t place) const {
+  const auto after =
+      std::upper_bound(parts_.begin(), parts_.end(), place,
+                       [](std::uint64_t value, const Part& part) { return value < part.place; });
+  const std::uint64_t limit = after == parts_.end() ? data_.size() : after->offset;
+  if (after == parts_.begin()) return limit;
+  const Part& part = *(after - 1);
+  return std::min(part.offset + (place - part.place), limit);
+}
+
+std::vector<StreamParts::Hole> StreamParts::holes() const {
+  std::vector<Hole> found;
+  std::uint64_t end = 0;  // of the part before
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].place != end) found.push_back({end, parts_[i].place, parts_[i].place - end});
+    const std::uint64_t next = i + 1 < parts_.size() ? parts_[i + 1].offset : data_.size();
+    end = parts_[i].place + (next - parts_[i].offset);
+  }
+  if (end_ > end) found.push_back({end, end_, end_ - end});
+  return found;
+}
+
+std::vector<StreamParts::Hole> StreamParts::give_to(trace::Stream& stream) {
+  const auto by_offset = [](const trace::KnownLoss& a, const trace::KnownLoss& b) {
+    return a.offset < b.offset;
+  };
+  std::stable_sort(stream.losses.begin(), stream.losses.end(), by_offset);
+  std::vector<Hole> unexplained;
+  std::vector<trace::KnownLoss> added;
+  auto loss = stream.losses.begin();
+  for (Hole& hole : holes()) {
+    for (; loss != stream.losses.end() && loss->offset <= hole.end; ++loss) {
+      if (loss->offset > hole.begin) hole.unexplained -= std::min(hole.unexplained, loss->lost_bytes);
+    }
+    if (hole.unexplained == 0) continue;
+    added.push_back({data_offset(hole.end), base::Status::BAD_FILE, hole.unexplained});
+    unexplained.push_back(hole);
+  }
+  for (trace::KnownLoss& one : stream.losses) one.offset = data_offset(one.offset);
+  stream.losses.insert(stream.losses.end(), added.begin(), added.end());
+  std::stable_sort(stream.losses.begin(), stream.losses.end(), by_offset);
+  stream.data = trace::TraceBuffer::from_vector(std::move(data_));
+  return unexplained;
+}
+
+}  // namespace ptkit::formats::ptk
