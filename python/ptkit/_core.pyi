@@ -243,6 +243,40 @@ class Bundle:
     @property
     def warnings(self) -> list[str]: ...
 
+class EmulatorRecorder:
+    def __init__(
+        self,
+        *,
+        argv: list[bytes],
+        output: bytes,
+        qemu: bytes,
+        plugin: bytes,
+        truth: bytes = ...,
+        return_compression: bool = ...,
+        tsc: bool = ...,
+        mtc: bool = ...,
+        cyc: bool = ...,
+        tnt_64: bool = ...,
+        psb_period: int = ...,
+        mtc_period: int = ...,
+        cyc_threshold: int = ...,
+        max_instructions: int = ...,
+        quiet: bool = ...,
+        redact: bool = ...,
+        ring_bytes: int = ...,
+        filters: Sequence[tuple[str, bytes, str, int, int]] = ...,
+        triggers: Sequence[tuple[str, str, bytes, str, int, int, int]] = ...,
+    ) -> None: ...
+    def run(self) -> dict[str, Any]: ...
+    def request_stop(self) -> None: ...
+    def request_detach(self) -> None: ...
+    def snapshot(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def progress(self) -> tuple[int, int]: ...
+    @property
+    def pid(self) -> int: ...
+
 class Session:
     def __init__(
         self, bundle: Bundle, callback: Callable[[int, int, int], Buffer | None] | None = None

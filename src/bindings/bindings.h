@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "capture/record_options.h"
 #include "columns/batch.h"
 #include "flow/code_cache_pool.h"
 #include "image/image.h"
@@ -69,10 +70,13 @@ T value_or_raise(base::Result<T> result) {
 [[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
 [[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
 
+[[nodiscard]] py::dict to_dict(const capture::RecordResult& result);
+
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);
 void register_bundle(py::module_& module);
 void register_capture(py::module_& module);
+void register_emulator(py::module_& module);
 void register_encode(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);

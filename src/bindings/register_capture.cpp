@@ -32,19 +32,6 @@ void rethrow_all_but_interrupt(const std::exception_ptr& raised) {
   }
 }
 
-py::dict to_dict(const capture::RecordResult& result) {
-  py::dict out;
-  out["exit_status"] = result.exit_status;
-  out["instructions"] = result.instructions;
-  out["streams"] = result.streams;
-  out["trace_bytes"] = result.trace_bytes;
-  out["bundle_bytes"] = result.bundle_bytes;
-  out["interrupted"] = result.interrupted;
-  out["limited"] = result.limited;
-  out["warnings"] = result.warnings;
-  return out;
-}
-
 py::dict record_steps(capture::RecordOptions options, const py::object& progress) {
   capture::StepRecorder recorder(std::move(options));
   std::exception_ptr raised;
@@ -63,6 +50,22 @@ py::dict record_steps(capture::RecordOptions options, const py::object& progress
 }
 
 }  // namespace
+
+py::dict to_dict(const capture::RecordResult& result) {
+  py::dict out;
+  out["exit_status"] = result.exit_status;
+  out["instructions"] = result.instructions;
+  out["branches"] = result.branches;
+  out["streams"] = result.streams;
+  out["trace_bytes"] = result.trace_bytes;
+  out["bundle_bytes"] = result.bundle_bytes;
+  out["dropped_bytes"] = result.dropped_bytes;
+  out["snapshots"] = result.snapshots;
+  out["interrupted"] = result.interrupted;
+  out["limited"] = result.limited;
+  out["warnings"] = result.warnings;
+  return out;
+}
 
 void register_capture(py::module_& module) {
   module.def(

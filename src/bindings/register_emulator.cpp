@@ -1,0 +1,123 @@
+// The recorder that runs programs in an emulator.
+#include <array>
+#include <utility>
+
+#include "bindings/bindings.h"
+#include "capture/emulator.h"
+
+namespace ptkit::bindings {
+namespace {
+
+using capture::EmulatorRecorder;
+using capture::FilterRequest;
+using capture::RecordOptions;
+using capture::TriggerRequest;
+
+template <typename T, std::size_t N>
+T named(const char* what, const std::string& name, const std::array<std::pair<const char*, T>, N>& values) {
+  std::string names;
+  for (const auto& [text, value] : values) {
+    if (name == text) return value;
+    names += (names.empty() ? "" : ", ") + std::string(text);
+  }
+  throw py::value_error(std::string(what) + ": expected one of " + names + ", found " + name);
+}
+
+using FilterTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t>;
+using TriggerTuple =
+    std::tuple<std::string, std::string, std::string, std::string, std::uint64_t, int, std::uint64_t>;
+
+FilterRequest filter_of(const FilterTuple& given) {
+  using Kind = FilterRequest::Kind;
+  constexpr std::array<std::pair<const char*, Kind>, 4> kKinds{{{"filter", Kind::FILTER},
+                                                                {"tracestop", Kind::TRACESTOP},
+                                                                {"start", Kind::START},
+                                                                {"stop", Kind::STOP}}};
+  const auto& [kind, file, symbol, first, last] = given;
+  return {named("filters", kind, kKinds), file, symbol, first, last};
+}
+
+TriggerRequest trigger_of(const TriggerTuple& given) {
+  using Event = TriggerRequest::Event;
+  using Action = TriggerRequest::Action;
+  constexpr std::array<std::pair<const char*, Event>, 3> kEvents{
+      {{"symbol", Event::SYMBOL}, {"address", Event::ADDRESS}, {"signal", Event::SIGNAL}}};
+  constexpr std::array<std::pair<const char*, Action>, 3> kActions{
+      {{"start", Action::START}, {"stop", Action::STOP}, {"snapshot", Action::SNAPSHOT}}};
+  const auto& [event, action, file, symbol, address, signal, count] = given;
+  return {named("triggers", event, kEvents),
+          named("triggers", action, kActions),
+          file,
+          symbol,
+          address,
+          signal,
+          count};
+}
+
+py::dict run(EmulatorRecorder& recorder) {
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    return recorder.run();
+  }();
+  return to_dict(value_or_raise(std::move(result)));
+}
+
+std::unique_ptr<EmulatorRecorder> make(std::vector<std::string> argv, std::string output, std::string qemu,
+                                       std::string plugin, std::string truth, bool return_compression,
+                                       bool tsc, bool mtc, bool cyc, bool tnt_64, std::uint32_t psb_period,
+                                       std::uint8_t mtc_period, std::uint8_t cyc_threshold,
+                                       std::uint64_t max_instructions, bool quiet, bool redact,
+                                       std::uint64_t ring_bytes, const std::vector<FilterTuple>& filters,
+                                       const std::vector<TriggerTuple>& triggers) {
+  RecordOptions options;
+  options.argv = std::move(argv);
+  options.output = std::move(output);
+  options.qemu = std::move(qemu);
+  options.plugin = std::move(plugin);
+  options.truth_folder = std::move(truth);
+  options.return_compression = return_compression;
+  options.tsc = tsc;
+  options.mtc = mtc;
+  options.cyc = cyc;
+  options.tnt_64 = tnt_64;
+  options.psb_period = psb_period;
+  options.mtc_period = mtc_period;
+  options.cyc_threshold = cyc_threshold;
+  options.max_instructions = max_instructions;
+  options.quiet = quiet;
+  options.redact = redact;
+  options.ring_bytes = ring_bytes;
+  for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
+  for (const TriggerTuple& trigger : triggers) options.triggers.push_back(trigger_of(trigger));
+  return std::make_unique<EmulatorRecorder>(std::move(options));
+}
+
+}  // namespace
+
+void register_emulator(py::module_& module) {
+  py::class_<EmulatorRecorder>(module, "EmulatorRecorder",
+                               "Runs a program in QEMU's user mode emulation and writes a bundle.")
+      .def(py::init(&make), py::kw_only(), py::arg("argv"), py::arg("output"), py::arg("qemu"),
+           py::arg("plugin"), py::arg("truth") = "", py::arg("return_compression") = true,
+           py::arg("tsc") = true, py::arg("mtc") = true, py::arg("cyc") = false, py::arg("tnt_64") = false,
+           py::arg("psb_period") = 4096, py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0,
+           py::arg("max_instructions") = 0, py::arg("quiet") = false, py::arg("redact") = false,
+           py::arg("ring_bytes") = 0, py::arg("filters") = std::vector<FilterTuple>(),
+           py::arg("triggers") = std::vector<TriggerTuple>())
+      .def("run", &run, "Blocks until the recording has ended; gives what came of it. Once only.")
+      .def("request_stop", &EmulatorRecorder::request_stop, "Ends it: SIGINT for the program.")
+      .def("request_detach", &EmulatorRecorder::request_detach, "Ends it; the program runs on.")
+      .def("snapshot", &EmulatorRecorder::request_snapshot, "Keeps what is in the ring.")
+      .def("pause", &EmulatorRecorder::pause, "Records nothing until `resume`.")
+      .def("resume", &EmulatorRecorder::resume, "Goes on after `pause`.")
+      .def(
+          "progress",
+          [](const EmulatorRecorder& recorder) {
+            const capture::RecordProgress progress = recorder.progress();
+            return py::make_tuple(progress.instructions, progress.trace_bytes);
+          },
+          "Instructions executed and bytes of trace made so far.")
+      .def_property_readonly("pid", &EmulatorRecorder::pid, "The program's process; 0: not started.");
+}
+
+}  // namespace ptkit::bindings

@@ -1,0 +1,82 @@
+#include "capture/bundle_output.h"
+
+#include <sys/stat.h>
+
+namespace ptkit::capture {
+
+namespace {
+
+// A path may be given to another file while a recording goes on: compilers do.
+std::string key_of(pid_t pid, const std::string& path) {
+  struct stat info {};
+  if (::stat(("/proc/" + std::to_string(pid) + "/root" + path).c_str(), &info) != 0 &&
+      ::stat(path.c_str(), &info) != 0) {
+    return path;
+  }
+  return path + '\n' + std::to_string(info.st_dev) + ' ' + std::to_string(info.st_ino) + ' ' +
+         std::to_string(info.st_mtim.tv_sec) + ' ' + std::to_string(info.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+template <typename Write>
+void BundleOutput::write(Write&& write) {
+  const std::lock_guard lock(mutex_);
+  write();
+  if (writer_.failure()) failed_.store(true, std::memory_order_relaxed);
+}
+
+void BundleOutput::info(const formats::RecordingInfo& info) {
+  write([&] { writer_.info(info); });
+}
+
+void BundleOutput::configuration(const trace::Configuration& configuration) {
+  write([&] { writer_.configuration(configuration); });
+}
+
+trace::SpaceId BundleOutput::space(std::int64_t pid) {
+  const trace::SpaceId id = ++spaces_;
+  write([&] { writer_.space(id, {pid, 0, false}); });
+  return id;
+}
+
+std::uint32_t BundleOutput::stream(const trace::Stream& stream) {
+  const std::uint32_t id = streams_++;
+  write([&] { writer_.stream(id, stream); });
+  return id;
+}
+
+void BundleOutput::data(std::uint32_t stream, base::Bytes bytes) {
+  write([&] { writer_.data(stream, bytes); });
+}
+
+void BundleOutput::code(const std::vector<trace::CodeRegion>& regions) {
+  write([&] {
+    for (const trace::CodeRegion& region : regions) writer_.code(region);
+  });
+}
+
+void BundleOutput::sideband(const trace::Sideband& record) {
+  write([&] { writer_.sideband(record); });
+}
+
+std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
+  if (path.empty()) return -1;
+  // The names are read outside of the writer's lock: a large file has many.
+  const std::lock_guard lock(files_mutex_);
+  const FileTable::Entry entry =
+      files_.find(key_of(pid, path), path, [&] { return read_file_of(pid, path); });
+  if (entry.fresh) write([&] { writer_.file(static_cast<std::uint32_t>(entry.number), *entry.fresh); });
+  return entry.number;
+}
+
+void BundleOutput::flush() {
+  write([&] { writer_.flush(); });
+}
+
+base::Result<std::uint64_t> BundleOutput::finish() {
+  const std::lock_guard lock(mutex_);
+  return writer_.finish();
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,46 @@
+// The bundle that a recording writes, for the threads that write it together.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "capture/file_table.h"
+#include "formats/ptk_writer.h"
+
+namespace ptkit::capture {
+
+class BundleOutput {
+ public:
+  explicit BundleOutput(formats::PtkWriter writer) : writer_(std::move(writer)) {}
+
+  void info(const formats::RecordingInfo& info);
+  void configuration(const trace::Configuration& configuration);
+  [[nodiscard]] trace::SpaceId space(std::int64_t pid);
+  [[nodiscard]] std::uint32_t stream(const trace::Stream& stream);
+  void data(std::uint32_t stream, base::Bytes bytes);
+  void code(const std::vector<trace::CodeRegion>& regions);
+  void sideband(const trace::Sideband& record);
+  // The number of a file that process `pid` has mapped; -1 for anonymous memory.
+  [[nodiscard]] std::int32_t file(pid_t pid, const std::string& path);
+
+  void flush();
+  [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t streams() const noexcept { return streams_.load(std::memory_order_relaxed); }
+  [[nodiscard]] base::Result<std::uint64_t> finish();  // the size of the file
+
+ private:
+  template <typename Write>
+  void write(Write&& write);
+
+  std::mutex mutex_;  // of the writer
+  formats::PtkWriter writer_;
+  std::mutex files_mutex_;
+  FileTable files_;
+  std::atomic<std::uint32_t> streams_{0};
+  std::atomic<std::uint32_t> spaces_{0};
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace ptkit::capture

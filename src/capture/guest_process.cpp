@@ -1,0 +1,265 @@
+#include "capture/guest_process.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/guest_thread.h"
+#include "capture/tracee.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr int kUnknownStatus = -1;
+constexpr std::size_t kCommBytes = 15;  // of a thread's name (TASK_COMM_LEN)
+
+// A copy of a record's fixed part; false if it is shorter, or what follows it does not fit.
+template <typename T>
+bool parse(base::Bytes record, T& out, std::uint32_t T::*following) {
+  if (record.size() < sizeof out) return false;
+  std::memcpy(&out, record.data(), sizeof out);
+  return out.*following <= record.size() - sizeof out;
+}
+
+std::string text_at(base::Bytes bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+GuestProcess::GuestProcess(Recording& recording, Arena arena, Origin origin, GuestProcess* parent,
+                           std::uint32_t inherited)
+    : recording_(recording),
+      arena_(std::move(arena)),
+      origin_(std::move(origin)),
+      space_(recording.output().space(origin_.pid)),
+      code_(parent != nullptr ? GuestCode(parent->code_, inherited) : GuestCode()),
+      bytes_(std::make_shared<BlockBytes>(parent != nullptr ? parent->bytes_ : nullptr, code_.size())),
+      store_(space_),
+      inherited_(code_.size()),
+      inherited_seen_(inherited_),
+      seats_(arena_.shape().slots) {
+  begin();
+}
+
+GuestProcess::~GuestProcess() = default;
+
+void GuestProcess::begin() {
+  trace::Sideband record;
+  record.kind = origin_.parent != 0 ? trace::SidebandKind::PROCESS : trace::SidebandKind::EXEC;
+  record.tsc = origin_.tsc;
+  record.pid = record.tid = origin_.pid;
+  if (origin_.parent != 0)
+    record.parent = origin_.parent;
+  else
+    record.text = origin_.program;
+  recording_.output().sideband(record);
+}
+
+void GuestProcess::note(trace::SidebandKind kind, pid_t tid, std::uint64_t tsc, std::int64_t value,
+                        std::string text) {
+  trace::Sideband record;
+  record.kind = kind;
+  record.tsc = tsc;
+  record.pid = origin_.pid;
+  record.tid = tid;
+  record.value = value;
+  record.text = std::move(text);
+  recording_.output().sideband(record);
+}
+
+// The emulator's threads are called like itself until they name themselves.
+std::string GuestProcess::thread_name(pid_t tid) const {
+  const std::string name = capture::thread_name(origin_.pid, tid);
+  if (!name.empty() && name.rfind("qemu-", 0) != 0) return name;
+  return base_name(origin_.program).substr(0, kCommBytes);
+}
+
+// ---- workers
+
+bool GuestProcess::visit(unsigned worker, std::uint64_t limit) {
+  const bool ended = end_.load(std::memory_order_acquire) != End::NONE;
+  const auto seats = static_cast<std::uint32_t>(seats_.size());
+  bool moved = false;
+  bool final = ended;
+  // Slots are taken in order: behind the last one that was ever used there is one new one at most to look at.
+  for (std::uint32_t i = 0; i < std::min(used_seats_.load(std::memory_order_relaxed) + 1, seats); ++i) {
+    Seat& seat = seats_[i];
+    if (seat.busy.test_and_set(std::memory_order_acquire)) {
+      final = false;
+      continue;
+    }
+    // A thread stays with the worker that knows it, unless that cannot keep up.
+    const bool others = seat.thread && seat.worker != worker && !ended;
+    if (!others || seat.thread->backlog() > arena_.capacity() / 2) {
+      seat.worker = worker;
+      moved |= visit(seat, i, limit);
+    }
+    final &= seat.final;
+    seat.busy.clear(std::memory_order_release);
+  }
+  if (final && !finishing_.test_and_set()) finish();
+  return moved;
+}
+
+bool GuestProcess::visit(Seat& seat, std::uint32_t slot, std::uint64_t limit) {
+  // Looked at before the lines: what is there by then is all that comes.
+  const bool ended = end_.load(std::memory_order_acquire) != End::NONE;
+  const std::uint32_t state = arena_.state(slot);
+  const bool used = state == qemu::SLOT_USED || state == qemu::SLOT_ENDED;
+  if (!seat.thread && used && !seat.final) {
+    seat.thread = std::make_unique<GuestThread>(*this, slot);
+    std::uint32_t known = used_seats_.load(std::memory_order_relaxed);
+    while (known <= slot && !used_seats_.compare_exchange_weak(known, slot + 1, std::memory_order_relaxed)) {
+    }
+  }
+  bool moved = false;
+  if (seat.thread) {
+    moved = seat.thread->read(limit) != 0;
+    if (!moved && (ended || state == qemu::SLOT_ENDED)) {
+      leave(seat, ended ? end_tsc_ : 0);  // 0: with its last mark
+      if (!ended) arena_.free_slot(slot);
+      moved = true;
+    }
+  }
+  seat.final = ended && !seat.thread;
+  return moved;
+}
+
+void GuestProcess::leave(Seat& seat, std::uint64_t tsc) {
+  GuestThread& thread = *seat.thread;
+  thread.finish(tsc);
+  if (end_ == End::EXITED && !thread.exited()) {
+    const int marked = exit_mark_;
+    note(trace::SidebandKind::EXIT, thread.tid(), tsc,
+         status_.value_or(marked >= 0 ? marked : kUnknownStatus), {});
+  }
+  seat.thread.reset();
+}
+
+void GuestProcess::end(End how, std::uint64_t tsc, std::optional<int> status) {
+  if (end_ != End::NONE) return;
+  end_tsc_ = tsc;
+  status_ = status;
+  end_.store(how, std::memory_order_release);
+}
+
+void GuestProcess::finish() {
+  {
+    const std::lock_guard lock(log_mutex_);
+    for (base::Bytes record = arena_.next_record(); !record.empty(); record = arena_.next_record())
+      read_log_record(record);
+  }
+  write_code();
+  warn_of_losses();
+  arena_.discard();
+  done_.store(true, std::memory_order_release);
+}
+
+void GuestProcess::warn_of_losses() {
+  const auto times = [](std::uint32_t count) { return count == 1 ? " was" : "s were"; };
+  const std::string who =
+      "Process " + std::to_string(origin_.pid) + " (" + base_name(origin_.program) + "): ";
+  if (const std::uint32_t lost = arena_.lost_threads(); lost != 0)
+    recording_.warn(who + std::to_string(lost) + " thread" + times(lost) +
+                    " not recorded: there were more at once than " + std::to_string(seats_.size()) + ".");
+  if (const std::uint32_t lost = arena_.lost_children(); lost != 0)
+    recording_.warn(who + std::to_string(lost) + " child process" + (lost == 1 ? " was" : "es were") +
+                    " not recorded: the recorder could not be reached from there.");
+}
+
+void GuestProcess::drop(const std::string& why) {
+  if (dropped_.exchange(true)) return;
+  arena_.stop();
+  recording_.warn(
+      "Process " + std::to_string(origin_.pid) + ": what it told the recorder is damaged (" + why +
+      "): its recording ends there. A program that writes to memory that is not its own can cause "
+      "this.");
+}
+
+// ---- the log
+
+bool GuestProcess::require(std::uint32_t block) {
+  const std::lock_guard lock(log_mutex_);
+  while (code_.size() <= block) {
+    const base::Bytes record = arena_.next_record();
+    if (record.empty()) return false;
+    read_log_record(record);
+  }
+  return true;
+}
+
+void GuestProcess::read_log_record(base::Bytes record) {
+  qemu::LogRecord head;
+  std::memcpy(&head, record.data(), sizeof head);
+  switch (head.kind) {
+    case qemu::LogKind::BLOCK:
+      return on_block(record);
+    case qemu::LogKind::MAP:
+      return on_map(record);
+    case qemu::LogKind::NOTE:
+      return on_note(record);
+  }
+  drop("its log has a record of unknown kind " + std::to_string(static_cast<unsigned>(head.kind)));
+}
+
+void GuestProcess::on_block(base::Bytes record) {
+  qemu::LogBlock block;
+  if (!parse(record, block, &qemu::LogBlock::size)) return drop("its log has a block of a wrong size");
+  const base::Bytes bytes = record.subspan(sizeof block, block.size);
+  const bool changed = store_.add(block.pc, bytes, block.tsc);
+  bytes_->add(block.pc, bytes);
+  code_.add(block.pc, bytes, changed ? block.tsc : 0);
+}
+
+void GuestProcess::on_map(base::Bytes record) {
+  qemu::LogMap map;
+  if (!parse(record, map, &qemu::LogMap::path_bytes)) return drop("its log has a mapping of a wrong size");
+  if (map.begin >= map.end) return drop("its log has a mapping that ends before it begins");
+  trace::Sideband mapping;
+  mapping.kind = trace::SidebandKind::MAP;
+  mapping.tsc = map.tsc;
+  mapping.pid = origin_.pid;
+  mapping.address = map.begin;
+  mapping.size = map.end - map.begin;
+  const std::string path = text_at(record.subspan(sizeof map, map.path_bytes));
+  mapping.file = recording_.output().file(origin_.pid, path);
+  mapping.file_offset = map.offset;
+  store_.map(map.begin, map.end, mapping.file, map.offset);
+  recording_.output().sideband(mapping);
+  if (mapping.file < 0) return;
+  trace::CodeRegion
+      region;  // without bytes: what a decoder names if it wants code that was not executed here
+  region.space = space_;
+  region.address = mapping.address;
+  region.size = mapping.size;
+  region.file = mapping.file;
+  region.file_offset = mapping.file_offset;
+  recording_.output().code({region});
+}
+
+void GuestProcess::on_note(base::Bytes record) {
+  qemu::LogNote note;
+  if (!parse(record, note, &qemu::LogNote::text_bytes)) return drop("its log has a note of a wrong size");
+  recording_.warn("Process " + std::to_string(origin_.pid) + ": " +
+                  text_at(record.subspan(sizeof note, note.text_bytes)) + ".");
+}
+
+void GuestProcess::write_code() {
+  const std::lock_guard lock(log_mutex_);
+  const std::vector<trace::CodeRegion> regions = store_.take();
+  if (!regions.empty()) recording_.output().code(regions);
+}
+
+void GuestProcess::executed(std::span<const std::uint32_t> blocks) {
+  if (inherited_ == 0) return;
+  for (const std::uint32_t number : blocks) {
+    if (number >= inherited_ || inherited_seen_[number]) continue;
+    const BlockBytes::Block block = bytes_->get(number);
+    const std::lock_guard lock(log_mutex_);
+    if (inherited_seen_[number].exchange(true)) continue;
+    static_cast<void>(store_.add(block.pc, block.bytes, origin_.tsc));
+  }
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,110 @@
+// One process in the emulator, from its beginning (or an exec) to its end (or the next exec): its code, its
+// log, and the threads whose lines are read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/arena.h"
+#include "capture/block_bytes.h"
+#include "capture/code_store.h"
+#include "capture/guest_code.h"
+#include "capture/recording.h"
+
+namespace ptkit::capture {
+
+class GuestThread;
+
+class GuestProcess {
+ public:
+  struct Origin {
+    pid_t pid = 0;
+    pid_t parent = 0;  // of a fork; 0: a new image, or the parent is not known
+    std::uint64_t tsc = 0;
+    std::string program;
+  };
+  // `parent`: the process whose first `inherited` blocks this one begins with, or null.
+  GuestProcess(Recording& recording, Arena arena, Origin origin, GuestProcess* parent,
+               std::uint32_t inherited);
+  ~GuestProcess();
+
+  [[nodiscard]] Arena& arena() noexcept { return arena_; }
+  [[nodiscard]] Recording& recording() noexcept { return recording_; }
+  [[nodiscard]] pid_t pid() const noexcept { return origin_.pid; }
+  [[nodiscard]] pid_t parent() const noexcept { return origin_.parent; }
+  [[nodiscard]] trace::SpaceId space() const noexcept { return space_; }
+  [[nodiscard]] const std::string& program() const noexcept { return origin_.program; }
+
+  // ---- by the workers
+
+  // Reads up to `limit` lines of each thread that nobody else reads. False if there was nothing to do.
+  bool visit(unsigned worker, std::uint64_t limit);
+  [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+
+  // ---- by the thread that controls the recording
+
+  enum class End : std::uint8_t { NONE, EXITED, REPLACED, CUT };
+  // Nothing more comes after what is there. `status`: of the process, if it is known.
+  void end(End how, std::uint64_t tsc, std::optional<int> status);
+
+  // ---- by threads of the process
+
+  [[nodiscard]] const GuestCode& code() const noexcept { return code_; }
+  // Reads the log up to this block, if it was not. False if it is not there.
+  [[nodiscard]] bool require(std::uint32_t block);
+  // Code that came so far goes to the bundle: before the trace that it is needed for.
+  void write_code();
+  // A block was executed: one that was inherited is part of the process's own code from then on.
+  void executed(std::span<const std::uint32_t> blocks);
+  // What the process wrote makes no sense: its recording ends.
+  void drop(const std::string& why);
+  [[nodiscard]] bool dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  void exiting(int status) noexcept { exit_mark_ = status; }
+  void note(trace::SidebandKind kind, pid_t tid, std::uint64_t tsc, std::int64_t value, std::string text);
+  [[nodiscard]] std::string thread_name(pid_t tid) const;
+
+ private:
+  struct Seat {  // of a slot
+    std::atomic_flag busy;
+    unsigned worker = 0;
+    bool final = false;  // nothing more comes
+    std::unique_ptr<GuestThread> thread;
+  };
+
+  void begin();
+  bool visit(Seat& seat, std::uint32_t slot, std::uint64_t limit);
+  void leave(Seat& seat, std::uint64_t tsc);
+  void finish();
+  void warn_of_losses();
+  void read_log_record(base::Bytes record);
+  void on_block(base::Bytes record);
+  void on_map(base::Bytes record);
+  void on_note(base::Bytes record);
+
+  Recording& recording_;
+  Arena arena_;
+  Origin origin_;
+  trace::SpaceId space_;
+  std::mutex log_mutex_;  // guards adding to what follows, and the log
+  GuestCode code_;
+  std::shared_ptr<BlockBytes> bytes_;
+  CodeStore store_;
+  std::uint32_t inherited_;
+  std::vector<std::atomic<bool>> inherited_seen_;
+  std::vector<Seat> seats_;
+  std::atomic<std::uint32_t> used_seats_{0};
+  std::atomic<End> end_{End::NONE};
+  std::uint64_t end_tsc_ = 0;  // set before end_
+  std::optional<int> status_;  // likewise
+  std::atomic<int> exit_mark_{-1};
+  std::atomic<bool> dropped_{false};
+  std::atomic_flag finishing_;
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,261 @@
+#include "capture/guest_thread.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/tsc.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+// The guest gets room again in steps that keep waking it cheap.
+constexpr std::uint64_t kConsumeLines = 1024;
+constexpr std::uint64_t kCloneThread = 0x00010000;  // CLONE_THREAD (sched.h)
+
+bool is_mark(const qemu::Line& line) { return line.blocks[0] == qemu::kMark; }
+
+qemu::MarkLine as_mark(const qemu::Line& line) {
+  qemu::MarkLine mark;
+  std::memcpy(&mark, &line, sizeof mark);
+  return mark;
+}
+
+}  // namespace
+
+GuestThread::GuestThread(GuestProcess& process, std::uint32_t slot)
+    : process_(process),
+      recording_(process.recording()),
+      arena_(process.arena()),
+      slot_(slot),
+      tid_(arena_.tid(slot)),
+      consumed_(arena_.lines_consumed(slot)) {}
+
+GuestThread::~GuestThread() = default;
+
+std::uint64_t GuestThread::backlog() const noexcept { return arena_.lines(slot_) - consumed_; }
+
+std::uint64_t GuestThread::read(std::uint64_t limit) {
+  const std::uint64_t lines = arena_.lines(slot_);
+  const std::uint64_t first = consumed_;
+  if (lines - first > arena_.capacity()) {
+    process_.drop("a thread's count of lines is wrong");
+    return 0;
+  }
+  now_ = read_tsc();
+  std::uint64_t told = first;
+  while (consumed_ < lines && consumed_ - first < limit && !process_.dropped() && !recording_.full()) {
+    const auto batch = std::span(batch_).first(std::min<std::uint64_t>(lines - consumed_, kBatchLines));
+    arena_.copy(slot_, consumed_, batch);
+    const std::size_t done = read(batch);
+    consumed_ += done;
+    count();
+    if (done == 0) break;
+    if (consumed_ - told < kConsumeLines) continue;
+    arena_.consume(slot_, consumed_);
+    told = consumed_;
+  }
+  if (told != consumed_) arena_.consume(slot_, consumed_);
+  return consumed_ - first;
+}
+
+// The last one is left to the next batch if its end is not known.
+std::size_t GuestThread::read(std::span<const qemu::Line> lines) {
+  std::size_t done = 0;
+  for (; done < lines.size(); ++done) {
+    const qemu::Line& line = lines[done];
+    const bool open = !is_mark(line) && !recording_.block_times();
+    if (open && done + 1 == lines.size()) break;
+    if (!read(line, open ? lines[done + 1].tsc : line.tsc)) break;
+  }
+  return done;
+}
+
+bool GuestThread::read(const qemu::Line& line, std::uint64_t tsc_end) {
+  if (is_mark(line)) {
+    on_mark(as_mark(line));
+    return !process_.dropped();
+  }
+  if (recording_.block_times()) {
+    const auto* end = std::find_if(std::begin(line.timed), std::end(line.timed),
+                                   [](const qemu::TimedBlock& one) { return one.block == qemu::kNoBlock; });
+    read_timed({std::begin(line.timed), end}, line.tsc);
+  } else {
+    const auto* end = std::find(std::begin(line.blocks), std::end(line.blocks), qemu::kNoBlock);
+    read_plain({std::begin(line.blocks), end}, line.tsc, tsc_end);
+  }
+  return !process_.dropped();
+}
+
+// The line that was being filled when the thread stopped for good. Room that was not used yet may still show
+// an older line.
+void GuestThread::read_unfinished(const qemu::Line& line) {
+  if (is_mark(line) || line.tsc < last_tsc_ || line.tsc > now_) return;
+  static_cast<void>(read(line, now_));
+}
+
+void GuestThread::finish(std::uint64_t tsc) {
+  const std::uint64_t end = arena_.lines(slot_);
+  while (consumed_ < end && read(end - consumed_) != 0) {
+  }
+  now_ = std::max(now_, tsc);
+  std::array<qemu::Line, 2> rest{};  // one that waits for its end, one that is not complete
+  const std::uint64_t lines = arena_.lines(slot_);
+  const auto left = std::span(rest).first(std::min<std::uint64_t>(lines - consumed_ + 1, rest.size()));
+  arena_.copy(slot_, consumed_, left);
+  if (!process_.dropped() && !recording_.full()) {
+    const bool next_is_known = left.size() == 2 && left[1].tsc >= left[0].tsc && left[1].tsc <= now_;
+    if (left.size() == 2) static_cast<void>(read(left[0], next_is_known ? left[1].tsc : tsc));
+    read_unfinished(left.back());
+  }
+  if (!encoder_) return;
+  write_group(time(tsc));
+  encoder_->end(time(tsc));
+  count();
+  process_.note(trace::SidebandKind::THREAD, tid_, last_tsc_, 0, process_.thread_name(tid_));
+  if (encoder_->truth_failed())
+    recording_.warn(recording_.options().truth_folder +
+                    ": the log of executed instructions could not be written.");
+  if (encoder_->unexplained() != 0) {
+    recording_.warn("Thread " + std::to_string(tid_) + ": " + std::to_string(encoder_->unexplained()) +
+                    " times the emulator went on where the code before does not lead; the trace shows an "
+                    "interrupt there.");
+  }
+  encoder_.reset();
+}
+
+// Times are the guest's own: they may not go back, nor lie ahead.
+std::uint64_t GuestThread::time(std::uint64_t tsc) noexcept {
+  last_tsc_ = std::clamp(tsc, last_tsc_, std::max(last_tsc_, now_));
+  return last_tsc_;
+}
+
+bool GuestThread::known(std::span<const std::uint32_t> blocks) {
+  const std::uint32_t highest = *std::max_element(blocks.begin(), blocks.end());
+  if (highest < process_.code().size() || process_.require(highest)) return true;
+  process_.drop("a thread executed a block that was never translated");
+  return false;
+}
+
+// Whether what is read now is to be encoded.
+bool GuestThread::recorded() {
+  const bool paused = recording_.paused();
+  if (paused && !suspended_ && encoder_) encoder_->end(last_tsc_);
+  suspended_ = paused;
+  if (!paused && !encoder_) begin_stream();
+  return !paused;
+}
+
+void GuestThread::read_plain(std::span<const std::uint32_t> blocks, std::uint64_t tsc,
+                             std::uint64_t tsc_end) {
+  if (blocks.empty() || !known(blocks) || !recorded()) return;
+  process_.executed(blocks);
+  const std::uint64_t begin = time(tsc);
+  encoder_->blocks(blocks, begin, std::clamp(tsc_end, begin, std::max(begin, now_)));
+}
+
+void GuestThread::read_timed(std::span<const qemu::TimedBlock> blocks, std::uint64_t line_tsc) {
+  for (const qemu::TimedBlock& one : blocks) {
+    const std::uint32_t number = one.block;
+    const std::span<const std::uint32_t> alone(&number, 1);
+    if (!known(alone) || !recorded()) return;
+    process_.executed(alone);
+    const std::uint64_t tsc = time(line_tsc + (one.tsc - static_cast<std::uint32_t>(line_tsc)));
+    if (recording_.options().cyc) {
+      encoder_->block(number, tsc);
+      continue;
+    }
+    if (group_.size() == qemu::kLineBlocks) write_group(tsc);
+    group_.push_back(number);
+    group_times_.push_back(tsc);
+  }
+}
+
+void GuestThread::write_group(std::uint64_t tsc_end) {
+  if (group_.empty()) return;
+  encoder_->blocks(group_, group_times_.front(), tsc_end, group_times_);
+  group_.clear();
+  group_times_.clear();
+}
+
+void GuestThread::begin_stream() {
+  trace::Stream stream;
+  stream.pid = process_.pid();
+  stream.tid = tid_;
+  stream.space = process_.space();
+  stream.name = "thread " + std::to_string(tid_) + " (" + process_.thread_name(tid_) + ")";
+  stream_ = recording_.output().stream(stream);
+  BlockTruth truth;
+  if (!recording_.options().truth_folder.empty()) {
+    const std::string path = recording_.options().truth_folder + "/stream-" + std::to_string(stream_);
+    truth = {TruthLog(path + ".u64"), TruthLog(path + ".branches")};
+  }
+  encoder_ = std::make_unique<BlockEncoder>(
+      recording_.unit_config(), process_.code(),
+      [this](base::Bytes bytes) {
+        process_.write_code();
+        recording_.output().data(stream_, bytes);
+      },
+      std::move(truth));
+}
+
+void GuestThread::count() {
+  if (!encoder_) return;
+  const Recording::Counts now{encoder_->instructions(), encoder_->branches(), encoder_->bytes()};
+  recording_.count({now.instructions - counted_.instructions, now.branches - counted_.branches,
+                    now.trace_bytes - counted_.trace_bytes});
+  counted_ = now;
+}
+
+void GuestThread::on_mark(const qemu::MarkLine& mark) {
+  const std::uint64_t tsc = time(mark.tsc);
+  if (!group_.empty()) write_group(tsc);
+  const bool encodes = encoder_ != nullptr && !suspended_;
+  switch (mark.kind) {
+    case qemu::MarkKind::SYSCALL:
+      syscall_ = mark;
+      if (encodes) encoder_->syscall(tsc);
+      return;
+    case qemu::MarkKind::SYSCALL_END:
+      if (encodes) encoder_->syscall_end(tsc);
+      return on_syscall_end(mark);
+    case qemu::MarkKind::INTERRUPT:
+      if (encodes) encoder_->interrupted(mark.values[0], tsc);
+      return;
+    case qemu::MarkKind::RESUME:
+      return on_resume(mark, tsc);
+    case qemu::MarkKind::TRANSLATED:
+      if (!process_.require(static_cast<std::uint32_t>(mark.values[0])))
+        process_.drop("a block that was translated is not in its log");
+      return;
+    case qemu::MarkKind::THREAD_EXIT:
+      exited_ = true;
+      return process_.note(trace::SidebandKind::EXIT, tid_, tsc, static_cast<std::uint8_t>(mark.values[0]),
+                           {});
+    case qemu::MarkKind::PROCESS_EXIT:
+      return process_.exiting(static_cast<std::uint8_t>(mark.values[0]));
+    case qemu::MarkKind::EXEC:
+    case qemu::MarkKind::EXEC_FAILED:
+      return;
+  }
+  process_.drop("a thread wrote a mark of unknown kind " +
+                std::to_string(static_cast<std::uint32_t>(mark.kind)));
+}
+
+void GuestThread::on_syscall_end(const qemu::MarkLine& mark) {
+  const std::uint64_t number = mark.values[0];
+  const auto result = static_cast<std::int64_t>(mark.values[1]);
+  const bool thread = number == SYS_clone && (syscall_.values[1] & kCloneThread) != 0;
+  if ((number == SYS_fork || number == SYS_vfork || number == SYS_clone) && !thread && result > 0)
+    recording_.expect_child(process_.pid(), static_cast<pid_t>(result));
+}
+
+void GuestThread::on_resume(const qemu::MarkLine& mark, std::uint64_t tsc) {
+  const int signal = mark.values[3] != 0 ? static_cast<int>(mark.values[2]) : 0;
+  if (encoder_ != nullptr && !suspended_) encoder_->resumed(mark.values[0], tsc, signal);
+  if (signal != 0) process_.note(trace::SidebandKind::SIGNAL, tid_, tsc, signal, {});
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,73 @@
+// What the parts of one recording of emulated programs share: options, the bundle, counters, and whether to
+// go on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capture/bundle_output.h"
+#include "capture/record_options.h"
+#include "softpt/config.h"
+
+namespace ptkit::capture {
+
+class Recording {
+ public:
+  Recording(const RecordOptions& options, formats::PtkWriter writer);
+
+  [[nodiscard]] const RecordOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const softpt::UnitConfig& unit_config() const noexcept { return unit_config_; }
+  [[nodiscard]] BundleOutput& output() noexcept { return output_; }
+  // The guest notes the time of each block: CYC packets tell it, or the log of the truth does.
+  [[nodiscard]] bool block_times() const noexcept { return options_.cyc || !options_.truth_folder.empty(); }
+
+  struct Counts {
+    std::uint64_t instructions = 0;
+    std::uint64_t branches = 0;
+    std::uint64_t trace_bytes = 0;
+  };
+  void count(const Counts& more) noexcept;
+  [[nodiscard]] Counts counts() const noexcept;
+
+  // Why nothing more is recorded. The first reason counts.
+  enum class Ending : std::uint8_t { NONE, INTERRUPTED, DETACHED, LIMITED, FAILED };
+  void end(Ending why) noexcept;
+  [[nodiscard]] Ending ending() const noexcept { return ending_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool ended() const noexcept { return ending() != Ending::NONE; }
+  // What was executed until now, and was not read yet, is not wanted either.
+  [[nodiscard]] bool full() const noexcept {
+    return ending() == Ending::LIMITED || ending() == Ending::FAILED;
+  }
+
+  void pause(bool paused) noexcept { paused_.store(paused, std::memory_order_relaxed); }
+  [[nodiscard]] bool paused() const noexcept { return paused_.load(std::memory_order_relaxed); }
+
+  // A call to fork in `parent` returned `pid`: somebody will say hello, unless it has already.
+  void expect_child(pid_t parent, pid_t pid);
+  void child_is_here(pid_t pid);
+  [[nodiscard]] bool child_is_missing(pid_t parent);  // one that still runs has not said hello
+
+  void warn(const std::string& sentence);
+  [[nodiscard]] std::vector<std::string> warnings();
+
+ private:
+  const RecordOptions& options_;
+  softpt::UnitConfig unit_config_;
+  BundleOutput output_;
+  std::atomic<std::uint64_t> instructions_{0};
+  std::atomic<std::uint64_t> branches_{0};
+  std::atomic<std::uint64_t> trace_bytes_{0};
+  std::atomic<Ending> ending_{Ending::NONE};
+  std::atomic<bool> paused_{false};
+  std::mutex mutex_;                 // guards what follows
+  std::map<pid_t, pid_t> expected_;  // child, parent
+  std::set<pid_t> seen_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace ptkit::capture
