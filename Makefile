@@ -4,12 +4,14 @@ VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
 STAMPS := $(BUILD)/.stamps
+# The package is built here and, for a wheel, in a copy: ccache then compiles once.
+export CCACHE_BASEDIR ?= $(CURDIR)
 
 # What a rebuild of the Python package depends on.
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo test test-cpp test-python lint format sanitize bench docs clean
+.PHONY: help packages build demo test test-cpp test-python wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
@@ -17,6 +19,7 @@ help:
 	@echo "make test      every test (C++ and Python)"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
+	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
 	@echo "make bench     ours against libipt, result checked first"
 	@echo "make docs      the API reference in build/docs"
 	@echo "make format    rewrite the sources in the house's format"
@@ -36,7 +39,7 @@ $(STAMPS)/packages-lint: tools/install_packages.sh
 $(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --upgrade pip
-	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.10" "pybind11>=3.0"
+	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
 	@touch $@
 
 # --- build ----------------------------------------------------------------------------------------------------------
@@ -44,6 +47,10 @@ build: $(STAMPS)/build
 $(STAMPS)/build: $(STAMPS)/venv $(SOURCES)
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation ".[all,test,lint]"
 	@touch $@
+
+# WHEEL_PYTHONS="python3.10 python3.12": a wheel for each.
+wheel: $(STAMPS)/packages
+	bash tools/make_wheel.sh dist $${WHEEL_PYTHONS:-$(PYTHON)}
 
 demo: build
 	$(VENV)/bin/python tools/demo.py $(BUILD)/demo

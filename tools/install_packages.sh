@@ -4,11 +4,11 @@ set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libzstd-dev nlohmann-json3-dev libipt-dev"
-  [test]="libgtest-dev nasm"
+  [test]="libgtest-dev nasm qemu-user luajit"
   [lint]="clang clang-format clang-tidy"
 )
-# Wanted, but not had everywhere: what needs them is skipped without.
-declare -A optional=([test]="gcc-multilib" [lint]="libclang-rt-dev")
+# Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
+declare -A optional=([build]="ccache" [test]="gcc-multilib" [lint]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
@@ -39,5 +39,5 @@ if [ ${#required[@]} -gt 0 ]; then
 fi
 for name in "${wanted[@]}"; do
   "${run[@]}" apt-get install -y -qq --no-install-recommends "$name" >/dev/null 2>&1 ||
-    echo "not available here, tests that need it will be skipped: $name"
+    echo "not available here, what needs it will be skipped: $name"
 done

@@ -10,7 +10,6 @@ import pytest
 
 from ptkit import _core
 
-ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = Path(_core.__file__).with_name("libptkit_qemu.so")
 
 # Before glibc 2.34 these were libraries of their own.
@@ -19,8 +18,6 @@ C_LIBRARY = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-lin
 
 @pytest.fixture(scope="module", autouse=True)
 def tools() -> None:
-    if not sorted((ROOT / "src" / "qemu").glob("*.cpp")):
-        pytest.skip("this source tree has no plugin")
     if shutil.which("readelf") is None or shutil.which("nm") is None:
         pytest.skip("binutils are missing")
 
