@@ -28,13 +28,20 @@ void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t 
   if (numbers.empty()) return;
   State& state = *state_;
   const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
-  state.reach(tsc);
-  state.begin(numbers[0], {tsc, true_times.empty() ? tsc : true_times[0]});
-  state.place_psb();
-  for (std::size_t i = 1; i < numbers.size(); ++i) {
-    const std::uint64_t at = tsc + span / numbers.size() * i;
+  std::size_t done = 0;
+  if (state.quiet_until(tsc)) {
+    state.lane.set_time(tsc);
+  } else {
+    state.begin_first(numbers[0], {tsc, true_times.empty() ? tsc : true_times[0]});
+    done = 1;
+  }
+  while (done < numbers.size()) {
+    if (state.open_lane()) done += state.run(numbers.subspan(done));
+    if (done == numbers.size()) break;
+    const std::uint64_t at = tsc + span / numbers.size() * done;
     if (state.cyc) state.unit.set_time(at);
-    state.begin(numbers[i], {at, i < true_times.size() ? true_times[i] : at});
+    state.begin(numbers[done], {at, done < true_times.size() ? true_times[done] : at});
+    ++done;
   }
   state.loose = numbers.size() > 1 && !state.cyc;
 }
@@ -59,12 +66,12 @@ void BlockEncoder::syscall(std::uint64_t tsc) {
   State& state = *state_;
   state.interruption.reset();
   state.reach(tsc);
-  if (state.last == nullptr) return;
-  const GuestBlock& block = *std::exchange(state.last, nullptr);
-  state.retire_all(block, block.next, tsc);
+  const GuestBlock* const block = state.take_last();
+  if (block == nullptr) return;
+  state.retire_all(*block, block->next, tsc);
   if (!state.unit.inside()) return;
   ++state.unexplained;
-  state.unit.interrupted(block.next);
+  state.unit.interrupted(block->next);
 }
 
 void BlockEncoder::syscall_end(std::uint64_t tsc) { state_->reach(tsc); }
@@ -73,7 +80,9 @@ void BlockEncoder::end(std::uint64_t tsc) { state_->finish(tsc); }
 
 std::uint64_t BlockEncoder::instructions() const noexcept { return state_->instructions; }
 std::uint64_t BlockEncoder::branches() const noexcept { return state_->branches; }
-std::uint64_t BlockEncoder::bytes() const noexcept { return state_->unit.unit().bytes_written(); }
+std::uint64_t BlockEncoder::bytes() const noexcept {
+  return state_->unit.unit().bytes_written() + (state_->lane_open ? state_->lane.bytes() : 0);
+}
 std::uint64_t BlockEncoder::unexplained() const noexcept { return state_->unexplained; }
 bool BlockEncoder::truth_failed() const noexcept {
   return state_->truth.instructions.failed() || state_->truth.branches.failed();

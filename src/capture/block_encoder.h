@@ -22,6 +22,7 @@ class AddressFilter;
 struct BlockTruth {
   TruthLog instructions;  // IP of each
   TruthLog branches;      // IP and time of each branch instruction: when the next block began
+  [[nodiscard]] bool on() const noexcept { return instructions.on() || branches.on(); }
 };
 
 class BlockEncoder {

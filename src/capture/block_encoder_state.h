@@ -1,14 +1,42 @@
 // What a BlockEncoder consists of; included by its .cpp files only.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <vector>
 
 #include "capture/block_encoder.h"
 #include "capture/user_unit.h"
 
 namespace ptkit::capture {
 
-// The simple way from blocks to packets: it defines the answer.
+inline constexpr std::uint32_t kNoNumber = 0xffff'ffff;
+
+// What is known of a block that has begun before: the short way needs no more.
+struct HotBlock {
+  enum class Kind : std::uint8_t {
+    SLOW,           // needs the simple way
+    PLAIN,          // at most a TNT bit; also where no packet is needed
+    CALL,           // direct
+    REPEAT,         // as PLAIN, or the block `other` begins, which repeats the last instruction
+    RETURN,         //
+    JUMP_INDIRECT,  //
+    CALL_INDIRECT,  //
+  };
+  static constexpr std::uint64_t kBranch = std::uint64_t{1} << 32;
+
+  std::array<std::uint32_t, 2> next{kNoNumber, kNoNumber};  // PLAIN, REPEAT: the one behind, the one taken
+  std::uint64_t pc = 0;
+  std::uint64_t counts = 0;         // instructions, and kBranch if the last one is a branch
+  std::uint32_t other = kNoNumber;  // CALL, REPEAT
+  std::uint16_t size = 0;           // bytes
+  Kind kind = Kind::SLOW;
+  std::uint8_t bits = 0;  // 1: the last instruction is a conditional branch
+};
+static_assert(sizeof(HotBlock) == 32);
+
+// begin() and what it calls are the simple way from blocks to packets: it defines the answer. run() is the
+// short way for blocks and for ways between them that have been seen before.
 struct BlockEncoder::State {
   State(const softpt::UnitConfig& config, const GuestCode& code, softpt::PtUnit::Output sink,
         BlockTruth truth);
@@ -23,22 +51,35 @@ struct BlockEncoder::State {
     std::uint64_t tsc = 0;
   };
 
+  // A line: its first block began at `tsc`.
+  void begin_first(std::uint32_t number, const Moment& at);
   // Time is known exactly to be `tsc` at this place among the blocks.
   void reach(std::uint64_t tsc);
   void begin(std::uint32_t number, const Moment& at);  // a block begins
-  // The place where time was reached is behind what has been told by now: a PSB may stand here.
   void place_psb();
   void interrupt(const Interruption& at, bool fault);
   void retire(const GuestBlock& block, std::size_t count);  // the first ones, not the last
   void retire_all(const GuestBlock& block, std::uint64_t to, std::uint64_t true_tsc);
-  void enter(const GuestBlock& block, std::uint64_t tsc);
+  void enter(std::uint32_t number, std::uint64_t tsc);
   void finish(std::uint64_t tsc);
+  [[nodiscard]] const GuestBlock* take_last();
+
+  // The short way. All other members want it closed.
+  [[nodiscard]] bool open_lane() { return lane_open || (lane_open = may_hurry && unit.unit().lend(lane)); }
+  void close_lane();
+  [[nodiscard]] bool quiet_until(std::uint64_t tsc) const noexcept {
+    return lane_open && !interruption && lane.quiet_until(tsc);
+  }
+  // Blocks as far as it goes; returns how many.
+  [[nodiscard]] std::size_t run(std::span<const std::uint32_t> numbers);
+  void learn_block(std::uint32_t number);
+  void learn_way(std::uint32_t from, std::uint32_t to, bool repeated);
 
   UserUnit unit;
   const GuestCode& code;
   BlockTruth truth;
   bool cyc;
-  const GuestBlock* last = nullptr;  // has begun; how it ended is not known yet
+  std::uint32_t last = kNoNumber;  // has begun; how it ended is not known yet
   std::optional<Interruption> interruption;
   bool loose = false;  // blocks were told whose times are not known since time was reached
   bool begun = false;
@@ -46,6 +87,11 @@ struct BlockEncoder::State {
   std::uint64_t instructions = 0;
   std::uint64_t branches = 0;
   std::uint64_t unexplained = 0;
+
+  bool may_hurry;  // nothing has to be known of every instruction
+  bool lane_open = false;
+  softpt::Lane lane;
+  std::vector<HotBlock> hot;  // by number
 };
 
 }  // namespace ptkit::capture

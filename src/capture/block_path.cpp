@@ -6,6 +6,10 @@ namespace ptkit::capture {
 
 using insn::InsnClass;
 
+bool ends_in_branch(const GuestBlock& block) noexcept {
+  return block.end.cls != InsnClass::OTHER && block.end.cls != InsnClass::PTWRITE;
+}
+
 std::optional<std::size_t> index_at(const GuestBlock& block, std::uint64_t ip) noexcept {
   if (ip < block.pc || ip > block.last) return std::nullopt;
   std::uint64_t at = block.pc;

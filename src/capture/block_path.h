@@ -7,6 +7,8 @@
 
 namespace ptkit::capture {
 
+[[nodiscard]] bool ends_in_branch(const GuestBlock& block) noexcept;
+
 // The instruction of the block that is at `ip`, counted from 0.
 [[nodiscard]] std::optional<std::size_t> index_at(const GuestBlock& block, std::uint64_t ip) noexcept;
 

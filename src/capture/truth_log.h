@@ -16,6 +16,7 @@ class TruthLog {
   explicit TruthLog(const std::string& path) : file_(std::fopen(path.c_str(), "wbe")), on_(true) {}
   void add(std::uint64_t word);
   void flush();
+  [[nodiscard]] bool on() const noexcept { return on_; }
   [[nodiscard]] bool failed() const noexcept { return on_ && (file_ == nullptr || failed_); }
 
  private:

@@ -248,7 +248,7 @@ void Generator::next_instruction(std::uint64_t ip) {
 
 void Generator::psb_if_due() {
   if (!enables.trigger() || sequence_open_ || psb_held_) return;
-  if (writer.bytes_written() - psb_start_ < config.psb_bytes) return;
+  if (!psb_due()) return;
   if (enables.packet() && !ip_known_) return;
   psb_plus();
 }

@@ -8,6 +8,7 @@
 
 #include "packet/packet.h"
 #include "softpt/config.h"
+#include "softpt/lane.h"
 #include "softpt/return_stack.h"
 #include "softpt/timing.h"
 #include "softpt/tnt_buffer.h"
@@ -79,6 +80,13 @@ class Generator {
   void open_sequence() noexcept { sequence_open_ = true; }
   void close_sequence() noexcept { sequence_open_ = false; }
   void hold_psb(bool held) noexcept { psb_held_ = held; }
+  [[nodiscard]] bool psb_due() const noexcept {
+    return writer.bytes_written() - psb_start_ >= config.psb_bytes;
+  }
+
+  // The short way.
+  [[nodiscard]] bool lend(Lane& lane);
+  void take_back(Lane& lane);
   // State changed without packets (they were lost): say it anew if it differs from what was told last.
   void repeat_state_if_changed();
   void forget_told_mode() noexcept { told_mode_.reset(); }
@@ -108,6 +116,9 @@ class Generator {
   [[nodiscard]] bool mode_due() const noexcept;
   void psb_plus();
   void psb_if_due();
+  [[nodiscard]] bool lane_fits() const noexcept;
+
+  static constexpr std::size_t kLaneBytes = 2048;
 
   Timing timing_;
   TntBuffer tnt_;
@@ -123,6 +134,7 @@ class Generator {
   std::optional<ExecState> told_mode_;
   std::optional<bool> told_transaction_;
   std::optional<PagingState> told_paging_;
+  std::array<std::uint8_t, kLaneBytes> lane_bytes_;
 };
 
 }  // namespace ptkit::softpt

@@ -40,6 +40,8 @@ class Timing {
   [[nodiscard]] bool is_stop(Instant to) const noexcept { return to.tsc - now_.tsc >= stop_ticks_; }
   // Moves to the next MTC on the way to `to` and returns its CTC byte; nothing if there is none.
   [[nodiscard]] std::optional<std::uint8_t> next_mtc(Instant to) noexcept;
+  [[nodiscard]] std::uint64_t stop_ticks() const noexcept { return stop_ticks_; }
+  [[nodiscard]] std::uint64_t next_mtc_tsc() noexcept;
   // True if next_mtc() would return one.
   [[nodiscard]] bool passes_mtc(Instant to) noexcept { return to.tsc >= next_mtc_tsc(); }
   void move_to(Instant to) noexcept { now_ = to; }
@@ -53,8 +55,6 @@ class Timing {
   [[nodiscard]] const CrystalClock& crystal() const noexcept { return crystal_; }
 
  private:
-  [[nodiscard]] std::uint64_t next_mtc_tsc() noexcept;
-
   CrystalClock crystal_;
   Instant now_;
   std::uint64_t mtc_tsc_ = 0;     // the first MTC behind some earlier now_, at this time

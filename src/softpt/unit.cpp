@@ -163,6 +163,9 @@ void PtUnit::at(std::uint64_t ip) {
 }
 
 void PtUnit::hold_psb(bool held) { state_->hold_psb(held); }
+bool PtUnit::psb_due() const noexcept { return state_->psb_due(); }
+bool PtUnit::lend(Lane& lane) { return state_->lend(lane); }
+void PtUnit::take_back(Lane& lane) { state_->take_back(lane); }
 
 // ---- losses and ends
 

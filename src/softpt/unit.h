@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "softpt/config.h"
+#include "softpt/lane.h"
 #include "softpt/writer.h"
 
 namespace ptkit::softpt {
@@ -102,6 +103,12 @@ class PtUnit {
   void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
   // While held, a PSB that is due waits: its TSC would tell a time that is not that of this place.
   void hold_psb(bool held);
+  [[nodiscard]] bool psb_due() const noexcept;
+
+  // Lends the short way (lane.h): false if packets are off or the configuration needs more than it can do. No
+  // other call is allowed before take_back(). PSBs have to be held.
+  [[nodiscard]] bool lend(Lane& lane);
+  void take_back(Lane& lane);
 
   // --- other packets
   void ptwrite(std::uint64_t value, bool wide, std::uint64_t ip);

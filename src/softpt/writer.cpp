@@ -17,6 +17,12 @@ void PacketWriter::put(const packet::Packet& packet, bool block_items_4) {
   if (chunk_.size() >= chunk_bytes_) flush();
 }
 
+void PacketWriter::append(base::Bytes packets) {
+  chunk_.insert(chunk_.end(), packets.begin(), packets.end());
+  written_ += packets.size();
+  if (chunk_.size() >= chunk_bytes_) flush();
+}
+
 void PacketWriter::put_ip(packet::PacketKind kind, std::uint64_t ip) {
   const packet::CompressedIp compressed = packet::compress_ip(ip, last_ip_, last_ip_known_);
   last_ip_ = ip;

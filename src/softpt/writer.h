@@ -20,7 +20,11 @@ class PacketWriter {
   void put(const packet::Packet& packet, bool block_items_4 = false);
   void put_ip(packet::PacketKind kind, std::uint64_t ip);  // compressed against the last IP
   void put_without_ip(packet::PacketKind kind);            // IPBytes 0
+  void append(base::Bytes packets);                        // encoded elsewhere
   void forget_last_ip() noexcept { last_ip_known_ = false; }
+  [[nodiscard]] bool last_ip_known() const noexcept { return last_ip_known_; }
+  [[nodiscard]] std::uint64_t last_ip() const noexcept { return last_ip_; }
+  void set_last_ip(std::uint64_t ip) noexcept { last_ip_ = ip; }
 
   void flush();  // hands over what has been collected
   [[nodiscard]] std::uint64_t bytes_written() const noexcept { return written_; }

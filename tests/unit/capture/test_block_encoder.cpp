@@ -338,6 +338,35 @@ TEST(BlockEncoder, WritesDownWhatWasExecuted) {
   }
 }
 
+// The short way writes what the simple one does. A truth log asks for the simple one.
+TEST(BlockEncoder, TheShortWayWritesTheSameBytes) {
+  std::mt19937_64 random(5);
+  std::uint64_t trials = 0;
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name);
+    for (std::uint64_t seed = 1; seed <= 8; ++seed, ++trials) {
+      SCOPED_TRACE(seed);
+      UnitConfig config = variant.config;
+      config.psb_bytes = 512U << (random() % 4);
+      config.uncompressed_ret_pops = random() % 4 != 0;
+      config.chunk_bytes = random() % 3 * 100;
+      const Delivery how{seed % 2 == 0 ? variant.how.line : 0, variant.how.exact};
+      Emulation run;
+      EmulationOptions options{.seed = seed * 100 + trials, .happenings = 12'000};
+      if (seed % 3 == 0) options.left_per_mille = options.fault_per_mille = options.flush_per_mille = 0;
+      Emulator(run, options).run();
+      const Encoded quick = encode(run, config, how);
+      const Encoded simple = encode(run, config, how, {TruthLog("/dev/null"), TruthLog("/dev/null")});
+      EXPECT_EQ(quick.instructions, simple.instructions);
+      EXPECT_EQ(quick.branches, simple.branches);
+      EXPECT_EQ(quick.unexplained, simple.unexplained);
+      const auto [at, other] =
+          std::mismatch(quick.bytes.begin(), quick.bytes.end(), simple.bytes.begin(), simple.bytes.end());
+      ASSERT_TRUE(quick.bytes == simple.bytes) << "differ at " << at - quick.bytes.begin();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(BlockEncoder, EveryWay, testing::ValuesIn(variants()),
                          [](const auto& param) { return std::string(param.param.name); });
 

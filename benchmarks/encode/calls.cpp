@@ -1,0 +1,51 @@
+// Every block, by calls of the trace unit.
+#include "capture/user_unit.h"
+#include "common/encode.h"
+
+namespace ptkit::bench {
+namespace {
+
+using insn::ExecMode;
+
+template <bool kDigest>
+Outcome encode(const trace::TraceBundle& bundle) {
+  const Blocks& blocks = blocks_of(bundle);
+  ByteSink<kDigest> sink;
+  capture::UserUnit unit(encode_config(), [&](base::Bytes bytes) { sink.add(bytes); });
+  unit.unit().hold_psb(true);
+  const capture::GuestBlock* last = nullptr;
+  std::uint64_t tsc = kFirstTsc;
+  std::uint64_t unexplained = 0;
+  const auto begin = [&](const capture::GuestBlock& block) {
+    if (last != nullptr) {
+      const bool explained = unit.retire(last->end, last->last, block.pc, ExecMode::BITS64, ExecMode::BITS64);
+      unexplained += explained ? 0 : 1;
+    }
+    if (!unit.inside()) unit.enter(block.pc, ExecMode::BITS64);
+    last = &block;
+  };
+  const std::size_t rows = blocks.numbers.size() / kLineBlocks * kLineBlocks;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const bool line = i % kLineBlocks == 0;
+    if (line) unit.set_time_loosely(tsc);
+    const bool psb = line && unit.unit().psb_due();
+    begin(blocks.code[blocks.numbers[i]]);
+    if (line) tsc += kLineTicks;
+    if (!psb) continue;
+    unit.unit().hold_psb(false);
+    unit.unit().at(last->pc);
+    unit.unit().hold_psb(true);
+  }
+  unit.set_time_loosely(tsc);
+  const bool falls_through = last->end.cls == insn::InsnClass::OTHER;
+  unit.interrupted(falls_through ? last->next : last->last);
+  unit.unit().flush();
+  return sink.outcome(rows, unexplained);
+}
+
+}  // namespace
+}  // namespace ptkit::bench
+
+int main(int argc, char** argv) {
+  return ptkit::bench::contest_main(argc, argv, {ptkit::bench::encode<false>, ptkit::bench::encode<true>});
+}

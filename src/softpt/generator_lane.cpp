@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <limits>
+
+#include "softpt/generator.h"
+
+namespace ptkit::softpt {
+
+bool Generator::lane_fits() const noexcept {
+  const bool plain = config.tnt && !config.cyc && !config.use_tnt_64 && !config.deferred_tips;
+  return plain && enables.packet() && psb_held_ && !sequence_open_ && !mode_due() && writer.last_ip_known();
+}
+
+bool Generator::lend(Lane& lane) {
+  if (!lane_fits()) return false;
+  lane.compresses_ = config.return_compression;
+  lane.uncompressed_pops_ = config.uncompressed_ret_pops;
+  lane.count_ = tnt_.count();
+  lane.bits_ = tnt_.take(lane.count_);
+  lane.out_ = lane_bytes_.data();
+  lane.begin_ = lane.out_;
+  lane.full_at_ = lane.out_ + (kLaneBytes - Lane::kMargin);
+  // Bits that are pending may become bytes: then the unit decides whether a PSB is due.
+  constexpr std::uint64_t kPending = Lane::kGroup / TntBuffer::kShortBits + Lane::kSteps;
+  const std::uint64_t used = writer.bytes_written() - psb_start_ + kPending;
+  const std::uint64_t left = config.psb_bytes > used ? config.psb_bytes - used : 0;
+  lane.busy_at_ = std::min(lane.full_at_, lane.begin_ + std::min<std::uint64_t>(left, kLaneBytes));
+  lane.last_ip_ = writer.last_ip();
+  lane.calls_ = &calls;
+  lane.now_ = timing_.now().tsc;
+  lane.mtc_tsc_ = config.mtc ? timing_.next_mtc_tsc() : std::numeric_limits<std::uint64_t>::max();
+  lane.stop_ticks_ = timing_.stop_ticks();
+  return true;
+}
+
+void Generator::take_back(Lane& lane) {
+  lane.put_whole();
+  writer.append(base::Bytes(lane_bytes_.data(), lane.bytes()));
+  writer.set_last_ip(lane.last_ip_);
+  for (; lane.count_ > 0; --lane.count_, lane.bits_ >>= 1) tnt_.push((lane.bits_ & 1) != 0);
+  const Instant now = timing_.now();
+  timing_.move_to({lane.now_, now.cycles + (lane.now_ - now.tsc)});
+  next_instruction_unknown();
+}
+
+}  // namespace ptkit::softpt

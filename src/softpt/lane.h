@@ -1,0 +1,127 @@
+// The short way for what happens most: branches of user code while packets are on and nothing else falls due.
+// It writes the bytes that PtUnit's calls would write. PtUnit lends it and takes it back.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "softpt/return_stack.h"
+#include "softpt/tnt_buffer.h"
+
+namespace ptkit::softpt {
+
+static_assert(std::endian::native == std::endian::little);
+
+// Copied to a local variable, its members are registers.
+class Lane {
+ public:
+  static constexpr unsigned kSteps = 16;  // that may be made after each make_room()
+
+  // Until `tsc` nothing but branches has to be told: no timing packet, no PSB.
+  [[nodiscard]] bool quiet_until(std::uint64_t tsc) const noexcept {
+    return tsc - now_ < stop_ticks_ && tsc < mtc_tsc_ && out_ < busy_at_;
+  }
+  void set_time(std::uint64_t tsc) noexcept { now_ = tsc; }
+  void make_room() noexcept {
+    if (count_ >= kGroup) put_group();
+  }
+  // False: bytes have to be taken away first.
+  [[nodiscard]] bool has_room() const noexcept { return out_ < full_at_; }
+
+  // Steps. See PtUnit.
+  void bit(unsigned taken, unsigned bits) noexcept {  // `bits`: 1, or 0 for nothing
+    bits_ |= std::uint64_t{taken} << count_;
+    count_ += bits;
+  }
+  void call(std::uint64_t next_ip) noexcept { calls_->push(next_ip); }
+  void tip(std::uint64_t target) noexcept {
+    put_bits();
+    put_tip(target);
+  }
+  void ret(std::uint64_t target) noexcept {
+    const bool matches = calls_->top() == target;
+    if (matches || uncompressed_pops_) calls_->pop();
+    if (matches && compresses_) {
+      bit(1, 1);
+    } else {
+      tip(target);
+    }
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(out_ - begin_); }
+
+ private:
+  friend class Generator;
+  static constexpr unsigned kGroup = 48;         // bits that make eight TNT-8 packets
+  static constexpr std::size_t kStepBytes = 10;  // of the longest step: a TNT-8 and a TIP
+  static constexpr std::size_t kMargin = 32 + kSteps * kStepBytes;
+
+  // Six bits, the oldest lowest, to each byte: a TNT-8 has the oldest highest, and a stop bit above it.
+  static std::uint64_t tnt_bytes(std::uint64_t bits) noexcept {
+    std::uint64_t x = (bits & 0xffffff) | (bits & 0xffffff000000) << 8;
+    x = (x & 0x00000fff00000fff) | (x & 0x00fff00000fff000) << 4;
+    x = (x & 0x003f003f003f003f) | (x & 0x0fc00fc00fc00fc0) << 2;
+    x = (x & 0x0707070707070707) << 3 | (x & 0x3838383838383838) >> 3;
+    x = (x & 0x0909090909090909) << 2 | (x & 0x2424242424242424) >> 2 | (x & 0x1212121212121212);
+    return x << 1 | 0x8080808080808080;
+  }
+  void put(std::uint64_t bytes) noexcept { std::memcpy(out_, &bytes, sizeof bytes); }
+  void put_group() noexcept {
+    put(tnt_bytes(bits_));
+    out_ += kGroup / TntBuffer::kShortBits;
+    bits_ >>= kGroup;
+    count_ -= kGroup;
+  }
+  // All whole packets; less than six bits are left.
+  void put_whole() noexcept {
+    make_room();
+    put(tnt_bytes(bits_));
+    const unsigned packets = count_ / TntBuffer::kShortBits;
+    out_ += packets;
+    bits_ >>= packets * TntBuffer::kShortBits;
+    count_ -= packets * TntBuffer::kShortBits;
+  }
+  void put_bits() noexcept {
+    put_whole();
+    // The stop bit of a shorter packet stands lower.
+    const auto byte = static_cast<unsigned>(tnt_bytes(bits_) & 0x7e) >> (TntBuffer::kShortBits - count_);
+    *out_ = static_cast<std::uint8_t>((byte & ~1U) | 2U << count_);
+    out_ += count_ != 0 ? 1 : 0;
+    bits_ = 0;
+    count_ = 0;
+  }
+  // The shortest form, as packet::compress_ip chooses it where the last IP is known.
+  void put_tip(std::uint64_t target) noexcept {
+    constexpr unsigned kTip = 0x0d;
+    const std::uint64_t changed = target ^ last_ip_;
+    last_ip_ = target;
+    const unsigned far = (changed >> 16 != 0 ? 1U : 0U) + (changed >> 32 != 0 ? 1U : 0U);
+    unsigned form = 1 + far;
+    unsigned size = 2 + 2 * far;
+    if (form == 3 && (target + 0x8000'0000'0000) >> 48 != 0) {
+      form = changed >> 48 == 0 ? 4 : 6;
+      size = form == 4 ? 6 : 8;
+    }
+    *out_ = static_cast<std::uint8_t>(kTip | form << 5);
+    std::memcpy(out_ + 1, &target, sizeof target);
+    out_ += 1 + size;
+  }
+
+  std::uint64_t bits_ = 0;  // pending, the oldest lowest
+  unsigned count_ = 0;
+  bool compresses_ = false;
+  bool uncompressed_pops_ = false;
+  std::uint8_t* out_ = nullptr;
+  std::uint64_t last_ip_ = 0;
+  ReturnStack* calls_ = nullptr;
+  std::uint64_t now_ = 0;
+  std::uint64_t mtc_tsc_ = 0;
+  std::uint64_t stop_ticks_ = 0;
+  const std::uint8_t* busy_at_ = nullptr;  // a PSB may be due, or bytes have to be taken away
+  const std::uint8_t* full_at_ = nullptr;
+  const std::uint8_t* begin_ = nullptr;
+};
+
+}  // namespace ptkit::softpt
