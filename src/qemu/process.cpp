@@ -48,6 +48,7 @@ bool send_hello(int file) {
   hello.first_block = process.forked ? process.next_block : 0;
   hello.parent_arena = process.forked ? process.arena_number : 0;
   hello.tsc = __rdtsc();
+  strcpy(hello.program, process.settings.program);
   const auto* at = reinterpret_cast<const char*>(&hello);
   size_t left = sizeof hello;
   while (left > 0) {
