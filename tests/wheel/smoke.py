@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -33,10 +34,15 @@ STREAM = bytes.fromhex("0282") * 8 + bytes.fromhex(
 )
 
 
-def command(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def command(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the command that pip installed."""
     return subprocess.run(
-        [Path(sys.prefix) / "bin" / "ptkit", *words], capture_output=True, text=True, check=False, timeout=120
+        [Path(sys.prefix) / "bin" / "ptkit", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
@@ -114,6 +120,9 @@ class InstalledCommand(unittest.TestCase):
         assert report["version"] == ptkit.__version__
         assert report["engines"] == _core.engines()
 
+    def test_the_plugin_is_there(self) -> None:
+        assert (PACKAGE / "libptkit_qemu.so").is_file()
+
     def test_recording_by_single_steps(self) -> None:
         step = {backend.name: backend for backend in capture.probe()}["step"]
         if not step.available:
@@ -121,15 +130,16 @@ class InstalledCommand(unittest.TestCase):
         self.record("step")
 
     def test_recording_by_the_emulator(self) -> None:
-        assert PACKAGE.joinpath("libptkit_qemu.so").is_file()
-        if "emulator" not in {backend.name for backend in capture.probe()}:
-            self.skipTest("this ptkit has no emulator back end")
-        if shutil.which("qemu-x86_64") is not None:
-            self.record("emulator")
-            return
-        done = command("record", "--backend", "emulator", "-o", self.folder / "none.ptk", "--", "true")
+        if shutil.which("qemu-x86_64") is None:
+            self.skipTest("QEMU is not installed")
+        self.record("emulator")
+
+    def test_missing_qemu_is_named(self) -> None:
+        words = ("record", "--backend", "emulator", "-o", self.folder / "none.ptk", "--", "/bin/true")
+        done = command(*words, PATH=str(self.folder))
         assert done.returncode != 0
         assert "qemu-user" in done.stderr
+        assert not (self.folder / "none.ptk").exists()
 
 
 if __name__ == "__main__":
