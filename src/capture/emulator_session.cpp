@@ -70,7 +70,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::run() {
   auto writer = formats::PtkWriter::create(options_.output);
   if (!writer.ok()) return writer.failure();
   const SignalsBlocked blocked(mask_);
-  recording_ = std::make_unique<Recording>(options_, std::move(writer.value()));
+  recording_ = std::make_unique<Recording>(options_, std::move(writer.value()), paused_);
   workers_ = std::make_unique<Workers>(*recording_);
   auto result = record(program.value());
   workers_.reset();
@@ -232,7 +232,6 @@ void EmulatorRecorder::Session::follow_requests() {
   const Recording::Counts counts = recording_->counts();
   instructions_.store(counts.instructions, std::memory_order_relaxed);
   trace_bytes_.store(counts.trace_bytes, std::memory_order_relaxed);
-  recording_->pause(paused_);
   if (stop_asked_) recording_->end(Recording::Ending::INTERRUPTED);
   if (detach_asked_) recording_->end(Recording::Ending::DETACHED);
   if (recording_->ended() && !recording_ended_) end_recording();

@@ -107,6 +107,7 @@ bool GuestProcess::visit(Seat& seat, std::uint32_t slot, std::uint64_t limit) {
   const bool ended = end_.load(std::memory_order_acquire) != End::NONE;
   const std::uint32_t state = arena_.state(slot);
   const bool used = state == qemu::SLOT_USED || state == qemu::SLOT_ENDED;
+  if (state > qemu::SLOT_TAKEN) drop("a thread is in no known state");
   if (!seat.thread && used && !seat.final) {
     seat.thread = std::make_unique<GuestThread>(*this, slot);
     std::uint32_t known = used_seats_.load(std::memory_order_relaxed);
@@ -152,7 +153,7 @@ void GuestProcess::finish() {
   }
   write_code();
   warn_of_losses();
-  arena_.discard();
+  if (end_ != End::CUT) arena_.discard();  // else the process still looks at it
   done_.store(true, std::memory_order_release);
 }
 

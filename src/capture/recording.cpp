@@ -16,8 +16,11 @@ constexpr std::size_t kMaxWarnings = 100;
 
 }  // namespace
 
-Recording::Recording(const RecordOptions& options, formats::PtkWriter writer)
-    : options_(options), unit_config_(capture::unit_config(options)), output_(std::move(writer)) {
+Recording::Recording(const RecordOptions& options, formats::PtkWriter writer, const std::atomic<bool>& paused)
+    : options_(options),
+      unit_config_(capture::unit_config(options)),
+      output_(std::move(writer)),
+      paused_(paused) {
   unit_config_.chunk_bytes = kChunkBytes;
 }
 

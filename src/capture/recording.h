@@ -18,7 +18,8 @@ namespace ptkit::capture {
 
 class Recording {
  public:
-  Recording(const RecordOptions& options, formats::PtkWriter writer);
+  // Nothing is recorded while `paused`.
+  Recording(const RecordOptions& options, formats::PtkWriter writer, const std::atomic<bool>& paused);
 
   [[nodiscard]] const RecordOptions& options() const noexcept { return options_; }
   [[nodiscard]] const softpt::UnitConfig& unit_config() const noexcept { return unit_config_; }
@@ -44,7 +45,6 @@ class Recording {
     return ending() == Ending::LIMITED || ending() == Ending::FAILED;
   }
 
-  void pause(bool paused) noexcept { paused_.store(paused, std::memory_order_relaxed); }
   [[nodiscard]] bool paused() const noexcept { return paused_.load(std::memory_order_relaxed); }
 
   // A call to fork in `parent` returned `pid`: somebody will say hello, unless it has already.
@@ -63,7 +63,7 @@ class Recording {
   std::atomic<std::uint64_t> branches_{0};
   std::atomic<std::uint64_t> trace_bytes_{0};
   std::atomic<Ending> ending_{Ending::NONE};
-  std::atomic<bool> paused_{false};
+  const std::atomic<bool>& paused_;
   std::mutex mutex_;                 // guards what follows
   std::map<pid_t, pid_t> expected_;  // child, parent
   std::set<pid_t> seen_;

@@ -1,0 +1,554 @@
+// The emulator back end's recorder, with this test's own program in QEMU's place: see fake_qemu().
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "capture/emulator.h"
+#include "formats/registry.h"
+#include "unit/capture/fake_guest.h"
+#include "unit/formats/scratch.h"
+
+namespace ptkit::capture {
+namespace {
+
+using formats::test::Scratch;
+using qemu::LogKind;
+using qemu::MarkKind;
+using test::FakeGuest;
+
+// ---- what runs in QEMU's place
+
+constexpr std::uint64_t kHere = 0x401000;
+constexpr std::uint64_t kThere = 0x401010;
+const std::string kToThere("\x90\xeb\x0d", 3);  // nop; jmp kThere
+const std::string kToHere("\x90\xeb\xed", 3);   // nop; jmp kHere
+constexpr std::size_t kInsns = 2;               // of each
+constexpr std::uint32_t kLoops = 100000;        // lines: more than a ring takes
+
+std::array<std::uint32_t, qemu::kLineBlocks> line_of(std::uint32_t here, std::uint32_t there) {
+  std::array<std::uint32_t, qemu::kLineBlocks> line{};
+  for (std::size_t i = 0; i < line.size(); ++i) line[i] = i % 2 == 0 ? here : there;
+  return line;
+}
+
+struct Loop {
+  FakeGuest guest;
+  std::array<std::uint32_t, qemu::kLineBlocks> line{};
+
+  explicit Loop(const std::string& socket) {
+    if (!guest.call(socket)) ::_exit(90);
+    guest.take_slot();
+    line = line_of(guest.block(kHere, kToThere), guest.block(kThere, kToHere));
+  }
+  void run(std::uint32_t lines) {
+    for (std::uint32_t i = 0; i < lines; ++i)
+      if (!guest.line(line)) return;
+  }
+};
+
+int guest_loops(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(kLoops);
+  loop.guest.mark(MarkKind::PROCESS_EXIT, {3});
+  return 3;
+}
+
+int guest_is_killed(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(10);
+  loop.guest.begin_line(std::span(loop.line).first(5));
+  return ::raise(SIGKILL);
+}
+
+int guest_waits(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(10);
+  for (;;) ::pause();
+}
+
+int guest_has_threads(const std::string& socket) {
+  Loop loop(socket);
+  std::thread other([&] {
+    loop.guest.take_slot(1);
+    loop.guest.line(loop.line, 1);
+    loop.guest.mark(MarkKind::THREAD_EXIT, {0}, 1);
+    loop.guest.end_slot(1);
+  });
+  other.join();
+  loop.run(1);
+  loop.guest.arena().lost_threads = 2;
+  return 0;
+}
+
+int guest_forks(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(1);
+  loop.guest.mark(MarkKind::SYSCALL, {57});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    FakeGuest guest;
+    ::usleep(100000);  // the parent is gone by then
+    if (!guest.call(socket, {::getppid(), loop.guest.number(), 2})) ::_exit(90);
+    guest.take_slot();
+    guest.line(loop.line);
+    const std::array own{guest.block(kHere, kToThere)};
+    guest.line(own);
+    ::_exit(7);
+  }
+  loop.guest.mark(MarkKind::SYSCALL_END, {57, static_cast<std::uint64_t>(child)});
+  return 0;
+}
+
+int guest_executes(const std::string& socket) {
+  Loop before(socket);
+  before.run(2);
+  before.guest.mark(MarkKind::EXEC);
+  Loop after(socket);
+  after.run(3);
+  return 0;
+}
+
+int guest_notes(const std::string& socket) {
+  Loop loop(socket);
+  qemu::LogMap map{};
+  const std::string path = "/proc/self/exe";
+  map.begin = kHere;
+  map.end = kHere + 0x1000;
+  map.offset = 0x2000;
+  map.path_bytes = static_cast<std::uint32_t>(path.size());
+  loop.guest.log(LogKind::MAP, map, path);
+  const std::array mapped{loop.guest.block(kHere + 0x20, std::string("\x90\xeb\xdd", 3))};
+  qemu::LogNote note{};
+  note.text_bytes = 12;
+  loop.guest.log(LogKind::NOTE, note, "it is a test");
+  loop.guest.line(mapped);
+  loop.guest.mark(MarkKind::INTERRUPT, {kHere});
+  loop.guest.mark(MarkKind::RESUME, {kHere, 0, 15, 1});
+  loop.run(1);
+  return 0;
+}
+
+int guest_changes_code(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(1);
+  const std::array changed{loop.guest.block(kHere, std::string("\x66\x90\xeb\x0c", 4))};
+  loop.guest.mark(MarkKind::TRANSLATED, {changed[0], kHere});
+  loop.guest.line(changed);
+  return 0;
+}
+
+// ---- guests that make no sense. All of them end with status 0.
+
+int hello_of_another_kind(const std::string& socket) {
+  FakeGuest guest;
+  return guest.call(socket, {}, 0x12345678) ? 91 : 0;
+}
+
+template <typename Damage>
+int damaged(const std::string& socket, Damage&& damage) {
+  Loop loop(socket);
+  loop.run(2);
+  damage(loop.guest);
+  loop.run(2);
+  ::usleep(50000);
+  return 0;
+}
+
+template <typename T>
+T record_of(std::uint32_t bytes, LogKind kind) {
+  T record{};
+  record.record.bytes = bytes;
+  record.record.kind = kind;
+  return record;
+}
+
+// Makes the recorder read the log.
+void mark_translated(FakeGuest& guest) { guest.mark(MarkKind::TRANSLATED, {2, kHere}); }
+
+using Guest = std::function<int(const std::string& socket)>;
+using Damage = std::function<void(FakeGuest& guest)>;
+
+const std::map<std::string, Damage>& damages() {
+  static const std::map<std::string, Damage> all{
+      {"block-number",
+       [](FakeGuest& guest) {
+         guest.line(std::array<std::uint32_t, 2>{0, 0x40000000});
+       }},
+      {"mark-kind", [](FakeGuest& guest) { guest.mark(static_cast<MarkKind>(77)); }},
+      {"lines-ahead", [](FakeGuest& guest) { guest.slot().lines += 1U << 30U; }},
+      {"lines-back",
+       [](FakeGuest& guest) {
+         while (guest.slot().consumed == 0) ::usleep(1000);
+         guest.slot().lines = 0;
+         ::_exit(0);
+       }},
+      {"log-kind",
+       [](FakeGuest& guest) {
+         guest.log(static_cast<LogKind>(9), qemu::LogNote{}, "");
+         mark_translated(guest);
+       }},
+      {"log-record-of-no-size",
+       [](FakeGuest& guest) {
+         guest.log_raw(record_of<qemu::LogNote>(0, LogKind::NOTE), "");
+         guest.arena().log_written += 64;
+         mark_translated(guest);
+       }},
+      {"log-record-too-large",
+       [](FakeGuest& guest) {
+         guest.log_raw(record_of<qemu::LogNote>(0xfffffff8, LogKind::NOTE), "");
+         mark_translated(guest);
+       }},
+      {"log-record-of-odd-size",
+       [](FakeGuest& guest) {
+         guest.log_raw(record_of<qemu::LogNote>(21, LogKind::NOTE), "");
+         mark_translated(guest);
+       }},
+      {"log-written-ahead",
+       [](FakeGuest& guest) {
+         guest.arena().log_written += std::uint64_t{1} << 40U;
+         mark_translated(guest);
+       }},
+      {"block-too-large",
+       [](FakeGuest& guest) {
+         qemu::LogBlock block{};
+         block.size = 0xffffffff;
+         guest.log(LogKind::BLOCK, block, "");
+         mark_translated(guest);
+       }},
+      {"map-path-too-long",
+       [](FakeGuest& guest) {
+         qemu::LogMap map{};
+         map.end = 1;
+         map.path_bytes = 1000;
+         guest.log(LogKind::MAP, map, "/");
+         mark_translated(guest);
+       }},
+      {"map-ends-first",
+       [](FakeGuest& guest) {
+         guest.log(LogKind::MAP, qemu::LogMap{}, "");
+         mark_translated(guest);
+       }},
+      {"note-too-long",
+       [](FakeGuest& guest) {
+         qemu::LogNote note{};
+         note.text_bytes = 77;
+         guest.log(LogKind::NOTE, note, "");
+         mark_translated(guest);
+       }},
+      {"header-of-noise",
+       [](FakeGuest& guest) {
+         std::memset(&guest.arena(), 0xa5, sizeof(qemu::ArenaHeader));
+         ::_exit(0);
+       }},
+      {"noise",
+       [](FakeGuest& guest) {
+         std::memset(&guest.slot(), 0x5a, std::size_t{64} << 10U);
+         ::_exit(0);
+       }},
+  };
+  return all;
+}
+
+const std::map<std::string, Guest>& guests() {
+  static const std::map<std::string, Guest> all{
+      {"loops", guest_loops},
+      {"is-killed", guest_is_killed},
+      {"waits", guest_waits},
+      {"has-threads", guest_has_threads},
+      {"forks", guest_forks},
+      {"executes", guest_executes},
+      {"notes", guest_notes},
+      {"changes-code", guest_changes_code},
+      {"calls-in-another-way", hello_of_another_kind},
+      {"never-calls", [](const std::string&) { return 5; }},
+  };
+  return all;
+}
+
+// QEMU's command line, as far as the recorder uses it; the program's last argument says what it does.
+bool fake_qemu() {
+  std::vector<std::string> words;
+  std::ifstream file("/proc/self/cmdline");
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  if (words.size() == 2 && words[1] == "--version") {
+    static_cast<void>(!::write(STDOUT_FILENO, "fake version 9.8.7 (test)\n", 26));
+    ::_exit(0);
+  }
+  if (words.size() < 5 || words[1] != "-plugin") return false;
+  const std::string socket = words[2].substr(words[2].find(",socket=") + 8);
+  const std::string& what = words.back();
+  if (const auto guest = guests().find(what); guest != guests().end()) ::_exit(guest->second(socket));
+  if (const auto damage = damages().find(what); damage != damages().end())
+    ::_exit(damaged(socket, damage->second));
+  ::_exit(99);
+}
+// Before main(): what is above has been initialized by then.
+[[maybe_unused]] const bool kIsFake = fake_qemu();
+
+// ---- recording them
+
+std::string loaded_library() {
+  Dl_info info{};
+  return ::dladdr(reinterpret_cast<void*>(&::getpid), &info) != 0 ? info.dli_fname : "";
+}
+
+RecordOptions options(const Scratch& scratch, const std::string& guest) {
+  RecordOptions out;
+  out.argv = {"/bin/true", guest};
+  out.output = scratch.at("out.ptk");
+  out.qemu = "/proc/self/exe";
+  out.plugin = loaded_library();
+  out.cyc = false;
+  return out;
+}
+
+struct Recorded {
+  RecordResult result;
+  trace::TraceBundle bundle;
+};
+
+Recorded record(const RecordOptions& options) {
+  auto result = EmulatorRecorder(options).run();
+  if (!result.ok()) {
+    ADD_FAILURE() << result.failure().detail;
+    return {};
+  }
+  auto bundle = formats::open(options.output, {});
+  if (!bundle.ok()) {
+    ADD_FAILURE() << bundle.failure().detail;
+    return {};
+  }
+  EXPECT_TRUE(bundle.value().warnings.empty()) << bundle.value().warnings.front();
+  return {std::move(result.value()), std::move(bundle.value())};
+}
+
+Recorded record(const std::string& guest) {
+  const Scratch scratch;
+  return record(options(scratch, guest));
+}
+
+std::string failure_of(const RecordOptions& options) {
+  const auto result = EmulatorRecorder(options).run();
+  return result.ok() ? "(it ran)" : result.failure().detail;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::size_t count(const trace::TraceBundle& bundle, trace::SidebandKind kind) {
+  return static_cast<std::size_t>(
+      std::count_if(bundle.sideband.begin(), bundle.sideband.end(),
+                    [kind](const trace::Sideband& record) { return record.kind == kind; }));
+}
+
+// Of streams with so many whole lines together. Where a stream's last jump went is not known.
+constexpr std::uint64_t insns_of_lines(std::uint64_t lines, std::uint64_t streams = 1) {
+  return lines * qemu::kLineBlocks * kInsns - streams;
+}
+
+TEST(EmulatorRecorder, ReadsMoreLinesThanARingTakes) {
+  const Recorded all = record("loops");
+  EXPECT_EQ(all.result.exit_status, 3);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops));
+  EXPECT_TRUE(all.result.warnings.empty());
+  ASSERT_EQ(all.bundle.streams.size(), 1U);
+  EXPECT_EQ(all.bundle.streams[0].data.size(), all.result.trace_bytes);
+  EXPECT_EQ(all.bundle.sideband.front().text, "/usr/bin/fake");
+  EXPECT_TRUE(has(all.bundle.metadata, "QEMU 9.8.7"));
+  EXPECT_TRUE(has(all.bundle.metadata, "\"backend\":\"emulator\""));
+  ASSERT_EQ(count(all.bundle, trace::SidebandKind::EXIT), 1U);
+  EXPECT_EQ(all.bundle.sideband.back().kind, trace::SidebandKind::EXIT);
+  EXPECT_EQ(all.bundle.sideband.back().value, 3);
+}
+
+TEST(EmulatorRecorder, ReadsTheLineThatAKilledGuestWasIn) {
+  const Recorded all = record("is-killed");
+  EXPECT_EQ(all.result.exit_status, 128 + SIGKILL);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(10) + 5 * kInsns);
+}
+
+TEST(EmulatorRecorder, GivesEachThreadAStream) {
+  const Recorded all = record("has-threads");
+  EXPECT_EQ(all.result.streams, 2U);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(2, 2));
+  ASSERT_EQ(all.result.warnings.size(), 1U);
+  EXPECT_TRUE(has(all.result.warnings[0], "2 threads were not recorded"));
+}
+
+TEST(EmulatorRecorder, FollowsAChildThatOutlivesItsParent) {
+  const Recorded all = record("forks");
+  EXPECT_EQ(all.result.exit_status, 0);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(2) + kInsns);
+  ASSERT_EQ(all.bundle.streams.size(), 2U);
+  EXPECT_NE(all.bundle.streams[0].space, all.bundle.streams[1].space);
+  // What the child executed of its parent's code is in its own space too.
+  for (const trace::SpaceId space : {all.bundle.streams[0].space, all.bundle.streams[1].space}) {
+    EXPECT_EQ(std::count_if(all.bundle.code.begin(), all.bundle.code.end(),
+                            [&](const trace::CodeRegion& code) { return code.space == space; }),
+              2);
+  }
+  const auto& sideband = all.bundle.sideband;
+  EXPECT_TRUE(std::any_of(sideband.begin(), sideband.end(), [&](const trace::Sideband& record) {
+    return record.kind == trace::SidebandKind::PROCESS && record.parent == all.bundle.streams[0].pid;
+  }));
+}
+
+TEST(EmulatorRecorder, BeginsAnewWhereAProgramExecutesAnother) {
+  const Recorded all = record("executes");
+  ASSERT_EQ(all.bundle.streams.size(), 2U);
+  EXPECT_EQ(all.bundle.streams[0].pid, all.bundle.streams[1].pid);
+  EXPECT_NE(all.bundle.streams[0].space, all.bundle.streams[1].space);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(5, 2));
+  EXPECT_EQ(count(all.bundle, trace::SidebandKind::EXEC), 2U);
+  EXPECT_EQ(count(all.bundle, trace::SidebandKind::EXIT), 1U);
+}
+
+TEST(EmulatorRecorder, KeepsMappingsSignalsAndNotes) {
+  const Recorded all = record("notes");
+  ASSERT_EQ(all.bundle.files.size(), 1U);
+  EXPECT_FALSE(all.bundle.files[0].symbols.empty());
+  EXPECT_EQ(count(all.bundle, trace::SidebandKind::MAP), 1U);
+  const auto code =
+      std::find_if(all.bundle.code.begin(), all.bundle.code.end(), [](const trace::CodeRegion& region) {
+        return region.address == kHere + 0x20 && region.bytes.size() != 0;
+      });
+  ASSERT_NE(code, all.bundle.code.end());
+  EXPECT_EQ(code->file, 0);
+  EXPECT_EQ(code->file_offset, code->address - kHere + 0x2000);
+  const auto& sideband = all.bundle.sideband;
+  EXPECT_TRUE(std::any_of(sideband.begin(), sideband.end(), [](const trace::Sideband& record) {
+    return record.kind == trace::SidebandKind::SIGNAL && record.value == SIGTERM;
+  }));
+  ASSERT_EQ(all.result.warnings.size(), 1U);
+  EXPECT_TRUE(has(all.result.warnings[0], "it is a test."));
+}
+
+TEST(EmulatorRecorder, KeepsChangedCodeWithItsTime) {
+  const Recorded all = record("changes-code");
+  std::uint64_t changed_at = 0;
+  for (const trace::CodeRegion& region : all.bundle.code) {
+    if (region.address == kHere && region.bytes.size() == 4) changed_at = region.tsc_from;
+  }
+  EXPECT_NE(changed_at, 0U);
+}
+
+TEST(EmulatorRecorder, WritesTruthThatHasEveryInstruction) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "is-killed");
+  one.truth_folder = scratch.path();
+  // Lines of this guest have no times of blocks, but the arena says that they should: 7 of them are a line.
+  const Recorded all = record(one);
+  EXPECT_EQ(formats::test::read_all(scratch.at("stream-0.u64")).size(),
+            all.result.instructions * sizeof(std::uint64_t));
+}
+
+class DamagedGuest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(DamagedGuest, IsDroppedWithAWarning) {
+  const Recorded all = record(GetParam());
+  EXPECT_EQ(all.result.exit_status, 0);
+  EXPECT_LE(all.result.instructions, insns_of_lines(4));
+  if (GetParam() == "header-of-noise") return;  // the recorder does not need what is there
+  ASSERT_EQ(all.result.warnings.size(), 1U);
+  EXPECT_TRUE(has(all.result.warnings[0], "is damaged")) << all.result.warnings[0];
+}
+
+std::vector<std::string> names_of_damages() {
+  std::vector<std::string> names;
+  for (const auto& [name, damage] : damages()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(EmulatorRecorder, DamagedGuest, ::testing::ValuesIn(names_of_damages()),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(EmulatorRecorder, SaysWhyNothingWasRecorded) {
+  const Scratch scratch;
+  const std::string never = failure_of(options(scratch, "never-calls"));
+  EXPECT_TRUE(has(never, "(version 9.8.7) ended with status 5 without having loaded ptkit's plugin"))
+      << never;
+  EXPECT_TRUE(has(failure_of(options(scratch, "calls-in-another-way")), "ended with status 0"));
+}
+
+TEST(EmulatorRecorder, NamesWhatIsMissing) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "loops");
+  one.argv[0] = "/no/such/program";
+  EXPECT_TRUE(has(failure_of(one), "cannot run /no/such/program: No such file"));
+  one.argv[0] = "no-such-program-in-PATH";
+  EXPECT_TRUE(has(failure_of(one), "cannot run no-such-program-in-PATH: No such file"));
+  one.argv[0] = scratch.path();
+  EXPECT_TRUE(has(failure_of(one), "Permission denied"));
+  one.argv[0] = scratch.write("text", "no program");
+  EXPECT_TRUE(has(failure_of(one), "Permission denied"));
+  std::filesystem::permissions(one.argv[0], std::filesystem::perms::owner_all);
+  EXPECT_TRUE(has(failure_of(one), "the back end \"step\" records 32-bit x86 programs"));
+  one = options(scratch, "loops");
+  one.qemu = "/no/such/qemu";
+  EXPECT_TRUE(has(failure_of(one), "there is no program /no/such/qemu"));
+  one = options(scratch, "loops");
+  one.plugin = "/no/such/plugin.so";
+  EXPECT_TRUE(has(failure_of(one), "\"/no/such/plugin.so\""));
+  one = options(scratch, "loops");
+  one.output = scratch.at("no/such/folder/out.ptk");
+  EXPECT_TRUE(has(failure_of(one), "cannot create"));
+}
+
+TEST(EmulatorRecorder, StopsWhenAsked) {
+  const Scratch scratch;
+  EmulatorRecorder recorder(options(scratch, "waits"));
+  std::thread stopper([&] {
+    while (recorder.progress().instructions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_GT(recorder.pid(), 0);
+    recorder.request_stop();
+  });
+  const auto result = recorder.run();
+  stopper.join();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().interrupted);
+  EXPECT_EQ(result.value().exit_status, 128 + SIGINT);
+  EXPECT_EQ(result.value().instructions, insns_of_lines(10));
+  EXPECT_TRUE(formats::open(scratch.at("out.ptk"), {}).ok());
+}
+
+TEST(EmulatorRecorder, LetsTheProgramRunOnAtTheLimit) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "loops");
+  one.max_instructions = 100000;
+  const Recorded all = record(one);
+  EXPECT_TRUE(all.result.limited);
+  EXPECT_EQ(all.result.exit_status, 3);
+  EXPECT_GE(all.result.instructions, 100000U);
+  EXPECT_LT(all.result.instructions, insns_of_lines(kLoops));
+}
+
+TEST(EmulatorRecorder, DetachesAndRecordsNothingWhilePaused) {
+  const Scratch scratch;
+  EmulatorRecorder recorder(options(scratch, "loops"));
+  recorder.pause();
+  const auto result = recorder.run();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().instructions, 0U);
+  EXPECT_EQ(result.value().streams, 0U);
+  EmulatorRecorder detached(options(scratch, "loops"));
+  detached.request_detach();
+  const auto nothing = detached.run();
+  ASSERT_TRUE(nothing.ok()) << nothing.failure().detail;
+  EXPECT_EQ(nothing.value().exit_status, 3);
+  EXPECT_FALSE(nothing.value().interrupted);
+}
+
+}  // namespace
+}  // namespace ptkit::capture
