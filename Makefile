@@ -95,4 +95,4 @@ format: $(STAMPS)/packages-lint build
 	$(VENV)/bin/ruff check --fix python tests tools benchmarks
 
 clean:
-	rm -rf $(BUILD) $(VENV)
+	rm -rf $(BUILD) $(VENV) dist
