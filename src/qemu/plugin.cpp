@@ -117,7 +117,11 @@ void find_program(char* program, size_t size) {
     value = !value;
   }
   char full[PATH_MAX];
-  if (word < end && realpath(word, full) != nullptr) snprintf(program, size, "%s", full);
+  if (word < end && *word == '/') {
+    snprintf(program, size, "%s", word);
+  } else if (word < end && realpath(word, full) != nullptr) {
+    snprintf(program, size, "%s", full);
+  }
 }
 
 bool read_settings(int argc, char** argv) {
