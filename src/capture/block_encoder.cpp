@@ -17,8 +17,10 @@ bool is_fault(int signal) {
 }  // namespace
 
 BlockEncoder::BlockEncoder(const softpt::UnitConfig& config, const GuestCode& code,
-                           softpt::PtUnit::Output sink, BlockTruth truth, const AddressFilter* /*filter*/)
-    : state_(std::make_unique<State>(config, code, std::move(sink), std::move(truth))) {}
+                           softpt::PtUnit::Output sink, BlockTruth truth, const AddressFilter* filter,
+                           Watcher watcher)
+    : state_(std::make_unique<State>(config, code, std::move(sink), std::move(truth), filter,
+                                     std::move(watcher))) {}
 BlockEncoder::~BlockEncoder() = default;
 BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
 BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
@@ -29,21 +31,26 @@ void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t 
   State& state = *state_;
   const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
   std::size_t done = 0;
+  state.look_at_filter();
   if (state.quiet_until(tsc)) {
     state.lane.set_time(tsc);
   } else {
     state.begin_first(numbers[0], {tsc, true_times.empty() ? tsc : true_times[0]});
     done = 1;
   }
+  bool told = false;  // something of which the time is not known
   while (done < numbers.size()) {
-    if (state.open_lane()) done += state.run(numbers.subspan(done));
+    const std::size_t ran = state.open_lane() ? state.run(numbers.subspan(done)) : 0;
+    done += ran;
+    told |= ran != 0 && done > 1;
     if (done == numbers.size()) break;
+    told |= done != 0 && state.unit.inside();
     const std::uint64_t at = tsc + span / numbers.size() * done;
     if (state.cyc) state.unit.set_time(at);
     state.begin(numbers[done], {at, done < true_times.size() ? true_times[done] : at});
     ++done;
   }
-  state.loose = numbers.size() > 1 && !state.cyc;
+  state.loose = told && !state.cyc;
 }
 
 void BlockEncoder::block(std::uint32_t number, std::uint64_t tsc) { blocks({&number, 1}, tsc, tsc); }
@@ -68,7 +75,7 @@ void BlockEncoder::syscall(std::uint64_t tsc) {
   state.reach(tsc);
   const GuestBlock* const block = state.take_last();
   if (block == nullptr) return;
-  state.retire_all(*block, block->next, tsc);
+  state.retire_all(*block, block->next, {tsc, tsc});
   if (!state.unit.inside()) return;
   ++state.unexplained;
   state.unit.interrupted(block->next);

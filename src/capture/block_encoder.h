@@ -7,18 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
+#include "capture/address_filter.h"
 #include "capture/guest_code.h"
 #include "capture/truth_log.h"
 #include "softpt/unit.h"
 
 namespace ptkit::capture {
 
-class AddressFilter;
-
-// What was executed, for tests.
+// What was executed and traced, for tests.
 struct BlockTruth {
   TruthLog instructions;  // IP of each
   TruthLog branches;      // IP and time of each branch instruction: when the next block began
@@ -27,10 +27,14 @@ struct BlockTruth {
 
 class BlockEncoder {
  public:
-  // `code` is shared by the threads of a process and outlives this. `filter` may be null: everything is
-  // traced.
+  // Called with the id of a watched address (AddressFilter::watch) whenever the instruction there has been
+  // executed, and a TSC: when that was, as well as is known.
+  using Watcher = std::function<void(std::uint32_t id, std::uint64_t tsc)>;
+
+  // `code` is shared by the threads of a process and outlives this, as does `filter`, which may be null:
+  // everything is traced. What was added to it holds from the next line on.
   BlockEncoder(const softpt::UnitConfig& config, const GuestCode& code, softpt::PtUnit::Output sink,
-               BlockTruth truth = {}, const AddressFilter* filter = nullptr);
+               BlockTruth truth = {}, const AddressFilter* filter = nullptr, Watcher watcher = {});
   ~BlockEncoder();
   BlockEncoder(BlockEncoder&&) noexcept;
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
@@ -52,6 +56,7 @@ class BlockEncoder {
   // The last block of the thread has ended, as far as is known. Packets that wait are written.
   void end(std::uint64_t tsc);
 
+  // Of what is traced.
   [[nodiscard]] std::uint64_t instructions() const noexcept;
   [[nodiscard]] std::uint64_t branches() const noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept;  // of trace made so far

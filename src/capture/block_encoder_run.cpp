@@ -89,12 +89,14 @@ void BlockEncoder::State::learn_block(std::uint32_t number) {
   entry.pc = block.pc;
   entry.size = static_cast<std::uint16_t>(size);
   if (entry.size != size || block.single) return;
+  if (rules != nullptr && (!rules->plain(block.pc) || !rules->points(block.pc, block.next).empty())) return;
   entry.kind = kind_of(block);
   entry.bits = block.end.cls == InsnClass::COND_JUMP ? 1 : 0;
   entry.counts = block.insns + (ends_in_branch(block) ? HotBlock::kBranch : 0);
 }
 
 void BlockEncoder::State::learn_way(std::uint32_t from, std::uint32_t to, bool repeated) {
+  if (from >= hot.size()) return;
   HotBlock& entry = hot[from];
   const GuestBlock& block = code[from];
   switch (entry.kind) {
@@ -117,7 +119,7 @@ void BlockEncoder::State::learn_way(std::uint32_t from, std::uint32_t to, bool r
 }
 
 std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
-  if (last == kNoNumber) return 0;
+  if (last >= hot.size()) return 0;
   softpt::Lane now = lane;
   const HotBlock* const table = hot.data();
   const std::size_t known = hot.size();

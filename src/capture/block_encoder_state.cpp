@@ -13,13 +13,17 @@ using insn::ExecMode;
 }  // namespace
 
 BlockEncoder::State::State(const softpt::UnitConfig& config, const GuestCode& code_in,
-                           softpt::PtUnit::Output sink, BlockTruth truth_in)
+                           softpt::PtUnit::Output sink, BlockTruth truth_in, const AddressFilter* filter_in,
+                           Watcher watcher_in)
     : unit(config, std::move(sink)),
       code(code_in),
       truth(std::move(truth_in)),
       cyc(config.cyc),
+      filter(filter_in),
+      watcher(std::move(watcher_in)),
       may_hurry(!truth.on()) {
   unit.unit().hold_psb(true);
+  if (filter != nullptr) armed = !filter->rules()->waits_for_start();
 }
 
 void BlockEncoder::State::begin_first(std::uint32_t number, const Moment& at) {
@@ -36,12 +40,14 @@ const GuestBlock* BlockEncoder::State::take_last() {
 
 void BlockEncoder::State::reach(std::uint64_t tsc) {
   close_lane();
+  // While packets are off, a PSB has a place anywhere.
+  if (!unit.inside()) unit.unit().hold_psb(false);
   if (std::exchange(loose, false)) {
     unit.set_time_loosely(tsc);
   } else {
     unit.set_time(tsc);
   }
-  if (!unit.inside()) place_psb();
+  unit.unit().hold_psb(true);
 }
 
 void BlockEncoder::State::place_psb() {
@@ -66,13 +72,15 @@ void BlockEncoder::State::begin(std::uint32_t number, const Moment& at) {
   bool follows = false;
   if (const GuestBlock* const before = take_last()) {
     if (const auto count = left_before(*before, block)) {
-      retire(*before, *count);
+      retire(*before, *count, at);
       repeated = before->repeats && block.pc == before->last;
       follows = repeated;
     } else {
-      retire_all(*before, block.pc, at.truth);
+      retire_all(*before, block.pc, at);
       follows = unit.inside();
     }
+  } else {
+    landed = true;
   }
   const std::uint64_t step = in_step;
   enter(number, at.tsc);
@@ -92,28 +100,52 @@ void BlockEncoder::State::enter(std::uint32_t number, std::uint64_t tsc) {
   if (!begun) {
     in_step = std::max(tsc, block.valid_from);
     if (changed) unit.set_time(in_step);
+    unit.unit().set_mode(true, false, true);
+    unit.unit().start();
     begun = true;
   }
-  if (!unit.inside()) unit.enter(block.pc, ExecMode::BITS64);
+  if (std::exchange(landed, false)) land(block.pc);
+  if (traced() && !unit.inside()) unit.enter(block.pc, ExecMode::BITS64);
   last = number;
 }
 
-void BlockEncoder::State::retire(const GuestBlock& block, std::size_t count) {
+void BlockEncoder::State::retire(const GuestBlock& block, std::size_t count, const Moment& at) {
+  std::span<const AddressFilter::Point> points;
+  if (rules != nullptr) points = rules->points(block.pc, block.next);
+  if (points.empty() && !truth.instructions.on()) {
+    instructions += unit.inside() ? count : 0;
+    return;
+  }
   std::uint64_t ip = block.pc;
   for (std::size_t i = 0; i < count; ++i) {
-    truth.instructions.add(ip);
+    pass_points(points, ip, at.tsc);
+    if (unit.inside()) {
+      truth.instructions.add(ip);
+      ++instructions;
+    }
     ip += block.sizes[i];
   }
-  instructions += count;
 }
 
-void BlockEncoder::State::retire_all(const GuestBlock& block, std::uint64_t to, std::uint64_t true_tsc) {
-  retire(block, block.insns);
+void BlockEncoder::State::retire_all(const GuestBlock& block, std::uint64_t to, const Moment& at) {
+  retire(block, block.insns, at);
+  const bool explained = leads_to(block, to);
+  landed = ends_in_branch(block) && !(block.end.cls == insn::InsnClass::COND_JUMP && to == block.next);
+  landed = landed || !explained;
+  if (unit.inside()) return retire_end(block, to, at);
+  unexplained += explained ? 0 : 1;
+}
+
+// The last instruction, while packets are on.
+void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, const Moment& at) {
   if (ends_in_branch(block)) {
     ++branches;
     truth.branches.add(block.last);
-    truth.branches.add(true_tsc);
+    truth.branches.add(at.truth);
   }
+  const bool to_kernel = block.end.cls == insn::InsnClass::FAR_CALL && enters_kernel(block.end.kind);
+  const bool out = rules != nullptr && landed && !to_kernel && leads_to(block, to) && !rules->plain(to);
+  if (out) return unit.leave_to(to);
   if (!unit.retire(block.end, block.last, to, ExecMode::BITS64, ExecMode::BITS64)) ++unexplained;
 }
 
@@ -121,9 +153,9 @@ void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
   reach(at.tsc);
   if (const GuestBlock* const block = take_last()) {
     if (const auto count = left_before(*block, at.ip, fault)) {
-      retire(*block, *count);
+      retire(*block, *count, {at.tsc, at.tsc});
     } else {
-      retire_all(*block, at.ip, at.tsc);
+      retire_all(*block, at.ip, {at.tsc, at.tsc});
     }
   }
   unit.interrupted(at.ip);
@@ -136,9 +168,9 @@ void BlockEncoder::State::finish(std::uint64_t tsc) {
     // Where a branch went is not known any more.
     const bool branch = ends_in_branch(*block);
     if (branch) {
-      retire(*block, block->insns - std::size_t{1});
+      retire(*block, block->insns - std::size_t{1}, {tsc, tsc});
     } else {
-      retire_all(*block, block->next, tsc);
+      retire_all(*block, block->next, {tsc, tsc});
     }
     unit.interrupted(branch ? block->last : block->next);
   }

@@ -39,7 +39,7 @@ static_assert(sizeof(HotBlock) == 32);
 // short way for blocks and for ways between them that have been seen before.
 struct BlockEncoder::State {
   State(const softpt::UnitConfig& config, const GuestCode& code, softpt::PtUnit::Output sink,
-        BlockTruth truth);
+        BlockTruth truth, const AddressFilter* filter, Watcher watcher);
 
   // When something happened: what packets may be told, and what is true.
   struct Moment {
@@ -58,11 +58,18 @@ struct BlockEncoder::State {
   void begin(std::uint32_t number, const Moment& at);  // a block begins
   void place_psb();
   void interrupt(const Interruption& at, bool fault);
-  void retire(const GuestBlock& block, std::size_t count);  // the first ones, not the last
-  void retire_all(const GuestBlock& block, std::uint64_t to, std::uint64_t true_tsc);
+  void retire(const GuestBlock& block, std::size_t count, const Moment& at);  // the first instructions
+  void retire_all(const GuestBlock& block, std::uint64_t to, const Moment& at);
+  void retire_end(const GuestBlock& block, std::uint64_t to, const Moment& at);
   void enter(std::uint32_t number, std::uint64_t tsc);
   void finish(std::uint64_t tsc);
   [[nodiscard]] const GuestBlock* take_last();
+
+  // Filters.
+  void look_at_filter();
+  void pass_points(std::span<const AddressFilter::Point> points, std::uint64_t ip, std::uint64_t tsc);
+  void land(std::uint64_t ip);  // packets may go on here
+  [[nodiscard]] bool traced() const noexcept { return armed && in_range && !stopped; }
 
   // The short way. All other members want it closed.
   [[nodiscard]] bool open_lane() { return lane_open || (lane_open = may_hurry && unit.unit().lend(lane)); }
@@ -82,11 +89,19 @@ struct BlockEncoder::State {
   std::uint32_t last = kNoNumber;  // has begun; how it ended is not known yet
   std::optional<Interruption> interruption;
   bool loose = false;  // blocks were told whose times are not known since time was reached
+  bool landed = true;  // the next block is reached by a taken branch or an event
   bool begun = false;
   std::uint64_t in_step = 0;  // a decoder knew the time exactly at this time, and not since
   std::uint64_t instructions = 0;
   std::uint64_t branches = 0;
   std::uint64_t unexplained = 0;
+
+  const AddressFilter* filter;
+  const AddressFilter::Rules* rules = nullptr;  // of the filter, as looked at last
+  Watcher watcher;
+  bool armed = true;     // no START is waited for
+  bool in_range = true;  // FilterEn
+  bool stopped = false;  // by TRACESTOP
 
   bool may_hurry;  // nothing has to be known of every instruction
   bool lane_open = false;

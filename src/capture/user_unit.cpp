@@ -37,6 +37,11 @@ void UserUnit::interrupted(std::uint64_t ip) {
   inside_ = false;
 }
 
+void UserUnit::leave_to(std::uint64_t ip) {
+  unit_.disable(ip);
+  inside_ = false;
+}
+
 void UserUnit::code_changed(std::uint64_t ip, std::uint64_t tsc) {
   interrupted(ip);
   if (!set_time_loosely(tsc)) unit_.wake();

@@ -26,6 +26,8 @@ class UserUnit {
   void enter(std::uint64_t ip, insn::ExecMode mode);
   // The kernel took over at `ip` (signal, fault): the instruction there did not retire.
   void interrupted(std::uint64_t ip);
+  // A branch that has retired led to `ip`, where code is not traced.
+  void leave_to(std::uint64_t ip);
   // The code at `ip` is not what it was before: packets are off for a moment, and time is exact when they are
   // on again, at `tsc`.
   void code_changed(std::uint64_t ip, std::uint64_t tsc);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "../softpt/walk.h"
@@ -46,7 +47,9 @@ struct Emulation {
   GuestCode code;
   std::vector<Happening> happenings;
   std::vector<std::uint64_t> ips;
+  std::vector<bool> landed;  // for each: it was reached by a taken branch or an event
   std::vector<BranchTruth> branches;
+  std::vector<std::size_t> branch_places;  // of each branch, in `ips`
   std::uint64_t end_tsc = 0;
 };
 
@@ -170,12 +173,16 @@ class Emulator {
     const walk::Insn& one = insn(ip);
     const std::uint64_t next = ip + one.size;
     out_.ips.push_back(ip);
+    out_.landed.push_back(std::exchange(landed_, false));
     ip_ = next;
     if (one.op == Op::NOP || one.op == Op::REP || one.op == Op::PTWRITE) return;
     branch_ = ip;
+    out_.branch_places.push_back(out_.ips.size() - 1);
+    landed_ = true;
     switch (one.op) {
       case Op::JCC:
         if (below(3) != 0) ip_ = one.target;
+        landed_ = ip_ != next;
         return;
       case Op::JMP:
         ip_ = one.target;
@@ -214,6 +221,7 @@ class Emulator {
   void deliver(int signal) {
     tell({.kind = Happening::Kind::INTERRUPT, .ip = ip_});
     handlers_.push_back(ip_);
+    landed_ = true;
     ip_ = out_.program.functions.back().entry;
     tsc_ += below(2000);
     tell({.kind = Happening::Kind::RESUME, .ip = ip_, .signal = signal});
@@ -236,6 +244,7 @@ class Emulator {
   std::vector<std::uint64_t> handlers_;  // where they return to
   std::optional<std::uint64_t> branch_;  // executed, its time not told yet
   std::uint64_t ip_ = 0;
+  bool landed_ = true;
   std::uint64_t tsc_ = 5'000'000'011;
 };
 

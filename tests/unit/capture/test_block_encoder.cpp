@@ -4,26 +4,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <optional>
 
-#include "decoded.h"
-#include "emulated.h"
+#include "encoded.h"
 #include "unit/formats/scratch.h"
 
 namespace ptkit::capture::test {
 namespace {
-
-using softpt::UnitConfig;
-
-UnitConfig config_of(bool tsc, bool mtc, std::uint8_t period, bool cyc = false) {
-  UnitConfig config;
-  config.tsc = tsc;
-  config.mtc = mtc;
-  config.cyc = cyc;
-  config.mtc_period = period;
-  config.psb_bytes = 2048;
-  return config;
-}
 
 struct Variant {
   const char* name;
@@ -51,27 +37,6 @@ std::vector<Variant> variants() {
 }
 
 class EveryWay : public testing::TestWithParam<Variant> {};
-
-struct Encoded {
-  std::vector<std::uint8_t> bytes;
-  std::uint64_t instructions = 0;
-  std::uint64_t branches = 0;
-  std::uint64_t unexplained = 0;
-};
-
-Encoded encode(const Emulation& run, const UnitConfig& config, const Delivery& how, BlockTruth truth = {}) {
-  Encoded out;
-  BlockEncoder encoder(
-      config, run.code,
-      [&out](base::Bytes part) { out.bytes.insert(out.bytes.end(), part.begin(), part.end()); },
-      std::move(truth));
-  deliver(run, encoder, how);
-  EXPECT_EQ(encoder.bytes(), out.bytes.size());
-  out.instructions = encoder.instructions();
-  out.branches = encoder.branches();
-  out.unexplained = encoder.unexplained();
-  return out;
-}
 
 void expect_same_flow(const Emulation& run, const Decoded& seen) {
   EXPECT_TRUE(seen.errors.empty());
@@ -139,40 +104,6 @@ TEST_P(EveryWay, TimesAreInsideTheirIntervals) {
 }
 
 // ---- single cases, by hand
-
-constexpr std::uint64_t kBase = 0x401000;
-
-// Code, its blocks, and an encoder of it.
-struct Hand {
-  explicit Hand(std::vector<std::uint8_t> assembled) : regions{{kBase, std::move(assembled)}} {}
-
-  // The block at [begin, end) of the code.
-  std::uint32_t block(std::size_t begin, std::size_t end, std::uint64_t valid_from = 0) {
-    return code.add(kBase + begin, base::Bytes(regions[0].bytes).subspan(begin, end - begin), valid_from);
-  }
-  BlockEncoder& encoder() {
-    if (!encoder_) {
-      encoder_.emplace(config, code,
-                       [this](base::Bytes part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
-    }
-    return *encoder_;
-  }
-  Decoded decoded() { return decode(bundle_for(regions, config, bytes)); }
-
-  UnitConfig config = config_of(true, true, 8);
-  std::vector<walk::CodeRegion> regions;
-  GuestCode code;
-  std::vector<std::uint8_t> bytes;
-
- private:
-  std::optional<BlockEncoder> encoder_;
-};
-
-std::vector<std::uint64_t> at(std::initializer_list<std::uint64_t> offsets) {
-  std::vector<std::uint64_t> out;
-  for (const std::uint64_t offset : offsets) out.push_back(kBase + offset);
-  return out;
-}
 
 TEST(BlockEncoder, ATrapRetiresAndAFaultDoesNot) {
   // nop; int3; nop; nop; ret

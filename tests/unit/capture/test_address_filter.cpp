@@ -1,0 +1,231 @@
+// Filters: what is decoded is what a trace unit with these ranges would have seen.
+#include <algorithm>
+#include <csignal>
+#include <map>
+
+#include "capture/address_filter.h"
+#include "encoded.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+using Kind = FilterRequest::Kind;
+using Ips = std::vector<std::uint64_t>;
+
+struct Asked {
+  Kind kind = Kind::FILTER;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+std::vector<FilterRequest> requests_of(const std::vector<Asked>& asked) {
+  std::vector<FilterRequest> out;
+  for (const Asked& one : asked) out.emplace_back().kind = one.kind;
+  return out;
+}
+
+// Instruction by instruction, from the description of ADDRn_CFG alone.
+struct Model {
+  explicit Model(const std::vector<Asked>& asked_in) : asked(asked_in) {
+    for (const Asked& one : asked) {
+      filters |= one.kind == Kind::FILTER;
+      armed &= one.kind != Kind::START;
+    }
+  }
+
+  bool any(Kind kind, std::uint64_t ip) const {
+    return std::any_of(asked.begin(), asked.end(), [&](const Asked& one) {
+      return one.kind == kind && ip >= one.first && ip <= one.last;
+    });
+  }
+  bool sees(std::uint64_t ip, bool landed) {
+    if (landed) {
+      in_range = !filters || any(Kind::FILTER, ip);
+      stopped |= armed && any(Kind::TRACESTOP, ip);
+    }
+    if (any(Kind::STOP, ip)) armed = false;
+    if (any(Kind::START, ip)) armed = true;
+    return armed && in_range && !stopped;
+  }
+
+  std::vector<Asked> asked;
+  bool filters = false;
+  bool armed = true;
+  bool in_range = true;
+  bool stopped = false;
+};
+
+struct Truth {
+  Ips ips;
+  std::vector<BranchTruth> branches;
+};
+
+Truth filtered(const Emulation& run, const std::vector<Asked>& asked) {
+  Truth out;
+  Model model(asked);
+  std::size_t branch = 0;
+  for (std::size_t i = 0; i < run.ips.size(); ++i) {
+    const bool seen = model.sees(run.ips[i], run.landed[i]);
+    if (seen) out.ips.push_back(run.ips[i]);
+    if (branch == run.branches.size() || run.branch_places[branch] != i) continue;
+    if (seen) out.branches.push_back(run.branches[branch]);
+    ++branch;
+  }
+  return out;
+}
+
+// Functions end in returns: none is left by going straight on.
+Asked function_range(const Emulation& run, std::size_t index, Kind kind) {
+  const walk::Function& function = run.program.functions[index];
+  std::uint64_t end = function.blocks.back();
+  while (run.program.insns.count(end) != 0 && run.program.insns.at(end).function == index)
+    end += run.program.insns.at(end).size;
+  return {kind, function.entry, end - 1};
+}
+
+std::vector<Asked> random_ranges(const Emulation& run, std::mt19937_64& random) {
+  std::vector<Asked> out;
+  const std::uint64_t shape = random() % 5;
+  const auto any_function = [&] { return random() % run.program.functions.size(); };
+  const auto any_ip = [&] { return run.ips[random() % run.ips.size()]; };
+  if (shape != 1) {
+    for (std::uint64_t n = 1 + random() % 6; n > 0; --n)
+      out.push_back(function_range(run, any_function(), Kind::FILTER));
+  }
+  if (shape == 2) {
+    out.push_back(function_range(run, any_function(), Kind::TRACESTOP));
+  }
+  if (shape == 1 || shape == 3) {
+    for (std::uint64_t n = random() % 3; n > 0; --n) out.push_back({Kind::START, any_ip(), 0});
+    for (std::uint64_t n = random() % 3; n > 0; --n) out.push_back({Kind::STOP, any_ip(), 0});
+  }
+  for (Asked& one : out) {
+    if (one.kind == Kind::START || one.kind == Kind::STOP) one.last = one.first;
+  }
+  return out;
+}
+
+TEST(AddressFilter, WhatIsDecodedIsWhatATraceUnitWouldHaveSeen) {
+  std::mt19937_64 random(11);
+  std::size_t seen_in_all = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Emulation run;
+    Emulator(run, {.seed = seed, .happenings = 8000}).run();
+    const std::vector<Asked> asked = random_ranges(run, random);
+    const std::vector<FilterRequest> requests = requests_of(asked);
+    AddressFilter filter(requests);
+    for (const Asked& one : asked) filter.add(one.kind, one.first, one.last);
+    const UnitConfig config = config_of(true, seed % 3 != 0, 3 + seed % 4);
+    const Encoded out = encode(run, config, {seed % 2 != 0 ? 14U : 0U}, {}, &filter);
+    const Encoded simple = encode(run, config, {seed % 2 != 0 ? 14U : 0U},
+                                  {TruthLog("/dev/null"), TruthLog("/dev/null")}, &filter);
+    EXPECT_TRUE(out.bytes == simple.bytes);
+    const Decoded seen = decode(bundle_for(run.program.regions, config, out.bytes));
+    const Truth truth = filtered(run, asked);
+    EXPECT_TRUE(seen.errors.empty());
+    EXPECT_EQ(out.unexplained, 0U);
+    EXPECT_EQ(out.instructions, truth.ips.size());
+    EXPECT_EQ(out.branches, truth.branches.size());
+    EXPECT_TRUE(seen.ips == truth.ips) << seen.ips.size() << " of " << truth.ips.size();
+    ASSERT_EQ(seen.branches.size(), truth.branches.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < truth.branches.size(); ++i) {
+      ASSERT_EQ(seen.branches[i].ip, truth.branches[i].ip);
+      const time::TimeRange& range = seen.branches[i].time;
+      wrong += truth.branches[i].tsc < range.tsc ? 1U : 0U;
+      wrong += range.error != 0xffff'ffff && truth.branches[i].tsc > range.tsc + range.error ? 1U : 0U;
+    }
+    EXPECT_LE(wrong, truth.branches.size() / 1000 + 1);
+    seen_in_all += seen.ips.size();
+  }
+  EXPECT_GT(seen_in_all, 100'000U);
+}
+
+TEST(AddressFilter, CountsEveryExecutionOfAWatchedAddress) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Emulation run;
+    Emulator(run, {.seed = seed, .happenings = 8000}).run();
+    std::map<std::uint64_t, std::uint64_t> executed;
+    for (const std::uint64_t ip : run.ips) ++executed[ip];
+    AddressFilter filter;
+    std::vector<std::uint64_t> addresses;
+    for (const auto& [ip, count] : executed) {
+      if (ip % 3 == 0) addresses.push_back(ip);
+    }
+    for (std::uint32_t id = 0; id < addresses.size(); ++id) filter.watch(addresses[id], id);
+    std::vector<std::uint64_t> counts(addresses.size());
+    std::uint64_t last = 0;
+    const Encoded out =
+        encode(run, config_of(true, true, 8), {14}, {}, &filter, [&](std::uint32_t id, std::uint64_t tsc) {
+          ++counts[id];
+          EXPECT_GE(tsc, last);
+          last = tsc;
+        });
+    for (std::size_t id = 0; id < addresses.size(); ++id) ASSERT_EQ(counts[id], executed[addresses[id]]);
+    EXPECT_EQ(out.bytes, encode(run, config_of(true, true, 8), {14}).bytes);  // nothing else changes
+  }
+}
+
+TEST(AddressFilter, RangesMayComeWhileCodeRuns) {
+  // 0 nop; 1 jnz 0; 3 nop; 4 nop; 5 jnz 3
+  Hand hand({0x90, 0x75, 0xfd, 0x90, 0x90, 0x75, 0xfc});
+  const std::vector<FilterRequest> requests(1);
+  AddressFilter filter(requests);
+  BlockEncoder& encoder = hand.encoder(&filter);
+  const std::uint32_t first = hand.block(0, 3);
+  const std::uint32_t second = hand.block(3, 7);
+  const std::vector<std::uint32_t> line(6, second);
+  encoder.block(first, 1000);
+  encoder.blocks(line, 1010, 1100);
+  EXPECT_EQ(encoder.instructions(), 0U);
+  filter.add(Kind::FILTER, kBase + 3, kBase + 6);
+  encoder.blocks(line, 1100, 1200);
+  encoder.blocks(line, 1200, 1300);
+  encoder.end(1300);
+  EXPECT_EQ(encoder.unexplained(), 0U);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  // From where the first block of the next line is landed on; the end of the last one is not known.
+  EXPECT_EQ(encoder.instructions(), 12 * 3 - 1U);
+  EXPECT_EQ(seen.ips.size(), 12 * 3 - 1U);
+  EXPECT_EQ(std::count(seen.ips.begin(), seen.ips.end(), kBase + 5), 11);
+}
+
+TEST(AddressFilter, GoingStraightOnLeavesNoRange) {
+  // 0 jnz 4; 2 nop; 3 nop; 4 nop; 5 jnz 0
+  Hand hand({0x75, 0x02, 0x90, 0x90, 0x90, 0x75, 0xf9});
+  const std::vector<FilterRequest> requests(1);
+  AddressFilter filter(requests);
+  filter.add(Kind::FILTER, kBase, kBase + 2);
+  BlockEncoder& encoder = hand.encoder(&filter);
+  const std::uint32_t jump = hand.block(0, 2);
+  const std::uint32_t inside = hand.block(2, 4);
+  const std::uint32_t outside = hand.block(4, 7);
+  for (const std::uint32_t number : {jump, inside, outside, jump, outside, jump, inside})
+    encoder.block(number, 1000);
+  encoder.end(1100);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, at({0, 2, 3, 4, 5, 0, 0, 2, 3}));
+}
+
+TEST(AddressFilter, TraceStopIsForGood) {
+  // 0 jnz 4; 2 nop; 3 nop; 4 nop; 5 jnz 0
+  Hand hand({0x75, 0x02, 0x90, 0x90, 0x90, 0x75, 0xf9});
+  AddressFilter filter;
+  filter.add(Kind::TRACESTOP, kBase + 4, kBase + 6);
+  BlockEncoder& encoder = hand.encoder(&filter);
+  const std::uint32_t jump = hand.block(0, 2);
+  const std::uint32_t outside = hand.block(4, 7);
+  for (const std::uint32_t number : {jump, outside, jump, outside, jump}) encoder.block(number, 1000);
+  encoder.end(1100);
+  const Decoded seen = hand.decoded();
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, at({0}));
+  EXPECT_TRUE(std::any_of(seen.events.begin(), seen.events.end(),
+                          [](const flow::Event& row) { return row.kind == flow::EventKind::STOP; }));
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test
