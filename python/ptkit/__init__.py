@@ -23,6 +23,7 @@ from ptkit._core import (
     RowFlag,
     TimeSource,
 )
+from ptkit.bundle import redact
 from ptkit.errors import (
     ColumnError,
     ConfigError,
@@ -89,6 +90,7 @@ __all__ = [
     "open",
     "packets",
     "record",
+    "redact",
 ]
 
 

@@ -112,6 +112,46 @@ def open_source(source: Source, format: str | None) -> _core.Bundle:
     return bundle
 
 
+def redact(source: PathLike, output: PathLike) -> None:
+    """Write a recording as a bundle that names no path, command line, thread or machine.
+
+    Trace, code bytes, names of functions, build-ids, ids, addresses and times stay; files are called
+    ``file-0``, ``file-1``, ... See docs/bundle-format.md.
+
+    Parameters
+    ----------
+    source : path
+        A recording of any format that `ptkit.open` reads.
+    output : path
+        The bundle to write; not `source`.
+
+    Raises
+    ------
+    OpenError
+        If the one cannot be read or the other not be written.
+    FormatError
+        If `source` is no trace.
+    ConfigError
+        If both are the same file.
+
+    Examples
+    --------
+    >>> import ptkit, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     recording = ptkit.capture.record(["true"], f"{folder}/true.ptk", backend="step")
+    ...     ptkit.redact(recording, f"{folder}/redacted.ptk")
+    ...     print(ptkit.open(f"{folder}/redacted.ptk").info.files[0][0])
+    file-0
+    """
+    path = _checked_path(source, "file or folder")
+    text = os.fspath(output)
+    if not text or "\0" in text:
+        raise ConfigError(f"output={output!r} is no path: it is empty or has a NUL")
+    if Path(text).exists() and Path(text).samefile(path):
+        raise ConfigError(f"{text}: is what is read; write the redacted bundle to another file")
+    _core.save_bundle(open_source(path, None), os.fsencode(text), redact=True)
+
+
 def packet_source(data: Source) -> _core.Bundle:
     """Make a bundle of one raw stream, empty or not: its packets are all that is asked for."""
     bundle = _core.Bundle()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
 from html import escape
+from shlex import join
 from typing import Any
 
 from ptkit import _core
+
+# Members of a bundle's metadata that the bundle's configuration repeats.
+_CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,11 @@ class TraceInfo:
     code_regions, code_bytes : int
         How many regions of code are known, and their bytes.
     warnings : tuple of str
-        What is odd with the input.
+        What is odd with the input, and what is missing from it.
+    recording : dict
+        What a bundle's recorder says: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
+        ``end_ns`` (ns since 1970), ``exit_status`` (of the program; 128 + signal if it was killed),
+        ``instructions``, ``redacted`` (bool: paths and names were left out), ... Each only if it is known.
 
     Notes
     -----
@@ -110,6 +120,7 @@ class TraceInfo:
     code_regions: int
     code_bytes: int
     warnings: tuple[str, ...] = field(default=())
+    recording: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, e.g. for JSON."""
@@ -127,6 +138,7 @@ class TraceInfo:
     def _lines(self) -> list[tuple[str, str]]:
         cpu = "not known" if self.cpu is None else "/".join(map(str, self.cpu))
         lines = [("source", self.source), ("format", self.format), ("cpu", f"{cpu} (family/model/stepping)")]
+        lines += self._recorded()
         lines.append(("clock", self._clock()))
         if self.rtit_ctl is not None:
             lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
@@ -135,6 +147,25 @@ class TraceInfo:
         lines += [("file", f"{path}  {build_id}".rstrip()) for path, build_id in self.files]
         lines += [("stream", _stream_line(i, stream)) for i, stream in enumerate(self.streams)]
         lines += [("warning", sentence) for sentence in self.warnings]
+        return lines
+
+    def _recorded(self) -> list[tuple[str, str]]:
+        said = self.recording
+        parts = [f"by {said['backend']}"] if said.get("backend") else []
+        begin, end = said.get("begin_ns", 0), said.get("end_ns", 0)
+        if begin:
+            parts.append(datetime.fromtimestamp(begin / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC"))
+        if end > begin:
+            parts.append(f"{(end - begin) / 1e9:.1f} s")
+        if said.get("machine"):
+            parts.append(f"on {said['machine']}")
+        if "exit_status" in said:
+            parts.append(f"exit status {said['exit_status']}")
+        lines = [("recorded", ", ".join(parts))] if parts else []
+        if said.get("command"):
+            lines.append(("command", join(said["command"])))
+        if said.get("redacted"):
+            lines.append(("redacted", "paths, command line and names of threads were left out"))
         return lines
 
     def _clock(self) -> str:
@@ -164,6 +195,12 @@ def _stream_line(index: int, stream: StreamInfo) -> str:
     return ", ".join(parts) + (f"  ({stream.name})" if stream.name else "")
 
 
+def _recording(metadata: str) -> dict[str, Any]:
+    """Give the recorder's members of a bundle's metadata; processor and clock are told elsewhere."""
+    said: dict[str, Any] = json.loads(metadata) if metadata else {}
+    return {name: value for name, value in said.items() if name not in _CONFIGURATION}
+
+
 def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
     """Describe a bundle."""
     configuration = bundle.configuration
@@ -189,4 +226,5 @@ def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
         code_regions=len(code),
         code_bytes=sum(size for _, size, known, _, _ in code if known),
         warnings=tuple(bundle.warnings),
+        recording=_recording(bundle.metadata),
     )

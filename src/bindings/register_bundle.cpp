@@ -208,6 +208,7 @@ void register_bundle(py::module_& module) {
       .def_property_readonly("code", [](const BundleHandle& self) { return code(*self.bundle); })
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
+      .def_property_readonly("metadata", [](const BundleHandle& self) { return self.bundle->metadata; })
       .def_property_readonly("warnings", [](const BundleHandle& self) { return self.bundle->warnings; });
 }
 

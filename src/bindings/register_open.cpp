@@ -1,5 +1,6 @@
 // Files and folders of every known format.
 #include "bindings/bindings.h"
+#include "formats/ptk_writer.h"
 #include "formats/registry.h"
 
 namespace ptkit::bindings {
@@ -17,6 +18,14 @@ BundleHandle open_bundle(const std::string& path, const std::string& format) {
   return handle;
 }
 
+std::uint64_t save_bundle(const BundleHandle& handle, const std::string& path, bool redact) {
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    return formats::save_ptk(*handle.bundle, path, {.redact = redact});
+  }();
+  return value_or_raise(std::move(result));
+}
+
 py::list format_rows() {
   py::list rows;
   for (const auto& format : formats::formats()) rows.append(py::make_tuple(format.name, format.description));
@@ -28,6 +37,8 @@ py::list format_rows() {
 void register_open(py::module_& module) {
   module.def("open_bundle", &open_bundle, py::arg("path"), py::arg("format") = "",
              "Reads a trace by content, or by the named format.");
+  module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
+             py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
   module.def("formats", &format_rows, "(name, description) of every reader.");
 }
 

@@ -318,6 +318,18 @@ void RowSink::on_gap(const flow::Gap& gap) {
   ++order_;
 }
 
+// A loss stands where the gap begins, or inside of it; where control flow is known again, nothing is missing.
+std::uint64_t RowSink::lost_bytes(const flow::Gap& gap) const noexcept {
+  const auto& losses = stream_->losses;
+  auto loss =
+      std::lower_bound(losses.begin(), losses.end(), gap.begin,
+                       [](const trace::KnownLoss& one, std::uint64_t offset) { return one.offset < offset; });
+  std::uint64_t sum = 0;
+  for (; loss != losses.end() && (loss->offset < gap.end || loss->offset == gap.begin); ++loss)
+    sum += loss->lost_bytes;
+  return sum;
+}
+
 void RowSink::put_gap(Batch& batch, const flow::Gap& gap, const time::TimeRange& range) {
   const std::size_t row = batch.rows();
   batch.put<Column::gaps_cause>(row, static_cast<std::uint8_t>(gap.cause));
@@ -326,6 +338,7 @@ void RowSink::put_gap(Batch& batch, const flow::Gap& gap, const time::TimeRange&
   batch.put<Column::gaps_end>(row, gap.end);
   batch.put<Column::gaps_from_ip>(row, gap.from_ip);
   batch.put<Column::gaps_to_ip>(row, gap.to_ip);
+  batch.put<Column::gaps_lost_bytes>(row, lost_bytes(gap));
   batch.put<Column::gaps_flags>(row, with(gap.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::gaps_tsc, Column::gaps_tsc_error, Column::gaps_tsc_source>(batch, row, range);
   batch.put<Column::gaps_instruction>(row, instruction_);

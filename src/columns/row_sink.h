@@ -52,6 +52,7 @@ class RowSink final : public flow::FlowSink {
   void put_some_instructions(const flow::Block& block, std::span<const flow::BlockInsn> insns,
                              std::uint64_t ip, const time::TimeRange& range);
   void put_error(Batch& batch, const flow::FlowError& error, const time::TimeRange& range);
+  [[nodiscard]] std::uint64_t lost_bytes(const flow::Gap& gap) const noexcept;
   void put_gap(Batch& batch, const flow::Gap& gap, const time::TimeRange& range);
 
   Request request_;

@@ -165,6 +165,7 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
 
 void FlowDecoder::Impl::end() {
   done_ = true;
+  while (next_loss_ < stream_.losses.size()) stop_at_loss();  // what came after the last byte
   walker_.begin_packet(Place{walker_.place().since, bytes_.size()});
   placer_.finish();
 }

@@ -214,7 +214,6 @@ def test_what_a_back_end_cannot_do() -> None:
         ("filters", ["filter main"]),
         ("triggers", ["stop at main"]),
         ("ring", "1M"),
-        ("redact", True),
     ):
         with pytest.raises(ptkit.ConfigError, match=f"'step': it has no {name}; use 'emulator'"):
             capture.record(["true"], backend="step", **{name: value})  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ _NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
 # Options that not every back end has.
 _ABILITIES = {
     "emulator": frozenset({"filters", "triggers", "ring", "redact"}),
-    "step": frozenset[str](),
+    "step": frozenset({"redact"}),
 }
 _MACHINES = {"emulator": {NATIVE, UNKNOWN}, "step": {NATIVE, SMALL, UNKNOWN}}
 

@@ -114,7 +114,7 @@ TEST_P(Golden, OpensAtAnyAlignment) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, Golden, ::testing::Values(test::kGolden10));
+INSTANTIATE_TEST_SUITE_P(Versions, Golden, ::testing::Values(test::kGolden10, test::kGolden11));
 
 }  // namespace
 }  // namespace ptkit::formats
