@@ -67,7 +67,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::run() {
   if (auto failure = check(options_)) return *failure;
   auto program = find_emulated(options_);
   if (!program.ok()) return program.failure();
-  auto writer = formats::PtkWriter::create(options_.output);
+  auto writer = formats::PtkWriter::create(options_.output, {.redact = options_.redact});
   if (!writer.ok()) return writer.failure();
   const SignalsBlocked blocked(mask_);
   recording_ = std::make_unique<Recording>(options_, std::move(writer.value()), paused_);

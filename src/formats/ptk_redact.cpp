@@ -17,6 +17,16 @@ constexpr std::array<std::string_view, 5> kKernelNames{"[vdso]", "[vsyscall]", "
 constexpr std::array<std::string_view, 6> kNeutralMembers{"backend", "machine", "cpu",
                                                           "clock",   "ranges",  "failed"};
 
+// Recorders add what they ran with, by its path. What follows the comma before a slash is cut.
+Json without_path(const Json& machine) {
+  if (!machine.is_string()) return {};
+  const auto text = machine.get<std::string>();
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return machine;
+  const std::size_t comma = text.rfind(',', slash);
+  return comma == std::string::npos ? std::string() : text.substr(0, comma);
+}
+
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -51,6 +61,7 @@ Json redacted_meta(const Json& meta) {
   for (const auto& [name, value] : meta.items()) {
     if (is_one_of(kNeutralMembers, name) || value.is_number() || value.is_boolean()) out[name] = value;
   }
+  if (out.contains("machine")) out["machine"] = without_path(out["machine"]);
   const auto warnings = meta.find("warnings");
   if (warnings == meta.end() || !warnings->is_array()) return out;
   for (const Json& warning : *warnings) {

@@ -17,7 +17,7 @@ void record(PtkWriter& writer) {
   RecordingInfo info;
   info.backend = "step";
   info.command = {"/home/alice/a.out", "--password", "hunter2"};
-  info.machine = "Linux 6.1.0 x86_64, Some Processor";
+  info.machine = "Linux 6.1.0 x86_64, Some Processor, /home/alice/qemu";
   info.begin_ns = 1;
   writer.info(info);
   writer.configuration({});
@@ -62,6 +62,7 @@ void expect_redacted(const std::string& path) {
   EXPECT_NE(bundle.metadata.find(R"("redacted":true)"), std::string::npos);
   EXPECT_NE(bundle.metadata.find(R"("backend":"step")"), std::string::npos);
   EXPECT_NE(bundle.metadata.find(R"("laps":3)"), std::string::npos);
+  EXPECT_NE(bundle.metadata.find(R"("machine":"Linux 6.1.0 x86_64, Some Processor")"), std::string::npos);
   EXPECT_EQ(bundle.streams[0].name, "thread 5");
   EXPECT_EQ(bundle.streams[1].name, "cpu 2");
   EXPECT_EQ(bundle.streams[2].name, "stream 2");
