@@ -244,7 +244,7 @@ def test_code_that_changes_is_printed_as_it_was(tmp_path: Path, capsys: pytest.C
     if subprocess.run([compiler, "-O1", "-static", "-o", program, source]).returncode:
         pytest.skip("a static program cannot be built here")
     recording = tmp_path / "jit.ptk"
-    assert main(["record", "-q", "-o", str(recording), "--", str(program)]) == 0
+    assert main(["record", "-q", "--backend", "step", "-o", str(recording), "--", str(program)]) == 0
     capsys.readouterr()
     _, out, _ = run(
         capsys, "instructions", "--no-events", "--ip", "0x700000000000-0x7fffffffffff", str(recording)

@@ -317,8 +317,8 @@ class Trace(Parts):
         Table
             Columns of shape (rows,): ``cause`` (uint8, `ptkit.GapCause`), ``code`` (uint8,
             `ptkit.ErrorCode`, 0 if no error began it), ``begin``, ``end`` (uint64, stream bytes),
-            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes`` (uint64,
-            bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
+            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes``
+            (uint64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
             `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source``
             (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`).
             ``gaps.messages()`` has
