@@ -456,6 +456,36 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     assert "%" not in _on_a_terminal(code.replace("INTERVAL = 0", "INTERVAL = 1000"))
 
 
+RECORDING = """
+import sys, tty
+from ptkit.capture import Progress
+from ptkit.cli import output
+if {raw}:
+    tty.setraw(sys.stderr.fileno())
+line = output.RecordingLine(enabled={enabled})
+for half in range(9):
+    line.at(Progress(half * 1_000_000, half * 250_000, half / 2))
+line.clear()
+"""
+
+
+def test_progress_of_a_recording_on_a_terminal() -> None:
+    shown = _on_a_terminal(RECORDING.format(raw=False, enabled=True))
+    assert [line.strip() for line in re.findall(r"recording: ([^\x1b]*)", shown)] == [
+        "2,000,000 instructions, 0.5 MB of trace, 1 s",
+        "4,000,000 instructions, 1.0 MB of trace, 2 s",
+        "6,000,000 instructions, 1.5 MB of trace, 3 s",
+        "8,000,000 instructions, 2.0 MB of trace, 4 s",
+    ]
+    assert shown.endswith("\r\x1b[K")
+    # Nothing is drawn where a program draws itself, as editors do, or where nobody wants it.
+    assert _on_a_terminal(RECORDING.format(raw=True, enabled=True)) == ""
+    assert _on_a_terminal(RECORDING.format(raw=False, enabled=False)) == ""
+    code = RECORDING.format(raw=False, enabled=True)
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (piped.stdout, piped.stderr) == ("", "")
+
+
 def test_names_are_those_of_the_rows_space() -> None:
     class Stub:
         def symbolize(self, ips: Any, *, space: Any, modules: bool) -> list[str | None]:
