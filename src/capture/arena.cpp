@@ -87,7 +87,11 @@ qemu::SlotHeader& Arena::slot(std::uint32_t index) const noexcept {
   return *reinterpret_cast<qemu::SlotHeader*>(memory_ + kLogOffset + shape_.log_bytes + index * slot_bytes());
 }
 
-void Arena::discard() noexcept { static_cast<void>(::madvise(memory_, bytes_, MADV_REMOVE)); }
+// The header stays: a process that runs on unrecorded looks at it.
+void Arena::discard() noexcept {
+  stop();
+  static_cast<void>(::madvise(memory_ + kLogOffset, bytes_ - kLogOffset, MADV_REMOVE));
+}
 
 void Arena::beat() noexcept { __atomic_fetch_add(&header().heartbeat, 1, __ATOMIC_RELAXED); }
 

@@ -88,6 +88,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::record(const EmulatedProgr
   root_handle_ = std::move(launched.value().handle);
   qemu_version_ = std::async(std::launch::async, [&program] { return qemu_version(program.qemu); });
   loop(server.value());
+  workers_.reset();  // they flush the bundle, which is closed now
   return finish(program);
 }
 

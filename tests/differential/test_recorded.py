@@ -52,7 +52,7 @@ def check(recording: capture.Recording, truth: Path, engine: str = "ptkit") -> p
 
 
 def run(program: list[Any], folder: Path, exit_status: int, **form: Any) -> tuple[capture.Recording, Path]:
-    recording = capture.record(program, folder / "out.ptk", truth=folder, quiet=True, **form)
+    recording = capture.record(program, folder / "out.ptk", backend="step", truth=folder, quiet=True, **form)
     assert recording.exit_status == exit_status
     return recording, folder
 

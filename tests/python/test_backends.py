@@ -46,7 +46,6 @@ def fake_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeQemu:
         monkeypatch.setenv("PTKIT_QEMU", str(path))
         return path
 
-    monkeypatch.setattr(_core, "EmulatorRecorder", object, raising=False)
     monkeypatch.setattr(qemu, "_plugin", lambda: "/plugin.so")
     monkeypatch.setattr(backends, "_runs_programs", lambda: True)
     qemu._examine.cache_clear()

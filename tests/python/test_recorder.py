@@ -82,7 +82,7 @@ class FakeEmulator:
 @pytest.fixture(autouse=True)
 def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[FakeEmulator]]:
     """Makes the fake the back end `emulator`; gives those that were made."""
-    monkeypatch.setattr(_core, "EmulatorRecorder", FakeEmulator, raising=False)
+    monkeypatch.setattr(_core, "EmulatorRecorder", FakeEmulator)
     monkeypatch.setattr(qemu, "find", lambda: qemu.Qemu("/qemu", "7.2.0", "/plugin.so"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(FakeEmulator, "made", [])

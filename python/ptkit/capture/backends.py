@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptkit import _core
 from ptkit.capture import qemu
 from ptkit.capture.program import NATIVE, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
@@ -86,8 +85,6 @@ def _emulator() -> Backend:
     what = "QEMU's user mode emulation: any x86-64 program, some times slower than native"
     if not _runs_programs():
         return _lacking("emulator", what, "this is no x86-64 Linux", "use an x86-64 Linux machine")
-    if not hasattr(_core, "EmulatorRecorder"):
-        return _lacking("emulator", what, "this ptkit has none", "use step")
     found = qemu.find()
     if found.missing:
         return _lacking("emulator", what, found.missing, found.remedy)

@@ -46,8 +46,7 @@ def _core_of(backend: str, arguments: dict[str, Any]) -> _Core:
         return StepRecorder(**arguments)
     from ptkit import _core
 
-    recorder: _Core = _core.EmulatorRecorder(**arguments)  # type: ignore[attr-defined]
-    return recorder
+    return _core.EmulatorRecorder(**arguments)
 
 
 class Recorder:

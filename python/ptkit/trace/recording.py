@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptkit import capture
+from ptkit.errors import FormatError
 from ptkit.trace.facade import Trace
 from ptkit.trace.opening import open
 
@@ -82,10 +83,17 @@ class Recorder(capture.Recorder):
             If the recording has not ended.
         OpenError, UnsupportedError
             What made it fail.
+        FormatError
+            If nothing was recorded.
         """
         if self._trace is None:
-            self._trace = open(self.recording)
-            self._trace.recording = self.recording
+            recording = self.recording
+            if recording.streams == 0:
+                raise FormatError(
+                    f"{recording.path}: nothing was recorded; see filters, triggers and detach()"
+                )
+            self._trace = open(recording)
+            self._trace.recording = recording
             if self._temporary:
                 self._removal.detach()
                 self._remove_with(self._trace)
@@ -128,6 +136,8 @@ def record(
         If the back end does not work here.
     OpenError
         If the recording cannot be written.
+    FormatError
+        If nothing was recorded.
 
     Examples
     --------

@@ -1,0 +1,278 @@
+"""Recording in the emulator: control, the command line, bad cases."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import build
+
+import ptkit
+from ptkit import capture
+
+pytestmark = pytest.mark.skipif(
+    not any(one.name == "emulator" and one.available for one in capture.probe()),
+    reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
+)
+
+FUNCTIONS = ("leaf", "other", "work", "begin", "end", "handler", "main")
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program tests/programs/rounds.c."""
+    return build("rounds", tmp_path_factory.mktemp("rounds"))
+
+
+def record(argv: list[Any], folder: Path, **more: Any) -> ptkit.Trace:
+    """Record in the emulator; all that is there can be decoded."""
+    trace = ptkit.record(argv, output=folder / "out.ptk", backend="emulator", quiet=True, **more)
+    assert trace.recording is not None
+    assert trace.recording.exit_status == 5
+    assert not trace.recording.warnings
+    assert len(trace.errors) == 0, str(trace.errors)
+    return trace
+
+
+def entries(trace: ptkit.Trace) -> dict[str, int]:
+    """How often each function of the program was entered: by a branch, or as the first of what is traced."""
+    edges, events = trace.edges(), trace.events(columns=["kind", "ip"])
+    enabled = events["ip"][events["kind"] == ptkit.EventKind.ENABLED]
+    counts = {}
+    for name in FUNCTIONS:
+        places = np.array([address for found, address, _ in trace.symbols(name) if found == name], np.uint64)
+        branches = edges["count"][np.isin(edges["to_ip"], places)]
+        counts[name] = int(branches.sum()) + int(np.isin(enabled, places).sum())
+    return counts
+
+
+def opened(path: Path) -> tuple[ptkit.Trace, str]:
+    """A damaged bundle's trace, and what opening it warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trace = ptkit.open(path)
+    return trace, "\n".join(str(one.message) for one in caught)
+
+
+def names(trace: ptkit.Trace) -> set[str | None]:
+    """Functions of which instructions were traced."""
+    ips = np.unique(trace.instructions(columns=["ip"])["ip"])
+    return set(trace.symbolize(ips, offsets=False))
+
+
+def test_all_of_it(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "10"], tmp_path)
+    recording = trace.recording
+    assert recording is not None
+    assert entries(trace) == {
+        "leaf": 30, "other": 10, "work": 10, "begin": 1, "end": 1, "handler": 0, "main": 1,
+    }  # fmt: skip
+    assert recording.backend == "emulator"
+    assert len(trace.instructions(columns=["ip"])) == recording.instructions
+    assert len(trace.branches(columns=["kind"])) == recording.branches
+    assert recording.bundle_bytes == recording.path.stat().st_size
+    assert recording.trace_bytes == trace.info.bytes
+    assert not recording.interrupted
+    assert not recording.limited
+
+
+def test_a_limit(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "100000"], tmp_path, max_instructions=50_000)
+    assert trace.recording is not None
+    assert trace.recording.limited
+    assert 50_000 <= trace.recording.instructions < 60_000
+    assert len(trace.instructions(columns=["ip"])) == trace.recording.instructions
+
+
+# ---- control
+
+
+class Feed:
+    """The program's standard input: a pipe that this process has instead of its own."""
+
+    def __init__(self) -> None:
+        read, self._write = os.pipe()
+        self._saved = os.dup(0)
+        os.dup2(read, 0)
+        os.close(read)
+
+    def line(self) -> None:
+        os.write(self._write, b"\n")
+
+    def close(self) -> None:
+        os.dup2(self._saved, 0)
+        os.close(self._write)
+        os.close(self._saved)
+
+
+@pytest.fixture
+def feed() -> Iterator[Feed]:
+    """A standard input that is written to here."""
+    made = Feed()
+    yield made
+    made.close()
+
+
+def test_pid_is_the_programs(rounds: Path, tmp_path: Path, feed: Feed) -> None:
+    with ptkit.Recorder(
+        [rounds, "10", "-1", "wait"], tmp_path / "x.ptk", backend="emulator", quiet=True
+    ) as recorder:
+        assert recorder.pid is not None
+        os.kill(recorder.pid, 0)
+        feed.line()
+    assert recorder.recording.exit_status == 5
+    assert {stream.pid for stream in recorder.trace.streams} == {recorder.pid}
+    assert entries(recorder.trace)["work"] == 10
+
+
+def test_pause_and_resume(rounds: Path, tmp_path: Path) -> None:
+    with ptkit.Recorder([rounds, "0"], tmp_path / "x.ptk", backend="emulator", quiet=True) as recorder:
+        time.sleep(0.3)
+        recorder.pause()
+        time.sleep(0.3)
+        paused = recorder.progress.instructions
+        time.sleep(0.5)
+        assert recorder.progress.instructions - paused < paused / 2
+        recorder.resume()
+        time.sleep(0.3)
+        assert recorder.progress.instructions > paused
+        recorder.stop()
+    assert recorder.recording.interrupted
+    assert recorder.recording.exit_status == 5
+    assert len(recorder.trace.errors) == 0
+    assert entries(recorder.trace)["end"] <= 1
+
+
+def test_detach_lets_the_program_run_on(rounds: Path, tmp_path: Path, feed: Feed) -> None:
+    with ptkit.Recorder(
+        [rounds, "10", "-1", "wait"], tmp_path / "x.ptk", backend="emulator", quiet=True
+    ) as recorder:
+        time.sleep(0.5)
+        recorder.detach()
+        time.sleep(0.2)
+        feed.line()
+    assert recorder.recording.exit_status == 5
+    assert recorder.recording.instructions > 1000
+    assert entries(recorder.trace)["work"] == 0
+
+
+# ---- the command line
+
+
+def _run(*words: Any, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ptkit", "record", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **more,
+    )
+
+
+def test_input_output_and_status_pass_through(tmp_path: Path) -> None:
+    out = tmp_path / "out.ptk"
+    done = _run("-o", out, "--", "sh", "-c", "read x; echo got $x; echo bad >&2; exit 9", input="word\n")
+    assert (done.returncode, done.stdout) == (9, "got word\n")
+    lines = done.stderr.splitlines()
+    assert lines[0] == "bad"
+    assert lines[1].startswith("ptkit: backend emulator (perf, driver: ")
+    assert " instructions of 1 stream, " in lines[1]
+    assert lines[1].endswith(f": {out}")
+    assert len(lines) == 2
+    done = _run("--json", "-o", out, "--", "sh", "-c", "kill -TERM $$")
+    report = json.loads(done.stderr)
+    assert done.returncode == report["exit_status"] == 128 + signal.SIGTERM
+    assert report["backend"] == "emulator"
+    assert "Intel PT" in report["reason"]
+
+
+def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.ptk"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ptkit", "record", "-o", out, "--", rounds, "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 5  # the program's own way to end
+    assert int(stdout.split()[0]) > 100
+    assert "instructions (interrupted) of 1 stream" in stderr
+    trace = ptkit.open(out)
+    assert len(trace.errors) == 0
+    assert entries(trace)["end"] == 1
+
+
+def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.ptk"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ptkit", "record", "-o", out, "--", rounds, "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(2)
+    process.kill()
+    process.wait()
+    try:
+        trace, warned = opened(out)
+        assert "the recording has no end: the recorder was killed" in warned
+        assert entries(trace)["work"] > 100
+        assert len(trace.errors) <= len(trace.streams)  # at the very end
+    finally:
+        os.killpg(process.pid, signal.SIGINT)  # the program, which runs on
+
+
+def _small_disk() -> list[str]:
+    """Words that run a shell command in $1 with a disk of 64 KiB, which ends with it, at $0."""
+    words = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && sh -c "$1"']
+    if shutil.which("unshare") is None or subprocess.run([*words, "/mnt", ":"], check=False).returncode:
+        pytest.skip("no file system can be mounted here (unshare -rm)")
+    return words
+
+
+def test_a_full_disk(rounds: Path, tmp_path: Path) -> None:
+    words = _small_disk()
+    disk, kept = tmp_path / "disk", tmp_path / "kept.ptk"
+    disk.mkdir()
+    record = f"{sys.executable} -m ptkit record -o {disk}/out.ptk --no-return-compression"
+    command = f"{record} -- {rounds} 600000; echo status $?; cp {disk}/out.ptk {kept}"
+    done = subprocess.run([*words, disk, command], capture_output=True, text=True, timeout=60, check=True)
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout.splitlines()[0] == "600000 rounds"
+    assert re.search("status [25]", done.stdout)
+    trace, warned = opened(kept)
+    assert "disk was full" in warned or "No space left" in warned
+    assert trace.info.bytes > 100_000
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("no/such/folder/x.ptk", "cannot create"),
+        (".", "cannot create"),
+        ("/dev/full", "No space left on device"),
+    ],
+)
+def test_an_output_that_cannot_be_written(output: str, says: str, tmp_path: Path) -> None:
+    done = _run("-o", output, "--", "true", cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ptkit record: error: ")
+    assert says in line
