@@ -28,29 +28,16 @@ BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
                           std::span<const std::uint64_t> true_times) {
   if (numbers.empty()) return;
-  State& state = *state_;
   const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
-  std::size_t done = 0;
-  state.look_at_filter();
-  if (state.quiet_until(tsc)) {
-    state.lane.set_time(tsc);
-  } else {
-    state.begin_first(numbers[0], {tsc, true_times.empty() ? tsc : true_times[0]});
-    done = 1;
-  }
-  bool told = false;  // something of which the time is not known
-  while (done < numbers.size()) {
-    const std::size_t ran = state.open_lane() ? state.run(numbers.subspan(done)) : 0;
-    done += ran;
-    told |= ran != 0 && done > 1;
-    if (done == numbers.size()) break;
-    told |= done != 0 && state.unit.inside();
-    const std::uint64_t at = tsc + span / numbers.size() * done;
-    if (state.cyc) state.unit.set_time(at);
-    state.begin(numbers[done], {at, done < true_times.size() ? true_times[done] : at});
-    ++done;
-  }
-  state.loose = told && !state.cyc;
+  const auto moment = [&](std::size_t i) {
+    const std::uint64_t at = tsc + span / numbers.size() * i;
+    return State::Moment{at, i < true_times.size() ? true_times[i] : at};
+  };
+  state_->look_at_filter();
+  if (!state_->cyc) return state_->tell_line(numbers, moment);
+  // Every packet tells a time.
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    state_->tell_line(numbers.subspan(i, 1), [&](std::size_t) { return moment(i); });
 }
 
 void BlockEncoder::block(std::uint32_t number, std::uint64_t tsc) { blocks({&number, 1}, tsc, tsc); }

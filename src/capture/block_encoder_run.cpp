@@ -40,8 +40,8 @@ constexpr std::uint64_t instructions_of(std::uint64_t counts) { return counts & 
 constexpr std::uint64_t branches_of(std::uint64_t counts) { return counts / HotBlock::kBranch; }
 
 // Tells the end of a block that needs more than a TNT bit; false: the simple way has to.
-inline bool step(softpt::Lane& lane, const HotBlock& from, std::uint32_t number, const HotBlock& to,
-                 std::uint64_t& counts) {
+inline bool step(softpt::Lane& lane, softpt::PendingBits& pending, const HotBlock& from, std::uint32_t number,
+                 const HotBlock& to, std::uint64_t& counts) {
   switch (from.kind) {
     case Kind::CALL:
       if (number != from.other) return false;
@@ -59,11 +59,11 @@ inline bool step(softpt::Lane& lane, const HotBlock& from, std::uint32_t number,
         if (to.kind == Kind::SLOW || to.pc != from.pc || from.kind == Kind::CALL_INDIRECT) return false;
       }
       if (from.kind == Kind::RETURN) {
-        lane.ret(to.pc);
+        lane.ret(pending, to.pc);
         break;
       }
       if (from.kind == Kind::CALL_INDIRECT) lane.call(from.pc + from.size);
-      lane.tip(to.pc);
+      lane.tip(pending, to.pc);
       break;
     case Kind::SLOW:
     case Kind::PLAIN:
@@ -118,38 +118,44 @@ void BlockEncoder::State::learn_way(std::uint32_t from, std::uint32_t to, bool r
   }
 }
 
-std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
-  if (last >= hot.size()) return 0;
-  softpt::Lane now = lane;
+template <bool kTimed>
+std::size_t BlockEncoder::State::run_as(std::span<const std::uint32_t> numbers) {
+  if (numbers.empty() || last >= hot.size()) return 0;
+  softpt::PendingBits pending = lane.pending();
   const HotBlock* const table = hot.data();
   const std::size_t known = hot.size();
   const HotBlock* from = &table[last];
   std::uint64_t counts = 0;
   std::size_t done = 0;
-  while (done < numbers.size() && now.has_room()) {
-    now.make_room();
+  while (done < numbers.size() && lane.has_room()) {
+    lane.make_room(pending);
     const std::size_t stop = std::min(numbers.size(), done + softpt::Lane::kSteps);
     for (; done < stop; ++done) {
       const std::uint32_t number = numbers[done];
       if (number >= known) break;
       const HotBlock* const to = &table[number];
-      const bool behind = number == from->next[0];
-      const bool taken = number == from->next[1];
-      if (behind || taken) {
-        now.bit(taken ? 1 : 0, from->bits);
+      // Which of the two it is nobody can predict: a product asks for both without a branch.
+      const std::uint64_t behind = number ^ from->next[0];
+      const std::uint64_t taken = number ^ from->next[1];
+      if (behind * taken == 0) {
+        pending.add(taken == 0 ? 1 : 0, from->bits);
         counts += from->counts;
-      } else if (!step(now, *from, number, *to, counts)) {
+      } else if (!step(lane, pending, *from, number, *to, counts)) {
         break;
       }
+      if constexpr (kTimed) lane.settle(pending);
       from = to;
     }
     if (done < stop) break;
   }
-  lane = now;
+  lane.set_pending(pending);
   last = static_cast<std::uint32_t>(from - table);
   instructions += instructions_of(counts);
   branches += branches_of(counts);
   return done;
 }
+
+template std::size_t BlockEncoder::State::run_as<true>(std::span<const std::uint32_t>);
+template std::size_t BlockEncoder::State::run_as<false>(std::span<const std::uint32_t>);
 
 }  // namespace ptkit::capture

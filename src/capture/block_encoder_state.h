@@ -51,7 +51,9 @@ struct BlockEncoder::State {
     std::uint64_t tsc = 0;
   };
 
-  // A line: its first block began at `tsc`.
+  // Blocks of which the time of the first one is known; `moment(i)` says what is believed of the others.
+  template <typename Moments>
+  void tell_line(std::span<const std::uint32_t> numbers, const Moments& moment);
   void begin_first(std::uint32_t number, const Moment& at);
   // Time is known exactly to be `tsc` at this place among the blocks.
   void reach(std::uint64_t tsc);
@@ -78,7 +80,11 @@ struct BlockEncoder::State {
     return lane_open && !interruption && lane.quiet_until(tsc);
   }
   // Blocks as far as it goes; returns how many.
-  [[nodiscard]] std::size_t run(std::span<const std::uint32_t> numbers);
+  [[nodiscard]] std::size_t run(std::span<const std::uint32_t> numbers) {
+    return cyc ? run_as<true>(numbers) : run_as<false>(numbers);
+  }
+  template <bool kTimed>
+  [[nodiscard]] std::size_t run_as(std::span<const std::uint32_t> numbers);
   void learn_block(std::uint32_t number);
   void learn_way(std::uint32_t from, std::uint32_t to, bool repeated);
 
@@ -108,5 +114,28 @@ struct BlockEncoder::State {
   softpt::Lane lane;
   std::vector<HotBlock> hot;  // by number
 };
+
+template <typename Moments>
+void BlockEncoder::State::tell_line(std::span<const std::uint32_t> numbers, const Moments& moment) {
+  const Moment first = moment(0);
+  std::size_t done = 0;
+  if (quiet_until(first.tsc)) {
+    lane.set_time(first.tsc);
+  } else {
+    begin_first(numbers[0], first);
+    done = 1;
+  }
+  bool told = false;  // something of which the time is not known
+  for (;;) {
+    const std::size_t ran = open_lane() ? run(numbers.subspan(done)) : 0;
+    done += ran;
+    told |= ran != 0 && done > 1;
+    if (done == numbers.size()) break;
+    told |= done != 0 && unit.inside();
+    begin(numbers[done], moment(done));
+    ++done;
+  }
+  loose = told;
+}
 
 }  // namespace ptkit::capture

@@ -6,7 +6,7 @@
 namespace ptkit::softpt {
 
 bool Generator::lane_fits() const noexcept {
-  const bool plain = config.tnt && !config.cyc && !config.use_tnt_64 && !config.deferred_tips;
+  const bool plain = config.tnt && !config.use_tnt_64 && !config.deferred_tips;
   return plain && enables.packet() && psb_held_ && !sequence_open_ && !mode_due() && writer.last_ip_known();
 }
 
@@ -14,8 +14,8 @@ bool Generator::lend(Lane& lane) {
   if (!lane_fits()) return false;
   lane.compresses_ = config.return_compression;
   lane.uncompressed_pops_ = config.uncompressed_ret_pops;
-  lane.count_ = tnt_.count();
-  lane.bits_ = tnt_.take(lane.count_);
+  const unsigned count = tnt_.count();
+  lane.pending_ = {tnt_.take(count), count};
   lane.out_ = lane_bytes_.data();
   lane.begin_ = lane.out_;
   lane.full_at_ = lane.out_ + (kLaneBytes - Lane::kMargin);
@@ -29,16 +29,20 @@ bool Generator::lend(Lane& lane) {
   lane.now_ = timing_.now().tsc;
   lane.mtc_tsc_ = config.mtc ? timing_.next_mtc_tsc() : std::numeric_limits<std::uint64_t>::max();
   lane.stop_ticks_ = timing_.stop_ticks();
+  lane.cyc_ = config.cyc;
+  lane.cyc_told_ = lane.now_ - timing_.cycles_untold();
+  lane.cyc_threshold_ = timing_.cyc_threshold();
   return true;
 }
 
 void Generator::take_back(Lane& lane) {
-  lane.put_whole();
+  lane.put_whole(lane.pending_);
   writer.append(base::Bytes(lane_bytes_.data(), lane.bytes()));
   writer.set_last_ip(lane.last_ip_);
-  for (; lane.count_ > 0; --lane.count_, lane.bits_ >>= 1) tnt_.push((lane.bits_ & 1) != 0);
+  for (unsigned i = 0; i < lane.pending_.count; ++i) tnt_.push((lane.pending_.bits >> i & 1) != 0);
   const Instant now = timing_.now();
   timing_.move_to({lane.now_, now.cycles + (lane.now_ - now.tsc)});
+  timing_.set_cycles_untold(lane.now_ - lane.cyc_told_);
   next_instruction_unknown();
 }
 

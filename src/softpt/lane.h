@@ -14,7 +14,17 @@ namespace ptkit::softpt {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Copied to a local variable, its members are registers.
+// Branches that wait for their packet. A local variable of these is in registers.
+struct PendingBits {
+  std::uint64_t bits = 0;  // the oldest lowest
+  unsigned count = 0;
+
+  void add(unsigned taken, unsigned number) noexcept {  // `number`: 1, or 0 for nothing
+    bits |= std::uint64_t{taken} << count;
+    count += number;
+  }
+};
+
 class Lane {
  public:
   static constexpr unsigned kSteps = 16;  // that may be made after each make_room()
@@ -24,32 +34,37 @@ class Lane {
     return tsc - now_ < stop_ticks_ && tsc < mtc_tsc_ && out_ < busy_at_;
   }
   void set_time(std::uint64_t tsc) noexcept { now_ = tsc; }
-  void make_room() noexcept {
-    if (count_ >= kGroup) put_group();
+  // CYC packets are on: then every step has its time, and settle() comes behind it.
+  [[nodiscard]] bool timed() const noexcept { return cyc_; }
+  void settle(PendingBits& pending) noexcept {
+    if (pending.count >= TntBuffer::kShortBits) put_bits(pending);
+  }
+  void make_room(PendingBits& pending) noexcept {
+    if (pending.count >= kGroup) put_group(pending);
   }
   // False: bytes have to be taken away first.
   [[nodiscard]] bool has_room() const noexcept { return out_ < full_at_; }
 
-  // Steps. See PtUnit.
-  void bit(unsigned taken, unsigned bits) noexcept {  // `bits`: 1, or 0 for nothing
-    bits_ |= std::uint64_t{taken} << count_;
-    count_ += bits;
-  }
+  // Steps beside PendingBits::add. See PtUnit.
   void call(std::uint64_t next_ip) noexcept { calls_->push(next_ip); }
-  void tip(std::uint64_t target) noexcept {
-    put_bits();
+  void tip(PendingBits& pending, std::uint64_t target) noexcept {
+    put_bits(pending);
+    if (cyc_) put_cyc();
     put_tip(target);
   }
-  void ret(std::uint64_t target) noexcept {
+  void ret(PendingBits& pending, std::uint64_t target) noexcept {
     const bool matches = calls_->top() == target;
     if (matches || uncompressed_pops_) calls_->pop();
     if (matches && compresses_) {
-      bit(1, 1);
+      pending.add(1, 1);
     } else {
-      tip(target);
+      tip(pending, target);
     }
   }
 
+  // Before the first step, and behind the last one.
+  [[nodiscard]] PendingBits pending() const noexcept { return pending_; }
+  void set_pending(const PendingBits& pending) noexcept { pending_ = pending; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(out_ - begin_); }
 
  private:
@@ -68,29 +83,49 @@ class Lane {
     return x << 1 | 0x8080808080808080;
   }
   void put(std::uint64_t bytes) noexcept { std::memcpy(out_, &bytes, sizeof bytes); }
-  void put_group() noexcept {
-    put(tnt_bytes(bits_));
+  void put_group(PendingBits& pending) noexcept {
+    put(tnt_bytes(pending.bits));
     out_ += kGroup / TntBuffer::kShortBits;
-    bits_ >>= kGroup;
-    count_ -= kGroup;
+    pending.bits >>= kGroup;
+    pending.count -= kGroup;
   }
   // All whole packets; less than six bits are left.
-  void put_whole() noexcept {
-    make_room();
-    put(tnt_bytes(bits_));
-    const unsigned packets = count_ / TntBuffer::kShortBits;
+  void put_whole(PendingBits& pending) noexcept {
+    make_room(pending);
+    put(tnt_bytes(pending.bits));
+    const unsigned packets = pending.count / TntBuffer::kShortBits;
     out_ += packets;
-    bits_ >>= packets * TntBuffer::kShortBits;
-    count_ -= packets * TntBuffer::kShortBits;
+    pending.bits >>= packets * TntBuffer::kShortBits;
+    pending.count -= packets * TntBuffer::kShortBits;
   }
-  void put_bits() noexcept {
-    put_whole();
+  void put_bits(PendingBits& pending) noexcept {
+    if (cyc_ && pending.count != 0) put_cyc();
+    make_room(pending);
+    const std::uint64_t bytes = tnt_bytes(pending.bits);
+    put(bytes);
+    const unsigned packets = pending.count / TntBuffer::kShortBits;
+    const unsigned rest = pending.count % TntBuffer::kShortBits;
+    out_ += packets;
     // The stop bit of a shorter packet stands lower.
-    const auto byte = static_cast<unsigned>(tnt_bytes(bits_) & 0x7e) >> (TntBuffer::kShortBits - count_);
-    *out_ = static_cast<std::uint8_t>((byte & ~1U) | 2U << count_);
-    out_ += count_ != 0 ? 1 : 0;
-    bits_ = 0;
-    count_ = 0;
+    const auto last = static_cast<unsigned>(bytes >> 8 * packets & 0x7e) >> (TntBuffer::kShortBits - rest);
+    *out_ = static_cast<std::uint8_t>((last & ~1U) | 2U << rest);
+    out_ += rest != 0 ? 1 : 0;
+    pending = {};
+  }
+  // Five bits, then seven in each byte; the lowest bit of those is set if more follow.
+  void put_cyc() noexcept {
+    std::uint64_t cycles = now_ - cyc_told_;
+    if (cycles == 0 || cycles < cyc_threshold_) return;
+    cyc_told_ = now_;
+    unsigned byte = static_cast<unsigned>(cycles & 0x1f) << 3 | 3;
+    cycles >>= 5;
+    unsigned more = 4;
+    for (; cycles != 0; cycles >>= 7) {
+      *out_++ = static_cast<std::uint8_t>(byte | more);
+      byte = static_cast<unsigned>(cycles & 0x7f) << 1;
+      more = 1;
+    }
+    *out_++ = static_cast<std::uint8_t>(byte);
   }
   // The shortest form, as packet::compress_ip chooses it where the last IP is known.
   void put_tip(std::uint64_t target) noexcept {
@@ -109,16 +144,18 @@ class Lane {
     out_ += 1 + size;
   }
 
-  std::uint64_t bits_ = 0;  // pending, the oldest lowest
-  unsigned count_ = 0;
+  PendingBits pending_;
   bool compresses_ = false;
   bool uncompressed_pops_ = false;
+  bool cyc_ = false;
   std::uint8_t* out_ = nullptr;
   std::uint64_t last_ip_ = 0;
   ReturnStack* calls_ = nullptr;
   std::uint64_t now_ = 0;
   std::uint64_t mtc_tsc_ = 0;
   std::uint64_t stop_ticks_ = 0;
+  std::uint64_t cyc_told_ = 0;  // time of the last CYC packet: while lent, core cycles are TSC ticks
+  std::uint64_t cyc_threshold_ = 0;
   const std::uint8_t* busy_at_ = nullptr;  // a PSB may be due, or bytes have to be taken away
   const std::uint8_t* full_at_ = nullptr;
   const std::uint8_t* begin_ = nullptr;

@@ -50,6 +50,10 @@ class Timing {
   // threshold).
   [[nodiscard]] std::optional<std::uint64_t> take_cycles() noexcept;
   void restart_cycles() noexcept { cycles_told_ = now_.cycles; }
+  // Since the last CYC packet.
+  [[nodiscard]] std::uint64_t cycles_untold() const noexcept { return now_.cycles - cycles_told_; }
+  void set_cycles_untold(std::uint64_t cycles) noexcept { cycles_told_ = now_.cycles - cycles; }
+  [[nodiscard]] std::uint64_t cyc_threshold() const noexcept { return threshold_; }
 
   [[nodiscard]] const Instant& now() const noexcept { return now_; }
   [[nodiscard]] const CrystalClock& crystal() const noexcept { return crystal_; }

@@ -106,7 +106,7 @@ class PtUnit {
   [[nodiscard]] bool psb_due() const noexcept;
 
   // Lends the short way (lane.h): false if packets are off or the configuration needs more than it can do. No
-  // other call is allowed before take_back(). PSBs have to be held.
+  // other call is allowed before take_back(). PSBs have to be held; core cycles are taken to be TSC ticks.
   [[nodiscard]] bool lend(Lane& lane);
   void take_back(Lane& lane);
 

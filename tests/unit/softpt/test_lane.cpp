@@ -14,10 +14,10 @@ using walk::Step;
 using walk::StepKind;
 
 // One step, where the short way has it.
-bool tell(Lane& lane, const Step& step) {
+bool tell(Lane& lane, PendingBits& pending, const Step& step) {
   switch (step.kind) {
     case StepKind::COND:
-      lane.bit(step.taken ? 1 : 0, 1);
+      pending.add(step.taken ? 1 : 0, 1);
       return true;
     case StepKind::JUMP:
       return true;
@@ -26,13 +26,13 @@ bool tell(Lane& lane, const Step& step) {
       return true;
     case StepKind::CALL_INDIRECT:
       lane.call(step.next_ip);
-      lane.tip(step.to);
+      lane.tip(pending, step.to);
       return true;
     case StepKind::JUMP_INDIRECT:
-      lane.tip(step.to);
+      lane.tip(pending, step.to);
       return true;
     case StepKind::RETURN:
-      lane.ret(step.to);
+      lane.ret(pending, step.to);
       return true;
     default:
       return false;
@@ -76,9 +76,11 @@ void by_calls(PtUnit& unit, const std::vector<Group>& groups) {
 
 void by_lane(PtUnit& unit, const std::vector<Group>& groups) {
   Lane lane;
+  PendingBits pending;
   bool open = false;
   unsigned left = 0;  // steps before room has to be made
   const auto close = [&] {
+    lane.set_pending(pending);
     if (open) unit.take_back(lane);
     open = false;
   };
@@ -92,12 +94,15 @@ void by_lane(PtUnit& unit, const std::vector<Group>& groups) {
     }
     for (Step step : group.steps) {
       if (open && left == 0 && !lane.has_room()) close();
-      if (!open) open = unit.lend(lane);
+      if (!open) {
+        open = unit.lend(lane);
+        pending = lane.pending();
+      }
       if (open && left == 0) {
-        lane.make_room();
+        lane.make_room(pending);
         left = Lane::kSteps;
       }
-      if (open && tell(lane, step)) {
+      if (open && tell(lane, pending, step)) {
         --left;
         continue;
       }
@@ -154,8 +159,6 @@ TEST(Lane, IsNotLentWhereItCouldNotTellAll) {
     if (yes) traced.unit.take_back(lane);
     return yes;
   };
-  UnitConfig cyc;
-  cyc.cyc = true;
   UnitConfig long_tnt;
   long_tnt.use_tnt_64 = true;
   UnitConfig deferred;
@@ -165,7 +168,7 @@ TEST(Lane, IsNotLentWhereItCouldNotTellAll) {
   EXPECT_TRUE(lent({}, true, true));
   EXPECT_FALSE(lent({}, false, true));
   EXPECT_FALSE(lent({}, true, false));
-  for (const UnitConfig& config : {cyc, long_tnt, deferred, no_tnt}) EXPECT_FALSE(lent(config, true, true));
+  for (const UnitConfig& config : {long_tnt, deferred, no_tnt}) EXPECT_FALSE(lent(config, true, true));
 }
 
 }  // namespace
