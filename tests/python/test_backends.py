@@ -75,7 +75,7 @@ def test_newer_than_what_was_tried(fake_qemu: FakeQemu) -> None:
 @pytest.mark.parametrize(
     ("how", "missing"),
     [
-        ({"version": "4.1.50"}, "QEMU 4.1.50 (PATH) is too old: 4.2 is the first with plugins"),
+        ({"version": "5.2.50"}, "QEMU 5.2.50 (PATH) is too old: ptkit's plugin needs 6.0"),
         ({"version": "2.11"}, "too old"),
         ({"help_text": "-g port\n"}, "was built without plugins"),
         ({"script": "exit 1"}, "does not say its version"),

@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from compiling import build
+from rounds import entries, opened, record
 
 import ptkit
 from ptkit import capture
@@ -27,49 +26,11 @@ pytestmark = pytest.mark.skipif(
     reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
 )
 
-FUNCTIONS = ("leaf", "other", "work", "begin", "end", "handler", "main")
-
 
 @pytest.fixture(scope="module")
 def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program tests/programs/rounds.c."""
     return build("rounds", tmp_path_factory.mktemp("rounds"))
-
-
-def record(argv: list[Any], folder: Path, **more: Any) -> ptkit.Trace:
-    """Record in the emulator; all that is there can be decoded."""
-    trace = ptkit.record(argv, output=folder / "out.ptk", backend="emulator", quiet=True, **more)
-    assert trace.recording is not None
-    assert trace.recording.exit_status == 5
-    assert not trace.recording.warnings
-    assert len(trace.errors) == 0, str(trace.errors)
-    return trace
-
-
-def entries(trace: ptkit.Trace) -> dict[str, int]:
-    """How often each function of the program was entered: by a branch, or as the first of what is traced."""
-    edges, events = trace.edges(), trace.events(columns=["kind", "ip"])
-    enabled = events["ip"][events["kind"] == ptkit.EventKind.ENABLED]
-    counts = {}
-    for name in FUNCTIONS:
-        places = np.array([address for found, address, _ in trace.symbols(name) if found == name], np.uint64)
-        branches = edges["count"][np.isin(edges["to_ip"], places)]
-        counts[name] = int(branches.sum()) + int(np.isin(enabled, places).sum())
-    return counts
-
-
-def opened(path: Path) -> tuple[ptkit.Trace, str]:
-    """A damaged bundle's trace, and what opening it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        trace = ptkit.open(path)
-    return trace, "\n".join(str(one.message) for one in caught)
-
-
-def names(trace: ptkit.Trace) -> set[str | None]:
-    """Functions of which instructions were traced."""
-    ips = np.unique(trace.instructions(columns=["ip"])["ip"])
-    return set(trace.symbolize(ips, offsets=False))
 
 
 def test_all_of_it(rounds: Path, tmp_path: Path) -> None:
@@ -276,3 +237,19 @@ def test_an_output_that_cannot_be_written(output: str, says: str, tmp_path: Path
     (line,) = done.stderr.splitlines()
     assert line.startswith("ptkit record: error: ")
     assert says in line
+
+
+def test_redact(rounds: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "a-secret-folder"
+    folder.mkdir()
+    program = folder / "secret-program"
+    shutil.copy(rounds, program)
+    for redact in (False, True):
+        out = tmp_path / f"{redact}.ptk"
+        words = [program, "3", "-1", "secret-argument"]
+        trace = ptkit.record(words, output=out, backend="emulator", quiet=True, redact=redact)
+        found = json.dumps([list(trace._bundle.files), list(trace._bundle.threads), str(trace.info)])
+        assert ("secret" in found) != redact
+        assert (b"secret" in out.read_bytes()) <= (not redact)
+        assert len(trace.errors) == 0
+        assert len(trace.branches()) > 100

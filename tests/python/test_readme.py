@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,21 @@ def test_python_block(folder: Path) -> None:
     printed = _shell(f"{sys.executable} -W error::SyntaxWarning readme.py", folder)
     assert "->" in printed
     assert "sort" in printed
+
+
+def test_recording_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    lines = _block("ptkit record -o out.ptk").splitlines()
+    assert len(lines) > 3
+    for line in lines:
+        options = build_parser().parse_args(shlex.split(line, comments=True)[1:])
+        assert options.program[1:][0] in ("./a.out", "./server")
+        for text in options.filter or []:
+            assert ptkit.Filter.parse(text)
+        for text in options.trigger or []:
+            assert ptkit.Trigger.parse(text).event
+        if options.ring:
+            assert capture.options.size_of("ring", options.ring) == 64 << 20
 
 
 def _examples() -> list[str]:

@@ -16,7 +16,7 @@ __all__ = ["Qemu", "find"]
 
 PROGRAM = "qemu-x86_64"
 PLUGIN = "libptkit_qemu.so"
-_OLDEST = (4, 2)  # the first with plugins
+_OLDEST = (6, 0)  # the first with plugins of ABI version 1
 _NEWEST_TRIED = 8  # major version; later ones have another plugin ABI
 _TIME_LIMIT = 2.0  # seconds
 _INSTALL = (
@@ -97,7 +97,7 @@ def _examine(path: str, stamp: tuple[int, int]) -> Qemu:
     version = match[0].removeprefix("version ")
     if (int(match[1]), int(match[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        lacks = f"QEMU {version} ({path}) is too old: {oldest} is the first with plugins"
+        lacks = f"QEMU {version} ({path}) is too old: ptkit's plugin needs {oldest}"
         return Qemu(path, version, missing=lacks, remedy=_INSTALL)
     if "-plugin" not in help_text:
         lacks = f"QEMU {version} ({path}) was built without plugins, as static builds are"
