@@ -253,7 +253,6 @@ void GuestProcess::write_code() {
 }
 
 void GuestProcess::executed(std::span<const std::uint32_t> blocks) {
-  if (inherited_ == 0) return;
   for (const std::uint32_t number : blocks) {
     if (number >= inherited_ || inherited_seen_[number]) continue;
     const BlockBytes::Block block = bytes_->get(number);

@@ -59,6 +59,7 @@ class GuestProcess {
   [[nodiscard]] bool require(std::uint32_t block);
   // Code that came so far goes to the bundle: before the trace that it is needed for.
   void write_code();
+  [[nodiscard]] bool inherits() const noexcept { return inherited_ != 0; }
   // A block was executed: one that was inherited is part of the process's own code from then on.
   void executed(std::span<const std::uint32_t> blocks);
   // What the process wrote makes no sense: its recording ends.

@@ -29,6 +29,7 @@ class GuestThread {
  private:
   static constexpr std::size_t kBatchLines = 64;
 
+  [[nodiscard]] std::size_t read_fast(std::span<const qemu::Line> lines);
   [[nodiscard]] std::size_t read(std::span<const qemu::Line> lines);
   [[nodiscard]] bool read(const qemu::Line& line, std::uint64_t tsc_end);
   void read_unfinished(const qemu::Line& line);
@@ -40,6 +41,7 @@ class GuestThread {
   void on_resume(const qemu::MarkLine& mark, std::uint64_t tsc);
   [[nodiscard]] bool known(std::span<const std::uint32_t> blocks);
   [[nodiscard]] std::uint64_t time(std::uint64_t tsc) noexcept;
+  void follow_pauses();
   [[nodiscard]] bool recorded();
   void begin_stream();
   void count();
@@ -50,6 +52,7 @@ class GuestThread {
   std::uint32_t slot_;
   pid_t tid_;
   std::uint64_t consumed_;  // lines
+  bool plain_;              // only lines have times, not blocks
   std::uint64_t now_ = 0;   // nothing that was read so far can be later
   std::uint64_t last_tsc_ = 0;
   std::unique_ptr<BlockEncoder> encoder_;  // made when the first block is executed
