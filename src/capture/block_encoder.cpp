@@ -70,6 +70,11 @@ void BlockEncoder::syscall(std::uint64_t tsc) {
 
 void BlockEncoder::syscall_end(std::uint64_t tsc) { state_->reach(tsc); }
 
+void BlockEncoder::flush() {
+  state_->close_lane();
+  state_->unit.unit().flush();
+}
+
 void BlockEncoder::end(std::uint64_t tsc) { state_->finish(tsc); }
 
 std::uint64_t BlockEncoder::instructions() const noexcept { return state_->instructions; }

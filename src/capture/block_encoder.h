@@ -53,6 +53,8 @@ class BlockEncoder {
   void resumed(std::uint64_t ip, std::uint64_t tsc, int signal = 0);
   void syscall(std::uint64_t tsc);      // the last block's SYSCALL
   void syscall_end(std::uint64_t tsc);  // before the next block
+  // Packets that are made are written, also those that more branches would have made shorter.
+  void flush();
   // The last block of the thread has ended, as far as is known. Packets that wait are written.
   void end(std::uint64_t tsc);
 

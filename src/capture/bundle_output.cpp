@@ -19,6 +19,10 @@ std::string key_of(pid_t pid, const std::string& path) {
 
 }  // namespace
 
+BundleOutput::BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes)
+    : writer_(std::move(writer)),
+      ring_(ring_bytes != 0 ? std::make_unique<StreamRing>(ring_bytes) : nullptr) {}
+
 template <typename Write>
 void BundleOutput::write(Write&& write) {
   const std::lock_guard lock(mutex_);
@@ -47,6 +51,7 @@ std::uint32_t BundleOutput::stream(const trace::Stream& stream) {
 }
 
 void BundleOutput::data(std::uint32_t stream, base::Bytes bytes) {
+  if (ring_) return ring_->append(stream, bytes);
   write([&] { writer_.data(stream, bytes); });
 }
 
@@ -60,6 +65,10 @@ void BundleOutput::sideband(const trace::Sideband& record) {
   write([&] { writer_.sideband(record); });
 }
 
+void BundleOutput::warning(const std::string& sentence) {
+  write([&] { writer_.warning(sentence); });
+}
+
 std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
   if (path.empty()) return -1;
   // The names are read outside of the writer's lock: a large file has many.
@@ -70,12 +79,23 @@ std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
   return entry.number;
 }
 
+void BundleOutput::snapshot() {
+  if (!ring_) return;
+  write([&] {
+    ring_->snapshot(writer_);
+    writer_.flush();
+  });
+}
+
+std::uint64_t BundleOutput::dropped_bytes() const { return ring_ ? ring_->dropped_bytes() : 0; }
+
 void BundleOutput::flush() {
   write([&] { writer_.flush(); });
 }
 
 base::Result<std::uint64_t> BundleOutput::finish() {
   const std::lock_guard lock(mutex_);
+  if (ring_) ring_->finish(writer_);
   return writer_.finish();
 }
 

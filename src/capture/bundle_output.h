@@ -3,17 +3,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "capture/file_table.h"
+#include "capture/stream_ring.h"
 #include "formats/ptk_writer.h"
 
 namespace ptkit::capture {
 
 class BundleOutput {
  public:
-  explicit BundleOutput(formats::PtkWriter writer) : writer_(std::move(writer)) {}
+  // `ring_bytes`: trace goes to a ring of that size, and from there to the bundle by snapshot(); 0: at once.
+  BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes);
 
   void info(const formats::RecordingInfo& info);
   void configuration(const trace::Configuration& configuration);
@@ -22,8 +25,12 @@ class BundleOutput {
   void data(std::uint32_t stream, base::Bytes bytes);
   void code(const std::vector<trace::CodeRegion>& regions);
   void sideband(const trace::Sideband& record);
+  void warning(const std::string& sentence);
   // The number of a file that process `pid` has mapped; -1 for anonymous memory.
   [[nodiscard]] std::int32_t file(pid_t pid, const std::string& path);
+
+  void snapshot();  // of the ring, if there is one
+  [[nodiscard]] std::uint64_t dropped_bytes() const;
 
   void flush();
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -36,6 +43,7 @@ class BundleOutput {
 
   std::mutex mutex_;  // of the writer
   formats::PtkWriter writer_;
+  std::unique_ptr<StreamRing> ring_;
   std::mutex files_mutex_;
   FileTable files_;
   std::atomic<std::uint32_t> streams_{0};

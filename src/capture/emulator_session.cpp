@@ -236,6 +236,8 @@ void EmulatorRecorder::Session::follow_requests() {
   if (stop_asked_) recording_->end(Recording::Ending::INTERRUPTED);
   if (detach_asked_) recording_->end(Recording::Ending::DETACHED);
   if (recording_->ended() && !recording_ended_) end_recording();
+  if (snapshot_asked_.exchange(false)) recording_->ask_for_snapshot();
+  if (recording_->snapshot_is_due()) recording_->snapshot();
   if (stop_asked_ && watched_.empty() && !root_ended_) press_root();
 }
 
@@ -283,6 +285,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   result.streams = recording_->output().streams();
   result.interrupted = interrupted_ || recording_->ending() == Recording::Ending::INTERRUPTED;
   result.limited = recording_->ending() == Recording::Ending::LIMITED;
+  result.snapshots = recording_->snapshots();
   info_.machine = machine() + ", QEMU " + version;
   info_.end_ns = real_time_ns();
   info_.exit_status = exit_status_;
@@ -290,10 +293,14 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   recording_->output().info(info_);
   recording_->output().configuration(
       configuration(options_, *calibration_));  // the clock is known better now
+  recording_->warn_of_missing();
+  result.warnings = recording_->warnings();
+  for (const std::string& warning : result.warnings) recording_->output().warning(warning);
   auto size = recording_->output().finish();
   if (!size.ok()) return size.failure();
+  result.dropped_bytes = recording_->output().dropped_bytes();
+  result.trace_bytes -= result.dropped_bytes;
   result.bundle_bytes = size.value();
-  result.warnings = recording_->warnings();
   return result;
 }
 

@@ -27,7 +27,7 @@ class EmulatorRecorder::Session {
 
   void request_stop() noexcept { stop_asked_ = true; }
   void request_detach() noexcept { detach_asked_ = true; }
-  void request_snapshot() noexcept { ++snapshots_asked_; }
+  void request_snapshot() noexcept { snapshot_asked_ = true; }
   void pause(bool paused) noexcept { paused_ = paused; }
   [[nodiscard]] RecordProgress progress() const noexcept;
   [[nodiscard]] int pid() const noexcept { return root_; }
@@ -65,7 +65,7 @@ class EmulatorRecorder::Session {
   std::atomic<bool> stop_asked_{false};
   std::atomic<bool> detach_asked_{false};
   std::atomic<bool> paused_{false};
-  std::atomic<std::uint32_t> snapshots_asked_{0};
+  std::atomic<bool> snapshot_asked_{false};
   std::atomic<int> root_{0};
   std::atomic<std::uint64_t> instructions_{0};
   std::atomic<std::uint64_t> trace_bytes_{0};

@@ -38,8 +38,10 @@ GuestProcess::GuestProcess(Recording& recording, Arena arena, Origin origin, Gue
       store_(space_),
       inherited_(code_.size()),
       inherited_seen_(inherited_),
+      conditions_(recording),
       seats_(arena_.shape().slots) {
   begin();
+  if (parent != nullptr) inherit_mappings(*parent);
 }
 
 GuestProcess::~GuestProcess() = default;
@@ -77,7 +79,7 @@ std::string GuestProcess::thread_name(pid_t tid) const {
 
 // ---- workers
 
-bool GuestProcess::visit(unsigned worker, std::uint64_t limit) {
+bool GuestProcess::visit(const Visit& how) {
   const bool ended = end_.load(std::memory_order_acquire) != End::NONE;
   const auto seats = static_cast<std::uint32_t>(seats_.size());
   bool moved = false;
@@ -90,10 +92,10 @@ bool GuestProcess::visit(unsigned worker, std::uint64_t limit) {
       continue;
     }
     // A thread stays with the worker that knows it, unless that cannot keep up.
-    const bool others = seat.thread && seat.worker != worker && !ended;
+    const bool others = seat.thread && seat.worker != how.worker && !ended;
     if (!others || seat.thread->backlog() > arena_.capacity() / 2) {
-      seat.worker = worker;
-      moved |= visit(seat, i, limit);
+      seat.worker = how.worker;
+      moved |= visit(seat, i, how);
     }
     final &= seat.final;
     seat.busy.clear(std::memory_order_release);
@@ -102,7 +104,7 @@ bool GuestProcess::visit(unsigned worker, std::uint64_t limit) {
   return moved;
 }
 
-bool GuestProcess::visit(Seat& seat, std::uint32_t slot, std::uint64_t limit) {
+bool GuestProcess::visit(Seat& seat, std::uint32_t slot, const Visit& how) {
   // Looked at before the lines: what is there by then is all that comes.
   const bool ended = end_.load(std::memory_order_acquire) != End::NONE;
   const std::uint32_t state = arena_.state(slot);
@@ -116,7 +118,8 @@ bool GuestProcess::visit(Seat& seat, std::uint32_t slot, std::uint64_t limit) {
   }
   bool moved = false;
   if (seat.thread) {
-    moved = seat.thread->read(limit) != 0;
+    moved = seat.thread->read(how.limit) != 0;
+    if (how.flush) seat.thread->flush();
     if (!moved && (ended || state == qemu::SLOT_ENDED)) {
       leave(seat, ended ? end_tsc_ : 0);  // 0: with its last mark
       if (!ended) arena_.free_slot(slot);
@@ -217,26 +220,44 @@ void GuestProcess::on_map(base::Bytes record) {
   qemu::LogMap map;
   if (!parse(record, map, &qemu::LogMap::path_bytes)) return drop("its log has a mapping of a wrong size");
   if (map.begin >= map.end) return drop("its log has a mapping that ends before it begins");
-  trace::Sideband mapping;
-  mapping.kind = trace::SidebandKind::MAP;
-  mapping.tsc = map.tsc;
-  mapping.pid = origin_.pid;
-  mapping.address = map.begin;
-  mapping.size = map.end - map.begin;
-  const std::string path = text_at(record.subspan(sizeof map, map.path_bytes));
-  mapping.file = recording_.output().file(origin_.pid, path);
-  mapping.file_offset = map.offset;
-  store_.map(map.begin, map.end, mapping.file, map.offset);
-  recording_.output().sideband(mapping);
-  if (mapping.file < 0) return;
-  trace::CodeRegion
-      region;  // without bytes: what a decoder names if it wants code that was not executed here
-  region.space = space_;
-  region.address = mapping.address;
-  region.size = mapping.size;
-  region.file = mapping.file;
-  region.file_offset = mapping.file_offset;
-  recording_.output().code({region});
+  add_mapping({map.begin, map.end, map.offset, text_at(record.subspan(sizeof map, map.path_bytes))}, map.tsc);
+}
+
+void GuestProcess::add_mapping(FileMapping mapping, std::uint64_t tsc) {
+  trace::Sideband record;
+  record.kind = trace::SidebandKind::MAP;
+  record.tsc = tsc;
+  record.pid = origin_.pid;
+  record.address = mapping.begin;
+  record.size = mapping.end - mapping.begin;
+  record.file = recording_.output().file(origin_.pid, mapping.path);
+  record.file_offset = mapping.offset;
+  recording_.output().sideband(record);
+  store_.map(mapping.begin, mapping.end, record.file, mapping.offset);
+  conditions_.map(origin_.pid, mapping.begin, mapping.end, mapping.offset, mapping.path);
+  if (record.file >= 0) {
+    // Without bytes: what a decoder names if it wants code that was not executed here.
+    trace::CodeRegion region;
+    region.space = space_;
+    region.address = record.address;
+    region.size = record.size;
+    region.file = record.file;
+    region.file_offset = record.file_offset;
+    recording_.output().code({region});
+  }
+  std::erase_if(mappings_,
+                [&](const FileMapping& one) { return one.begin >= mapping.begin && one.end <= mapping.end; });
+  mappings_.push_back(std::move(mapping));
+}
+
+// A child is not told again what its parent was told.
+void GuestProcess::inherit_mappings(GuestProcess& parent) {
+  std::vector<FileMapping> mappings;
+  {
+    const std::lock_guard lock(parent.log_mutex_);
+    mappings = parent.mappings_;
+  }
+  for (FileMapping& mapping : mappings) add_mapping(std::move(mapping), origin_.tsc);
 }
 
 void GuestProcess::on_note(base::Bytes record) {

@@ -13,6 +13,7 @@
 #include "capture/arena.h"
 #include "capture/block_bytes.h"
 #include "capture/code_store.h"
+#include "capture/conditions.h"
 #include "capture/guest_code.h"
 #include "capture/recording.h"
 
@@ -39,11 +40,17 @@ class GuestProcess {
   [[nodiscard]] pid_t parent() const noexcept { return origin_.parent; }
   [[nodiscard]] trace::SpaceId space() const noexcept { return space_; }
   [[nodiscard]] const std::string& program() const noexcept { return origin_.program; }
+  [[nodiscard]] Conditions& conditions() noexcept { return conditions_; }
 
   // ---- by the workers
 
-  // Reads up to `limit` lines of each thread that nobody else reads. False if there was nothing to do.
-  bool visit(unsigned worker, std::uint64_t limit);
+  struct Visit {
+    unsigned worker = 0;
+    std::uint64_t limit = 0;  // lines of each thread
+    bool flush = false;       // what was read reaches the bundle
+  };
+  // Reads lines of each thread that nobody else reads. False if there was nothing to do.
+  bool visit(const Visit& how);
   [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
 
   // ---- by the thread that controls the recording
@@ -77,8 +84,17 @@ class GuestProcess {
     std::unique_ptr<GuestThread> thread;
   };
 
+  struct FileMapping {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t offset = 0;
+    std::string path;
+  };
+
   void begin();
-  bool visit(Seat& seat, std::uint32_t slot, std::uint64_t limit);
+  void inherit_mappings(GuestProcess& parent);
+  void add_mapping(FileMapping mapping, std::uint64_t tsc);
+  bool visit(Seat& seat, std::uint32_t slot, const Visit& how);
   void leave(Seat& seat, std::uint64_t tsc);
   void finish();
   void warn_of_losses();
@@ -95,8 +111,10 @@ class GuestProcess {
   GuestCode code_;
   std::shared_ptr<BlockBytes> bytes_;
   CodeStore store_;
+  std::vector<FileMapping> mappings_;
   std::uint32_t inherited_;
   std::vector<std::atomic<bool>> inherited_seen_;
+  Conditions conditions_;
   std::vector<Seat> seats_;
   std::atomic<std::uint32_t> used_seats_{0};
   std::atomic<End> end_{End::NONE};

@@ -61,6 +61,10 @@ std::uint64_t GuestThread::read(std::uint64_t limit) {
     const std::size_t done = plain_ && encoder_ && !suspended_ ? read_fast(batch) : read(batch);
     consumed_ += done;
     count();
+    if (recording_.snapshot_is_due()) {
+      flush();
+      recording_.snapshot();
+    }
     if (done == 0) break;
     if (consumed_ - told < kConsumeLines) continue;
     arena_.consume(slot_, consumed_);
@@ -75,7 +79,7 @@ std::size_t GuestThread::read_fast(std::span<const qemu::Line> lines) {
   const std::uint32_t known = process_.code().size();
   const bool inherits = process_.inherits();
   std::size_t done = 0;
-  for (; done + 1 < lines.size(); ++done) {
+  for (; done + 1 < lines.size() && !recording_.full(); ++done) {
     const qemu::Line& line = lines[done];
     if (!all_below(line, known)) break;
     if (inherits) process_.executed(line.blocks);
@@ -88,7 +92,7 @@ std::size_t GuestThread::read_fast(std::span<const qemu::Line> lines) {
 // The last one is left to the next batch if its end is not known.
 std::size_t GuestThread::read(std::span<const qemu::Line> lines) {
   std::size_t done = 0;
-  for (; done < lines.size(); ++done) {
+  for (; done < lines.size() && !recording_.full(); ++done) {
     const qemu::Line& line = lines[done];
     const bool open = plain_ && !is_mark(line);
     if (open && done + 1 == lines.size()) break;
@@ -120,6 +124,13 @@ void GuestThread::read_unfinished(const qemu::Line& line) {
   static_cast<void>(read(line, now_));
 }
 
+void GuestThread::flush() {
+  if (!encoder_ || flushed_.instructions == counted_.instructions) return;
+  encoder_->flush();
+  count();
+  flushed_ = counted_;
+}
+
 void GuestThread::finish(std::uint64_t tsc) {
   const std::uint64_t end = arena_.lines(slot_);
   while (consumed_ < end && read(end - consumed_) != 0) {
@@ -142,10 +153,11 @@ void GuestThread::finish(std::uint64_t tsc) {
   if (encoder_->truth_failed())
     recording_.warn(recording_.options().truth_folder +
                     ": the log of executed instructions could not be written.");
-  if (encoder_->unexplained() != 0) {
-    recording_.warn("Thread " + std::to_string(tid_) + ": " + std::to_string(encoder_->unexplained()) +
-                    " times the emulator went on where the code before does not lead; the trace shows an "
-                    "interrupt there.");
+  if (const std::uint64_t times = encoder_->unexplained(); times != 0) {
+    recording_.warn("Thread " + std::to_string(tid_) +
+                    ": the emulator went on where the code before does not lead, " + std::to_string(times) +
+                    (times == 1 ? " time; the trace shows an interrupt there."
+                                : " times; the trace shows interrupts there."));
   }
   encoder_.reset();
 }
@@ -172,6 +184,13 @@ void GuestThread::follow_pauses() {
   suspended_ = paused;
 }
 
+// How many of these come before recording begins.
+std::size_t GuestThread::find_start(std::span<const std::uint32_t> blocks) {
+  const std::size_t skipped = process_.conditions().find_start(process_.code(), blocks);
+  follow_pauses();
+  return skipped;
+}
+
 // Whether what is read now is to be encoded.
 bool GuestThread::recorded() {
   if (!suspended_ && !encoder_) begin_stream();
@@ -180,7 +199,9 @@ bool GuestThread::recorded() {
 
 void GuestThread::read_plain(std::span<const std::uint32_t> blocks, std::uint64_t tsc,
                              std::uint64_t tsc_end) {
-  if (blocks.empty() || !known(blocks) || !recorded()) return;
+  if (blocks.empty() || !known(blocks)) return;
+  if (recording_.waits_for_start()) blocks = blocks.subspan(find_start(blocks));
+  if (blocks.empty() || !recorded()) return;
   process_.executed(blocks);
   const std::uint64_t begin = time(tsc);
   encoder_->blocks(blocks, begin, std::clamp(tsc_end, begin, std::max(begin, now_)));
@@ -190,7 +211,9 @@ void GuestThread::read_timed(std::span<const qemu::TimedBlock> blocks, std::uint
   for (const qemu::TimedBlock& one : blocks) {
     const std::uint32_t number = one.block;
     const std::span<const std::uint32_t> alone(&number, 1);
-    if (!known(alone) || !recorded()) return;
+    if (!known(alone)) return;
+    if (recording_.waits_for_start() && find_start(alone) != 0) continue;
+    if (!recorded()) return;
     process_.executed(alone);
     const std::uint64_t tsc = time(line_tsc + (one.tsc - static_cast<std::uint32_t>(line_tsc)));
     if (recording_.options().cyc) {
@@ -228,7 +251,8 @@ void GuestThread::begin_stream() {
         process_.write_code();
         recording_.output().data(stream_, bytes);
       },
-      std::move(truth));
+      std::move(truth), process_.conditions().filter(),
+      [this](std::uint32_t id, std::uint64_t) { recording_.hit(id); });
 }
 
 void GuestThread::count() {
@@ -285,7 +309,9 @@ void GuestThread::on_syscall_end(const qemu::MarkLine& mark) {
 void GuestThread::on_resume(const qemu::MarkLine& mark, std::uint64_t tsc) {
   const int signal = mark.values[3] != 0 ? static_cast<int>(mark.values[2]) : 0;
   if (encoder_ != nullptr && !suspended_) encoder_->resumed(mark.values[0], tsc, signal);
-  if (signal != 0) process_.note(trace::SidebandKind::SIGNAL, tid_, tsc, signal, {});
+  if (signal == 0) return;
+  process_.note(trace::SidebandKind::SIGNAL, tid_, tsc, signal, {});
+  recording_.signal(signal);
 }
 
 }  // namespace ptkit::capture

@@ -22,6 +22,8 @@ class GuestThread {
   // Reads up to `limit` lines; how many it did. The last complete line may have to wait for the next one,
   // whose time tells when it ended.
   std::uint64_t read(std::uint64_t limit);
+  // Hands over the packets that are made, so that the bundle has them.
+  void flush();
   // Reads what is left, also the line that is not complete, and ends the stream. `tsc`: nothing happened
   // after that.
   void finish(std::uint64_t tsc);
@@ -42,6 +44,7 @@ class GuestThread {
   [[nodiscard]] bool known(std::span<const std::uint32_t> blocks);
   [[nodiscard]] std::uint64_t time(std::uint64_t tsc) noexcept;
   void follow_pauses();
+  [[nodiscard]] std::size_t find_start(std::span<const std::uint32_t> blocks);
   [[nodiscard]] bool recorded();
   void begin_stream();
   void count();
@@ -65,6 +68,7 @@ class GuestThread {
   std::vector<std::uint64_t> group_times_;
   std::array<qemu::Line, kBatchLines> batch_;
   Recording::Counts counted_;
+  Recording::Counts flushed_;
 };
 
 }  // namespace ptkit::capture

@@ -12,16 +12,26 @@ namespace {
 
 // Trace goes to the bundle in pieces that make its lock cheap.
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10U;
+constexpr std::size_t kSmallChunkBytes = std::size_t{1} << 10U;
 constexpr std::size_t kMaxWarnings = 100;
+
+bool begins_recording(const TriggerRequest& request) {
+  return request.action == TriggerRequest::Action::START;
+}
 
 }  // namespace
 
 Recording::Recording(const RecordOptions& options, formats::PtkWriter writer, const std::atomic<bool>& paused)
     : options_(options),
       unit_config_(capture::unit_config(options)),
-      output_(std::move(writer)),
-      paused_(paused) {
-  unit_config_.chunk_bytes = kChunkBytes;
+      output_(std::move(writer), options.ring_bytes),
+      paused_(paused),
+      started_(std::none_of(options.triggers.begin(), options.triggers.end(), begins_recording)),
+      hits_(options.triggers.size()),
+      filters_found_(options.filters.size()),
+      triggers_found_(options.triggers.size()) {
+  // A snapshot has what has left the unit.
+  unit_config_.chunk_bytes = options.ring_bytes != 0 ? kSmallChunkBytes : kChunkBytes;
 }
 
 void Recording::count(const Counts& more) noexcept {
@@ -58,6 +68,60 @@ bool Recording::child_is_missing(pid_t parent) {
   std::erase_if(expected_, [](const auto& one) { return ::kill(one.first, 0) != 0; });
   return std::any_of(expected_.begin(), expected_.end(),
                      [parent](const auto& one) { return one.second == parent; });
+}
+
+void Recording::hit(std::uint32_t trigger) {
+  const TriggerRequest& request = options_.triggers[trigger];
+  if (hits_[trigger].fetch_add(1, std::memory_order_relaxed) + 1 != request.count) return;
+  switch (request.action) {
+    case TriggerRequest::Action::START:
+      started_.store(true, std::memory_order_relaxed);
+      return;
+    case TriggerRequest::Action::STOP:
+      return end(Ending::LIMITED);
+    case TriggerRequest::Action::SNAPSHOT:
+      return ask_for_snapshot();
+  }
+}
+
+void Recording::signal(int number) {
+  for (std::uint32_t id = 0; id < options_.triggers.size(); ++id) {
+    const TriggerRequest& request = options_.triggers[id];
+    if (request.event == TriggerRequest::Event::SIGNAL && request.signal == number) hit(id);
+  }
+}
+
+void Recording::snapshot() {
+  if (!due_.exchange(false) || options_.ring_bytes == 0) return;
+  output_.snapshot();
+  snapshots_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Recording::filter_is_found(std::size_t index) {
+  const std::lock_guard lock(mutex_);
+  filters_found_[index] = true;
+}
+
+void Recording::trigger_is_found(std::size_t index) {
+  const std::lock_guard lock(mutex_);
+  triggers_found_[index] = true;
+}
+
+void Recording::warn_of_missing() {
+  const auto look = [this](bool found, const std::string& symbol, const std::string& file, const char* what) {
+    if (found || (symbol.empty() && file.empty())) return;
+    std::string sentence = what;
+    if (symbol.empty()) return warn(sentence + file + " was not mapped, or not that part of it.");
+    sentence +=
+        "no function " + symbol + (file.empty() ? " in any file" : " in " + file) + " that was executed";
+    std::string names;
+    for (const std::string& name : symbols_.similar(symbol)) names += (names.empty() ? "" : ", ") + name;
+    warn(sentence + (names.empty() ? "." : "; there are " + names + "."));
+  };
+  for (std::size_t i = 0; i < options_.filters.size(); ++i)
+    look(filters_found_[i], options_.filters[i].symbol, options_.filters[i].file, "Filter: ");
+  for (std::size_t i = 0; i < options_.triggers.size(); ++i)
+    look(triggers_found_[i], options_.triggers[i].symbol, options_.triggers[i].file, "Trigger: ");
 }
 
 void Recording::warn(const std::string& sentence) {

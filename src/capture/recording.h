@@ -12,6 +12,7 @@
 
 #include "capture/bundle_output.h"
 #include "capture/record_options.h"
+#include "capture/symbol_finder.h"
 #include "softpt/config.h"
 
 namespace ptkit::capture {
@@ -45,7 +46,24 @@ class Recording {
     return ending() == Ending::LIMITED || ending() == Ending::FAILED;
   }
 
-  [[nodiscard]] bool paused() const noexcept { return paused_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool waits_for_start() const noexcept { return !started_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool paused() const noexcept {
+    return paused_.load(std::memory_order_relaxed) || waits_for_start();
+  }
+
+  // ---- triggers and filters
+
+  void hit(std::uint32_t trigger);  // what it waits for has happened once more
+  void signal(int number);          // a program got one
+  // Ring mode: what is in the ring is to be kept. The thread that noticed hands over what it has, then keeps.
+  [[nodiscard]] bool snapshot_is_due() const noexcept { return due_.load(std::memory_order_relaxed); }
+  void ask_for_snapshot() noexcept { due_.store(true, std::memory_order_relaxed); }
+  void snapshot();
+  [[nodiscard]] std::uint32_t snapshots() const noexcept { return snapshots_; }
+  [[nodiscard]] SymbolFinder& symbols() noexcept { return symbols_; }
+  void filter_is_found(std::size_t index);
+  void trigger_is_found(std::size_t index);
+  void warn_of_missing();  // of those that were not found anywhere
 
   // A call to fork in `parent` returned `pid`: somebody will say hello, unless it has already.
   void expect_child(pid_t parent, pid_t pid);
@@ -64,7 +82,14 @@ class Recording {
   std::atomic<std::uint64_t> trace_bytes_{0};
   std::atomic<Ending> ending_{Ending::NONE};
   const std::atomic<bool>& paused_;
-  std::mutex mutex_;                 // guards what follows
+  std::atomic<bool> started_;
+  std::vector<std::atomic<std::uint64_t>> hits_;  // of each trigger
+  std::atomic<bool> due_{false};                  // a snapshot
+  std::atomic<std::uint32_t> snapshots_{0};
+  SymbolFinder symbols_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<bool> filters_found_;
+  std::vector<bool> triggers_found_;
   std::map<pid_t, pid_t> expected_;  // child, parent
   std::set<pid_t> seen_;
   std::vector<std::string> warnings_;

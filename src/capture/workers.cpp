@@ -58,8 +58,12 @@ void Workers::run(unsigned worker) {
   List processes;
   std::uint64_t seen = ~std::uint64_t{0};
   microseconds pause = kFirstPause;
+  auto next_flush = Clock::now() + kFlushInterval;
   for (;;) {
-    const bool moved = visit_all(worker, processes);
+    const auto now = Clock::now();
+    const bool flush = now >= next_flush;
+    if (flush) next_flush = now + kFlushInterval;
+    const bool moved = visit_all({worker, kLinesPerVisit, flush}, processes);
     flush_sometimes();
     pause = moved ? kFirstPause : std::min(2 * pause, kLongestPause);
     std::unique_lock lock(mutex_);
@@ -72,9 +76,9 @@ void Workers::run(unsigned worker) {
   }
 }
 
-bool Workers::visit_all(unsigned worker, const List& processes) {
+bool Workers::visit_all(const GuestProcess::Visit& how, const List& processes) {
   bool moved = false;
-  for (const auto& process : processes) moved |= !process->done() && process->visit(worker, kLinesPerVisit);
+  for (const auto& process : processes) moved |= !process->done() && process->visit(how);
   return moved;
 }
 

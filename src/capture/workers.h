@@ -28,7 +28,7 @@ class Workers {
   using List = std::vector<std::shared_ptr<GuestProcess>>;
 
   void run(unsigned worker);
-  bool visit_all(unsigned worker, const List& processes);
+  static bool visit_all(const GuestProcess::Visit& how, const List& processes);
   void flush_sometimes();
 
   Recording& recording_;

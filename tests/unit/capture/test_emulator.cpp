@@ -30,7 +30,7 @@ using test::FakeGuest;
 constexpr std::uint64_t kHere = 0x401000;
 constexpr std::uint64_t kThere = 0x401010;
 const std::string kToThere("\x90\xeb\x0d", 3);  // nop; jmp kThere
-const std::string kToHere("\x90\xeb\xed", 3);   // nop; jmp kHere
+const std::string kToHere("\x90\x75\xed", 3);   // nop; jne kHere
 constexpr std::size_t kInsns = 2;               // of each
 constexpr std::uint32_t kLoops = 100000;        // lines: more than a ring takes
 
@@ -327,7 +327,7 @@ Recorded record(const RecordOptions& options) {
     ADD_FAILURE() << bundle.failure().detail;
     return {};
   }
-  EXPECT_TRUE(bundle.value().warnings.empty()) << bundle.value().warnings.front();
+  EXPECT_EQ(bundle.value().warnings.size(), result.value().warnings.size());
   return {std::move(result.value()), std::move(bundle.value())};
 }
 
@@ -548,6 +548,90 @@ TEST(EmulatorRecorder, DetachesAndRecordsNothingWhilePaused) {
   ASSERT_TRUE(nothing.ok()) << nothing.failure().detail;
   EXPECT_EQ(nothing.value().exit_status, 3);
   EXPECT_FALSE(nothing.value().interrupted);
+}
+
+FilterRequest filter_of(FilterRequest::Kind kind, std::uint64_t first, std::uint64_t last) {
+  FilterRequest filter;
+  filter.kind = kind;
+  filter.first = first;
+  filter.last = last;
+  return filter;
+}
+
+TriggerRequest trigger_of(TriggerRequest::Action action, std::uint64_t address, std::uint64_t times) {
+  TriggerRequest trigger;
+  trigger.event = TriggerRequest::Event::ADDRESS;
+  trigger.action = action;
+  trigger.address = address;
+  trigger.count = times;
+  return trigger;
+}
+
+TEST(EmulatorRecorder, TracesOnlyWhatAFilterLetsThrough) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "loops");
+  one.filters = {filter_of(FilterRequest::Kind::FILTER, kThere, kThere + 15)};
+  const std::uint64_t blocks = std::uint64_t{kLoops} * qemu::kLineBlocks;
+  EXPECT_EQ(record(one).result.instructions, blocks / 2 * kInsns - 1);
+  one.filters[0].last = kThere - 1;
+  EXPECT_TRUE(has(failure_of(one), "filters: expected a range"));
+}
+
+TEST(EmulatorRecorder, BeginsAndEndsWhereTriggersSay) {
+  using Action = TriggerRequest::Action;
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "is-killed");
+  one.triggers = {trigger_of(Action::START, kThere, 8)};  // the first block of line 2, or so
+  const Recorded started = record(one);
+  EXPECT_EQ(started.result.instructions, insns_of_lines(10) + 5 * kInsns - 15 * kInsns);
+  EXPECT_FALSE(started.result.limited);
+
+  one = options(scratch, "loops");
+  one.triggers = {trigger_of(Action::STOP, kHere, 700)};
+  const Recorded stopped = record(one);
+  EXPECT_TRUE(stopped.result.limited);
+  EXPECT_EQ(stopped.result.exit_status, 3);
+  EXPECT_NEAR(static_cast<double>(stopped.result.instructions), 1399 * kInsns, 14.0 * kInsns);
+
+  one = options(scratch, "notes");
+  one.triggers = {TriggerRequest{}};
+  one.triggers[0].event = TriggerRequest::Event::SIGNAL;
+  one.triggers[0].signal = SIGTERM;
+  EXPECT_TRUE(record(one).result.limited);
+}
+
+TEST(EmulatorRecorder, KeepsTheLastBytesInARing) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "loops");
+  one.psb_period = 2048;
+  one.ring_bytes = std::uint64_t{32} << 10U;
+  one.triggers = {trigger_of(TriggerRequest::Action::SNAPSHOT, kHere, 1000)};
+  const Recorded all = record(one);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops));
+  EXPECT_EQ(all.result.snapshots, 1U);
+  EXPECT_GT(all.result.dropped_bytes, 0U);
+  ASSERT_EQ(all.bundle.streams.size(), 1U);
+  EXPECT_EQ(all.bundle.streams[0].data.size(), all.result.trace_bytes);
+  EXPECT_FALSE(all.bundle.streams[0].losses.empty());
+}
+
+TEST(EmulatorRecorder, WarnsOfFunctionsThatWereNotThere) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "notes");
+  FilterRequest filter;
+  filter.symbol = "kIsFakeOrNot";
+  one.filters = {filter};
+  const Recorded all = record(one);
+  EXPECT_EQ(all.result.instructions, 0U);
+  ASSERT_EQ(all.result.warnings.size(), 2U);
+  EXPECT_TRUE(has(all.result.warnings[1], "no function kIsFakeOrNot in any file")) << all.result.warnings[1];
+}
+
+TEST(EmulatorRecorder, LetsTheProgramRunOnIfTheDiskIsFull) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "loops");
+  one.output = "/dev/full";
+  EXPECT_TRUE(has(failure_of(one), "No space left"));
 }
 
 }  // namespace

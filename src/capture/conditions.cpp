@@ -1,0 +1,99 @@
+#include "capture/conditions.h"
+
+#include <algorithm>
+
+namespace ptkit::capture {
+
+namespace {
+
+bool is_place(const TriggerRequest& request) { return request.event != TriggerRequest::Event::SIGNAL; }
+
+bool names(const std::string& file, const std::string& path) {
+  return file.empty() || file == path ||
+         (file.find('/') == std::string::npos && path.substr(path.rfind('/') + 1) == file);
+}
+
+}  // namespace
+
+Conditions::Conditions(Recording& recording)
+    : recording_(recording),
+      needed_(
+          !recording.options().filters.empty() ||
+          std::any_of(recording.options().triggers.begin(), recording.options().triggers.end(), is_place)),
+      filter_(recording.options().filters) {
+  const RecordOptions& options = recording_.options();
+  for (const FilterRequest& request : options.filters) {
+    if (request.file.empty() && request.symbol.empty())
+      filter_.add(request.kind, request.first, request.last);
+  }
+  for (std::uint32_t id = 0; id < options.triggers.size(); ++id) {
+    const TriggerRequest& request = options.triggers[id];
+    if (is_place(request) && request.file.empty() && request.symbol.empty())
+      add(request, id, request.address);
+  }
+}
+
+void Conditions::add(const TriggerRequest& request, std::uint32_t id, std::uint64_t address) {
+  if (request.action != TriggerRequest::Action::START) return filter_.watch(address, id);
+  const std::lock_guard lock(mutex_);
+  starts_.push_back({address, id});
+}
+
+void Conditions::map(pid_t pid, std::uint64_t begin, std::uint64_t end, std::uint64_t offset,
+                     const std::string& path) {
+  if (path.empty() || !needed_) return;
+  const Mapping mapping{pid, begin, end, offset, path};
+  const RecordOptions& options = recording_.options();
+  for (std::size_t i = 0; i < options.filters.size(); ++i) {
+    const FilterRequest& request = options.filters[i];
+    for (const Range& range : resolve(mapping, request.file, request.symbol, {request.first, request.last})) {
+      filter_.add(request.kind, range.first, range.last);
+      recording_.filter_is_found(i);
+    }
+  }
+  for (std::uint32_t id = 0; id < options.triggers.size(); ++id) {
+    const TriggerRequest& request = options.triggers[id];
+    if (!is_place(request)) continue;
+    for (const Range& range :
+         resolve(mapping, request.file, request.symbol, {request.address, request.address})) {
+      add(request, id, range.first);
+      recording_.trigger_is_found(id);
+    }
+  }
+}
+
+// The parts of the mapping that a request is about; none if it is about no file.
+std::vector<Conditions::Range> Conditions::resolve(const Mapping& mapping, const std::string& file,
+                                                   const std::string& symbol, const Range& given) {
+  if ((file.empty() && symbol.empty()) || !names(file, mapping.path)) return {};
+  std::vector<Range> in_file{given};
+  if (!symbol.empty()) {
+    in_file.clear();
+    for (const auto& place : recording_.symbols().find(mapping.pid, mapping.path, symbol))
+      in_file.push_back({place.offset, place.offset + std::max<std::uint64_t>(place.size, 1) - 1});
+  }
+  std::vector<Range> ranges;
+  const std::uint64_t last_offset = mapping.offset + (mapping.end - mapping.begin - 1);
+  for (const Range& range : in_file) {
+    const std::uint64_t first = std::max(range.first, mapping.offset);
+    const std::uint64_t last = std::min(range.last, last_offset);
+    // A function, or a place, that begins elsewhere is not here.
+    if (first > last || (!symbol.empty() && first != range.first)) continue;
+    ranges.push_back({mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset)});
+  }
+  return ranges;
+}
+
+std::size_t Conditions::find_start(const GuestCode& code, std::span<const std::uint32_t> blocks) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const GuestBlock& block = code[blocks[i]];
+    for (const Start& start : starts_) {
+      if (start.address >= block.pc && start.address <= block.last) recording_.hit(start.trigger);
+    }
+    if (!recording_.waits_for_start()) return i;
+  }
+  return blocks.size();
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,33 @@
+// Where functions lie in files, by name: for filters and triggers that name them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "symbol/symbols.h"
+
+namespace ptkit::capture {
+
+class SymbolFinder {
+ public:
+  struct Place {
+    std::uint64_t offset = 0;  // in the file
+    std::uint64_t size = 0;
+  };
+  // Every function of that name (demangled or not) in a file that process `pid` has mapped.
+  [[nodiscard]] std::vector<Place> find(pid_t pid, const std::string& path, const std::string& name);
+  // Names like one that was found nowhere.
+  [[nodiscard]] std::vector<std::string> similar(const std::string& name);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<symbol::Symbols>> files_;  // by path
+};
+
+}  // namespace ptkit::capture
