@@ -90,6 +90,8 @@ def test_what_is_no_number_is_refused(loop_trace: Any, query: dict[str, Any], te
         (lambda t: t.symbolize(np.array([-1])), "ips: -1 is not in"),
         (lambda t: t.symbolize([0x1000], space=1), r"space=1: .*\[0, 0\]"),
         (lambda t: t.symbolize([0x1000], space="a"), "space='a': "),
+        (lambda t: t.modules([-1]), "ips=-1: "),
+        (lambda t: t.modules([0x1000], space=1), r"space=1: .*\[0, 0\]"),
         (lambda t: t.code(-1, 5), "ip=-1: "),
         (lambda t: t.code(0x1000, 2**50), "size=1125899906842624: "),
         (lambda t: t.code(0x1000, -1), "size=-1: "),

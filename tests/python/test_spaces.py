@@ -99,12 +99,20 @@ def test_names_of_rows_are_those_of_their_space(spaces: Any) -> None:
             assert not {"alpha_fn", "beta_fn", "shared_fn"} - {name} & set(text.replace("+", " ").split())
 
 
-def test_symbolize_takes_a_space_for_each_address(spaces: Any, loop: Any) -> None:
+def test_names_take_a_space_for_each_address(spaces: Any, loop: Any) -> None:
     ips = [loop.BASE, loop.BASE, loop.JMP, loop.BASE]
     names = ["beta_fn", "alpha_fn", "beta_fn+0x4", "shared_fn"]
     for each in ([2, 1, 2, 0], np.array([2, 1, 2, 3], np.uint32), (2, 1, 2, np.int64(3))):
         assert spaces.symbolize(ips, space=each) == names
     assert spaces.symbolize(ips, space=1, offsets=False) == ["alpha_fn"] * 4
+    assert spaces.modules([*ips, 0x9000], space=[2, 1, 2, 0, 1]) == [
+        "beta_fn",
+        "alpha_fn",
+        "beta_fn",
+        "shared_fn",
+        None,
+    ]
+    assert spaces.modules(loop.BASE) == ["shared_fn"]
     table = spaces.branches()
     found = spaces.symbolize(table["from_ip"], space=table["space"], offsets=False)
     assert found == [["", "alpha_fn", "beta_fn", "shared_fn"][space] for space in table["space"]]

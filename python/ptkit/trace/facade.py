@@ -388,6 +388,24 @@ class Trace(Parts):
         """
         return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules)
 
+    def modules(
+        self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
+    ) -> list[str | None]:
+        """Names of the files that addresses were mapped from, without their folders: ``"libc.so.6"``.
+
+        Parameters
+        ----------
+        ips : array_like of uint64, shape (n,)
+        space, tsc : optional
+            As for `symbolize`.
+
+        Returns
+        -------
+        list of str or None
+            None where no file is known: code made at run time, or not in the recording.
+        """
+        return self._names.modules(ips, space, tsc)
+
     def symbols(self, name: str) -> list[tuple[str, int, int]]:
         """Symbols of a name: (demangled name, address, size in bytes).
 

@@ -15,6 +15,8 @@ from ptkit.errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    _Way = tuple[Callable[..., Sequence[Any]], Callable[[Any], str]]
+
 _LAST_TSC = 2**64 - 2
 
 
@@ -46,25 +48,6 @@ class Names:
         modules: bool = False,
     ) -> list[str | None]:
         """See `Trace.symbolize`."""
-        where = addresses("ips", ips)
-        if space is None or np.ndim(space) == 0:
-            return self._symbolize(where, cast("int | None", space), tsc, offsets=offsets, modules=modules)
-        spaces = addresses("space", space)
-        if len(spaces) != len(where):
-            raise ConfigError(f"space: {len(spaces)} spaces do not fit {len(where)} addresses")
-        names: list[str | None] = [None] * len(where)
-        for one in np.unique(spaces).tolist():
-            rows = np.flatnonzero(spaces == one)
-            found = self._symbolize(where[rows], one, tsc, offsets=offsets, modules=modules)
-            for row, name in zip(rows.tolist(), found, strict=True):
-                names[row] = name
-        return names
-
-    def _symbolize(
-        self, ips: NDArray[np.uint64], space: int | None, tsc: int | None, *, offsets: bool, modules: bool
-    ) -> list[str | None]:
-        unique, inverse = np.unique(ips, return_inverse=True)
-        names: list[str | None] = [None] * len(unique)
 
         def symbol(found: tuple[str, int, int]) -> str:
             name, offset, _ = found
@@ -74,9 +57,42 @@ class Names:
             file, offset = found
             return f"[{self._modules[file]}]+{offset:#x}" if offsets else f"[{self._modules[file]}]"
 
-        self._fill(names, unique, self.places(space, tsc), _core.find_symbols, symbol)
+        ways: list[_Way] = [(_core.find_symbols, symbol)]
         if modules:
-            self._fill(names, unique, self.places(space, tsc), _core.find_files, module)
+            ways.append((_core.find_files, module))
+        return self._named(ips, space, tsc, ways)
+
+    def modules(
+        self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None
+    ) -> list[str | None]:
+        """See `Trace.modules`."""
+        return self._named(ips, space, tsc, [(_core.find_files, lambda found: self._modules[found[0]])])
+
+    def _named(
+        self, ips: ArrayLike, space: int | ArrayLike | None, tsc: int | None, ways: Sequence[_Way]
+    ) -> list[str | None]:
+        """Name addresses in the first way that knows them."""
+        where = addresses("ips", ips)
+        if space is None or np.ndim(space) == 0:
+            return self._named_in(where, cast("int | None", space), tsc, ways)
+        spaces = addresses("space", space)
+        if len(spaces) != len(where):
+            raise ConfigError(f"space: {len(spaces)} spaces do not fit {len(where)} addresses")
+        names: list[str | None] = [None] * len(where)
+        for one in np.unique(spaces).tolist():
+            rows = np.flatnonzero(spaces == one)
+            found = self._named_in(where[rows], one, tsc, ways)
+            for row, name in zip(rows.tolist(), found, strict=True):
+                names[row] = name
+        return names
+
+    def _named_in(
+        self, ips: NDArray[np.uint64], space: int | None, tsc: int | None, ways: Sequence[_Way]
+    ) -> list[str | None]:
+        unique, inverse = np.unique(ips, return_inverse=True)
+        names: list[str | None] = [None] * len(unique)
+        for find, text in ways:
+            self._fill(names, unique, self.places(space, tsc), find, text)
         return [names[i] for i in inverse]
 
     def _fill(
