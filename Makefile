@@ -91,8 +91,8 @@ lint: $(STAMPS)/packages-lint build $(BUILD)/test/CMakeCache.txt
 
 format: $(STAMPS)/packages-lint build
 	git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format -i
-	$(VENV)/bin/ruff format python tests tools benchmarks
-	$(VENV)/bin/ruff check --fix python tests tools benchmarks
+	$(VENV)/bin/ruff format python tests tools benchmarks notebooks
+	$(VENV)/bin/ruff check --fix python tests tools benchmarks notebooks
 
 clean:
 	rm -rf $(BUILD) $(VENV) dist

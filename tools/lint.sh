@@ -21,7 +21,7 @@ fi
 
 echo "ruff"
 "$bin/ruff" check --quiet .
-"$bin/ruff" format --check --quiet python tests tools benchmarks
+"$bin/ruff" format --check --quiet python tests tools benchmarks notebooks
 
 echo "mypy"
 "$bin/mypy" --no-error-summary
