@@ -196,9 +196,10 @@ def test_auto_takes_the_emulator_and_says_why() -> None:
 
 @pytest.mark.usefixtures("no_pt")
 def test_auto_falls_back_to_steps(fake_qemu: FakeQemu) -> None:
-    chosen, reason = backends.choose("auto", (), program.SMALL)
-    assert chosen.name == "step"
-    assert "emulator: it does not run programs for 32-bit x86" in reason
+    for machine in (program.SMALL, program.ODD):
+        chosen, reason = backends.choose("auto", (), machine)
+        assert chosen.name == "step"
+        assert f"emulator: it does not run programs for {machine}" in reason
     fake_qemu("3.0.0")
     chosen, reason = backends.choose("auto", (), program.NATIVE)
     assert chosen.name == "step"
@@ -251,7 +252,9 @@ def test_machines(tmp_path: Path) -> None:
     for name, content in scripts.items():
         (tmp_path / name).write_bytes(content)
         (tmp_path / name).chmod(0o755)
-        expected = program.NATIVE if name == "sh" else program.UNKNOWN
+        expected = {"sh": program.NATIVE, "gone": program.UNKNOWN, "self": program.UNKNOWN}.get(
+            name, program.ODD
+        )
         assert program.machine_of(os.fsencode(tmp_path / name)) == expected, name
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptkit.capture import qemu
-from ptkit.capture.program import NATIVE, SMALL, UNKNOWN
+from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "choose", "probe"]
@@ -20,7 +20,7 @@ _ABILITIES = {
     "emulator": frozenset({"filters", "triggers", "ring", "redact"}),
     "step": frozenset({"redact"}),
 }
-_MACHINES = {"emulator": {NATIVE, UNKNOWN}, "step": {NATIVE, SMALL, UNKNOWN}}
+_MACHINES = {"emulator": {NATIVE, UNKNOWN}, "step": {NATIVE, SMALL, ODD, UNKNOWN}}
 
 
 @dataclass(frozen=True)

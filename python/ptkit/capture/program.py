@@ -10,11 +10,12 @@ from pathlib import Path
 
 from ptkit.errors import ConfigError
 
-__all__ = ["NATIVE", "SMALL", "UNKNOWN", "machine_of", "words_of"]
+__all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "machine_of", "words_of"]
 
 NATIVE = "x86-64"
 SMALL = "32-bit x86"
-UNKNOWN = ""  # no ELF file, or one that cannot be read: whoever runs it will say
+ODD = "an unknown machine"  # neither an ELF file nor a script: execvp() gives it to a shell
+UNKNOWN = ""  # it cannot be read: whoever runs it will say
 
 _MAX_SCRIPTS = 5  # interpreters of interpreters: the kernel's limit
 _MACHINES = {3: SMALL, 8: "MIPS", 21: "PowerPC", 22: "S390", 40: "ARM", 183: "AArch64", 243: "RISC-V"}
@@ -66,7 +67,7 @@ def machine_of(program: bytes) -> str:
     Returns
     -------
     str
-        `NATIVE`, `SMALL`, `UNKNOWN`, or the name of another machine.
+        `NATIVE`, `SMALL`, `ODD`, `UNKNOWN`, or the name of another machine.
     """
     name = os.fsdecode(program)
     for _ in range(_MAX_SCRIPTS):
@@ -80,14 +81,14 @@ def machine_of(program: bytes) -> str:
             return _machine(head)
         interpreter = head[2:].partition(b"\n")[0].split()
         if not interpreter:
-            return UNKNOWN
+            return ODD
         name = os.fsdecode(interpreter[0])
     return UNKNOWN
 
 
 def _machine(head: bytes) -> str:
     if len(head) < 20 or not head.startswith(b"\x7fELF"):
-        return UNKNOWN
+        return ODD
     big_endian = head[5] == 2
     (machine,) = struct.unpack_from(">H" if big_endian else "<H", head, 18)
     if machine == _EM_X86_64:

@@ -53,8 +53,8 @@ class Trigger:
     event : str
         ``"symbol"``, ``"address"``: a function or address is reached; ``"signal"``: the program gets one.
     action : str
-        ``"start"``: recording is off until then; ``"stop"``: recording ends and the program runs on;
-        ``"snapshot"``: what is in the ring is kept.
+        ``"start"``: recording is off until then; ``"stop"``: recording ends, within a dozen blocks of code,
+        and the program runs on; ``"snapshot"``: what is in the ring is kept.
     name : str
         The function.
     file : str
@@ -64,7 +64,7 @@ class Trigger:
     number : int
         The signal.
     count : int
-        How often it has to happen.
+        How often it has to happen; for ``"stop"`` and ``"snapshot"``: while recording is on.
 
     Examples
     --------
