@@ -18,9 +18,10 @@ bool inside(const std::vector<Range>& ranges, std::uint64_t ip) noexcept {
 bool is_before(const Point& point, std::uint64_t address) noexcept { return point.address < address; }
 
 void insert(std::vector<Point>& points, const Point& point) {
-  // Behind those at the same address: they act in the order in which they were added.
-  const auto place = std::lower_bound(points.begin(), points.end(), point.address + 1, is_before);
-  points.insert(place, point);
+  const auto order = [](const Point& a, const Point& b) {
+    return a.address != b.address ? a.address < b.address : a.kind < b.kind;
+  };
+  points.insert(std::upper_bound(points.begin(), points.end(), point, order), point);
 }
 
 }  // namespace

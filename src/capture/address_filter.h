@@ -25,7 +25,7 @@ class AddressFilter {
   };
   // Something that is done where one instruction is executed.
   struct Point {
-    enum class Kind : std::uint8_t { START, STOP, WATCH };
+    enum class Kind : std::uint8_t { STOP, START, WATCH };  // in this order, at one address
     std::uint64_t address = 0;
     Kind kind = Kind::WATCH;
     std::uint32_t id = 0;  // WATCH

@@ -4,106 +4,12 @@
 #include <map>
 
 #include "capture/address_filter.h"
-#include "encoded.h"
+#include "filtered.h"
 
 namespace ptkit::capture::test {
 namespace {
 
 using Kind = FilterRequest::Kind;
-using Ips = std::vector<std::uint64_t>;
-
-struct Asked {
-  Kind kind = Kind::FILTER;
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;
-};
-
-std::vector<FilterRequest> requests_of(const std::vector<Asked>& asked) {
-  std::vector<FilterRequest> out;
-  for (const Asked& one : asked) out.emplace_back().kind = one.kind;
-  return out;
-}
-
-// Instruction by instruction, from the description of ADDRn_CFG alone.
-struct Model {
-  explicit Model(const std::vector<Asked>& asked_in) : asked(asked_in) {
-    for (const Asked& one : asked) {
-      filters |= one.kind == Kind::FILTER;
-      armed &= one.kind != Kind::START;
-    }
-  }
-
-  bool any(Kind kind, std::uint64_t ip) const {
-    return std::any_of(asked.begin(), asked.end(), [&](const Asked& one) {
-      return one.kind == kind && ip >= one.first && ip <= one.last;
-    });
-  }
-  bool sees(std::uint64_t ip, bool landed) {
-    if (landed) {
-      in_range = !filters || any(Kind::FILTER, ip);
-      stopped |= armed && any(Kind::TRACESTOP, ip);
-    }
-    if (any(Kind::STOP, ip)) armed = false;
-    if (any(Kind::START, ip)) armed = true;
-    return armed && in_range && !stopped;
-  }
-
-  std::vector<Asked> asked;
-  bool filters = false;
-  bool armed = true;
-  bool in_range = true;
-  bool stopped = false;
-};
-
-struct Truth {
-  Ips ips;
-  std::vector<BranchTruth> branches;
-};
-
-Truth filtered(const Emulation& run, const std::vector<Asked>& asked) {
-  Truth out;
-  Model model(asked);
-  std::size_t branch = 0;
-  for (std::size_t i = 0; i < run.ips.size(); ++i) {
-    const bool seen = model.sees(run.ips[i], run.landed[i]);
-    if (seen) out.ips.push_back(run.ips[i]);
-    if (branch == run.branches.size() || run.branch_places[branch] != i) continue;
-    if (seen) out.branches.push_back(run.branches[branch]);
-    ++branch;
-  }
-  return out;
-}
-
-// Functions end in returns: none is left by going straight on.
-Asked function_range(const Emulation& run, std::size_t index, Kind kind) {
-  const walk::Function& function = run.program.functions[index];
-  std::uint64_t end = function.blocks.back();
-  while (run.program.insns.count(end) != 0 && run.program.insns.at(end).function == index)
-    end += run.program.insns.at(end).size;
-  return {kind, function.entry, end - 1};
-}
-
-std::vector<Asked> random_ranges(const Emulation& run, std::mt19937_64& random) {
-  std::vector<Asked> out;
-  const std::uint64_t shape = random() % 5;
-  const auto any_function = [&] { return random() % run.program.functions.size(); };
-  const auto any_ip = [&] { return run.ips[random() % run.ips.size()]; };
-  if (shape != 1) {
-    for (std::uint64_t n = 1 + random() % 6; n > 0; --n)
-      out.push_back(function_range(run, any_function(), Kind::FILTER));
-  }
-  if (shape == 2) {
-    out.push_back(function_range(run, any_function(), Kind::TRACESTOP));
-  }
-  if (shape == 1 || shape == 3) {
-    for (std::uint64_t n = random() % 3; n > 0; --n) out.push_back({Kind::START, any_ip(), 0});
-    for (std::uint64_t n = random() % 3; n > 0; --n) out.push_back({Kind::STOP, any_ip(), 0});
-  }
-  for (Asked& one : out) {
-    if (one.kind == Kind::START || one.kind == Kind::STOP) one.last = one.first;
-  }
-  return out;
-}
 
 TEST(AddressFilter, WhatIsDecodedIsWhatATraceUnitWouldHaveSeen) {
   std::mt19937_64 random(11);
@@ -113,13 +19,11 @@ TEST(AddressFilter, WhatIsDecodedIsWhatATraceUnitWouldHaveSeen) {
     Emulation run;
     Emulator(run, {.seed = seed, .happenings = 8000}).run();
     const std::vector<Asked> asked = random_ranges(run, random);
-    const std::vector<FilterRequest> requests = requests_of(asked);
-    AddressFilter filter(requests);
-    for (const Asked& one : asked) filter.add(one.kind, one.first, one.last);
+    const auto filter = filter_of(asked);
     const UnitConfig config = config_of(true, seed % 3 != 0, 3 + seed % 4);
-    const Encoded out = encode(run, config, {seed % 2 != 0 ? 14U : 0U}, {}, &filter);
+    const Encoded out = encode(run, config, {seed % 2 != 0 ? 14U : 0U}, {}, filter.get());
     const Encoded simple = encode(run, config, {seed % 2 != 0 ? 14U : 0U},
-                                  {TruthLog("/dev/null"), TruthLog("/dev/null")}, &filter);
+                                  {TruthLog("/dev/null"), TruthLog("/dev/null")}, filter.get());
     EXPECT_TRUE(out.bytes == simple.bytes);
     const Decoded seen = decode(bundle_for(run.program.regions, config, out.bytes));
     const Truth truth = filtered(run, asked);

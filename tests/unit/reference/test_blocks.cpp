@@ -1,0 +1,45 @@
+// What the encoder of the emulator's blocks writes, with and without address filters, decoded by libipt.
+#include <gtest/gtest.h>
+
+#include "reference/decoder.h"
+#include "unit/capture/filtered.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+flow::roundtrip::Collector by_libipt(const Emulation& run, const UnitConfig& config,
+                                     std::vector<std::uint8_t> bytes) {
+  return flow::roundtrip::decode(bundle_for(run.program.regions, config, std::move(bytes)),
+                                 [](const trace::TraceBundle& bundle, const image::Image& image,
+                                    flow::FlowSink& sink, time::TimeTrack* track) {
+                                   return reference::make_reference(bundle.streams[0], bundle.configuration,
+                                                                    image, {}, sink, track);
+                                 });
+}
+
+void expect_decoded(std::uint64_t seed, bool filtering) {
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  Emulation run;
+  Emulator(run, {.seed = seed, .happenings = 8000}).run();
+  std::vector<Asked> asked;
+  if (filtering) asked = random_ranges(run, random);
+  const auto filter = filter_of(asked);
+  UnitConfig config = config_of(true, true, 5);
+  config.uncompressed_ret_pops = false;  // as libipt expects
+  const Encoded out = encode(run, config, {14}, {}, filter.get());
+  const auto seen = by_libipt(run, config, out.bytes);
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_TRUE(seen.ips == filtered(run, asked).ips);
+}
+
+TEST(ReferenceBlocks, AreDecodedAsExecuted) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) expect_decoded(seed, false);
+}
+
+TEST(ReferenceBlocks, AreDecodedAsFiltered) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_decoded(seed, true);
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test
