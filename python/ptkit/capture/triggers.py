@@ -53,8 +53,9 @@ class Trigger:
     event : str
         ``"symbol"``, ``"address"``: a function or address is reached; ``"signal"``: the program gets one.
     action : str
-        ``"start"``: recording is off until then; ``"stop"``: recording ends, within a dozen blocks of code,
-        and the program runs on; ``"snapshot"``: what is in the ring is kept.
+        ``"start"``: recording is off until then, on a signal some hundred instructions longer; ``"stop"``:
+        recording ends, within a dozen blocks of code, and the program runs on; ``"snapshot"``: what is in the
+        ring is kept.
     name : str
         The function.
     file : str

@@ -1,0 +1,140 @@
+"""Which part of a program is recorded in the emulator: filters, triggers, the ring."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import build
+from rounds import entries, names, record
+
+import ptkit
+from ptkit import capture
+
+pytestmark = pytest.mark.skipif(
+    not any(one.name == "emulator" and one.available for one in capture.probe()),
+    reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
+)
+
+
+@pytest.fixture(scope="module")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program tests/programs/rounds.c."""
+    return build("rounds", tmp_path_factory.mktemp("rounds"))
+
+
+# ---- filters
+
+
+def test_only_a_function(rounds: Path, tmp_path: Path) -> None:
+    for number, filters in enumerate(
+        (f"filter leaf @ {rounds}", ptkit.Filter.function("leaf"), f"filter leaf / leaf @ {rounds}")
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        trace = record([rounds, "10"], folder, filters=filters)
+        assert names(trace) == {"leaf"}
+        assert entries(trace)["leaf"] == 30
+
+
+def test_ranges_add_up(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "10"], tmp_path, filters=["filter other", ptkit.Filter.function("work", rounds)])
+    assert names(trace) == {"other", "work"}
+    assert (entries(trace)["other"], entries(trace)["work"]) == (10, 10)
+
+
+def test_a_whole_file(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "10"], tmp_path, filters=ptkit.Filter.module(rounds.name))
+    assert entries(trace)["leaf"] == 30
+    assert entries(trace)["main"] == 1
+    places = trace.symbolize(np.unique(trace.instructions(columns=["ip"])["ip"]), modules=True, offsets=False)
+    assert not [name for name in places if name and name.startswith(("[libc", "[ld"))]
+
+
+def test_start_and_stop(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "10"], tmp_path, filters="start begin, stop end")
+    found = entries(trace)
+    assert (found["leaf"], found["other"], found["work"]) == (30, 10, 10)
+    assert found["main"] == 0
+    assert "printf" not in names(trace)
+    first = trace.instructions(columns=["ip"])["ip"][:1]
+    assert trace.symbolize(first) == ["begin"]
+
+
+def test_tracestop(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "10"], tmp_path, filters=[ptkit.Filter.tracestop("end")])
+    found = entries(trace)
+    assert (found["leaf"], found["main"], found["end"]) == (
+        30,
+        1,
+        1,
+    )  # the branch to it is traced, nothing behind
+    assert "end" not in names(trace)
+    assert len(trace.instructions(columns=["ip"])) > 1000
+
+
+# ---- triggers
+
+# A recording ends within a line of the plugin (14 blocks) behind the place.
+SOON_AFTER_9 = range(9, 15)
+# What is in the lines that are read when a signal is told of is not recorded: some hundred instructions.
+SOON_AFTER_94 = range(40, 95)
+
+
+@pytest.mark.parametrize(
+    ("triggers", "expected"),
+    [
+        ("stop at work x4", {"work": (3, 4, 5), "leaf": SOON_AFTER_9, "main": 1, "end": 0}),
+        ("start at work x4", {"work": (96, 97), "leaf": 291, "main": 0, "end": 1}),
+        (["start at work x4", "stop at other x3"], {"leaf": SOON_AFTER_9, "main": 0, "end": 0}),
+        ("stop on USR1", {"work": range(6, 40), "main": 1, "end": 0}),
+        (ptkit.Trigger.signal("USR1", action="start"), {"work": SOON_AFTER_94, "main": 0, "end": 1}),
+    ],
+)
+def test_triggers(triggers: Any, expected: dict[str, Any], rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "100", "6"], tmp_path, triggers=triggers)
+    found = entries(trace)
+    for name, count in expected.items():
+        assert found[name] in ((count,) if isinstance(count, int) else count), (name, found)
+    assert trace.recording is not None
+    assert trace.recording.limited == (found["end"] == 0)
+
+
+# ---- the ring
+
+
+def test_a_ring_keeps_the_last(rounds: Path, tmp_path: Path) -> None:
+    trace = record([rounds, "100000"], tmp_path, ring="64K", psb_period=2048)
+    recording = trace.recording
+    assert recording is not None
+    assert recording.dropped_bytes > 0
+    assert trace.info.bytes <= 64 << 10
+    found = entries(trace)
+    assert found["end"] == 1
+    assert found["main"] == found["begin"] == 0
+    assert 100 < found["work"] < 90_000
+
+
+def test_a_snapshot_of_the_ring(rounds: Path, tmp_path: Path) -> None:
+    trace = record(
+        [rounds, "100000", "1000"], tmp_path, ring="64K", psb_period=2048, triggers="snapshot on USR1"
+    )
+    recording = trace.recording
+    assert recording is not None
+    assert recording.snapshots == 1
+    assert entries(trace)["end"] == 1
+
+
+def test_a_snapshot_on_demand(rounds: Path, tmp_path: Path) -> None:
+    with ptkit.Recorder(
+        [rounds, "0"], tmp_path / "x.ptk", backend="emulator", quiet=True, ring="64K", psb_period=2048
+    ) as recorder:
+        time.sleep(0.3)
+        recorder.snapshot()
+        time.sleep(0.3)
+        recorder.stop()
+    assert recorder.recording.snapshots == 1
+    assert len(recorder.trace.errors) == 0
