@@ -193,8 +193,9 @@ def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> N
     try:
         trace, warned = opened(out)
         assert "the recording has no end: the recorder was killed" in warned
-        assert entries(trace)["work"] > 100
-        assert len(trace.errors) <= len(trace.streams)  # at the very end
+        part = next(trace.iter_branches(rows=1_000_000))
+        assert len(part) == 1_000_000
+        assert part.errors is None or len(part.errors) == 0
     finally:
         os.killpg(process.pid, signal.SIGINT)  # the program, which runs on
 
