@@ -59,13 +59,14 @@ void BlockEncoder::resumed(std::uint64_t ip, std::uint64_t tsc, int signal) {
 void BlockEncoder::syscall(std::uint64_t tsc) {
   State& state = *state_;
   state.interruption.reset();
-  state.reach(tsc);
-  const GuestBlock* const block = state.take_last();
-  if (block == nullptr) return;
-  state.retire_all(*block, block->next, {tsc, tsc});
-  if (!state.unit.inside()) return;
-  ++state.unexplained;
-  state.unit.interrupted(block->next);
+  state.reach(tsc, [&] {
+    const GuestBlock* const block = state.take_last();
+    if (block == nullptr) return;
+    state.retire_all(*block, block->next, {tsc, tsc});
+    if (!state.unit.inside()) return;
+    ++state.unexplained;
+    state.unit.interrupted(block->next);
+  });
 }
 
 void BlockEncoder::syscall_end(std::uint64_t tsc) { state_->reach(tsc); }

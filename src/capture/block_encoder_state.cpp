@@ -27,9 +27,10 @@ BlockEncoder::State::State(const softpt::UnitConfig& config, const GuestCode& co
 }
 
 void BlockEncoder::State::begin_first(std::uint32_t number, const Moment& at) {
-  reach(at.tsc);
+  const bool resync = begun && stale(at.tsc);
+  if (!resync) reach(at.tsc);
   const bool psb_due = unit.unit().psb_due();
-  begin(number, at);
+  begin(number, at, resync);
   if (psb_due) place_psb();
 }
 
@@ -56,7 +57,7 @@ void BlockEncoder::State::place_psb() {
   unit.unit().hold_psb(true);
 }
 
-void BlockEncoder::State::begin(std::uint32_t number, const Moment& at) {
+void BlockEncoder::State::begin(std::uint32_t number, const Moment& at, bool resync) {
   close_lane();
   if (number >= code.size()) {
     ++unexplained;
@@ -83,22 +84,36 @@ void BlockEncoder::State::begin(std::uint32_t number, const Moment& at) {
     landed = true;
   }
   const std::uint64_t step = in_step;
-  enter(number, at.tsc);
+  enter(number, at.tsc, resync);
   if (!may_hurry || last == kNoNumber) return;
   learn_block(number);
   if (follows && step == in_step) learn_way(from, number, repeated);
 }
 
-void BlockEncoder::State::enter(std::uint32_t number, std::uint64_t tsc) {
+bool BlockEncoder::State::stale(std::uint64_t tsc) {
+  if (const std::uint32_t now = code.changes(); now != changes) {
+    changes = now;
+    next_change = code.next_change(in_step);
+  }
+  return next_change <= tsc;
+}
+
+void BlockEncoder::State::set_in_step(std::uint64_t tsc) {
+  in_step = tsc;
+  next_change = code.next_change(tsc);
+}
+
+void BlockEncoder::State::enter(std::uint32_t number, std::uint64_t tsc, bool resync) {
   const GuestBlock& block = code[number];
   if (block.insns == 0) return unit.interrupted(block.pc);  // what the emulator did here is no code
   const bool changed = block.valid_from > in_step;
-  if (begun && changed) {
-    in_step = std::max(tsc, block.valid_from);
+  if (begun && (changed || resync)) {
+    set_in_step(std::max(tsc, block.valid_from));
     unit.code_changed(block.pc, in_step);
+    loose = false;
   }
   if (!begun) {
-    in_step = std::max(tsc, block.valid_from);
+    set_in_step(std::max(tsc, block.valid_from));
     if (changed) unit.set_time(in_step);
     unit.unit().set_mode(true, false, true);
     unit.unit().start();
@@ -150,21 +165,23 @@ void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, 
 }
 
 void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
-  reach(at.tsc);
-  if (const GuestBlock* const block = take_last()) {
-    if (const auto count = left_before(*block, at.ip, fault)) {
-      retire(*block, *count, {at.tsc, at.tsc});
-    } else {
-      retire_all(*block, at.ip, {at.tsc, at.tsc});
+  reach(at.tsc, [&] {
+    if (const GuestBlock* const block = take_last()) {
+      if (const auto count = left_before(*block, at.ip, fault)) {
+        retire(*block, *count, {at.tsc, at.tsc});
+      } else {
+        retire_all(*block, at.ip, {at.tsc, at.tsc});
+      }
     }
-  }
-  unit.interrupted(at.ip);
+    unit.interrupted(at.ip);
+  });
 }
 
 void BlockEncoder::State::finish(std::uint64_t tsc) {
   if (interruption) interrupt(*std::exchange(interruption, std::nullopt), true);
-  reach(tsc);
-  if (const GuestBlock* const block = take_last()) {
+  reach(tsc, [&] {
+    const GuestBlock* const block = take_last();
+    if (block == nullptr) return;
     // Where a branch went is not known any more.
     const bool branch = ends_in_branch(*block);
     if (branch) {
@@ -173,7 +190,7 @@ void BlockEncoder::State::finish(std::uint64_t tsc) {
       retire_all(*block, block->next, {tsc, tsc});
     }
     unit.interrupted(branch ? block->last : block->next);
-  }
+  });
   unit.unit().flush();
   truth.instructions.flush();
   truth.branches.flush();

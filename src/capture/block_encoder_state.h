@@ -57,13 +57,21 @@ struct BlockEncoder::State {
   void begin_first(std::uint32_t number, const Moment& at);
   // Time is known exactly to be `tsc` at this place among the blocks.
   void reach(std::uint64_t tsc);
-  void begin(std::uint32_t number, const Moment& at);  // a block begins
+  // As reach(), where `tell` says what was executed before and leaves for the kernel.
+  template <typename Tell>
+  void reach(std::uint64_t tsc, Tell&& tell);
+  // Code has changed by `tsc`, and this thread's packets have not told that time: what was executed before
+  // has to be told before it, or a decoder would take the new code for it.
+  [[nodiscard]] bool stale(std::uint64_t tsc);
+  void set_in_step(std::uint64_t tsc);
+  // A block begins; `resync`: with the time told anew.
+  void begin(std::uint32_t number, const Moment& at, bool resync = false);
   void place_psb();
   void interrupt(const Interruption& at, bool fault);
   void retire(const GuestBlock& block, std::size_t count, const Moment& at);  // the first instructions
   void retire_all(const GuestBlock& block, std::uint64_t to, const Moment& at);
   void retire_end(const GuestBlock& block, std::uint64_t to, const Moment& at);
-  void enter(std::uint32_t number, std::uint64_t tsc);
+  void enter(std::uint32_t number, std::uint64_t tsc, bool resync);
   void finish(std::uint64_t tsc);
   [[nodiscard]] const GuestBlock* take_last();
 
@@ -98,6 +106,8 @@ struct BlockEncoder::State {
   bool landed = true;  // the next block is reached by a taken branch or an event
   bool begun = false;
   std::uint64_t in_step = 0;  // a decoder knew the time exactly at this time, and not since
+  std::uint64_t next_change = GuestCode::kNever;  // of code, after that
+  std::uint32_t changes = 0;                      // of code, that next_change knows
   std::uint64_t instructions = 0;
   std::uint64_t branches = 0;
   std::uint64_t unexplained = 0;
@@ -114,6 +124,15 @@ struct BlockEncoder::State {
   softpt::Lane lane;
   std::vector<HotBlock> hot;  // by number
 };
+
+template <typename Tell>
+void BlockEncoder::State::reach(std::uint64_t tsc, Tell&& tell) {
+  const bool late = stale(tsc);
+  if (!late) reach(tsc);
+  close_lane();
+  tell();
+  if (late) reach(tsc);
+}
 
 template <typename Moments>
 void BlockEncoder::State::tell_line(std::span<const std::uint32_t> numbers, const Moments& moment) {

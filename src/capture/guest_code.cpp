@@ -89,8 +89,19 @@ std::uint32_t GuestCode::add(std::uint64_t pc, base::Bytes bytes, std::uint64_t 
   block = decode(pc, bytes, now_);
   block.valid_from = valid_from;
   block.sizes = keep_sizes(now_);
+  if (valid_from != 0) {
+    const std::lock_guard lock(change_mutex_);
+    change_times_.push_back(valid_from);
+    changes_.store(static_cast<std::uint32_t>(change_times_.size()), std::memory_order_release);
+  }
   size_.store(number + 1, std::memory_order_release);
   return number;
+}
+
+std::uint64_t GuestCode::next_change(std::uint64_t tsc) const {
+  const std::lock_guard lock(change_mutex_);
+  const auto at = std::upper_bound(change_times_.begin(), change_times_.end(), tsc);
+  return at == change_times_.end() ? kNever : *at;
 }
 
 }  // namespace ptkit::capture

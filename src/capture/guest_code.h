@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -46,6 +47,11 @@ class GuestCode {
     const Spot spot = spot_of(block);
     return chunks_[spot.chunk].get()[spot.index];
   }
+  // How often blocks were added that replaced other code, and when that was for the first time after `tsc`
+  // (kNever: not yet).
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  [[nodiscard]] std::uint32_t changes() const noexcept { return changes_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t next_change(std::uint64_t tsc) const;
   // Of each instruction, in bytes.
   [[nodiscard]] static std::span<const std::uint8_t> sizes(const GuestBlock& block) noexcept {
     return {block.sizes, block.insns};
@@ -67,6 +73,9 @@ class GuestCode {
 
   std::array<std::shared_ptr<GuestBlock[]>, kChunks> chunks_;
   std::atomic<std::uint32_t> size_{0};
+  std::atomic<std::uint32_t> changes_{0};
+  mutable std::mutex change_mutex_;
+  std::vector<std::uint64_t> change_times_;  // in order
   std::vector<std::shared_ptr<std::uint8_t[]>> size_pools_;
   std::size_t pool_left_ = 0;      // bytes that are free in the last one
   std::vector<std::uint8_t> now_;  // sizes of the block that is being added

@@ -204,7 +204,8 @@ TEST(BlockEncoder, ASystemCallWithoutMarksOrWithoutReturnIsToldAllTheSame) {
 
 // The same address holds other code from some time on: the decoder has to see the right one each time.
 TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
-  for (const bool lines : {false, true}) {
+  enum class Told { BY_BLOCK, BY_LINE, LATE };
+  for (const Told how : {Told::BY_BLOCK, Told::BY_LINE, Told::LATE}) {
     // nop; jnz -3. Later: a nop of two bytes; jnz -4
     Hand hand({0x90, 0x75, 0xfd});
     const std::vector<std::uint8_t> later{0x66, 0x90, 0x75, 0xfc};
@@ -217,7 +218,11 @@ TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
     for (unsigned i = 0; i < 40; ++i) truth.insert(truth.end(), old_ones.begin(), old_ones.end());
     for (unsigned i = 0; i < 40; ++i) truth.insert(truth.end(), new_ones.begin(), new_ones.end());
     truth.pop_back();  // of the last block, the branch is not known
-    if (lines) {
+    if (how == Told::LATE) {
+      // Bits of the old code wait when the first time that is known again lies behind the change.
+      encoder.blocks(std::vector<std::uint32_t>(40, old_block), 1000, 4900);
+      encoder.blocks(std::vector<std::uint32_t>(40, new_block), 600'000, 600'100);
+    } else if (how == Told::BY_LINE) {
       const std::vector<std::uint32_t> before(34, old_block);
       std::vector<std::uint32_t> mixed(6, old_block);
       mixed.insert(mixed.end(), 8, new_block);
@@ -229,7 +234,7 @@ TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
       for (unsigned i = 0; i < 40; ++i) encoder.block(old_block, 1000 + i);
       for (unsigned i = 0; i < 40; ++i) encoder.block(new_block, 5000 + i);
     }
-    encoder.end(9000);
+    encoder.end(900'000);
     EXPECT_EQ(encoder.unexplained(), 0U);
     auto bundle = bundle_for(hand.regions, hand.config, hand.bytes);
     trace::CodeRegion changed;
@@ -240,7 +245,7 @@ TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
     bundle->code.push_back(changed);
     const Decoded seen = decode(bundle);
     EXPECT_TRUE(seen.errors.empty());
-    EXPECT_EQ(seen.ips, truth) << lines;
+    EXPECT_EQ(seen.ips, truth) << static_cast<int>(how);
   }
 }
 
