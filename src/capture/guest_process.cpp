@@ -170,6 +170,10 @@ void GuestProcess::warn_of_losses() {
   if (const std::uint32_t lost = arena_.lost_children(); lost != 0)
     recording_.warn(who + std::to_string(lost) + " child process" + (lost == 1 ? " was" : "es were") +
                     " not recorded: the recorder could not be reached from there.");
+  if (code_.changes() != 0 && !recording_.options().tsc)
+    recording_.warn(who +
+                    "it changed code that it had executed, and without timing packets nobody can tell when: "
+                    "parts of the trace may be decoded with the wrong code. Record with timing.");
 }
 
 void GuestProcess::drop(const std::string& why) {
