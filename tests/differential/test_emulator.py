@@ -46,6 +46,26 @@ FORMS: dict[str, dict[str, Any]] = {
 # Four that have each value of each at least once.
 SOME = ["compressed-psb2k-mtc", "plain-psb1024k-cyc", "plain-psb2k-untimed", "compressed-psb1024k-tsc"]
 TRUE_TIMES = 0.999
+LARGE = bool(os.environ.get("PTKIT_LARGE_TESTS"))
+LIBIPT_INSTRUCTIONS = 10_000_000  # it takes a second for one to three millions
+
+
+# Code that changes cannot be told apart without times.
+COMPILING = {"luajit", "node", "jit", "selfmod"}
+
+
+def form_of(name: str, number: int) -> str:
+    """Each form for some programs."""
+    form = SOME[number % len(SOME)]
+    return "plain-psb2k-mtc" if name in COMPILING and not FORMS[form]["timing"] else form
+
+
+def command(name: str, folder: Path, scale: int = 1) -> tuple[list[Any], int]:
+    make, status = PROGRAMS[name]
+    argv = make(folder, scale)
+    if shutil.which(str(argv[0])) is None:
+        pytest.skip(f"{argv[0]} is not installed")
+    return argv, status
 
 
 def record(argv: Sequence[Any], folder: Path, form: str, **more: Any) -> capture.Recording:
@@ -72,10 +92,10 @@ def check(recording: capture.Recording, folder: Path, form: str) -> ptkit.Trace:
     if FORMS[form]["timing"]:
         assert times.inside >= TRUE_TIMES, explained(times)
         assert times.unknown <= times.rows / 1000, explained(times)
-    if "libipt" in _core.engines():
+    if "libipt" in _core.engines() and (LARGE or recording.instructions < LIBIPT_INSTRUCTIONS):
         report = verify(trace)
         assert report.same, str(report)
-        assert not report.unjudged, str(report)
+        assert not any(report.unjudged.values()), str(report)
     return trace
 
 
@@ -93,7 +113,8 @@ def check_log(trace: ptkit.Trace, runs: Sequence[qemu_log.Run]) -> int:
     for number, stream in enumerate(trace.streams):
         assert stream.tid is not None
         streams.setdefault(stream.tid, []).append(number)
-    logs = qemu_log.by_thread(runs)
+    # A thread that is killed early may have executed nothing.
+    logs = qemu_log.by_thread([run for run in runs if run.ips or run.tid in streams])
     assert {tid: len(numbers) for tid, numbers in streams.items()} == {
         tid: len(some) for tid, some in logs.items()
     }
@@ -120,7 +141,7 @@ LOGGED = [
     ("selfmod", [], 0, 0),
     ("jit", [], 0, 0),
     ("signals", [], 0, 3),
-    ("faults", [], 0, 22),
+    ("faults", [], 0, 20),
     ("timers", ["12"], 0, 12),
     ("locks", [], 0, 4),
     ("threads", [], 0, 4),
@@ -132,7 +153,7 @@ LOGGED = [
 
 @pytest.mark.parametrize(
     ("name", "words", "status", "doubtful", "form"),
-    [(*row, SOME[number % len(SOME)]) for number, row in enumerate(LOGGED)],
+    [(*row, form_of(row[0], number)) for number, row in enumerate(LOGGED)],
     ids=[row[0] for row in LOGGED],
 )
 def test_own_log_of_qemu(
@@ -153,16 +174,18 @@ def test_own_log_of_qemu(
     assert check_log(trace, qemu_log.read(folder)) <= doubtful
 
 
-@pytest.mark.parametrize("name", ["faults", "signals", "selfmod"])
-def test_one_instruction_at_a_time(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log then says which instruction it was that faulted."""
+@pytest.mark.parametrize(("name", "doubtful"), [("faults", 6), ("signals", 1), ("selfmod", 0)])
+def test_one_instruction_at_a_time(
+    name: str, doubtful: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log then says which instruction it was that faulted, but for branches to where no code is."""
     program = build(name, tmp_path, "-static")
     folder = log_to(tmp_path / "log", monkeypatch)
     monkeypatch.setenv("QEMU_SINGLESTEP", "1")
     recording = record([program], tmp_path, SOME[0])
     assert recording.exit_status == 0
     trace = check(recording, tmp_path, SOME[0])
-    assert check_log(trace, qemu_log.read(folder)) <= 2  # breakpoints
+    assert check_log(trace, qemu_log.read(folder)) <= doubtful
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -190,17 +213,13 @@ def _exceptions(folder: Path, scale: int) -> list[Any]:
 
 
 def _threads(folder: Path, scale: int) -> list[Any]:
-    data = folder / "data"
-    data.write_text("".join(f"{i * 7919 % 100003}\n" for i in range(60_000 * scale)))
-    return ["sort", "--parallel=3", "-S", "64M", data]
+    return [build("threads", folder), str(3000 * scale)]
 
 
 def _gcc(folder: Path, scale: int) -> list[Any]:
     source = folder / "source.c"
-    bodies = (
-        f"int f{i}(int x) {{ return x * {i} + (x > {i} ? f{i - 1}(x) : 1); }}\n" for i in range(1, 20 * scale)
-    )
-    source.write_text("int f0(int x) { return x; }\n" + "".join(bodies))
+    bodies = (f"int f{i}(int* y) {{ return y[{i}] > {i} ? y[0] : {i}; }}\n" for i in range(20 * scale))
+    source.write_text("".join(bodies))
     return ["gcc", "-O1", "-c", "-o", folder / "source.o", source]
 
 
@@ -222,6 +241,7 @@ def _static(folder: Path, scale: int) -> list[Any]:
     return [build("strings", folder, "-static")]
 
 
+# How it is made, and its exit status.
 PROGRAMS: dict[str, tuple[Callable[[Path, int], list[Any]], int]] = {
     "gzip": (_gzip, 0),
     "python": (_python, 0),
@@ -229,23 +249,16 @@ PROGRAMS: dict[str, tuple[Callable[[Path, int], list[Any]], int]] = {
     "threads": (_threads, 0),
     "gcc": (_gcc, 0),
     "bash": (_bash, 5),
-    "luajit": (_luajit, 0),
     "static": (_static, 0),
+    "luajit": (_luajit, 0),
     "node": (_node, 0),
 }
 
 
-def command(name: str, folder: Path, scale: int = 1) -> tuple[list[Any], int]:
-    make, status = PROGRAMS[name]
-    argv = make(folder, scale)
-    if shutil.which(str(argv[0])) is None:
-        pytest.skip(f"{argv[0]} is not installed")
-    return argv, status
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "form"), [(name, SOME[number % len(SOME)]) for number, name in enumerate(PROGRAMS)]
+    ("name", "form"),
+    [(name, form_of(name, number)) for number, name in enumerate(PROGRAMS) if name != "node"],
 )
 def test_programs(name: str, form: str, tmp_path: Path) -> None:
     argv, status = command(name, tmp_path)
@@ -254,15 +267,18 @@ def test_programs(name: str, form: str, tmp_path: Path) -> None:
     check(recording, tmp_path, form)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("PTKIT_LARGE_TESTS"),
-    reason="takes about half an hour and 20 GB of disk: set PTKIT_LARGE_TESTS=1 to have it",
-)
+@pytest.mark.skipif(not LARGE, reason="takes hours and 20 GB of disk: set PTKIT_LARGE_TESTS=1 to have it")
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        (name, form)
+        for name, form in itertools.product(PROGRAMS, FORMS)
+        if FORMS[form]["timing"] or name not in COMPILING
+    ],
+)
 def test_every_program_in_every_form(name: str, form: str, tmp_path: Path) -> None:
-    argv, status = command(name, tmp_path, 4)
+    argv, status = command(name, tmp_path)
     recording = record(argv, tmp_path, form)
     assert recording.exit_status == status
     check(recording, tmp_path, form)
@@ -281,7 +297,7 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 @pytest.mark.slow
 def test_fifty_million_branches(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """Recorded, and counted in memory that does not grow with the trace."""
-    argv, _ = command("gzip", tmp_path, 40)
+    argv, _ = command("gzip", tmp_path, 100)
     recording = capture.record(argv, tmp_path / "out.ptk", backend="emulator", quiet=True)
     counted = subprocess.run(
         [sys.executable, "-c", _COUNT, str(recording.path)], capture_output=True, text=True, check=True

@@ -1,6 +1,7 @@
 // Exceptions through many frames, with destructors, rethrown, of several types, from virtual calls and in
 // threads.
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -51,11 +52,10 @@ int caught(int depth, int kind) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   int sum = 0;
-  for (int depth = 0; depth < 12; depth += 5) {
-    for (int kind = 0; kind < 4; ++kind) sum += caught(depth, kind);
-  }
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
+  for (int i = 0; i < 12 * rounds; ++i) sum += caught(i % 12, i % 4);
   std::vector<std::unique_ptr<Shape>> shapes;
   shapes.push_back(std::make_unique<Square>());
   shapes.push_back(std::make_unique<Blob>());

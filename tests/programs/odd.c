@@ -1,8 +1,9 @@
 /* What compilers seldom make: branches to the next instruction and to themselves, LOOP and JRCXZ of all kinds, jumps into the
    middle of an instruction, returns that match no call, calls whose return is thrown away, far more calls than a return stack holds,
-   x87 and SSE loops, system calls one after the other, long straight code. */
+   x87 and SSE loops, system calls one after the other, long straight code. Argument: how often. */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -77,12 +78,15 @@ static void straight(void) {
   __asm__ volatile("1: .fill 14, 1, 0x2e\n nop\n" : : : "cc"); /* fifteen bytes */
 }
 
-int main(void) {
-  next_instruction();
-  loops();
-  middle();
-  unmatched();
-  sink += even(300) + tree(100);
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? atoi(argv[1]) : 1;
+  for (int i = 0; i < rounds; ++i) {
+    next_instruction();
+    loops();
+    middle();
+    unmatched();
+    sink += even(300) + tree(100);
+  }
   for (int i = 0; i < 200; ++i) sink += syscall(SYS_getppid) > 0;
   for (int i = 0; i < 20; ++i) sink += syscall(-1L) < 0;
   straight();

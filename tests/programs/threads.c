@@ -1,9 +1,11 @@
-/* Three threads that call, return, branch and wait for each other. */
+/* Three threads that call, return, branch and wait for each other. Argument: how long. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static atomic_int total;
+static int limit = 30;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int collatz(int n) {
@@ -13,7 +15,7 @@ static int collatz(int n) {
 }
 
 static void* work(void* first) {
-  for (int n = (int)(long)first; n < 30; n += 3) {
+  for (int n = (int)(long)first; n < limit; n += 3) {
     pthread_mutex_lock(&lock);
     total += collatz(n);
     pthread_mutex_unlock(&lock);
@@ -21,7 +23,8 @@ static void* work(void* first) {
   return NULL;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1) limit = atoi(argv[1]);
   pthread_t threads[3];
   for (long i = 0; i < 3; ++i) pthread_create(&threads[i], NULL, work, (void*)(i + 1));
   for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);

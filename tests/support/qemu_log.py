@@ -24,16 +24,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ITEMS = "in_asm,exec,nochain,strace,plugin"
+ITEMS = "in_asm,exec,nochain,strace,tid"
 _SOURCE = Path(__file__).with_name("log_files.c")
 
 _TRACE = re.compile(r"Trace (\d+): 0x([0-9a-f]+) \[[0-9a-f]+/([0-9a-f]+)/[0-9a-f]+/([0-9a-f]+)\]")
 _STOPPED = re.compile(r"Stopped execution of TB chain before 0x([0-9a-f]+) \[([0-9a-f]+)\]")
 _INSN = re.compile(r"^0x([0-9a-f]+):  ((?:[0-9a-f]{2} ?)+)(.*)$")
-_SIGNAL = re.compile(r"--- (SIG\w+) \{si_signo=\w+, si_code=(-?\w+)")
-_FORKED = re.compile(r"log_files: goes on from (\d+) of (.*)$")
-_CPU_BEGINS = re.compile(r"log_files: cpu (\d+) begins")
-_CPU_IS = re.compile(r"log_files: cpu (\d+) is (\d+)")
+_SIGNAL = re.compile(r"--- (SIG\w+) \{si_signo=\w+, si_code=(-?\w+)(?:, si_addr=0x([0-9a-f]+))?")
+_FORKED = "log_files: forked by "
 
 _ONE_INSN = 1  # of the flags' part that says how many instructions a block may have
 _MAX_INSNS = 0x1FF
@@ -58,7 +56,6 @@ class Block:
     end: int  # behind the last instruction
     repeats: bool  # the last one is a string instruction with REP
     leaves: bool  # the last one may go elsewhere than to `end`
-    traps: bool  # the last one is a breakpoint
     calls: bool  # the last one is a system call
 
 
@@ -82,13 +79,10 @@ class Run:
     doubts: list[Doubt] = field(default_factory=list)
 
 
-@dataclass
-class _Cpu:
-    run: Run
-    block: Block | None = None
-    code: int = 0  # where the translation lies: the block's identity
-    single: bool = False
-    signal: str = ""
+@dataclass(frozen=True)
+class _Signal:
+    fault: bool  # of the instruction that is executed
+    address: int | None
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -111,20 +105,39 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def read(folder: Path) -> list[Run]:
-    """The runs of all processes, in the order in which they began.
+    """The runs of all threads, in the order in which their first system calls were.
 
     Raises
     ------
     LogError
         If a log says what cannot be, or has instructions that the disassembler does not know.
     """
-    paths = sorted(folder.glob("log.*.*"), key=lambda path: int(path.name.split(".")[2]))
-    runs = []
-    for path in paths:
-        pid = int(path.name.split(".")[1])
-        earlier = [one for one in paths if int(one.name.split(".")[1]) == pid]
-        runs += _Log(path, pid, earlier.index(path)).read()
-    return runs
+    files = sorted(map(_File, folder.glob("log.*.*.*")), key=lambda file: file.time)
+    for file in files:
+        firsts = [one.time for one in files if one.pid == one.tid == file.pid]
+        file.program = sum(time <= file.time for time in firsts) - 1
+    images: dict[tuple[int, int], _Image] = {}
+    for file in files:
+        image = images.setdefault((file.pid, file.program), _Image({}, None))
+        parent = file.find_blocks(image.blocks)
+        if parent is not None:
+            image.parent = next(images[one.pid, one.program] for one in files if one.path.name == parent)
+    return [_Reader(file, images[file.pid, file.program]).read() for file in files]
+
+
+@dataclass
+class _Image:
+    """A program in a process: blocks by where their translations lie and begin, and whose fork it is."""
+
+    blocks: dict[tuple[int, int], set[Block]]
+    parent: _Image | None
+
+    def block(self, code: int, address: int) -> Block | None:
+        """The one that some thread has translated, if there is only one."""
+        found = self.blocks.get((code, address), set())
+        if not found and self.parent is not None:
+            return self.parent.block(code, address)
+        return next(iter(found)) if len(found) == 1 else None
 
 
 def _known(lines: list[str]) -> list[str]:
@@ -163,148 +176,120 @@ def _block(lines: list[str]) -> Block:
     repeats = any(prefix.startswith("rep") for prefix in prefixes) and words[0].startswith(_STRINGS)
     leaves = _LEAVES.match(words[0]) is not None
     calls = words[0] == "syscall"
-    return Block(tuple(ips), end, repeats, leaves, words[0].startswith("int"), calls)
+    return Block(tuple(ips), end, repeats, leaves, calls)
 
 
-class _Log:
-    """One file."""
+class _File:
+    """The log of a thread."""
 
-    def __init__(self, path: Path, pid: int, program: int) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.pid = pid
-        self.program = program
-        self.runs: list[Run] = []
-        self.cpus: dict[int, _Cpu] = {}
-        self.latest: dict[int, Block] = {}  # by address, since it was last looked at
-        self.codes: dict[int, tuple[int, Block]] = {}  # by where the translation lies
-        self.line = 0
+        self.pid, self.tid, self.time = map(int, path.name.split(".")[1:])
+        self.program = 0
 
-    def read(self) -> list[Run]:
-        self._replay(self.path, None)
-        for number in list(self.cpus):
-            self._end(number)
-        return [run for run in self.runs if run.ips or run.doubts]
-
-    def _lines(self, path: Path, limit: int | None) -> Iterator[str]:
-        """Lines up to a place in the file."""
-        done = 0
-        with path.open(encoding="latin-1") as file:
-            for line in file:
-                done += len(line)
-                if limit is not None and done > limit:
-                    return
-                yield line
-
-    def _replay(self, path: Path, limit: int | None) -> None:
+    def lines(self) -> Iterator[str | Block]:
+        """Lines, and blocks where they were translated."""
         code: list[str] | None = None
-        for number, line in enumerate(self._lines(path, limit), 1):
-            self.line = number
-            if code is not None:
-                if line == "\n":
-                    block = _block(code)
-                    self.latest[block.ips[0]] = block
+        with self.path.open(encoding="latin-1") as file:
+            for line in file:
+                if code is None:
+                    if line.endswith("----------------\n"):
+                        code = []
+                    else:
+                        yield line
+                elif line == "\n":
+                    yield _block(code)
                     code = None
                 elif not line.startswith("IN:"):
                     code.append(line.rstrip("\n"))
-            elif "Trace " in line and (found := _TRACE.search(line)):
-                self._enter(int(found[1]), int(found[2], 16), int(found[3], 16), int(found[4], 16))
-            elif line.endswith("----------------\n"):
-                code = []
-            else:
-                self._other(line)
 
-    def _other(self, line: str) -> None:
-        if found := _SIGNAL.search(line):
-            kind = "fault" if found[1] in _FAULTS and found[2] not in _SENT else "sent"
-            for cpu in self.cpus.values():
-                cpu.signal = "fault" if "fault" in (kind, cpu.signal) else kind
-        elif found := _STOPPED.search(line):
-            self._take_back(int(found[1], 16), int(found[2], 16))
-        elif found := _FORKED.search(line):
-            parent = Path(found[2])
-            self._replay(parent, int(found[1]))
-            self._become_child()
-        elif found := _CPU_BEGINS.search(line):
-            self._end(int(found[1]))
-        elif found := _CPU_IS.search(line):
-            self._cpu(int(found[1])).run.tid = int(found[2])
+    def find_blocks(self, blocks: dict[tuple[int, int], set[Block]]) -> str | None:
+        """Note where translations lie: a thread enters what it has translated. Returns who forked."""
+        parent = None
+        fresh: Block | None = None
+        for line in self.lines():
+            if isinstance(line, Block):
+                fresh = line
+            elif fresh is not None and (found := _TRACE.search(line)) is not None:
+                if fresh.ips[0] == int(found[3], 16):
+                    blocks.setdefault((int(found[2], 16), fresh.ips[0]), set()).add(fresh)
+                fresh = None
+            elif line.startswith(_FORKED):
+                parent = line.removeprefix(_FORKED).strip()
+        return parent
 
-    def _become_child(self) -> None:
-        """Only the thread that forked goes on, behind its system call."""
-        self.runs = []
-        for number, cpu in list(self.cpus.items()):
-            if cpu.block is None or not cpu.block.leaves:
-                del self.cpus[number]
-                continue
-            cpu.run = Run(self.pid, self.pid, self.program)
-            cpu.block = None
 
-    def _cpu(self, number: int) -> _Cpu:
-        if number not in self.cpus:
-            self.cpus[number] = _Cpu(Run(self.pid, 0, self.program))
-            self.runs.append(self.cpus[number].run)
-        elif self.cpus[number].run not in self.runs:
-            self.runs.append(self.cpus[number].run)
-        return self.cpus[number]
+class _Reader:
+    """From a thread's log to what it executed."""
 
-    def _enter(self, number: int, code: int, address: int, flags: int) -> None:
-        cpu = self._cpu(number)
+    def __init__(self, file: _File, image: _Image) -> None:
+        self.file = file
+        self.image = image
+        self.run = Run(file.pid, file.tid, file.program)
+        self.fresh: Block | None = None  # was translated, and not yet entered
+        self.mine: dict[int, Block] = {}  # the newest translations of this thread, by where they lie
+        self.block: Block | None = None
+        self.single = False
+        self.signal: _Signal | None = None
+
+    def read(self) -> Run:
+        for line in self.file.lines():
+            if isinstance(line, Block):
+                self.fresh = line
+            elif found := _TRACE.search(line):
+                self._enter(int(found[2], 16), int(found[3], 16), int(found[4], 16))
+            elif found := _SIGNAL.search(line):
+                fault = found[1] in _FAULTS and found[2] not in _SENT
+                self.signal = _Signal(fault, int(found[3], 16) if found[3] else None)
+            elif found := _STOPPED.search(line):
+                if self.block is None or self.block.ips[0] != int(found[2], 16):
+                    raise LogError(f"{self.file.path.name}: {found[2]} was not entered")
+                self.block = None
+        if self.block is not None:
+            count = len(self.block.ips)
+            self._executed(self.block, [count] if self.block.calls else range(count + 1))
+        return self.run
+
+    def _enter(self, code: int, address: int, flags: int) -> None:
         single = flags & _MAX_INSNS == _ONE_INSN
-        if cpu.block is not None:
-            self._leave(cpu, cpu.block, address, single)
-        known = self.codes.get(code)
-        fresh = self.latest.pop(address, None)
-        if fresh is not None:
-            self.codes[code] = (address, fresh)
-        elif known is None or known[0] != address:
-            raise LogError(f"{self.path.name}:{self.line}: block {address:#x} was not translated")
-        cpu.block = self.codes[code][1]
-        cpu.code = code
-        cpu.single = single
-        cpu.signal = ""
+        if self.block is not None:
+            self._executed(self.block, self._lengths(self.block, address, single))
+        if self.fresh is not None and self.fresh.ips[0] == address:
+            self.mine[code] = self.fresh
+        self.fresh = None
+        self.block = self.mine.get(code)
+        if self.block is None or self.block.ips[0] != address:
+            self.block = self.image.block(code, address)
+        if self.block is None:
+            raise LogError(f"{self.file.path.name}: which block is {address:#x}, translated at {code:#x}?")
+        self.single = single
+        self.signal = None
 
-    def _take_back(self, code: int, address: int) -> None:
-        for cpu in reversed(self.cpus.values()):
-            if cpu.block is not None and cpu.code == code and cpu.block.ips[0] == address:
-                cpu.block = None
-                return
-        raise LogError(f"{self.path.name}:{self.line}: {address:#x} was not entered")
-
-    def _leave(self, cpu: _Cpu, block: Block, to: int, to_single: bool) -> None:
-        """The thread went on at `to`."""
+    def _lengths(self, block: Block, to: int, to_single: bool) -> Sequence[int]:
+        """How many instructions of the block can have been executed when the thread goes on at `to`."""
         count = len(block.ips)
         if block.repeats and to == block.ips[-1]:
-            return self._executed(cpu, block, count - 1)
-        if cpu.single and count == 1 and to == block.ips[0] and not block.leaves:
-            return None  # left before it was executed, and entered again
-        if to_single and not cpu.single and to in block.ips:
-            return self._executed(cpu, block, block.ips.index(to))
-        if cpu.signal == "fault":
-            last = count if block.traps else count - 1
-            return self._doubt(cpu, block, range(last + 1) if to != block.end else [count])
-        if to == block.end or (block.leaves and not cpu.signal):
-            return self._executed(cpu, block, count)
-        if not cpu.signal:
-            raise LogError(f"{self.path.name}:{self.line}: from {block.ips[-1]:#x} to {to:#x}")
+            return [count - 1]
+        if self.single and count == 1 and to == block.ips[0] and not block.leaves:
+            return [0]  # left before it was executed, and entered again
+        if to_single and not self.single and to in block.ips:
+            return [block.ips.index(to)]
+        if self.signal is None:
+            if to != block.end and not block.leaves:
+                raise LogError(f"{self.file.path.name}: from {block.ips[-1]:#x} to {to:#x}")
+            return [count]
+        if self.signal.fault:
+            # There may be no code where the block leads to.
+            whole = block.leaves or self.signal.address == block.end
+            return range(count + 1 if whole else count)
         # Between two blocks; a string instruction may have been about to repeat.
-        return self._doubt(cpu, block, [count - 1, count] if block.repeats else [count])
+        return [count - 1, count] if block.repeats else [count]
 
-    def _end(self, number: int) -> None:
-        """Nothing more is heard of the thread."""
-        cpu = self.cpus.pop(number, None)
-        if cpu is None or cpu.block is None:
-            return
-        count = len(cpu.block.ips)
-        self._doubt(cpu, cpu.block, [count] if cpu.block.calls else range(count + 1))
-
-    def _executed(self, cpu: _Cpu, block: Block, count: int) -> None:
-        cpu.run.ips.extend(block.ips[:count])
-
-    def _doubt(self, cpu: _Cpu, block: Block, lengths: range | list[int]) -> None:
+    def _executed(self, block: Block, lengths: Sequence[int]) -> None:
         if len(lengths) == 1:
-            self._executed(cpu, block, lengths[0])
+            self.run.ips.extend(block.ips[: lengths[0]])
         else:
-            cpu.run.doubts.append(Doubt(len(cpu.run.ips), block.ips, tuple(lengths)))
+            self.run.doubts.append(Doubt(len(self.run.ips), block.ips, tuple(lengths)))
 
 
 def by_thread(runs: Sequence[Run]) -> Mapping[int, list[Run]]:
