@@ -72,7 +72,7 @@ void GuestProcess::note(trace::SidebandKind kind, pid_t tid, std::uint64_t tsc, 
 
 // The emulator's threads are called like itself until they name themselves.
 std::string GuestProcess::thread_name(pid_t tid) const {
-  const std::string name = capture::thread_name(origin_.pid, tid);
+  std::string name = capture::thread_name(origin_.pid, tid);
   if (!name.empty() && name.rfind("qemu-", 0) != 0) return name;
   return base_name(origin_.program).substr(0, kCommBytes);
 }

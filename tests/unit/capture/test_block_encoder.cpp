@@ -249,6 +249,34 @@ TEST(BlockEncoder, ChangedCodeIsDecodedAsItWas) {
   }
 }
 
+// Long after the old code, so that packets that tell the time come between.
+TEST(BlockEncoder, ChangedCodeIsDecodedAsItWasAfterAPause) {
+  Hand hand({0x90, 0x75, 0xfd});
+  const std::vector<std::uint8_t> later{0x66, 0x90, 0x75, 0xfc};
+  constexpr std::uint64_t kChanged = 49'000'000;
+  const std::vector<std::uint32_t> old_blocks(14, hand.block(0, 3));
+  const std::vector<std::uint32_t> new_blocks(14, hand.code.add(kBase, later, kChanged));
+  BlockEncoder& encoder = hand.encoder();
+  encoder.blocks(old_blocks, 1000, 1100);
+  encoder.blocks(new_blocks, kChanged + 1000, kChanged + 1100);
+  encoder.end(kChanged + 2000);
+  std::vector<std::uint64_t> truth;
+  for (const auto& ones : {at({0, 1}), at({0, 2})}) {
+    for (unsigned i = 0; i < 14; ++i) truth.insert(truth.end(), ones.begin(), ones.end());
+  }
+  truth.pop_back();
+  auto bundle = bundle_for(hand.regions, hand.config, hand.bytes);
+  trace::CodeRegion changed;
+  changed.address = kBase;
+  changed.size = later.size();
+  changed.bytes = trace::TraceBuffer::from_vector(later);
+  changed.tsc_from = kChanged;
+  bundle->code.push_back(changed);
+  const Decoded seen = decode(bundle);
+  EXPECT_TRUE(seen.errors.empty());
+  EXPECT_EQ(seen.ips, truth);
+}
+
 // What the truth log has is what is decoded; it does not change a byte.
 TEST(BlockEncoder, WritesDownWhatWasExecuted) {
   const formats::test::Scratch scratch;
