@@ -215,6 +215,9 @@ class Reader {
       region.file = file_index(region.file);
     }
     for (trace::Sideband& record : bundle_.sideband) record.file = file_index(record.file);
+    // Recorders with several threads write them nearly so.
+    std::stable_sort(bundle_.sideband.begin(), bundle_.sideband.end(),
+                     [](const trace::Sideband& a, const trace::Sideband& b) { return a.tsc < b.tsc; });
     // Mappings say where code of a file is that nobody saved; what was saved wins over them.
     std::stable_partition(bundle_.code.begin(), bundle_.code.end(),
                           [](const trace::CodeRegion& region) { return region.bytes.size() == 0; });

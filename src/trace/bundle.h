@@ -130,7 +130,7 @@ enum class SidebandKind : std::uint8_t {
   EXEC = 2,     // `pid` runs `text` from here on
   MAP = 3,      // [address, address + size) of `pid` shows `file` from `file_offset` on
   SIGNAL = 4,   // `tid` got signal `value`
-  EXIT = 5,     // `tid` ended with exit status `value` (128 + signal if it was killed)
+  EXIT = 5,     // `tid` ended with exit status `value` (128 + signal if it was killed; -1: not known)
 };
 
 struct Sideband {
