@@ -1,6 +1,7 @@
 // Byte spans and little-endian loads: the vocabulary every other folder uses.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +16,11 @@ template <std::size_t N>
 [[nodiscard]] inline std::uint64_t load_le(const std::uint8_t* from) noexcept {
   static_assert(N >= 1 && N <= 8);
   std::uint64_t value = 0;
-  std::memcpy(&value, from, N);
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&value, from, N);
+  } else {
+    for (std::size_t i = 0; i < N; ++i) value |= std::uint64_t{from[i]} << (8 * i);
+  }
   return value;
 }
 

@@ -147,6 +147,9 @@ void PtkWriter::sideband(const trace::Sideband& record) {
 
 void PtkWriter::flush_stream(std::uint32_t id, StreamBuffer& buffer) {
   if (buffer.pending.empty()) return;
+  // Code before data: what can be read can be decoded.
+  flush_sideband();
+  flush_code();
   file_.append(ptk::ChunkType::DATA, id, buffer.written, buffer.pending);
   buffer.written += buffer.pending.size();
   pending_bytes_ -= buffer.pending.size();
@@ -173,7 +176,6 @@ void PtkWriter::flush_sideband() {
 }
 
 void PtkWriter::flush() {
-  // Code before data: what can be read can be decoded.
   flush_sideband();
   flush_code();
   for (auto& [id, buffer] : streams_) {

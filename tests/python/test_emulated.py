@@ -201,8 +201,8 @@ def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> N
 
 
 def _small_disk() -> list[str]:
-    """Words that run a shell command in $1 with a disk of 64 KiB, which ends with it, at $0."""
-    words = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && sh -c "$1"']
+    """Words that run a shell command in $1 with a disk of 300 KiB, which ends with it, at $0."""
+    words = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=300k none "$0" && sh -c "$1"']
     if shutil.which("unshare") is None or subprocess.run([*words, "/mnt", ":"], check=False).returncode:
         pytest.skip("no file system can be mounted here (unshare -rm)")
     return words
@@ -213,15 +213,18 @@ def test_a_full_disk(rounds: Path, tmp_path: Path) -> None:
     disk, kept = tmp_path / "disk", tmp_path / "kept.ptk"
     disk.mkdir()
     record = f"{sys.executable} -m ptkit record -o {disk}/out.ptk --no-return-compression"
-    command = f"{record} -- {rounds} 600000; echo status $?; cp {disk}/out.ptk {kept}"
+    command = f"{record} -- {rounds} 6000000; echo status $?; cp {disk}/out.ptk {kept}"
     done = subprocess.run([*words, disk, command], capture_output=True, text=True, timeout=60, check=True)
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.stdout.splitlines()[0] == "600000 rounds"
+    assert done.stdout.splitlines()[0] == "6000000 rounds"
     assert re.search("status [25]", done.stdout)
     trace, warned = opened(kept)
     assert "disk was full" in warned or "No space left" in warned
     assert trace.info.bytes > 100_000
+    # The code that it needs was written before.
+    assert sum(map(len, trace.iter_branches(rows=1_000_000))) > 100_000
+    assert len(trace.errors) == 0
 
 
 @pytest.mark.parametrize(

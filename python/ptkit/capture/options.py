@@ -20,6 +20,7 @@ __all__ = ["Options", "Plan", "path_of", "plan_of", "size_of"]
 
 TIMING = ("tsc", "mtc", "cyc")
 DEFAULT_TIMING = {"emulator": ("tsc", "mtc"), "step": TIMING}
+DEFAULT_MTC_PERIOD = {"emulator": 3, "step": 8}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _MIN_RING = 1 << 16
 
@@ -42,8 +43,9 @@ class Options(TypedDict, total=False):
     tnt_64 : bool
         Use long TNT packets where they save bytes.
     mtc_period : int
-        IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here;
-        default: 8).
+        IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here).
+        By default 3 for ``emulator``, 8 for ``step``, which takes so long for a step that more packets would
+        tell nothing.
     cyc_threshold : int
         IA32_RTIT_CTL.CycThresh, 0 to 15.
     max_instructions : int
@@ -57,7 +59,7 @@ class Options(TypedDict, total=False):
     ring : int or str
         Keep only the last so many bytes of trace, such as ``"64M"``; all streams together. Not for ``step``.
     redact : bool
-        Leave paths and command lines out of the bundle. Not for ``step``.
+        Leave paths and command lines out of the bundle.
     quiet : bool
         Discard the program's standard output.
     truth : path
@@ -69,7 +71,7 @@ class Options(TypedDict, total=False):
     timing: Sequence[str] | None
     psb_period: int
     tnt_64: bool
-    mtc_period: int
+    mtc_period: int | None
     cyc_threshold: int
     max_instructions: int | None
     filters: Filter | str | Sequence[Filter | str] | None
@@ -148,7 +150,6 @@ def _packets(options: Options) -> dict[str, Any]:
              for name in ("return_compression", "tnt_64")}  # fmt: skip
     return flags | {
         "psb_period": integer("psb_period", options.get("psb_period", 4096), 0, 1 << 26),
-        "mtc_period": integer("mtc_period", options.get("mtc_period", 8), 0, 15),
         "cyc_threshold": integer("cyc_threshold", options.get("cyc_threshold", 0), 0, 15),
     }
 
@@ -199,9 +200,13 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     timing = options.get("timing")
     if timing is not None:
         _timing(timing)
+    mtc_period = options.get("mtc_period")
+    if mtc_period is not None:
+        mtc_period = integer("mtc_period", mtc_period, 0, 15)
     arguments = {"argv": program, **_packets(options), **_common(options)}
     backend, reason = choose(options.get("backend", "auto"), special, machine_of(program[0]))
     arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
+    arguments["mtc_period"] = DEFAULT_MTC_PERIOD[backend.name] if mtc_period is None else mtc_period
     if "ring" in special:
         special["ring_bytes"] = special.pop("ring")
     arguments |= special

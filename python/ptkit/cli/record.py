@@ -104,7 +104,10 @@ def _add_packets(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--no-return-compression", action="store_true", help="every RET as a TIP packet")
     group.add_argument("--tnt-64", action="store_true", help="long TNT packets where they save bytes")
     group.add_argument(
-        "--mtc-period", type=common.number(15), default=8, metavar="N", help="the field MTCFreq (default: 8)"
+        "--mtc-period",
+        type=common.number(15),
+        metavar="N",
+        help="the field MTCFreq (default: 3 for the emulator, 8 for step)",
     )
     group.add_argument(
         "--cyc-threshold",
