@@ -175,7 +175,7 @@ def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
     assert int(stdout.split()[0]) > 100
     assert "instructions (interrupted) of 1 stream" in stderr
     trace = ptkit.open(out)
-    assert len(trace.errors) == 0
+    assert all(trace.errors.offset + 16 > trace.info.bytes), "only the last packet may be cut"
     assert entries(trace)["end"] == 1
 
 
