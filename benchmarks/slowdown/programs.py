@@ -97,7 +97,7 @@ def node(folder: Path) -> Program:
 
 
 def static(folder: Path) -> Program:
-    return _plain([_compiled(folder, "odd.c", "-static"), "200000"])
+    return _plain([_compiled(folder, "odd.c", "-static"), "50000"])
 
 
 PROGRAMS: dict[str, Callable[[Path], Program]] = {
@@ -115,7 +115,7 @@ PROGRAMS: dict[str, Callable[[Path], Program]] = {
 # Short enough for single steps.
 SMALL: dict[str, Callable[[Path], Program]] = {
     "true": lambda folder: _plain(["true"]),
-    "gzip of 20 kB": lambda folder: _plain(["gzip", "-c", _text(folder, 20_000)]),
+    "gzip of 1 kB": lambda folder: _plain(["gzip", "-c", _text(folder, 1000)]),
     "luajit, one line": lambda folder: _plain(["luajit", "-e", "print(7)"]),
     "static, small": lambda folder: _plain([_compiled(folder, "odd.c", "-static")]),
 }

@@ -24,15 +24,16 @@ from programs import PROGRAMS, SMALL, Program
 
 # A process for each recording. The program's standard output passes through.
 RECORD = """
-import json, sys, time
+import json, resource, sys, time
 from ptkit import capture
 output, facts, options, *argv = sys.argv[1:]
 begin = time.perf_counter()
 recording = capture.record(argv, output, **json.loads(options))
 wall = time.perf_counter() - begin
-names = ("exit_status", "instructions", "streams", "trace_bytes", "warnings")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+names = ("exit_status", "instructions", "trace_bytes")
 with open(facts, "w") as file:
-    json.dump({"wall": wall, **{name: getattr(recording, name) for name in names}}, file)
+    json.dump({"wall": wall, "peak": peak, **{name: getattr(recording, name) for name in names}}, file)
 """
 COUNT = """
 import sys
@@ -60,6 +61,7 @@ class Row:
     program: str
     instructions: int
     trace_bytes: int
+    peak_bytes: int  # of the recorder's own memory
     seconds: dict[str, float]
 
 
@@ -101,7 +103,7 @@ def measure(name: str, program: Program, folder: Path, kinds: Sequence[str], rou
     emulated = run(program.emulated, program)[1:]
     if emulated != (status, digest):
         fail(name, f"QEMU alone gives {emulated}, natively it is {(status, digest)}")
-    row = Row(name, 0, 0, {})
+    row = Row(name, 0, 0, 0, {})
     for kind in kinds:
         facts, written = record(program, folder, KINDS[kind])
         if (facts["exit_status"], written) != (status, digest):
@@ -110,7 +112,7 @@ def measure(name: str, program: Program, folder: Path, kinds: Sequence[str], rou
         if count != facts["instructions"]:
             fail(name, f"{kind}: {count} instructions decoded, {facts['instructions']} recorded")
         if kind == kinds[0]:
-            row.instructions, row.trace_bytes = count, facts["trace_bytes"]
+            row.instructions, row.trace_bytes, row.peak_bytes = count, facts["trace_bytes"], facts["peak"]
     for _ in range(rounds):
         walls = {"native": run(program.argv, program)[0], "QEMU": run(program.emulated, program)[0]}
         for kind in kinds:
@@ -122,13 +124,18 @@ def measure(name: str, program: Program, folder: Path, kinds: Sequence[str], rou
 
 def show(rows: Sequence[Row], kinds: Sequence[str]) -> None:
     """A table for the terminal that is Markdown too."""
-    heads = ["program", "M insns", "trace MB", "native s", "QEMU s"]
+    heads = ["program", "M insns", "trace MB", "peak MB", "native s", "QEMU s"]
     heads += [text for kind in kinds for text in (f"{kind} s", "/ native", "/ QEMU")]
     print("| " + " | ".join(heads) + " |")
     print("|---" + "|--:" * (len(heads) - 1) + "|")
     for row in rows:
         native, qemu = row.seconds["native"], row.seconds["QEMU"]
-        cells = [row.program, f"{row.instructions / 1e6:.1f}", f"{row.trace_bytes / 1e6:.1f}"]
+        cells = [
+            row.program,
+            f"{row.instructions / 1e6:.1f}",
+            f"{row.trace_bytes / 1e6:.1f}",
+            f"{row.peak_bytes / 1e6:.0f}",
+        ]
         cells += [f"{native:.3f}", f"{qemu:.3f}"]
         for kind in kinds:
             seconds = row.seconds[kind]
