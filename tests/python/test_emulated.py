@@ -176,7 +176,9 @@ def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
     assert "instructions (interrupted) of 1 stream" in stderr
     trace = ptkit.open(out)
     assert len(trace.errors) == 0
-    assert entries(trace)["end"] == 1
+    # How the program ended may come after the recording's end.
+    assert entries(trace)["begin"] == 1
+    assert entries(trace)["work"] > 100
 
 
 def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> None:
