@@ -208,20 +208,23 @@ void GuestThread::read_plain(std::span<const std::uint32_t> blocks, std::uint64_
 }
 
 void GuestThread::read_timed(std::span<const qemu::TimedBlock> blocks, std::uint64_t line_tsc) {
-  for (const qemu::TimedBlock& one : blocks) {
-    const std::uint32_t number = one.block;
-    const std::span<const std::uint32_t> alone(&number, 1);
-    if (!known(alone)) return;
-    if (recording_.waits_for_start() && find_start(alone) != 0) continue;
-    if (!recorded()) return;
-    process_.executed(alone);
-    const std::uint64_t tsc = time(line_tsc + (one.tsc - static_cast<std::uint32_t>(line_tsc)));
-    if (recording_.options().cyc) {
-      encoder_->block(number, tsc);
+  if (blocks.empty()) return;
+  std::array<std::uint32_t, qemu::kLineTimedBlocks> copy{};
+  const auto numbers = std::span(copy).first(blocks.size());
+  std::transform(blocks.begin(), blocks.end(), numbers.begin(), [](const auto& one) { return one.block; });
+  if (!known(numbers)) return;
+  const std::size_t first = recording_.waits_for_start() ? find_start(numbers) : 0;
+  if (first == numbers.size() || !recorded()) return;
+  process_.executed(numbers.subspan(first));
+  const bool cyc = recording_.options().cyc;
+  for (std::size_t i = first; i < numbers.size(); ++i) {
+    const std::uint64_t tsc = time(line_tsc + (blocks[i].tsc - static_cast<std::uint32_t>(line_tsc)));
+    if (cyc) {
+      encoder_->block(numbers[i], tsc);
       continue;
     }
     if (group_.size() == qemu::kLineBlocks) write_group(tsc);
-    group_.push_back(number);
+    group_.push_back(numbers[i]);
     group_times_.push_back(tsc);
   }
 }
