@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,9 @@ def gzip(folder: Path) -> Program:
 
 
 def python(folder: Path) -> Program:
-    return _plain(["python3", "-S", "-E", "-c", "print(sum(len(str(i * i)) for i in range(1_000_000)))"])
+    # The program itself: what is called python3 may be a script.
+    interpreter = str(Path(sys.executable).resolve())
+    return _plain([interpreter, "-S", "-E", "-c", "print(sum(len(str(i * i)) for i in range(1_000_000)))"])
 
 
 def exceptions(folder: Path) -> Program:

@@ -45,6 +45,8 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 # Four that have each value of each at least once.
 SOME = ["compressed-psb2k-mtc", "plain-psb1024k-cyc", "plain-psb2k-untimed", "compressed-psb1024k-tsc"]
+# Outside are branches into code that was translated anew, with CYC: the log has the time when the next block
+# began, after the translation; the trace tells the branch before the time from which the new code is valid.
 TRUE_TIMES = 0.999
 LARGE = bool(os.environ.get("PTKIT_LARGE_TESTS"))
 LIBIPT_INSTRUCTIONS = 10_000_000  # it takes a second for one to three millions

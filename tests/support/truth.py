@@ -150,7 +150,8 @@ def check_branches(trace: ptkit.Trace, folder: Path) -> Times:
 def _add_times(times: Times, stream: int, begin: int, part: Any, true: Words) -> None:
     known = part["time_known"]
     early = known & (true < part["tsc"])
-    late = known & (true > part["tsc"] + part["tsc_error"])
+    limited = part["tsc_error"] != np.iinfo(np.uint32).max  # else there is no upper limit (docs/time.md)
+    late = known & limited & (true > part["tsc"] + part["tsc_error"])
     times.rows += len(part)
     times.unknown += int(np.count_nonzero(~known))
     times.early += int(np.count_nonzero(early))
