@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxProgramPath = PATH_MAX;
 
-// A string that may only be pushed to. Allocated; the process is about to be replaced, or gets it back.
+// A list of words that ends with a null, as execve wants it.
 struct Words {
   char** words = nullptr;
   size_t count = 0;
@@ -26,14 +26,14 @@ struct Words {
   bool failed = false;
 
   void push(const char* word) {
+    if (failed) return;
     if (count + 1 >= room) {
-      room = room == 0 ? 64 : 2 * room;
-      auto** const grown = static_cast<char**>(realloc(words, room * sizeof(char*)));
-      if (grown == nullptr) {
-        failed = true;
-        return;
-      }
+      const size_t more = room == 0 ? 64 : 2 * room;
+      auto** const grown = static_cast<char**>(realloc(words, more * sizeof(char*)));
+      failed = grown == nullptr;
+      if (failed) return;
       words = grown;
+      room = more;
     }
     words[count++] = const_cast<char*>(word);
     words[count] = nullptr;

@@ -140,15 +140,7 @@ bool read_settings(int argc, char** argv) {
   return settings.socket[0] != 0;
 }
 
-}  // namespace
-
-}  // namespace ptkit::qemu
-
-EXPORTED int qemu_plugin_version;
-int qemu_plugin_version = 1;
-
-EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, char** argv) {
-  using namespace ptkit::qemu;
+int install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, char** argv) {
   if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
     fprintf(stderr, "ptkit: the plugin is for qemu-x86_64, this emulates %s\n", info->target_name);
     return 1;
@@ -164,4 +156,15 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, i
   qemu_plugin_register_vcpu_syscall_cb(id, before_syscall);
   qemu_plugin_register_vcpu_syscall_ret_cb(id, after_syscall);
   return 0;
+}
+
+}  // namespace
+
+}  // namespace ptkit::qemu
+
+EXPORTED int qemu_plugin_version;
+int qemu_plugin_version = 1;
+
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t* info, int argc, char** argv) {
+  return ptkit::qemu::install(id, info, argc, argv);
 }

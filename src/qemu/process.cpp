@@ -14,7 +14,7 @@
 
 namespace ptkit::qemu {
 
-Process process;
+constinit Process process{};
 
 namespace {
 
@@ -31,8 +31,9 @@ int connect_to_recorder() {
   setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (strlen(process.settings.socket) < sizeof address.sun_path) {
-    strcpy(address.sun_path, process.settings.socket);
+  const size_t size = strlen(process.settings.socket) + 1;
+  if (size <= sizeof address.sun_path) {
+    memcpy(address.sun_path, process.settings.socket, size);
     if (connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return file;
   }
   close(file);
@@ -48,7 +49,8 @@ bool send_hello(int file) {
   hello.first_block = process.forked ? process.next_block : 0;
   hello.parent_arena = process.forked ? process.arena_number : 0;
   hello.tsc = __rdtsc();
-  strcpy(hello.program, process.settings.program);
+  static_assert(sizeof hello.program == sizeof process.settings.program);
+  memcpy(hello.program, process.settings.program, sizeof hello.program);
   const auto* at = reinterpret_cast<const char*>(&hello);
   size_t left = sizeof hello;
   while (left > 0) {

@@ -28,7 +28,8 @@ struct Process {
   int32_t pid;          // set at attach
 };
 
-extern Process process;
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
+extern constinit Process process;
 
 // Says hello to the recorder if this process has not yet. False: nothing is recorded.
 bool attach_process();

@@ -34,6 +34,14 @@ struct Program {
 
 namespace detail {
 
+template <size_t N>
+bool copy(const char* from, char (&to)[N]) {
+  const size_t size = strlen(from) + 1;
+  if (size > N) return false;
+  memcpy(to, from, size);
+  return true;
+}
+
 inline ProgramKind elf_kind(const unsigned char* head, size_t size) {
   if (size < sizeof(Elf64_Ehdr) || memcmp(head, ELFMAG, SELFMAG) != 0) return ProgramKind::OTHER;
   Elf64_Ehdr header;
@@ -85,10 +93,8 @@ inline ssize_t read_head(const char* path, char* head, size_t size) {
 inline void resolve_program(const char* path, Program& out) {
   out.kind = ProgramKind::UNAVAILABLE;
   out.words = 0;
-  out.error = strlen(path) < sizeof out.path ? 0 : ENAMETOOLONG;
+  out.error = detail::copy(path, out.path) && detail::copy(path, out.script) ? 0 : ENAMETOOLONG;
   if (out.error != 0) return;
-  strcpy(out.path, path);
-  strcpy(out.script, path);
   // Words come innermost script first; each script's words go before those that are there.
   for (size_t depth = 0;; ++depth) {
     char spare[256];
@@ -122,11 +128,10 @@ inline void resolve_program(const char* path, Program& out) {
     out.prefix[0] = interpreter;
     if (argument != nullptr) out.prefix[1] = argument;
     out.words += fresh;
-    if (strlen(interpreter) >= sizeof out.path) {
+    if (!detail::copy(interpreter, out.path)) {
       out.error = ENAMETOOLONG;
       return;
     }
-    strcpy(out.path, interpreter);
   }
 }
 

@@ -9,6 +9,7 @@
 // code's calls look at nothing else (blocks.cpp). The emulator has the plugin from its start (it is
 // preloaded), so there is room for static TLS.
 extern "C" {
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
 extern __attribute__((tls_model("initial-exec"),
                       visibility("hidden"))) constinit thread_local uint64_t ptkit_cursor;
 }
@@ -26,6 +27,7 @@ struct Thread {
   uint64_t interrupt_sp;
 };
 
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread thread;
 
 // Sets `thread.slot`.
