@@ -9,9 +9,10 @@
 // code's calls look at nothing else (blocks.cpp). The emulator has the plugin from its start (it is
 // preloaded), so there is room for static TLS.
 extern "C" {
-// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
+// NOLINTBEGIN(bugprone-dynamic-static-initializers): a declaration
 extern __attribute__((tls_model("initial-exec"),
                       visibility("hidden"))) constinit thread_local uint64_t ptkit_cursor;
+// NOLINTEND(bugprone-dynamic-static-initializers)
 }
 
 namespace ptkit::qemu {
