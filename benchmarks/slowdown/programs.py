@@ -59,7 +59,7 @@ def python(folder: Path) -> Program:
 
 
 def exceptions(folder: Path) -> Program:
-    return _plain([_compiled(folder, "exceptions.cpp"), "6000"])
+    return _plain([_compiled(folder, "exceptions.cpp"), "2000"])
 
 
 def threads(folder: Path) -> Program:
