@@ -81,7 +81,7 @@ ChunkList walk(base::Bytes file) {
     }
     if (entry->header.type == static_cast<std::uint32_t>(ChunkType::INDEX)) {
       // Only the trailer follows: the writer finished, and what is wrong is the index or the trailer.
-      list.warnings.push_back("the index is damaged; the chunks were found without it");
+      list.warnings.emplace_back("the index is damaged; the chunks were found without it");
       list.indexed = true;
       return list;
     }
