@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
     timing : sequence of str
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
         ``("tsc", "mtc")`` for ``emulator``, where ``"cyc"`` makes it read the clock for every block of code
-        and recording five to seven times slower; all for ``step``.
+        and recording three to six times slower; all for ``step``.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool

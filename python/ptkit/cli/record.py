@@ -92,7 +92,7 @@ def _add_packets(group: argparse._ArgumentGroup) -> None:
         "--timing",
         metavar="KINDS",
         help="timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc for the emulator, where cyc "
-        "makes recording five to seven times slower; all for step)",
+        "makes recording three to six times slower; all for step)",
     )
     group.add_argument(
         "--psb-period",
