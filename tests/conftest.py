@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,11 @@ from typing import Any
 import pytest
 
 CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2] / "shared" / "traces"))
+
+
+# Shells run things in the background with SIGINT ignored; tests of Ctrl-C want it as a terminal has it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
