@@ -10,6 +10,7 @@
 #include <x86intrin.h>
 
 #include <cstdint>
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <span>
@@ -104,7 +105,7 @@ class FakeGuest {
   }
   bool mark(qemu::MarkKind kind, std::initializer_list<std::uint64_t> values = {}, std::uint32_t index = 0) {
     qemu::MarkLine mark{__rdtsc(), qemu::kMark, kind, {}};
-    std::memcpy(mark.values, values.begin(), values.size() * sizeof(std::uint64_t));
+    std::copy(values.begin(), values.end(), std::begin(mark.values));
     std::memcpy(line_at(slot(index).lines, index), &mark, sizeof mark);
     return publish(index);
   }
