@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <span>
