@@ -28,6 +28,14 @@ def corpus() -> Path:
 
 
 @pytest.fixture(scope="session")
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program tests/programs/rounds.c."""
+    from compiling import build
+
+    return build("rounds", tmp_path_factory.mktemp("rounds"))
+
+
+@pytest.fixture(scope="session")
 def open_trace() -> Callable[..., Any]:
     """`ptkit.open` without warnings about the unknown processor."""
     import ptkit

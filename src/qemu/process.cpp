@@ -123,8 +123,6 @@ bool attach_process() {
   return process.arena != nullptr;
 }
 
-void end_recording() { process.refused = true; }
-
 void forget_process() {
   process.parent = process.pid;
   process.forked = process.arena != nullptr && !process.refused;
@@ -149,7 +147,7 @@ bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiti
     if (gone || silent > kGivenUpWaits) there = false;
   }
   __atomic_store_n(waiting, 0, __ATOMIC_RELAXED);
-  if (!there) end_recording();
+  if (!there) process.refused = true;  // the program runs on
   return there;
 }
 

@@ -33,8 +33,6 @@ extern constinit Process process;
 
 // Says hello to the recorder if this process has not yet. False: nothing is recorded.
 bool attach_process();
-// Ends recording in this process; the program runs on.
-void end_recording();
 // Called where the process has just been forked from a recorded one.
 void forget_process();
 

@@ -15,22 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compiling import build
-from rounds import entries, opened, record
+from rounds import entries, needs_emulator, opened, record
 
 import ptkit
-from ptkit import capture
 
-pytestmark = pytest.mark.skipif(
-    not any(one.name == "emulator" and one.available for one in capture.probe()),
-    reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
-)
-
-
-@pytest.fixture(scope="module")
-def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program tests/programs/rounds.c."""
-    return build("rounds", tmp_path_factory.mktemp("rounds"))
+pytestmark = needs_emulator
 
 
 def test_all_of_it(rounds: Path, tmp_path: Path) -> None:

@@ -8,22 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import build
-from rounds import entries, names, record
+from rounds import entries, names, needs_emulator, record
 
 import ptkit
-from ptkit import capture
 
-pytestmark = pytest.mark.skipif(
-    not any(one.name == "emulator" and one.available for one in capture.probe()),
-    reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
-)
-
-
-@pytest.fixture(scope="module")
-def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program tests/programs/rounds.c."""
-    return build("rounds", tmp_path_factory.mktemp("rounds"))
+pytestmark = needs_emulator
 
 
 # ---- filters

@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ptkit
+from ptkit import capture
 
+needs_emulator = pytest.mark.skipif(
+    not any(one.name == "emulator" and one.available for one in capture.probe()),
+    reason="no emulator here: " + "; ".join(f"{one.name}: {one.missing}" for one in capture.probe()),
+)
 FUNCTIONS = ("leaf", "other", "work", "begin", "end", "handler", "main")
 
 
