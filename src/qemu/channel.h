@@ -27,7 +27,7 @@ constexpr size_t kPageBytes = 4096;
 constexpr size_t kLineBytes = 64;
 constexpr size_t kLineBlocks = 14;
 constexpr size_t kLineTimedBlocks = 7;
-constexpr uint32_t kNoBlock = 0xffff'ffffU;  // an unused place
+constexpr uint32_t kNoBlock = 0xffff'ffffU;  // an unused place, or a block that came after the end
 constexpr uint32_t kMark = 0xffff'fffeU;     // at place 0: the line is a MarkLine
 
 struct TimedBlock {
@@ -144,7 +144,7 @@ struct alignas(64) ArenaHeader {
   int32_t recorder_pid;
   uint32_t unused0;
   alignas(64) uint64_t heartbeat;    // by the recorder: grows at least every second
-  uint32_t stop;                     // by the recorder: record no more (the program runs on)
+  uint32_t stop;                     // record no more (the program runs on)
   uint32_t log_wake;                 // futex: bumped after log_consumed if log_waiting
   uint64_t log_consumed;             // bytes
   alignas(64) uint64_t log_written;  // by the plugin, store-release: bytes

@@ -45,13 +45,21 @@ bool log_block(const qemu_plugin_tb* block, uint64_t pc, size_t insns) {
   return true;
 }
 
-void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
-  if (!attach_process()) return;
+// The block's number; kNoBlock if the recording has ended.
+uint32_t add_block(const qemu_plugin_tb* block) {
+  if (!attach_process()) return kNoBlock;
   const uint64_t pc = qemu_plugin_tb_vaddr(block);
   tell_mapping(pc);
-  if (!log_block(block, pc, qemu_plugin_tb_n_insns(block))) return;
+  if (!log_block(block, pc, qemu_plugin_tb_n_insns(block))) return kNoBlock;
   const uint32_t number = process.next_block++;
   mark(MarkKind::TRANSLATED, number, pc);
+  return number;
+}
+
+void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
+  const uint32_t number = add_block(block);
+  if (process.arena == nullptr) return;
+  // A line that is being filled when the recording ends is read up to the first block that is not known.
   const auto entry = process.arena->block_times != 0 ? ptkit_timed_block : ptkit_block;
   qemu_plugin_register_vcpu_tb_exec_cb(block, entry, QEMU_PLUGIN_CB_NO_REGS,
                                        reinterpret_cast<void*>(static_cast<uintptr_t>(number)));

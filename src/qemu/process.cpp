@@ -147,7 +147,10 @@ bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiti
     if (gone || silent > kGivenUpWaits) there = false;
   }
   __atomic_store_n(waiting, 0, __ATOMIC_RELAXED);
-  if (!there) process.refused = true;  // the program runs on
+  if (!there) {  // the program runs on
+    process.refused = true;
+    __atomic_store_n(&arena->stop, 1, __ATOMIC_RELAXED);  // its other threads, too
+  }
   return there;
 }
 

@@ -100,16 +100,28 @@ def test_limit_lets_the_program_run_on(tmp_path: Path, backend: str) -> None:
 
 
 def test_interrupt_keeps_what_there_is(tmp_path: Path, backend: str) -> None:
-    timer = threading.Timer(2.0, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+    runs = threading.Event()
+
+    def press() -> None:
+        runs.wait(60)
+        signal.raise_signal(signal.SIGINT)
+
+    def progress(so_far: capture.Progress) -> None:
+        if so_far.instructions > 1000:
+            runs.set()
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    endless = ["sh", "-c", "while :; do :; done"]
     begin = time.monotonic()
-    recording = capture.record(["sh", "-c", "while :; do :; done"], tmp_path / "endless.ptk", backend=backend)
-    assert time.monotonic() - begin < 30
+    recording = capture.record(endless, tmp_path / "endless.ptk", backend=backend, progress=progress)
+    presser.join()
+    assert time.monotonic() - begin < 60
     assert recording.interrupted
     assert recording.exit_status == 128 + signal.SIGINT
     trace = ptkit.open(recording)
     assert len(trace.errors) == 0
-    assert len(trace.instructions()) == recording.instructions
+    assert sum(len(part) for part in trace.iter_instructions(reuse=True)) == recording.instructions
 
 
 def test_other_children_are_left_alone(tmp_path: Path, backend: str) -> None:

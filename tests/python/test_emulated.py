@@ -148,6 +148,14 @@ def test_input_output_and_status_pass_through(tmp_path: Path) -> None:
     assert "Intel PT" in report["reason"]
 
 
+def _wait_for(recording: Path, size: int = 1 << 18) -> None:
+    """Return when so many bytes were recorded."""
+    end = time.monotonic() + 60
+    while not recording.exists() or recording.stat().st_size < size:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.ptk"
     process = subprocess.Popen(
@@ -157,9 +165,9 @@ def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    time.sleep(1)
+    _wait_for(out)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 5  # the program's own way to end
     assert int(stdout.split()[0]) > 100
     assert "instructions (interrupted) of 1 stream" in stderr
@@ -178,7 +186,7 @@ def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> N
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    time.sleep(2)
+    _wait_for(out, 4 << 20)
     process.kill()
     process.wait()
     try:
