@@ -1,6 +1,7 @@
 // Where decoders of control flow (ours and the reference) put their rows, in the order of execution.
 #pragma once
 
+#include "flow/bulk.h"
 #include "flow/rows.h"
 
 namespace ptkit::flow {
@@ -16,6 +17,8 @@ class FlowSink {
   virtual void on_gap(const Gap&) {}
   // Asked after every packet: true makes run() return, to be called again later.
   [[nodiscard]] virtual bool full() const { return false; }
+  // Where rows can be put in bulk: the fast path is taken only for a sink that has this.
+  [[nodiscard]] virtual BulkSink* bulk() { return nullptr; }
 };
 
 // A decoder of one stream: ours, or the reference behind the same rows.
