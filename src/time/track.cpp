@@ -309,4 +309,8 @@ TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 
 TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) { return impl_->at(since, offset); }
 
+void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
+  for (const Question& question : questions) *out++ = impl_->at(question.since, question.offset);
+}
+
 }  // namespace ptkit::time

@@ -23,6 +23,13 @@ struct TimeRange {
   bool known = false;
 };
 
+// A place in the stream: what happened after the packet at `since` was made and not after the packet at
+// `offset` was.
+struct Question {
+  std::uint64_t since = 0;
+  std::uint64_t offset = 0;
+};
+
 class TimeTrack {
  public:
   // `losses` (by offset): where bytes are missing; time goes on at the next PSB.
@@ -36,6 +43,8 @@ class TimeTrack {
   // `offset` was. For a packet itself since == offset. `since` <= `offset`; neither may go back from call to
   // call by more than what the last PSB interval spans. `tsc` never goes back.
   [[nodiscard]] TimeRange at(std::uint64_t since, std::uint64_t offset);
+  // The same for many places, one after the other; `out` has room for as many answers.
+  void at(std::span<const Question> questions, TimeRange* out);
 
  private:
   class Impl;

@@ -1,0 +1,135 @@
+#include "columns/place_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace ptkit::columns {
+namespace {
+
+// Most runs are short: what is written for one is always a whole number of these, and the next run's cells
+// come over what was too much.
+constexpr std::size_t kWide = kPlaceSlack;
+
+// Runs for which times are asked at once.
+constexpr std::size_t kPart = 512;
+
+template <typename T>
+void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
+  std::array<T, kWide> wide;
+  wide.fill(value);
+  do {
+    std::memcpy(cells + row, wide.data(), sizeof wide);
+    row += kWide;
+  } while (row < end);
+}
+
+class Part {
+ public:
+  // Takes runs from the front, as many as fit; those without rows are passed over, since no row asks for
+  // them.
+  void take(std::span<const flow::PlaceRun>& runs, std::size_t first_row) noexcept {
+    size_ = 0;
+    begin_ = first_row;
+    std::uint64_t row = first_row;
+    while (!runs.empty() && size_ < kPart) {
+      const flow::PlaceRun& run = runs.front();
+      runs = runs.subspan(1);
+      if (run.row_end <= row) continue;
+      row = run.row_end;
+      questions_[size_] = {run.since, run.offset};
+      ends_[size_++] = static_cast<std::size_t>(row);
+    }
+  }
+  [[nodiscard]] std::size_t row_end() const noexcept { return size_ == 0 ? begin_ : ends_[size_ - 1]; }
+
+  void ask(time::TimeTrack* track) {
+    if (track != nullptr) track->at(std::span(questions_).first(size_), ranges_.data());
+  }
+
+  void fill(const PlaceCells& cells) const noexcept {
+    if (cells.tsc != nullptr) {
+      for_each([&](auto row, auto end, auto i) { put_wide(cells.tsc, row, end, ranges_[i].tsc); });
+    }
+    if (cells.tsc_error != nullptr) {
+      for_each([&](auto row, auto end, auto i) { put_wide(cells.tsc_error, row, end, ranges_[i].error); });
+    }
+    if (cells.tsc_source != nullptr) {
+      for_each([&](auto row, auto end, auto i) {
+        put_wide(cells.tsc_source, row, end, static_cast<std::uint8_t>(ranges_[i].source));
+      });
+    }
+    if (cells.offset != nullptr) {
+      for_each([&](auto row, auto end, auto i) { put_wide(cells.offset, row, end, questions_[i].offset); });
+    }
+    if (cells.flags != nullptr) mark_known(cells.flags);
+  }
+
+ private:
+  // Calls give(row, row_end, index) for each run.
+  template <typename Give>
+  void for_each(Give give) const noexcept {
+    std::size_t row = begin_;
+    for (std::size_t i = 0; i < size_; ++i) {
+      give(row, ends_[i], i);
+      row = ends_[i];
+    }
+  }
+
+  // Times are known for long stretches of runs or not at all.
+  void mark_known(std::uint8_t* flags) const noexcept {
+    std::size_t row = begin_;
+    for (std::size_t i = 0; i < size_;) {
+      const bool known = ranges_[i].known;
+      do ++i;
+      while (i < size_ && ranges_[i].known == known);
+      const std::size_t end = ends_[i - 1];
+      if (known) {
+        for (std::size_t at = row; at < end; ++at) flags[at] |= std::uint8_t{flow::TIME_KNOWN};
+      }
+      row = end;
+    }
+  }
+
+  std::size_t size_ = 0;
+  std::size_t begin_ = 0;
+  std::array<time::Question, kPart> questions_;
+  std::array<std::size_t, kPart> ends_;
+  std::array<time::TimeRange, kPart> ranges_;
+};
+
+}  // namespace
+
+PlaceCells place_cells(Batch& batch) noexcept {
+  switch (batch.table()) {
+    case TableId::branches:
+      return {batch.cells<Column::branches_tsc>(), batch.cells<Column::branches_tsc_error>(),
+              batch.cells<Column::branches_tsc_source>(), batch.cells<Column::branches_flags>(),
+              batch.cells<Column::branches_offset>()};
+    case TableId::blocks:
+      return {batch.cells<Column::blocks_tsc>(), batch.cells<Column::blocks_tsc_error>(),
+              batch.cells<Column::blocks_tsc_source>(), batch.cells<Column::blocks_flags>(),
+              batch.cells<Column::blocks_offset>()};
+    case TableId::instructions:
+      return {batch.cells<Column::instructions_tsc>(), batch.cells<Column::instructions_tsc_error>(),
+              batch.cells<Column::instructions_tsc_source>(), batch.cells<Column::instructions_flags>(),
+              batch.cells<Column::instructions_offset>()};
+    default:
+      return {};
+  }
+}
+
+void fill_places(std::span<const flow::PlaceRun> runs, std::size_t first_row, time::TimeTrack* track,
+                 const PlaceCells& cells) {
+  const bool times = cells.any_time();
+  if (!times && cells.offset == nullptr) return;
+  Part part;
+  while (!runs.empty()) {
+    part.take(runs, first_row);
+    if (times) part.ask(track);
+    part.fill(cells);
+    first_row = part.row_end();
+  }
+}
+
+}  // namespace ptkit::columns
