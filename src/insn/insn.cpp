@@ -6,6 +6,7 @@
 
 #include "insn/classify.h"
 #include "insn/newer.h"
+#include "insn/quick.h"
 
 namespace ptkit::insn {
 namespace {
@@ -75,6 +76,10 @@ std::string newer_text(ExecMode mode, base::Bytes code, const Insn& insn, std::u
 }  // namespace
 
 base::Status decode(ExecMode mode, base::Bytes code, Insn& out) noexcept {
+  return decode_quick(mode, code, out) ? base::Status::OK : decode_exactly(mode, code, out);
+}
+
+base::Status decode_exactly(ExecMode mode, base::Bytes code, Insn& out) noexcept {
   out = Insn{};
   const ZydisDecoder* decoder = zydis_decoder(mode, true);
   if (decoder == nullptr) return base::Status::BAD_INSN;

@@ -82,6 +82,9 @@ struct Insn {
 // NO_CODE: `code` ends inside the instruction. BAD_INSN: no valid instruction, or the mode is UNKNOWN.
 [[nodiscard]] base::Status decode(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
+// The same without the quick decoder (quick.h): defines the answer.
+[[nodiscard]] base::Status decode_exactly(ExecMode mode, base::Bytes code, Insn& out) noexcept;
+
 // Target of a direct branch or XBEGIN at `ip`, wrapped as its operand size and the mode demand; JMPABS: its
 // target.
 [[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
