@@ -24,6 +24,7 @@ class ContextTracker {
   }
 
  private:
+  friend struct CheckpointAccess;
   void follow_time(std::uint64_t offset);
   void see();
   void give(std::uint64_t offset);

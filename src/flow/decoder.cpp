@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "flow/event_decoder.h"
+#include "flow/checkpoint.h"
 
 namespace ptkit::flow {
 
@@ -64,10 +64,23 @@ class FlowDecoder::Impl {
       walker_.set_return_compression(false);
   }
 
+  void load(const Checkpoint& from, bool ahead);
+  [[nodiscard]] Checkpoint checkpoint() const;
+  [[nodiscard]] Reliance reliance() const noexcept {
+    return CheckpointAccess::reliance(events_, placer_, walker_);
+  }
+  void stop_behind_psb_after(std::uint64_t psb) noexcept { stop_after_ = psb; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
   [[nodiscard]] bool run();
   [[nodiscard]] std::uint64_t position() const noexcept { return packets_.position(); }
 
  private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  [[nodiscard]] bool is_stop(packet::PacketKind kind) const noexcept {
+    return kind == packet::PacketKind::PSBEND && stop_after_ != kNever && events_.header_at() > stop_after_ &&
+           events_.at_rest();
+  }
   void begin();
   void synchronize();
   void stop_at_loss();
@@ -95,7 +108,33 @@ class FlowDecoder::Impl {
   bool begun_ = false;
   bool done_ = false;
   bool synchronized_ = false;
+  std::uint64_t stop_after_ = kNever;  // the first PSB+ behind this PSB is where to stop
+  bool stopped_ = false;
 };
+
+void FlowDecoder::Impl::load(const Checkpoint& from, bool ahead) {
+  begun_ = true;
+  synchronized_ = true;
+  next_loss_ = from.next_loss;
+  packets_.set_state(from.packets);
+  select_part();
+  CheckpointAccess::load(context_, from);
+  CheckpointAccess::load(walker_, from);
+  CheckpointAccess::load(placer_, from);
+  CheckpointAccess::load(events_, from);
+  if (ahead) CheckpointAccess::assume(walker_);
+}
+
+Checkpoint FlowDecoder::Impl::checkpoint() const {
+  Checkpoint out;
+  out.packets = packets_.state();
+  out.next_loss = next_loss_;
+  CheckpointAccess::save(events_, out);
+  CheckpointAccess::save(placer_, out);
+  CheckpointAccess::save(walker_, out);
+  CheckpointAccess::save(context_, out);
+  return out;
+}
 
 // Packets do not reach across a loss: what is decoded is the part of the stream before the next one.
 void FlowDecoder::Impl::select_part() {
@@ -172,6 +211,7 @@ void FlowDecoder::Impl::end() {
 
 bool FlowDecoder::Impl::run() {
   if (!begun_) begin();
+  stopped_ = false;
   packet::Packet packet;
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
@@ -179,6 +219,11 @@ bool FlowDecoder::Impl::run() {
     if (status == Status::OK) {
       walker_.bound_memory();
       events_.apply(packet);
+      if (is_stop(packet.kind)) {
+        stopped_ = true;
+        stop_after_ = kNever;
+        return false;
+      }
       if (placer_.wants_psb()) synchronize();
       if (sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
     } else if (limit() < bytes_.size() &&
@@ -199,7 +244,22 @@ FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration
                          time::TimeTrack* track, CodeCachePool* pool)
     : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track, pool)) {}
 
+FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         time::TimeTrack* track, CodeCachePool* pool, const Checkpoint& from, bool ahead)
+    : FlowDecoder(stream, configuration, image, options, sink, track, pool) {
+  impl_->load(from, ahead);
+}
+
 FlowDecoder::~FlowDecoder() = default;
+
+void FlowDecoder::stop_behind_psb_after(std::uint64_t psb) noexcept { impl_->stop_behind_psb_after(psb); }
+
+bool FlowDecoder::stopped() const noexcept { return impl_->stopped(); }
+
+Checkpoint FlowDecoder::checkpoint() const { return impl_->checkpoint(); }
+
+Reliance FlowDecoder::reliance() const noexcept { return impl_->reliance(); }
 
 bool FlowDecoder::run() { return impl_->run(); }
 

@@ -11,6 +11,9 @@
 
 namespace ptkit::flow {
 
+struct Checkpoint;
+struct Reliance;
+
 enum class Resync : std::uint8_t {
   IP,   // after an error go on at the next packet with a full IP where that is safe
   PSB,  // at the next PSB, as libipt does
@@ -32,7 +35,19 @@ class FlowDecoder final : public RowSource {
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
               const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
               CodeCachePool* pool = nullptr);
+  // The same, from a checkpoint of this stream on. `ahead`: the checkpoint is an assumption, so that what is
+  // taken from it is noted (see reliance()).
+  FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+              const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
+              CodeCachePool* pool, const Checkpoint& from, bool ahead);
   ~FlowDecoder() override;
+
+  // Makes run() stop (and return false) behind the first whole PSB+ whose PSB stands behind `psb`. The next
+  // run() goes on to the end.
+  void stop_behind_psb_after(std::uint64_t psb) noexcept;
+  [[nodiscard]] bool stopped() const noexcept;  // there, and not at the end
+  [[nodiscard]] Checkpoint checkpoint() const;  // if stopped()
+  [[nodiscard]] Reliance reliance() const noexcept;
 
   [[nodiscard]] bool run() override;
   [[nodiscard]] std::uint64_t position() const noexcept override;

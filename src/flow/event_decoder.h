@@ -45,8 +45,16 @@ class EventDecoder {
   void apply(const packet::Packet& packet);
   // Nothing of before counts: a PSB was searched for.
   void restart();
+  // Behind a whole PSB+ nothing waits for a packet: a Checkpoint can be taken.
+  [[nodiscard]] bool at_rest() const noexcept {
+    return !in_header_ && pending_.empty() && pebs_.empty() && !placer_.waits_for_target() &&
+           !placer_.wants_psb();
+  }
+  // Offset of the PSB of the last PSB+.
+  [[nodiscard]] std::uint64_t header_at() const noexcept { return header_at_; }
 
  private:
+  friend struct CheckpointAccess;
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
@@ -108,7 +116,10 @@ class EventDecoder {
     if (event_trace_ == EventTrace::UNKNOWN) event_trace_ = EventTrace::ON;
   }
   void give(const Event& event) {
-    if (event.kind == EventKind::IFLAG && event_trace_ != EventTrace::ON) return;
+    if (event.kind == EventKind::IFLAG && event_trace_ != EventTrace::ON) {
+      relied_on_event_trace_ = relied_on_event_trace_ || event_trace_ == EventTrace::UNKNOWN;
+      return;
+    }
     time_moved_ = false;
     placer_.event(event);
   }
@@ -121,6 +132,7 @@ class EventDecoder {
   packet::Errata errata_;
   TickOptions ticks_;
   EventTrace event_trace_;
+  bool relied_on_event_trace_ = false;  // a row was left out because it is not known; for Reliance
 
   PendingEvents pending_;
   std::vector<Event> pebs_;  // the open PEBS block

@@ -57,7 +57,10 @@ void Placer::tip(std::uint64_t ip) {
     bits_dropped_ = deferred;
     if (wants_psb_ || deferred) return;
   }
-  if (bits_dropped_ && tips_deferred_) return;
+  if (bits_dropped_ && tips_deferred_) {
+    relied_on_deferral_ = true;
+    return;
+  }
   give_unseen_branch(ip);
   anchor(ip);
 }
@@ -101,7 +104,7 @@ void Placer::status(bool enabled, std::uint64_t ip, bool first) {
       anchor(ip);
     } else {
       state_ = State::OFF;
-      if (first) resume_ip_ = 0;
+      resume_ip_ = 0;
       recovery_.close(walker_.place().offset, nullptr);
     }
   }

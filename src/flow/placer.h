@@ -61,6 +61,7 @@ class Placer {
   void contradiction(base::Status code, std::uint64_t argument, std::uint64_t argument2);
 
  private:
+  friend struct CheckpointAccess;
   base::Status place(Event& event);
   base::Status place_enabled(Event& event);
   base::Status place_disabled(Event& event);
@@ -94,7 +95,8 @@ class Placer {
   bool wants_psb_ = false;
   // While LOST: TNT bits were dropped, and TIPs that follow may have been deferred over some of them.
   bool bits_dropped_ = false;
-  bool tips_deferred_ = true;  // unless the stream shows that this processor does not
+  bool tips_deferred_ = true;        // unless the stream shows that this processor does not
+  bool relied_on_deferral_ = false;  // a target was left out because of it; for Reliance
   bool no_code_told_ = false;
   bool after_branch_ = false;  // nothing was placed since the last branch that took a packet
   bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP is yet to come

@@ -218,6 +218,7 @@ void Placer::place_lost(Event event) {
       if (ip_known(event)) {
         anchor(event.ip);
         if (const Status status = walker_.walk_over(); status != Status::OK) fail(status, &event);
+        bound_ = std::uint64_t{1} << static_cast<unsigned>(event.kind);
         if (wants_psb_) return;
       }
       break;

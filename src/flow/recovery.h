@@ -22,6 +22,7 @@ class Recovery {
   void close(std::uint64_t offset, const std::uint64_t* to_ip);
   [[nodiscard]] bool is_open() const noexcept { return gap_.has_value(); }
   [[nodiscard]] const Gap& gap() const noexcept { return *gap_; }
+  void set_gap(const std::optional<Gap>& gap) noexcept { gap_ = gap; }  // that is open, or none
 
  private:
   FlowSink& sink_;

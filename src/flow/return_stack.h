@@ -27,6 +27,16 @@ class ReturnStack {
   void clear() noexcept { size_ = 0; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t at(std::size_t index) const noexcept {  // from the oldest on
+    return entries_[(top_ + kDepth + 1 - size_ + index) % kDepth];
+  }
+  [[nodiscard]] bool operator==(const ReturnStack& other) const noexcept {
+    if (size_ != other.size_) return false;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (at(i) != other.at(i)) return false;
+    }
+    return true;
+  }
 
  private:
   std::array<std::uint64_t, kDepth> entries_{};
@@ -57,6 +67,9 @@ class CallStack {
   // Target of a compressed RET; not empty(). `plausible(ip)` says whether there is code at `ip`.
   template <typename Plausible>
   [[nodiscard]] std::uint64_t return_by_tnt(const Plausible& plausible) noexcept {
+    if (guessed_ && !kept_.empty() && is_guess(kept_.top())) {
+      relied_on_guess_ = relied_on_guess_ || trust_kept_ || manual_.empty() || !plausible(manual_.top());
+    }
     if (!trust_kept_ && !kept_.empty() && (manual_.empty() || differs(plausible))) trust_kept_ = true;
     const std::uint64_t target = trust_kept_ && !kept_.empty() ? kept_.top() : manual_.top();
     manual_.pop();
@@ -64,7 +77,45 @@ class CallStack {
     return target;
   }
 
+  // For a decoder that begins in the middle of a stream: what the second stack has is not known. It is filled
+  // with guesses, which stand for the entries of the real one.
+  void guess_kept() noexcept {
+    kept_.clear();
+    for (std::size_t i = 0; i < ReturnStack::kDepth; ++i) kept_.push(kFirstGuess + i);
+    guessed_ = true;
+  }
+  // Did a target depend on a guess? It is wrong then.
+  [[nodiscard]] bool relied_on_guess() const noexcept { return relied_on_guess_; }
+  // Puts the real entries in the place of the guesses that are left.
+  void fill_in(const CallStack& real) noexcept {
+    if (!guessed_) return;
+    const ReturnStack guessed = kept_;
+    const std::size_t missing = ReturnStack::kDepth - real.kept_.size();
+    kept_.clear();
+    for (std::size_t i = 0; i < guessed.size(); ++i) {
+      const std::uint64_t ip = guessed.at(i);
+      if (!is_guess(ip)) {
+        kept_.push(ip);
+      } else if (ip - kFirstGuess >= missing) {
+        kept_.push(real.kept_.at(static_cast<std::size_t>(ip - kFirstGuess) - missing));
+      }
+    }
+    guessed_ = false;
+  }
+  [[nodiscard]] bool same_but_for_guesses(const CallStack& other) const noexcept {
+    return trust_kept_ == other.trust_kept_ && manual_ == other.manual_;
+  }
+  [[nodiscard]] bool operator==(const CallStack& other) const noexcept {
+    return same_but_for_guesses(other) && kept_ == other.kept_;
+  }
+  // Addresses that no call returns to, in no program: they are not canonical.
+  [[nodiscard]] static bool is_guess(std::uint64_t ip) noexcept {
+    return ip - kFirstGuess < ReturnStack::kDepth;
+  }
+
  private:
+  static constexpr std::uint64_t kFirstGuess = 0x8000707400000000;
+
   template <typename Plausible>
   [[nodiscard]] bool differs(const Plausible& plausible) const noexcept {
     return manual_.top() != kept_.top() && !plausible(manual_.top()) && plausible(kept_.top());
@@ -73,6 +124,8 @@ class CallStack {
   ReturnStack manual_;
   ReturnStack kept_;
   bool trust_kept_ = false;
+  bool guessed_ = false;
+  bool relied_on_guess_ = false;
 };
 
 }  // namespace ptkit::flow

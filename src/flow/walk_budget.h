@@ -31,6 +31,13 @@ class WalkBudget {
   void add_bits(unsigned bits) noexcept { end_ += bits * (allowed_ / kBitShare); }
   [[nodiscard]] bool spent(std::uint64_t walked) const noexcept { return walked >= end_; }
 
+  // Do both allow the same from `offset` on? What was left before counts no more once the stream gave it
+  // back.
+  [[nodiscard]] bool same_from(const WalkBudget& other, std::uint64_t offset) const noexcept {
+    if (whole_at(offset) && other.whole_at(offset)) return true;
+    return allowed_ == other.allowed_ && left_ == other.left_ && filled_at_ == other.filled_at_;
+  }
+
   // The packet at `offset` ended in an error.
   void pay(std::uint64_t walked, std::uint64_t offset) noexcept {
     left_ -= std::min(left_, walked - begin_);
@@ -39,6 +46,9 @@ class WalkBudget {
   }
 
  private:
+  [[nodiscard]] bool whole_at(std::uint64_t offset) const noexcept {
+    return allowed_ == kPacket && offset - filled_at_ >= kMost / kPerByte;
+  }
   void refill(std::uint64_t offset) noexcept {
     left_ = std::min(kMost, left_ + std::min(kMost, (offset - filled_at_) * kPerByte));
     filled_at_ = offset;

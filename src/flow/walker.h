@@ -132,6 +132,7 @@ class Walker {
   }
 
  private:
+  friend struct CheckpointAccess;
   [[nodiscard]] std::uint8_t tx_flag() const noexcept {
     return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0};
   }
