@@ -1,6 +1,5 @@
 // Every block: libipt's block decoder over file sections.
-#include "common/contest.h"
-#include "common/library.h"
+#include "common/library_blocks.h"
 #include "insn/insn.h"
 
 namespace ptkit::bench {
@@ -34,30 +33,13 @@ void expand(const Sections& sections, const pt_block& block, Digest& digest) {
 template <bool kDigest>
 Outcome decode(const trace::TraceBundle& bundle) {
   const Sections& sections = sections_of(bundle);
-  const pt_config config = library_config(bundle);
-  const std::unique_ptr<pt_block_decoder, void (*)(pt_block_decoder*)> decoder(pt_blk_alloc_decoder(&config),
-                                                                               pt_blk_free_decoder);
   Outcome outcome;
   Digest digest;
-  if (!sections.add_to(pt_blk_get_image(decoder.get()))) ++outcome.errors;
-  int status = pt_blk_sync_forward(decoder.get());
-  while (status != -pte_eos) {
-    while (status >= 0 && (status & pts_event_pending) != 0) {
-      pt_event event;
-      status = pt_blk_event(decoder.get(), &event, sizeof(event));
-    }
-    if (status >= 0 && (status & pts_eos) != 0) break;
-    if (status >= 0) {
-      pt_block block;
-      status = pt_blk_next(decoder.get(), &block, sizeof(block));
-      outcome.rows += block.ninsn;
-      outcome.sum += block.ninsn;
-      if constexpr (kDigest) expand(sections, block, digest);
-    }
-    if (status >= 0 || status == -pte_eos) continue;
-    ++outcome.errors;
-    status = pt_blk_sync_forward(decoder.get());
-  }
+  outcome.errors = decode_library_blocks(bundle, [&](pt_block_decoder*, const pt_block& block) {
+    outcome.rows += block.ninsn;
+    outcome.sum += block.ninsn;
+    if constexpr (kDigest) expand(sections, block, digest);
+  });
   if constexpr (kDigest) outcome.digest = digest.value();
   return outcome;
 }

@@ -1,26 +1,14 @@
 #include "common/contest.h"
 
-#include <time.h>
-
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "common/clock.h"
 #include "formats/registry.h"
 
 namespace ptkit::bench {
 namespace {
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void print_outcome(const Outcome& outcome) {
   std::printf("\"rows\": %llu, \"errors\": %llu, \"sum\": \"%016llx\", \"digest\": \"%016llx\"",
@@ -28,14 +16,21 @@ void print_outcome(const Outcome& outcome) {
               static_cast<unsigned long long>(outcome.sum), static_cast<unsigned long long>(outcome.digest));
 }
 
-void time_rounds(const trace::TraceBundle& bundle, const Contestant& contestant, int repeats) {
+// At least two rounds, as many as there is time for, and no more than anybody reads.
+constexpr int kMostRounds = 400;
+
+void time_rounds(const trace::TraceBundle& bundle, const Contestant& contestant, double seconds) {
   Outcome outcome;
-  std::printf("{\"bytes\": %zu, \"rounds\": [", bundle.streams.front().data.size());
-  for (int i = 0; i < repeats; ++i) {
+  const auto bytes = contestant.bytes ? contestant.bytes(bundle) : bundle.streams.front().data.size();
+  std::printf("{\"bytes\": %zu, \"rounds\": [", bytes);
+  const double end = wall_seconds() + seconds;
+  for (int i = 0; i < 2 || (i < kMostRounds && wall_seconds() < end); ++i) {
+    if (contestant.prepare) contestant.prepare(bundle);
     const double wall = wall_seconds();
     const double cpu = cpu_seconds();
     outcome = contestant.run(bundle);
-    std::printf("%s[%.9f, %.9f]", i == 0 ? "" : ", ", wall_seconds() - wall, cpu_seconds() - cpu);
+    const double cpu_end = cpu_seconds();
+    std::printf("%s[%.9f, %.9f]", i == 0 ? "" : ", ", wall_seconds() - wall, cpu_end - cpu);
   }
   std::printf("], ");
   print_outcome(outcome);
@@ -48,7 +43,7 @@ int contest_main(int argc, char** argv, const Contestant& contestant) {
   const bool checks = argc == 3 && std::strcmp(argv[1], "check") == 0;
   const bool times = argc == 4 && std::strcmp(argv[1], "time") == 0;
   if (!checks && !times) {
-    std::fprintf(stderr, "usage: %s check TRACE | time TRACE REPEATS\n", argv[0]);
+    std::fprintf(stderr, "usage: %s check TRACE | time TRACE SECONDS\n", argv[0]);
     return 2;
   }
   auto opened = formats::open(argv[2], {});
@@ -57,7 +52,7 @@ int contest_main(int argc, char** argv, const Contestant& contestant) {
     return 2;
   }
   if (times) {
-    time_rounds(opened.value(), contestant, std::atoi(argv[3]));
+    time_rounds(opened.value(), contestant, std::atof(argv[3]));
     return 0;
   }
   std::printf("{");

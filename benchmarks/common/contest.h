@@ -21,6 +21,9 @@ struct Outcome {
 struct Contestant {
   std::function<Outcome(const trace::TraceBundle&)> run;    // what is timed, from nothing to the last row
   std::function<Outcome(const trace::TraceBundle&)> check;  // the same, with the digest
+  // May be null: what is done before each run and not timed; how much of the trace a run decodes (all of it).
+  std::function<void(const trace::TraceBundle&)> prepare = nullptr;
+  std::function<std::size_t(const trace::TraceBundle&)> bytes = nullptr;
 };
 
 // FNV-1a over 64-bit words.
@@ -33,7 +36,7 @@ class Digest {
   std::uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
-// `PROGRAM check TRACE` or `PROGRAM time TRACE REPEATS`: prints one JSON object. The main() of every
+// `PROGRAM check TRACE` or `PROGRAM time TRACE SECONDS`: prints one JSON object. The main() of every
 // contestant.
 int contest_main(int argc, char** argv, const Contestant& contestant);
 

@@ -8,6 +8,13 @@
 #include <fstream>
 
 namespace ptkit::bench {
+namespace {
+
+// Recorders keep code that was executed: holes become zeros, as files would have something there. libipt
+// looks sections up one after the other, so that fewer are better for it.
+constexpr std::uint64_t kLargestHole = 1U << 16U;
+
+}  // namespace
 
 Sections::Sections(const trace::TraceBundle& bundle) {
   std::vector<const trace::CodeRegion*> regions;
@@ -16,10 +23,13 @@ Sections::Sections(const trace::TraceBundle& bundle) {
             [](const auto* a, const auto* b) { return a->address < b->address; });
   for (const auto* region : regions) {
     const base::Bytes bytes = region->bytes.bytes();
-    if (runs_.empty() || runs_.back().address + runs_.back().bytes.size() != region->address) {
+    if (runs_.empty() || region->address - runs_.back().address > runs_.back().bytes.size() + kLargestHole) {
       runs_.push_back({region->address, {}, 0});
     }
-    runs_.back().bytes.insert(runs_.back().bytes.end(), bytes.begin(), bytes.end());
+    Run& run = runs_.back();
+    const std::size_t begin = region->address - run.address;
+    if (run.bytes.size() < begin + bytes.size()) run.bytes.resize(begin + bytes.size());
+    std::copy(bytes.begin(), bytes.end(), run.bytes.begin() + static_cast<std::ptrdiff_t>(begin));
   }
   char pattern[] = "/tmp/ptkit-bench-XXXXXX";
   if (mkdtemp(pattern) == nullptr) return;
@@ -69,6 +79,11 @@ pt_config library_config(const trace::TraceBundle& bundle) {
   config.begin = const_cast<std::uint8_t*>(stream.data());
   config.end = config.begin + stream.size();
   config.errata.bdm70 = 1;
+  const trace::Clock& clock = bundle.configuration.clock;
+  config.cpuid_0x15_eax = clock.tsc_ctc_denominator;
+  config.cpuid_0x15_ebx = clock.tsc_ctc_numerator;
+  config.mtc_freq = clock.mtc_period;
+  config.nom_freq = clock.max_nonturbo_ratio;
   return config;
 }
 

@@ -11,7 +11,8 @@
 
 namespace ptkit::bench {
 
-// Writes the bundle's code to files, one per run of adjacent regions, and removes them in the end.
+// Writes the bundle's code to files, one per run of regions that are near each other, and removes them in the
+// end.
 class Sections {
  public:
   explicit Sections(const trace::TraceBundle& bundle);
@@ -39,8 +40,8 @@ class Sections {
 // The sections of this process, made at the first call: files are mapped once, as a user would.
 [[nodiscard]] const Sections& sections_of(const trace::TraceBundle& bundle);
 
-// For the stream, with erratum BDM70 (see the corpus' documentation), as our own decoder has it for an
-// unknown processor.
+// For the stream, with what is known of its clock, and with erratum BDM70 (see the corpus' documentation), as
+// our own decoder has it for an unknown processor.
 [[nodiscard]] pt_config library_config(const trace::TraceBundle& bundle);
 
 }  // namespace ptkit::bench

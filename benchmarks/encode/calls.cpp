@@ -36,6 +36,7 @@ Outcome encode(const trace::TraceBundle& bundle) {
     unit.unit().at(last->pc);
     unit.unit().hold_psb(true);
   }
+  if (last == nullptr) return sink.outcome(0, 0);  // no 64-bit code
   unit.set_time_loosely(tsc);
   const bool falls_through = last->end.cls == insn::InsnClass::OTHER;
   unit.interrupted(falls_through ? last->next : last->last);

@@ -1,0 +1,102 @@
+// One table of a trace by the columns layer, as Python reads it: the image and the decoded code are kept.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "columns/reader.h"
+#include "common/contest.h"
+#include "flow/decoder.h"
+
+namespace ptkit::bench {
+
+class Session {
+ public:
+  // `bundle` must outlive the session.
+  explicit Session(const trace::TraceBundle& bundle)
+      : bundle_(std::shared_ptr<void>(), &bundle), image_(bundle_), code_(image_) {}
+
+  // Counts all edges of some streams. Rows: branches.
+  [[nodiscard]] Outcome edges(std::vector<std::uint32_t> streams) {
+    columns::Request request;
+    request.table = columns::TableId::edges;
+    request.time = false;
+    auto reader = open(request, std::move(streams));
+    while (reader->step(SIZE_MAX) == columns::TableReader::Step::MORE) {
+    }
+    Outcome outcome;
+    outcome.errors = reader->error_rows();
+    if (const auto batch = reader->take(SIZE_MAX)) tell(*batch, outcome);
+    return outcome;
+  }
+
+  // Every branch of the first stream, in parts that share memory.
+  [[nodiscard]] Outcome branches(std::size_t part) {
+    using columns::Column;
+    columns::Request request;
+    request.table = columns::TableId::branches;
+    request.time = false;
+    request.mask = columns::ColumnMask{1} << columns::index_of(Column::branches_from_ip) |
+                   columns::ColumnMask{1} << columns::index_of(Column::branches_to_ip) |
+                   columns::ColumnMask{1} << columns::index_of(Column::branches_kind);
+    std::vector<std::uint64_t> from(part);
+    std::vector<std::uint64_t> to(part);
+    std::vector<std::uint8_t> kind(part);
+    std::array<void*, columns::kMaxColumns> arrays{};
+    arrays[columns::index_of(Column::branches_from_ip)] = from.data();
+    arrays[columns::index_of(Column::branches_to_ip)] = to.data();
+    arrays[columns::index_of(Column::branches_kind)] = kind.data();
+    auto reader = open(request, {0});
+    Outcome outcome;
+    for (;;) {
+      auto step = columns::TableReader::Step::MORE;
+      while (step == columns::TableReader::Step::MORE) step = reader->step(part);
+      std::vector<columns::Run> runs;
+      const std::size_t count = reader->take_into(arrays, part, runs);
+      outcome.rows += count;
+      outcome.errors += reader->error_rows();
+      static_cast<void>(reader->take_errors());
+      static_cast<void>(reader->take_gaps());
+      if (count != 0) outcome.sum += to[count - 1];
+      if (count < part) return outcome;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<columns::TableReader> open(const columns::Request& request,
+                                                           std::vector<std::uint32_t> streams) {
+    const packet::Errata errata = packet::errata_for(bundle_->configuration.cpu);
+    auto source = [this, errata](std::uint32_t index, flow::FlowSink& sink,
+                                 time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
+      flow::FlowOptions options;
+      options.errata = errata;
+      return std::make_unique<flow::FlowDecoder>(bundle_->streams[index], bundle_->configuration, image_,
+                                                 options, sink, track, &code_);
+    };
+    return std::make_unique<columns::TableReader>(
+        columns::TableReader::Input{bundle_, std::move(streams), errata, std::move(source), {}}, request);
+  }
+
+  // What is digested is as small as the code, so that it is always told.
+  static void tell(columns::Batch& batch, Outcome& outcome) {
+    using columns::Column;
+    Digest digest;
+    for (std::size_t row = 0; row < batch.rows(); ++row) {
+      const std::uint64_t count = batch.cells<Column::edges_count>()[row];
+      outcome.rows += count;
+      digest.add(batch.cells<Column::edges_from_ip>()[row]);
+      digest.add(batch.cells<Column::edges_to_ip>()[row]);
+      digest.add(batch.cells<Column::edges_kind>()[row]);
+      digest.add(count);
+    }
+    outcome.sum = batch.rows();
+    outcome.digest = digest.value();
+  }
+
+  std::shared_ptr<const trace::TraceBundle> bundle_;
+  image::Image image_;
+  flow::CodeCachePool code_;
+};
+
+}  // namespace ptkit::bench

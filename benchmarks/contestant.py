@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Contestants in Python: one table of a trace by the public API, as a user would read it.
+
+    contestant.py QUESTION check TRACE [--engine libipt]
+    contestant.py QUESTION time TRACE SECONDS [--threads N]
+
+prints one JSON object, as the contestants in C++ do. The trace stays open: from the second decode on its code
+is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import ptkit
+
+MOST_ROUNDS = 400
+_WORD = 0xFFFFFFFFFFFFFFFF
+
+
+@dataclass
+class Outcome:
+    """What must be the same for all: rows, errors, and the digest of all rows, which only a check makes."""
+
+    rows: int = 0
+    errors: int = 0
+    sum: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table that is read in parts; the last value of each is looked at, so that none is left out."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    def parts(self, trace: ptkit.Trace, threads: int) -> Iterator[ptkit.Table]:
+        read = getattr(trace, f"iter_{self.table}")
+        parts: Iterator[ptkit.Table] = read(reuse=True, columns=self.columns, threads=threads)
+        return parts
+
+    def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
+        outcome = Outcome()
+        first = self.columns[0]
+        for part in self.parts(trace, threads):
+            outcome.rows += len(part)
+            outcome.errors += len(part.errors or ())
+            if len(part):
+                outcome.sum = (outcome.sum + int(part[first][-1])) & _WORD
+        return outcome
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        outcome = Outcome()
+        digests = [hashlib.blake2b(digest_size=8) for _ in self.columns]
+        for part in self.parts(trace, 1):
+            outcome.rows += len(part)
+            outcome.errors += len(part.errors or ())
+            for column, digest in zip(self.columns, digests, strict=True):
+                digest.update(part[column].tobytes())
+        outcome.digest = "-".join(digest.hexdigest() for digest in digests)
+        return outcome
+
+
+class Timed(Part):
+    """Branches with times. Engines may tell a branch by different packets, so that its interval differs: what
+    ours says must be possible by what the other says."""
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        told = tuple(name for name in self.columns if not name.startswith("tsc"))
+        outcome = Part(self.table, told).check(trace)
+        if trace.info.engine != "ptkit":
+            outcome.errors += self.apart(trace, ptkit.open(trace.source, resync="psb"))
+        return outcome
+
+    def apart(self, *traces: ptkit.Trace) -> int:
+        """How many rows have intervals that do not meet, or a time in one trace only."""
+        count = 0
+        for one, other in zip(*(self.parts(trace, 1) for trace in traces), strict=True):
+            begin = np.maximum(one["tsc"], other["tsc"])
+            end = np.minimum(one["tsc"] + one["tsc_error"], other["tsc"] + other["tsc_error"])
+            known = one["time_known"] & other["time_known"]
+            count += int(((begin > end) & known).sum()) + int(
+                (one["time_known"] != other["time_known"]).sum()
+            )
+        return count
+
+
+class Edges:
+    """Counts of all edges."""
+
+    def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
+        edges = trace.edges(threads=threads)
+        return Outcome(int(edges["count"].sum()), len(edges.errors or ()), len(edges))
+
+    def check(self, trace: ptkit.Trace) -> Outcome:
+        edges = trace.edges(threads=1)
+        outcome = Outcome(int(edges["count"].sum()), len(edges.errors or ()), len(edges))
+        columns = [edges[name].tolist() for name in ("from_ip", "to_ip", "kind", "count")]
+        value = 0xCBF29CE484222325  # as in common/contest.h
+        for row in zip(*columns, strict=True):
+            for word in row:
+                value = (value ^ word) * 0x100000001B3 & _WORD
+        outcome.digest = f"{value:016x}"
+        return outcome
+
+
+QUESTIONS: dict[str, Part | Edges] = {
+    "columns": Part("packets", ("offset", "kind", "ip", "payload")),
+    "edges": Edges(),
+    "branches": Part("branches", ("from_ip", "to_ip", "kind")),
+    "timed": Timed("branches", ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags")),
+    "instructions": Part("instructions", ("ip",)),
+}
+
+
+def timed(run: Callable[[], Outcome], seconds: float) -> tuple[list[tuple[float, float]], Outcome]:
+    """At least two rounds; (wall, CPU) seconds of each."""
+    rounds: list[tuple[float, float]] = []
+    end = time.perf_counter() + seconds
+    while len(rounds) < 2 or (len(rounds) < MOST_ROUNDS and time.perf_counter() < end):
+        wall, cpu = time.perf_counter(), time.process_time()
+        outcome = run()
+        cpu_end = time.process_time()
+        rounds.append((time.perf_counter() - wall, cpu_end - cpu))
+    return rounds, outcome
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("question", choices=sorted(QUESTIONS))
+    parser.add_argument("action", choices=("check", "time"))
+    parser.add_argument("trace")
+    parser.add_argument("seconds", nargs="?", type=float, default=0.0)
+    parser.add_argument("--engine", default="ptkit")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    warnings.simplefilter("ignore", ptkit.PtkitWarning)
+    question = QUESTIONS[arguments.question]
+    # After an error both engines go on at the next PSB.
+    trace = ptkit.open(arguments.trace, engine=arguments.engine, resync="psb")
+    answer: dict[str, Any] = {}
+    if arguments.action == "check":
+        outcome = question.check(trace)
+    else:
+        rounds, outcome = timed(lambda: question.run(trace, arguments.threads), arguments.seconds)
+        answer = {"bytes": trace.info.bytes, "rounds": rounds}
+    print(json.dumps({**vars(outcome), **answer}))
+
+
+if __name__ == "__main__":
+    main()

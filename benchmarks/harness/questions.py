@@ -1,0 +1,129 @@
+"""What is asked, of whom, and what is hoped for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.contest import Contestant
+
+
+@dataclass(frozen=True)
+class Question:
+    """One table."""
+
+    name: str
+    what: str
+    timed: tuple[Contestant, ...]  # ours first, the last one is what it is compared with
+    groups: tuple[tuple[Contestant, ...], ...]  # each must agree
+    least: float = 0  # how many times faster than that it should be
+    stretch: float = 0
+    first: bool = False  # only the first decode of a process, with an empty cache folder
+    clocked: bool = False  # needs a trace with times
+
+    @property
+    def contestants(self) -> set[Contestant]:
+        """All that must have been built."""
+        return {*self.timed, *(one for group in self.groups for one in group)}
+
+
+def _python(question: str, *options: str) -> Contestant:
+    return Contestant(question, options, python=True)
+
+
+def _by_both_engines(question: str) -> tuple[Contestant, ...]:
+    return _python(question), _python(question, "--engine", "libipt")
+
+
+_PACKETS = Contestant("packets/libipt")
+_BLOCKS = Contestant("blocks/libipt")
+_INSTRUCTIONS = Contestant("instructions/libipt")
+_EDGES = Contestant("edges/ptkit")
+_EDGES_AGREE = ((_EDGES, *_by_both_engines("edges")),)
+
+
+def _pair(question: str, other: str) -> tuple[Contestant, ...]:
+    return Contestant(f"{question}/ptkit"), Contestant(f"{question}/{other}")
+
+
+QUESTIONS = (
+    Question(
+        "packets",
+        "every packet",
+        _pair("packets", "libipt"),
+        (_pair("packets", "libipt"),),
+        12,
+        20,
+    ),
+    Question(
+        "columns",
+        "packets into columns (offset, kind, ip, payload)",
+        (_python("columns"), _PACKETS),
+        (_by_both_engines("columns"),),
+        7,
+        10,
+    ),
+    Question(
+        "blocks",
+        "every block, into a sink in C++, from nothing",
+        _pair("blocks", "libipt"),
+        (_pair("blocks", "libipt"),),
+    ),
+    Question(
+        "edges",
+        "exact counts of all edges, code known",
+        (_EDGES, _python("edges"), _BLOCKS),
+        _EDGES_AGREE,
+        32,
+        50,
+    ),
+    Question(
+        "unseen",
+        "the same of the second half, code known by the first half",
+        (Contestant("unseen/ptkit"), _BLOCKS),
+        ((Contestant("unseen/ptkit"), Contestant("unseen/untrained")), *_EDGES_AGREE),
+        20,
+        30,
+    ),
+    Question(
+        "first",
+        "the same, first decode of a process",
+        (_EDGES, _BLOCKS),
+        _EDGES_AGREE,
+        8,
+        16,
+        first=True,
+    ),
+    Question(
+        "branches",
+        "every branch through iter_branches(reuse=True)",
+        (_python("branches"), _BLOCKS),
+        (_by_both_engines("branches"),),
+        18,
+        25,
+    ),
+    Question(
+        "timed",
+        "the same with flags, tsc and tsc_error",
+        (_python("timed"), Contestant("timed/libipt")),
+        (_by_both_engines("timed"),),
+        10,
+        16,
+        clocked=True,
+    ),
+    Question(
+        "instructions",
+        "the IP of every instruction through iter_instructions(reuse=True)",
+        (_python("instructions"), Contestant("instructions/ptkit"), _INSTRUCTIONS),
+        (_by_both_engines("instructions"), _pair("instructions", "libipt")),
+        40,
+        60,
+    ),
+    Question(
+        "time",
+        "the time of every place that packets have",
+        (Contestant("time/ptkit"),),
+        ((Contestant("time/ptkit"),),),
+        clocked=True,
+    ),
+    Question("encode", "every block, encoded anew", _pair("encode", "calls"), (_pair("encode", "calls"),)),
+)

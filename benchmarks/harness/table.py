@@ -1,0 +1,62 @@
+"""The main table: every question, contestants side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.contest import Checks, Timing, measure
+from harness.questions import Question
+
+
+def ask(
+    question: Question, build: Path, trace: Path, checks: Checks, *, rounds: int, seconds: float
+) -> dict[str, Any] | None:
+    """Check, then time; None if the trace has nothing to answer with."""
+    told = [checks.agree(group, build, trace) for group in question.groups]
+    if told[0]["rows"] == 0:
+        return None
+    timings = measure(question.timed, build, trace, rounds=rounds, seconds=seconds, first=question.first)
+    return {
+        "question": question.name,
+        "what": question.what,
+        "digest": told[0]["digest"],
+        "errors": told[0]["errors"],
+        "rows": timings[0].rows,
+        "ratio": timings[0].megabytes_per_second / timings[-1].megabytes_per_second,
+        "least": question.least,
+        "stretch": question.stretch,
+        "timings": [asdict(timing) for timing in timings],
+    }
+
+
+def show(told: dict[str, Any]) -> None:
+    """A question's figures, for people."""
+    timings = [Timing(**timing) for timing in told["timings"]]
+    last = timings[-1]
+    print(f"\n{told['question']}: {told['what']}; {told['rows']:,} rows, {told['errors']} errors, all agree")
+    print(f"  {'':24} {'MB/s':>9} {'M rows/s':>9} {'cpu ms':>10} {'median':>10} {'wall ms':>10} {'x':>7}")
+    for timing in timings:
+        speed = timing.megabytes_per_second
+        ratio = "" if timing is last else f"{speed / last.megabytes_per_second:.1f}"
+        print(
+            f"  {timing.contestant:24} {speed:9.1f} {timing.rows / timing.cpu / 1e6:9.1f}"
+            f" {timing.cpu * 1e3:10.3f} {timing.cpu_median * 1e3:10.3f} {timing.wall * 1e3:10.3f} {ratio:>7}"
+        )
+
+
+def summary(reports: Sequence[dict[str, Any]]) -> None:
+    """Ratios to libipt, trace by trace, beside what is hoped for."""
+    names = list(dict.fromkeys(told["question"] for report in reports for told in report["questions"]))
+    width = max(len(report["name"]) for report in reports)
+    print("\ntimes as fast as the last contestant of each question (libipt, or another way of ours)")
+    print(f"{'':{width}}" + "".join(f"{name:>14}" for name in names))
+    for report in reports:
+        found = {told["question"]: told for told in report["questions"]}
+        cells = [f"{found[name]['ratio']:.1f}" if name in found else "-" for name in names]
+        print(f"{report['name']:{width}}" + "".join(f"{cell:>14}" for cell in cells))
+    goals = {told["question"]: told for report in reports for told in report["questions"]}
+    cells = [f"{goals[n]['least']}, {goals[n]['stretch']}" if goals[n]["least"] else "-" for n in names]
+    print(f"{'at least, stretch':{width}}"[:width] + "".join(f"{cell:>14}" for cell in cells))
