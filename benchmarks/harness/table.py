@@ -50,7 +50,8 @@ def show(told: dict[str, Any]) -> None:
 def summary(reports: Sequence[dict[str, Any]]) -> None:
     """Ratios to libipt, trace by trace, beside what is hoped for."""
     names = list(dict.fromkeys(told["question"] for report in reports for told in report["questions"]))
-    width = max(len(report["name"]) for report in reports)
+    goal = "at least, stretch"
+    width = max(len(name) for name in (goal, *(report["name"] for report in reports)))
     print("\ntimes as fast as the last contestant of each question (libipt, or another way of ours)")
     print(f"{'':{width}}" + "".join(f"{name:>14}" for name in names))
     for report in reports:
@@ -59,4 +60,4 @@ def summary(reports: Sequence[dict[str, Any]]) -> None:
         print(f"{report['name']:{width}}" + "".join(f"{cell:>14}" for cell in cells))
     goals = {told["question"]: told for report in reports for told in report["questions"]}
     cells = [f"{goals[n]['least']}, {goals[n]['stretch']}" if goals[n]["least"] else "-" for n in names]
-    print(f"{'at least, stretch':{width}}"[:width] + "".join(f"{cell:>14}" for cell in cells))
+    print(f"{goal:{width}}" + "".join(f"{cell:>14}" for cell in cells))
