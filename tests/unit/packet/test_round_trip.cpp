@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "helpers.h"
-#include "packet/counters.h"
 
 namespace ptkit::packet::test {
 namespace {
@@ -154,18 +153,6 @@ TEST(Encode, RefusesWhatDoesNotFit) {
   EXPECT_EQ(encode(packet_of(K::TIP, 0, 5), bytes), Status::BAD_IP_COMPRESSION);
   EXPECT_EQ(encode(packet_of(K::TIP, 0, 7), bytes), Status::BAD_IP_COMPRESSION);
   EXPECT_TRUE(bytes.empty());
-}
-
-TEST(Counters, CountPacketsBytesAndLosses) {
-  const Buffer stream =
-      bytes_of("ff ff ff") + psb() + bytes_of("02 23 00 00 00 05 11 11") + psb() + bytes_of("06");
-  const PacketCounters counters = count_packets(stream);
-  EXPECT_EQ(counters.packets[static_cast<std::size_t>(PacketKind::PSB)], 2u);
-  EXPECT_EQ(counters.bytes[static_cast<std::size_t>(PacketKind::PSB)], 32u);
-  EXPECT_EQ(counters.packets[static_cast<std::size_t>(PacketKind::PAD)], 3u);
-  EXPECT_EQ(counters.packets[static_cast<std::size_t>(PacketKind::TNT_8)], 1u);
-  EXPECT_EQ(counters.errors, 1u);
-  EXPECT_EQ(counters.lost_bytes, 3u + 3u);
 }
 
 }  // namespace

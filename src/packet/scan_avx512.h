@@ -1,0 +1,78 @@
+// 64 bytes of packets at once: where each begins, and what the first bytes say. Not for other folders.
+#pragma once
+
+#include "packet/scan_kernels.h"
+#include "simd/chain_avx512.h"
+
+#if PT_SIMD_X86
+
+// gcc 12 takes the undefined vectors of its own intrinsics for variables that nobody set.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+namespace ptkit::packet::scan {
+
+struct Block {
+  simd::Chain chain;
+  __m512i bytes;
+  __m512i upper;        // the upper six bits of each byte, as an index of tables
+  __mmask64 even, odd;  // of a first byte: PAD, TNT or 02; ending in 01
+  __mmask64 cyc;        // a CYC of up to three bytes
+};
+
+// Constants of resolve_block(), loaded once.
+struct BlockConstants {
+  __m512i one, two, four, ovf, odd_length, slot_length, slot_matrix;
+  simd::ChainConstants chain;
+  __mmask64 skd007;
+};
+
+PT_INLINE_AVX512 BlockConstants block_constants(bool skd007) noexcept {
+  using simd::in_register;
+  return {in_register(_mm512_set1_epi8(1)),
+          in_register(_mm512_set1_epi8(2)),
+          in_register(_mm512_set1_epi8(4)),
+          in_register(_mm512_set1_epi8(static_cast<char>(0xf3))),
+          in_register(_mm512_load_si512(kTables.odd_length.data())),
+          in_register(_mm512_load_si512(kTables.slot_length.data())),
+          in_register(_mm512_set1_epi64(static_cast<long long>(kSlotMatrix))),
+          simd::chain_constants(),
+          skd007 ? ~__mmask64{0} : 0};
+}
+
+// `at` has kLeastBytes readable bytes; `skd007`: all bits if that pattern is to be looked for; `entry` as for
+// resolve_chain().
+PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstants& with,
+                                     __m512i& entry) noexcept {
+  Block block;
+  const __m512i first = _mm512_loadu_si512(at);
+  const __m512i second = _mm512_loadu_si512(at + 1);
+  const __m512i third = _mm512_loadu_si512(at + 2);
+  block.bytes = first;
+  block.upper = _mm512_srli_epi16(first, 2);
+  const __mmask64 low = _mm512_test_epi8_mask(first, with.one);
+  block.odd = _mm512_mask_testn_epi8_mask(low, first, with.two);
+  block.even = ~low;
+  // CYC: bit 2 of the first byte and bit 0 of the others say whether more follow.
+  const __mmask64 cyc = _mm512_mask_test_epi8_mask(low, first, with.two);
+  const __mmask64 cyc_2 = _mm512_mask_test_epi8_mask(cyc, first, with.four);
+  const __mmask64 cyc_3 = _mm512_mask_test_epi8_mask(cyc_2, second, with.one);
+  const __mmask64 cyc_4 = _mm512_mask_test_epi8_mask(cyc_3, third, with.one);
+  const __mmask64 damaged = _mm512_mask_cmpeq_epi8_mask(
+      _mm512_mask_cmpeq_epi8_mask(cyc_2 & with.skd007, second, with.two), third, with.ovf);
+  block.cyc = cyc & ~(cyc_4 | damaged);
+  const __mmask64 extended = _mm512_cmpeq_epi8_mask(first, with.two);
+  __m512i length = _mm512_mask_permutexvar_epi8(with.one, block.odd, block.upper, with.odd_length);
+  length = _mm512_mask_add_epi8(length, cyc_2, length, with.one);
+  length = _mm512_mask_add_epi8(length, cyc_3, length, with.one);
+  const __m512i slot = _mm512_gf2p8affine_epi64_epi8(second, with.slot_matrix, 0);
+  length = _mm512_mask_permutexvar_epi8(length, extended, slot, with.slot_length);
+  block.even &= ~extended;
+  block.chain = simd::resolve_chain(length, with.chain, entry);
+  return block;
+}
+
+}  // namespace ptkit::packet::scan
+#endif

@@ -1,0 +1,151 @@
+// What bulk kernels know of packets, as tables that the compiler builds from packets.def. Not for other
+// folders.
+#pragma once
+
+#include <array>
+#include <bit>
+
+#include "packet/opcodes.h"
+
+namespace ptkit::packet::scan {
+
+// Frequent packets whose first byte says all that decides about them, by bit. All others are "special".
+inline constexpr PacketKind kHot[8] = {PacketKind::PAD,     PacketKind::TNT_8,   PacketKind::TIP,
+                                       PacketKind::TIP_PGE, PacketKind::TIP_PGD, PacketKind::FUP,
+                                       PacketKind::MTC,     PacketKind::CYC};
+
+[[nodiscard]] constexpr std::uint8_t hot_bit(PacketKind kind) noexcept {
+  for (unsigned i = 0; i < 8; ++i) {
+    if (kHot[i] == kind) return static_cast<std::uint8_t>(1u << i);
+  }
+  return 0;
+}
+
+// Bytes of an IP by the IPBytes field; 0xff: reserved.
+inline constexpr std::uint8_t kIpBytes[8] = {0, 2, 4, 6, 6, 0xff, 8, 0xff};
+// Those that do not need the last IP.
+[[nodiscard]] constexpr bool is_whole_ip(unsigned ip_bytes) noexcept {
+  return ip_bytes == 3 || ip_bytes == 6;
+}
+
+// A map from the second byte of an extended packet to a slot, linear over GF(2) (one gf2p8affine), that gives
+// no slot to two valid bytes. Row i of the matrix makes bit i.
+inline constexpr std::uint8_t kSlotRows[6] = {66, 31, 127, 195, 116, 121};
+[[nodiscard]] constexpr std::uint8_t slot_of(std::uint8_t second) noexcept {
+  unsigned slot = 0;
+  for (unsigned i = 0; i < 6; ++i) {
+    slot |= static_cast<unsigned>(std::popcount(static_cast<unsigned>(kSlotRows[i] & second)) & 1) << i;
+  }
+  return static_cast<std::uint8_t>(slot);
+}
+inline constexpr auto kSlots = [] {
+  std::array<std::uint8_t, 256> slots{};
+  for (unsigned byte = 0; byte < 256; ++byte) slots[byte] = slot_of(static_cast<std::uint8_t>(byte));
+  return slots;
+}();
+inline constexpr std::uint64_t kSlotMatrix = [] {
+  std::uint64_t matrix = 0;
+  for (unsigned i = 0; i < 6; ++i) matrix |= std::uint64_t{kSlotRows[i]} << (8 * (7 - i));
+  return matrix;
+}();
+
+// Indexed by the upper six bits of a first byte (all but the even ones: of a byte whose low bits are 01).
+struct Tables {
+  std::array<std::uint8_t, 64> odd_length{};   // special packets with the length of their shortest form
+  std::array<std::uint8_t, 64> odd_hot{};      // hot_bit()
+  std::array<std::uint8_t, 64> even_hot{};     // PAD or TNT; 02 is not told from 00
+  std::array<std::uint8_t, 64> even_bits{};    // bits of a TNT
+  std::array<std::uint8_t, 64> odd_whole{};    // 0x80: an IP that does not need the last one
+  std::array<std::uint8_t, 64> slot_length{};  // by slot_of(second byte) behind 02
+};
+
+namespace detail {
+
+// Not constexpr: calling it while tables are built ends the compilation.
+void two_second_bytes_share_a_slot();
+
+consteval std::uint8_t extended_length(std::uint8_t second) {
+  OpcodeEntry entry = opcode_entry(OpcodeTable::AFTER_02, second);
+  if (entry == kEscape + static_cast<unsigned>(OpcodeTable::AFTER_02_C3)) {
+    entry = static_cast<OpcodeEntry>(PacketKind::MNT);  // the only one there
+  }
+  if (entry >= kEscape) return 0;
+  const PacketRow& row = row_of(static_cast<PacketKind>(entry));
+  return row.size == SizeRule::PAYLOAD_BYTES && (second >> 5 & 3) == 1 ? 10 : row.least;
+}
+
+consteval Tables build() {
+  Tables tables;
+  for (unsigned i = 0; i < 64; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i << 2 | 1);
+    const OpcodeEntry entry = opcode_entry(OpcodeTable::FIRST, byte);
+    tables.even_hot[i] = hot_bit(i == 0 ? PacketKind::PAD : PacketKind::TNT_8);
+    tables.even_bits[i] = static_cast<std::uint8_t>(std::bit_width(i));
+    tables.odd_length[i] = 1;
+    if (entry >= kEscape) {
+      if (entry != kUnclaimed) tables.odd_length[i] = row_of(PacketKind::MODE_EXEC).least;
+      continue;
+    }
+    const auto kind = static_cast<PacketKind>(entry);
+    tables.odd_length[i] = row_of(kind).least;
+    if (has_ip_payload(kind)) {
+      const unsigned field = byte >> 5;
+      if (kIpBytes[field] == 0xff) continue;
+      tables.odd_length[i] = static_cast<std::uint8_t>(1 + kIpBytes[field]);
+      tables.odd_whole[i] = is_whole_ip(field) ? 0x80 : 0;
+    }
+    tables.odd_hot[i] = hot_bit(kind);
+  }
+  tables.slot_length.fill(1);
+  std::array<bool, 64> taken{};
+  for (unsigned second = 0; second < 256; ++second) {
+    const std::uint8_t length = extended_length(static_cast<std::uint8_t>(second));
+    if (length == 0) continue;
+    const std::uint8_t slot = slot_of(static_cast<std::uint8_t>(second));
+    // PTW with a reserved PayloadBytes field is no packet: it may share.
+    if ((second & 0x1f) == 0x12 && (second & 0x40) != 0) continue;
+    if (taken[slot]) two_second_bytes_share_a_slot();
+    taken[slot] = true;
+    tables.slot_length[slot] = length;
+  }
+  return tables;
+}
+
+}  // namespace detail
+
+alignas(64) inline constexpr Tables kTables = detail::build();
+
+// A special packet that is right as it stands and whose length is that of the tables: not what opens a block
+// or has a length of its own. `at` has 16 readable bytes.
+[[nodiscard]] inline bool is_plain_special(const std::uint8_t* at, PacketKind& kind) noexcept {
+  OpcodeEntry entry = opcode_entry(OpcodeTable::FIRST, at[0]);
+  for (unsigned i = 1; entry >= kEscape && entry != kUnclaimed; ++i) {
+    entry = opcode_entry(static_cast<OpcodeTable>(entry - kEscape), at[i]);
+  }
+  if (entry == kUnclaimed) return false;
+  kind = static_cast<PacketKind>(entry);
+  constexpr std::uint64_t kHalf = 0x8202820282028202;
+  switch (kind) {
+    case PacketKind::PSB:
+      return base::load_le<8>(at) == kHalf && base::load_le<8>(at + 8) == kHalf;
+    case PacketKind::TNT_64:
+      return base::load_le<6>(at + 2) > 1;
+    case PacketKind::TMA:
+      return at[4] == 0 && (at[6] & 0xfe) == 0;
+    case PacketKind::PTW:
+      return (at[1] & 0x40) == 0;
+    case PacketKind::BBP:
+    case PacketKind::TRIG:
+    case PacketKind::CYC:  // a long one, or one that an erratum made
+      return false;
+    default:
+      return hot_bit(kind) == 0;  // else an IP packet with a reserved IPBytes field
+  }
+}
+
+// Its length.
+[[nodiscard]] inline unsigned special_length(const std::uint8_t* at) noexcept {
+  return at[0] == 0x02 ? kTables.slot_length[kSlots[at[1]]] : kTables.odd_length[at[0] >> 2];
+}
+
+}  // namespace ptkit::packet::scan
