@@ -5,8 +5,9 @@
 namespace ptkit::packet::scan {
 namespace {
 
-// Blocks whose counts of a kind, at most 8 each per byte, fit into a byte.
-constexpr unsigned kBlocksPerFlush = 31;
+// Blocks between two flushes: at most 31, so that the counts of a kind, at most 8 per block and byte, fit
+// into a byte. Fewer, since what lies behind the last flush is read again for the last IP.
+constexpr unsigned kBlocksPerFlush = 16;
 
 struct Sums {
   __m512i hot;    // byte i of each quadword: packets of kHot[i], of the blocks since the last flush
