@@ -48,11 +48,12 @@ class Calibration {
   // First pass: which packets there are, and how MTC continues TMA.
   void survey() {
     FrameReader reader(stream_, losses_, errata_);
+    reader.take_census();
     Frame frame;
     Tma tma;
     while (reader.position() < kMaxBytes + reader.first_psb() && reader.next(frame)) {
       if (tma.known) vote(frame, tma);
-      for (const Point& point : frame.points) any_cyc_ = any_cyc_ || point.kind == PointKind::CYC;
+      any_cyc_ = any_cyc_ || frame.cycles.size > 0;
       tma = frame.end_tma;
     }
     model_.tnt_time = reader.census().judge();
@@ -60,8 +61,8 @@ class Calibration {
   }
 
   void vote(const Frame& frame, const Tma& tma) {
-    for (const Point& point : frame.points) {
-      if (point.kind != PointKind::MTC || point.lost) continue;
+    for (const Anchor& point : frame.anchors) {
+      if (!point.mtc || point.lost) continue;
       ++votes_;
       for (unsigned period = 0; period < kPeriods; ++period) {
         const std::uint64_t mask = (std::uint64_t{1} << std::min(8U, 16 - period)) - 1;
@@ -109,9 +110,10 @@ class Calibration {
     std::uint64_t last = static_cast<std::uint64_t>(tma.ctc >> period) & 0xff;
     std::uint64_t steps = 0;
     bool any = false;
-    for (const Point& point : frame.points) {
+    if (frame.cycles.any_lost) return false;
+    for (const Anchor& point : frame.anchors) {
       if (point.lost) return false;
-      if (point.kind != PointKind::MTC) continue;
+      if (!point.mtc) continue;
       const std::uint64_t step = (point.value - last) & 0xff;
       if (step > 1 || (step == 0 && any)) return false;
       steps += step;
@@ -191,11 +193,11 @@ class Calibration {
            reader.next(frame)) {
       if (frame.end == FrameEnd::TSC && frame.opened && frame.end_tsc > tsc) {
         const double ticks = static_cast<double>(frame.end_tsc - tsc);
-        frame.points.front().high = 0;
-        frame.points.back().low = frame.points.back().high = ticks;
+        frame.anchors.front().high = 0;
+        frame.anchors.back().low = frame.anchors.back().high = ticks;
         const MtcBounds bounds{0, ticks, reference_of(tma, 0, model_),
                                reference_of(frame.end_tma, ticks, model_), false};
-        if (!resolve_mtc(frame.points, bounds, model_).usable) sample_frame(frame, ticks);
+        if (!resolve_mtc(frame, bounds, model_).usable) sample_frame(frame, ticks);
         sample_segments(frame);
       }
       tma = frame.end_tma;
@@ -206,39 +208,35 @@ class Calibration {
   // A whole frame without MTC: its ends are known to within a CYC packet.
   void sample_frame(const Frame& frame, double ticks) {
     constexpr std::size_t kLeast = 64;
+    const Cycles& all = frame.cycles;
+    if (all.size < kLeast || all.any_lost || all.ratios_differ || all.ratio[0] == 0) return;
     double cycles = 0;
-    std::uint8_t ratio = 0;
-    std::size_t count = 0;
-    for (const Point& point : frame.points) {
-      if (point.kind != PointKind::CYC) continue;
-      if (point.lost || point.ratio == 0 || (ratio != 0 && point.ratio != ratio)) return;
-      ratio = point.ratio;
-      if (count++ > 0) cycles += static_cast<double>(point.value);
-    }
-    if (count >= kLeast && cycles > 0) samples_.push_back(ticks * ratio / cycles);
+    for (std::size_t i = 1; i < all.size; ++i) cycles += all.weight[i];
+    if (cycles > 0) samples_.push_back(ticks * all.ratio[0] / cycles);
   }
 
+  // From one time that is known to the next.
   void sample_segments(const Frame& frame) {
-    constexpr double kLeastCycles = 100;
-    const Point* open = nullptr;
-    double cycles = 0;
-    std::uint8_t ratio = 0;
-    bool good = true;
-    for (const Point& point : frame.points) {
-      if (point.kind == PointKind::CYC) {
-        good = good && !point.lost && point.ratio != 0 && (ratio == 0 || ratio == point.ratio);
-        ratio = point.ratio;
-        cycles += static_cast<double>(point.value);
-      } else if (point.usable && point.high - point.low <= 4) {
-        if (open != nullptr && good && open->joined && point.joined && cycles >= kLeastCycles) {
-          samples_.push_back((point.low - open->low) * ratio / cycles);
-        }
-        open = &point;
-        cycles = 0;
-        ratio = 0;
-        good = true;
+    std::size_t open = frame.anchors.size();
+    for (std::size_t k = 0; k < frame.anchors.size(); ++k) {
+      const Anchor& point = frame.anchors[k];
+      if (!point.usable || point.high - point.low > 4) continue;
+      if (open < k && frame.anchors[open].joined && point.joined) {
+        sample_segment(frame.cycles, frame.anchors[open], point);
       }
+      open = k;
     }
+  }
+
+  void sample_segment(const Cycles& all, const Anchor& open, const Anchor& close) {
+    constexpr double kLeastCycles = 100;
+    double cycles = 0;
+    for (std::size_t i = open.cycles; i < close.cycles; ++i) {
+      const bool lost = (all.flags[i] & Cycles::LOST) != 0;
+      if (lost || all.ratio[i] == 0 || all.ratio[i] != all.ratio[open.cycles]) return;
+      cycles += all.weight[i];
+    }
+    if (cycles >= kLeastCycles) samples_.push_back((close.low - open.low) * all.ratio[open.cycles] / cycles);
   }
 
   base::Bytes stream_;

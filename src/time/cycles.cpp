@@ -12,15 +12,11 @@ constexpr double kDrift = 1.0 / 256;
 // Of a chain of cycles at a known time, before it is taken for wrong.
 constexpr double kChainSlack = 64;
 
-bool is_anchor(const Point& point) noexcept {
-  return point.kind != PointKind::CYC && point.usable && point.high < kNoLimit;
-}
-bool is_exact(const Point& point) noexcept { return is_anchor(point) && point.high - point.low <= 4; }
-
 // The CYC packets between two times that are known.
 struct Segment {
-  std::size_t begin;  // index of the first point behind the anchor
-  std::size_t end;    // index of the closing anchor
+  std::size_t closing;  // index of the closing anchor
+  std::size_t begin;    // of the CYC packets
+  std::size_t end;
   bool open_joined;   // the cycles of the first CYC count from the anchor
   bool close_joined;  // the last CYC was made at the closing anchor
   double ticks;       // between the anchors
@@ -34,183 +30,259 @@ struct Sum {
   bool whole = true;       // no cycles are missing
 };
 
-Sum sum_of(const std::vector<Point>& points, const Segment& segment, const ClockModel& model) {
+// Cycles in a row since a time, and how far their sum may be off.
+struct Chain {
+  double base = 0;
+  double ticks = 0;
+  double margin = 0;
+
+  void restart(double at) noexcept {
+    base = at;
+    ticks = margin = 0;
+  }
+};
+
+class Resolver {
+ public:
+  Resolver(Frame& frame, const ClockModel& model) noexcept
+      : frame_(frame), anchors_(frame.anchors), cycles_(frame.cycles), model_(model) {}
+
+  void run(double last_cyc_low) {
+    cycles_.prepare();
+    weigh();
+    if (cycles_.size > 0 && model_.bus_ticks > 0) fit_segments();
+    limit_low(last_cyc_low);
+    limit_high();
+  }
+
+ private:
+  void weigh() noexcept;
+  [[nodiscard]] Sum sum_of(const Segment& segment) const noexcept;
+  [[nodiscard]] std::uint8_t ratio_ahead(std::size_t from) const noexcept;
+  void scale(const Segment& segment, double factor, double margin) noexcept;
+  void fit(const Segment& segment) noexcept;
+  void fit_segments() noexcept;
+  void raise_before(std::size_t anchor, double floor) noexcept;
+  void limit_low(double base) noexcept;
+  void limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept;
+  void limit_high() noexcept;
+  void limit_high_of(std::size_t begin, std::size_t end, Chain& chain, double& ceiling) const noexcept;
+
+  Frame& frame_;
+  std::vector<Anchor>& anchors_;
+  Cycles& cycles_;
+  const ClockModel& model_;
+  double cycle_ = 0;  // ticks of a cycle, where all ratios are the same
+  // Weights may be negative, or margins differ between two anchors: limits are made step by step.
+  bool odd_ = false;
+};
+
+void Resolver::weigh() noexcept {
+  double* const weight = cycles_.weight.data();
+  const std::uint8_t* const ratio = cycles_.ratio.data();
+  if (!cycles_.ratios_differ && !cycles_.any_lost) {
+    const double ticks = cycles_.size == 0 ? 0 : model_.cycle_ticks(ratio[0]);
+    for (std::size_t i = 0; i < cycles_.size; ++i) weight[i] *= ticks;
+  } else {
+    for (std::size_t i = 0; i < cycles_.size; ++i) {
+      weight[i] = (cycles_.flags[i] & Cycles::LOST) != 0 ? 0 : weight[i] * model_.cycle_ticks(ratio[i]);
+    }
+  }
+  std::fill_n(cycles_.margin.data(), cycles_.size, 0.0);
+}
+
+Sum Resolver::sum_of(const Segment& segment) const noexcept {
   Sum sum;
-  bool inside = segment.open_joined;
   sum.whole = segment.open_joined && segment.close_joined;
-  for (std::size_t i = segment.begin; i < segment.end; ++i) {
-    const Point& point = points[i];
-    if (point.kind != PointKind::CYC) continue;
-    sum.cycle = std::max(sum.cycle, model.cycle_ticks(point.ratio));
-    sum.ratio = std::max(sum.ratio, point.ratio);
-    sum.whole = sum.whole && !point.lost;
-    if (inside) sum.ticks += point.weight;
-    inside = true;
-    ++sum.count;
+  sum.count = static_cast<double>(segment.end - segment.begin);
+  sum.ratio = cycles_.ratio[segment.begin];
+  if (cycles_.ratios_differ || cycles_.any_lost) {
+    for (std::size_t i = segment.begin; i < segment.end; ++i) {
+      sum.cycle = std::max(sum.cycle, model_.cycle_ticks(cycles_.ratio[i]));
+      sum.ratio = std::max(sum.ratio, cycles_.ratio[i]);
+      sum.whole = sum.whole && (cycles_.flags[i] & Cycles::LOST) == 0;
+    }
+  } else {
+    sum.cycle = cycle_;
+  }
+  const double* const weight = cycles_.weight.data();
+  for (std::size_t i = segment.begin + (segment.open_joined ? 0 : 1); i < segment.end; ++i) {
+    sum.ticks += weight[i];
   }
   return sum;
 }
 
-void scale(std::vector<Point>& points, const Segment& segment, double factor, double margin) {
-  for (std::size_t i = segment.begin; i < segment.end; ++i) {
-    points[i].weight *= factor;
-    points[i].margin = margin;
+void Resolver::scale(const Segment& segment, double factor, double margin) noexcept {
+  double* const weight = cycles_.weight.data();
+  if (factor != 1) {
+    for (std::size_t i = segment.begin; i < segment.end; ++i) weight[i] *= factor;
   }
+  std::fill(cycles_.margin.data() + segment.begin, cycles_.margin.data() + segment.end, margin);
+  odd_ = odd_ || factor < 0;
 }
 
 // The largest ratio that may have been in force: a CBR packet comes after the change that it tells.
-std::uint8_t ratio_ahead(const std::vector<Point>& points, std::size_t from, std::uint8_t next_ratio) {
+std::uint8_t Resolver::ratio_ahead(std::size_t from) const noexcept {
   std::uint8_t ratio = 0;
-  std::size_t anchors = 0;
-  for (std::size_t i = from; i < points.size(); ++i) {
-    ratio = std::max(ratio, points[i].ratio);
-    if (is_anchor(points[i]) && ++anchors > 2) return ratio;
+  std::size_t seen = 0;
+  for (std::size_t k = from; k < anchors_.size(); ++k) {
+    if (anchors_[k].bounded() && ++seen > 2) return ratio;
+    for (std::size_t i = anchors_[k].cycles; i < frame_.cycles_end(k); ++i) {
+      ratio = std::max(ratio, cycles_.ratio[i]);
+    }
   }
-  return std::max(ratio, next_ratio);
+  return std::max(ratio, frame_.next_ratio);
 }
 
 // Makes the cycles of a segment agree with its length.
-void fit(std::vector<Point>& points, const Segment& segment, const ClockModel& model,
-         std::uint8_t next_ratio) {
-  Sum sum = sum_of(points, segment, model);
-  double margin = sum.cycle + model.slop + 1;
-  const double tolerance = 2 * sum.cycle + 2 * model.slop + segment.ticks * kDrift;
+void Resolver::fit(const Segment& segment) noexcept {
+  Sum sum = sum_of(segment);
+  const double margin = sum.cycle + model_.slop + 1;
+  const double tolerance = 2 * sum.cycle + 2 * model_.slop + segment.ticks * kDrift;
   if (sum.ticks > segment.ticks + tolerance) {
     // Faster than any ratio that was told until now: perhaps it is told only behind this segment.
-    const std::uint8_t ratio = std::max(sum.ratio, ratio_ahead(points, segment.end, next_ratio));
-    for (std::size_t i = segment.begin; i < segment.end; ++i) {
-      if (ratio > 0) points[i].weight *= static_cast<double>(points[i].ratio) / ratio;
+    const std::uint8_t ratio = std::max(sum.ratio, ratio_ahead(segment.closing));
+    for (std::size_t i = segment.begin; i < segment.end && ratio > 0; ++i) {
+      cycles_.weight[i] *= static_cast<double>(cycles_.ratio[i]) / ratio;
     }
-    sum = sum_of(points, segment, model);
+    sum = sum_of(segment);
   }
   const double slack = segment.ticks - sum.ticks;
   const double rounding = (sum.count + 2) * sum.cycle;  // each CYC may leave out a part of a cycle
   if (sum.ticks <= 0) {
-    scale(points, segment, 1, margin);
+    scale(segment, 1, margin);
   } else if (slack < -tolerance) {
-    scale(points, segment, 0, 0);  // these are not our cycles
+    scale(segment, 0, 0);  // these are not our cycles
   } else if (slack < 0 || (sum.whole && slack > 4 * sum.cycle && slack <= rounding + tolerance)) {
-    scale(points, segment, segment.ticks / sum.ticks, margin + std::abs(slack));
+    scale(segment, segment.ticks / sum.ticks, margin + std::abs(slack));
   } else {
-    scale(points, segment, 1, margin);
+    scale(segment, 1, margin);
   }
 }
 
-void fit_segments(std::vector<Point>& points, const ClockModel& model, std::uint8_t next_ratio) {
-  std::size_t open = points.size();
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (!is_exact(points[i])) continue;
-    if (open < i) {
-      const Segment segment{open + 1, i, points[open].joined, points[i].joined,
-                            points[i].low - points[open].low};
-      fit(points, segment, model, next_ratio);
+void Resolver::fit_segments() noexcept {
+  cycle_ = model_.cycle_ticks(cycles_.ratio[0]);
+  std::size_t open = anchors_.size();
+  for (std::size_t k = 0; k < anchors_.size(); ++k) {
+    if (!anchors_[k].exact()) continue;
+    if (open < k && anchors_[open].cycles < anchors_[k].cycles) {
+      fit({k, anchors_[open].cycles, anchors_[k].cycles, anchors_[open].joined, anchors_[k].joined,
+           anchors_[k].low - anchors_[open].low});
     }
-    open = i;
+    open = k;
   }
-  if (open < points.size()) {
-    for (std::size_t i = open + 1; i < points.size(); ++i) {
-      points[i].margin = model.cycle_ticks(points[i].ratio) + model.slop + 1;
-    }
+  if (open == anchors_.size()) return;
+  for (std::size_t i = anchors_[open].cycles; i < cycles_.size; ++i) {
+    cycles_.margin[i] = model_.cycle_ticks(cycles_.ratio[i]) + model_.slop + 1;
   }
+  odd_ = odd_ || cycles_.ratios_differ;
+}
+
+// Lower limit of the point before an anchor that was made in its cycle.
+void Resolver::raise_before(std::size_t anchor, double floor) noexcept {
+  if (anchor == 0) return;
+  const std::size_t index = anchors_[anchor].cycles;
+  double& low = index > anchors_[anchor - 1].cycles ? cycles_.low[index - 1] : anchors_[anchor - 1].low;
+  low = std::max(low, floor);
 }
 
 // Lower limits: from each known time forward. The chain of cycles starts at `base`.
-void limit_low(std::vector<Point>& points, double base) {
-  double chain = 0;   // least time since
-  double margin = 0;  // of all that is in the chain
+void Resolver::limit_low(double base) noexcept {
+  Chain chain{base, 0, 0};
   double floor = 0;
   TimeSource source = TimeSource::NONE;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    Point& point = points[i];
-    if (is_anchor(point) || (point.kind != PointKind::CYC && point.usable)) {
+  for (std::size_t k = 0; k < anchors_.size(); ++k) {
+    Anchor& anchor = anchors_[k];
+    if (anchor.usable) {
       // What is known exactly is believed more than cycles.
-      if (is_exact(point) || point.low > floor || i == 0) floor = point.low;
-      if (is_exact(point) && base + chain > floor + point.margin + kChainSlack) {
-        base = floor;
-        chain = margin = 0;
+      const bool exact = anchor.exact();
+      if (exact || anchor.low > floor || k == 0) floor = anchor.low;
+      if (exact && chain.base + chain.ticks > floor + kChainSlack) chain.restart(floor);
+      source = anchor.mtc ? TimeSource::MTC : TimeSource::TSC;
+      anchor.low = floor;
+      anchor.source = source;
+      if (anchor.exact() && anchor.joined) {
+        chain.restart(floor);
+        raise_before(k, floor);
       }
-      source = point.kind == PointKind::TSC ? TimeSource::TSC : TimeSource::MTC;
-      point.low = floor;
-      point.source = source;
-      if (!is_exact(point) || !point.joined) continue;
-      base = floor;
-      chain = margin = 0;
-      if (i > 0) points[i - 1].low = std::max(points[i - 1].low, floor);
-    } else if (point.kind == PointKind::CYC) {
-      chain += point.weight;
-      margin = std::max(margin, point.margin);
-      if (base + chain < floor) {
-        base = floor;
-        chain = margin = 0;
-      }
-      const double limit = base + chain - margin;
-      point.source = point.weight > 0 ? TimeSource::CYC : source;
-      if (limit > floor) floor = limit;
-      point.low = floor;
     }
+    const std::size_t end = frame_.cycles_end(k);
+    for (std::size_t i = anchor.cycles; i < end; ++i) {
+      cycles_.source[i] = cycles_.weight[i] > 0 ? TimeSource::CYC : source;
+    }
+    limit_low_of(anchor.cycles, end, chain, floor);
+  }
+}
+
+void Resolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept {
+  const double* const weight = cycles_.weight.data();
+  const double* const margin = cycles_.margin.data();
+  double* const low = cycles_.low.data();
+  for (std::size_t i = begin; i < end; ++i) {
+    chain.ticks += weight[i];
+    chain.margin = std::max(chain.margin, margin[i]);
+    if (chain.base + chain.ticks < floor) chain.restart(floor);
+    floor = std::max(floor, chain.base + chain.ticks - chain.margin);
+    low[i] = floor;
   }
 }
 
 // Upper limits: from each known time backward.
-void limit_high(std::vector<Point>& points) {
-  double base = kNoLimit;
-  double chain = 0;
-  double margin = 0;
+void Resolver::limit_high() noexcept {
+  Chain chain{kNoLimit, 0, 0};
   double ceiling = kNoLimit;
-  for (std::size_t i = points.size(); i-- > 0;) {
-    Point& point = points[i];
-    if (point.kind != PointKind::CYC && point.usable) {
-      ceiling = std::min(ceiling, point.high);
-      point.high = ceiling;
-      if (!is_exact(point) || !point.joined) continue;
-      base = ceiling;
-      chain = margin = 0;
-    } else if (point.kind == PointKind::CYC) {
-      if (base - chain > ceiling || base == kNoLimit) {
-        base = ceiling;
-        chain = margin = 0;
-      }
-      ceiling = std::min(ceiling, base - chain + margin);
-      point.high = ceiling;
-      chain += point.weight;
-      margin = std::max(margin, point.margin);
+  for (std::size_t k = anchors_.size(); k-- > 0;) {
+    Anchor& anchor = anchors_[k];
+    limit_high_of(anchor.cycles, frame_.cycles_end(k), chain, ceiling);
+    if (anchor.usable) {
+      ceiling = std::min(ceiling, anchor.high);
+      anchor.high = ceiling;
+      if (anchor.exact() && anchor.joined) chain.restart(ceiling);
     }
+    if (anchor.low > anchor.high) std::swap(anchor.low, anchor.high);
+  }
+}
+
+void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
+                             double& ceiling) const noexcept {
+  const double* const weight = cycles_.weight.data();
+  const double* const margin = cycles_.margin.data();
+  double* const low = cycles_.low.data();
+  double* const high = cycles_.high.data();
+  for (std::size_t i = end; i-- > begin;) {
+    if (chain.base - chain.ticks > ceiling || chain.base == kNoLimit) chain.restart(ceiling);
+    ceiling = std::min(ceiling, chain.base - chain.ticks + chain.margin);
+    high[i] = ceiling;
+    if (low[i] > ceiling) std::swap(low[i], high[i]);
+    // Behind the last known time cycles alone tell the time, by the core:bus ratio.
+    if (high[i] == kNoLimit && cycles_.source[i] == TimeSource::CYC) cycles_.source[i] = TimeSource::CBR;
+    chain.ticks += weight[i];
+    chain.margin = std::max(chain.margin, margin[i]);
   }
 }
 
 }  // namespace
 
-void resolve_cycles(std::vector<Point>& points, const ClockModel& model, std::uint8_t next_ratio,
-                    double last_cyc_low) {
-  bool any = false;
-  for (Point& point : points) {
-    if (point.kind != PointKind::CYC) continue;
-    any = true;
-    point.weight = point.lost ? 0 : static_cast<double>(point.value) * model.cycle_ticks(point.ratio);
-  }
-  if (any && model.bus_ticks > 0) fit_segments(points, model, next_ratio);
-  limit_low(points, last_cyc_low);
-  limit_high(points);
-  for (Point& point : points) {
-    if (point.low > point.high) std::swap(point.low, point.high);
-    // Behind the last known time cycles alone tell the time, by the core:bus ratio.
-    if (point.source == TimeSource::CYC && point.high == kNoLimit) point.source = TimeSource::CBR;
-  }
+void resolve_cycles(Frame& frame, const ClockModel& model, double last_cyc_low) {
+  Resolver(frame, model).run(last_cyc_low);
 }
 
-double tail_limit(const std::vector<Point>& points, const ClockModel& model, bool lost) noexcept {
-  if (!model.mtc_usable || lost || points.empty()) return kNoLimit;
+double tail_limit(const Frame& frame, const ClockModel& model) noexcept {
+  if (!model.mtc_usable || frame.lost_at_end || frame.anchors.empty()) return kNoLimit;
   double limit = kNoLimit;
-  for (std::size_t i = points.size(); i-- > 0;) {
-    if (points[i].kind == PointKind::CYC || !points[i].usable) {
-      if (points[i].lost) return kNoLimit;
-      continue;
+  for (std::size_t k = frame.anchors.size(); k-- > 0;) {
+    for (std::size_t i = frame.anchors[k].cycles; i < frame.cycles_end(k) && frame.cycles.any_lost; ++i) {
+      if ((frame.cycles.flags[i] & Cycles::LOST) != 0) return kNoLimit;
     }
-    // The next MTC is missing; one more may have been dropped.
-    limit = points[i].high + 2 * model.edge_ticks();
-    break;
+    const Anchor& anchor = frame.anchors[k];
+    if (anchor.usable) {
+      // The next MTC is missing; one more may have been dropped.
+      limit = anchor.high + 2 * model.edge_ticks();
+      break;
+    }
+    if (anchor.lost) return kNoLimit;
   }
-  return std::max(limit, points.back().low + model.edge_ticks());
+  return std::max(limit, frame.last_low() + model.edge_ticks());
 }
 
 }  // namespace ptkit::time

@@ -12,8 +12,8 @@ constexpr double kMtcWrap = 256;
 // Times of all MTC packets follow from that of one of them, except for whole wraps in between.
 class Resolver {
  public:
-  Resolver(std::vector<Point>& points, const MtcBounds& bounds, const ClockModel& model) noexcept
-      : points_(points), bounds_(bounds), model_(model), edge_(model.edge_ticks()) {
+  Resolver(Frame& frame, const MtcBounds& bounds, const ClockModel& model) noexcept
+      : frame_(frame), bounds_(bounds), model_(model), edge_(model.edge_ticks()) {
     // TMA has 16 bits of CTC: of a slow MTC's 8 bits it may not hold all.
     const unsigned bits = std::min({kMtcBits, known_bits(bounds.before), known_bits(bounds.after)});
     modulus_ = std::uint64_t{1} << bits;
@@ -49,10 +49,10 @@ class Resolver {
 
   // Earliest time of the first MTC, latest of the last one, and the distance between them without wraps.
   bool find_ends() {
-    const Point* first = nullptr;
-    const Point* last = nullptr;
-    for (const Point& point : points_) {
-      if (point.kind != PointKind::MTC) continue;
+    const Anchor* first = nullptr;
+    const Anchor* last = nullptr;
+    for (const Anchor& point : frame_.anchors) {
+      if (!point.mtc) continue;
       if (last != nullptr) distance_ += step(*last, point) * edge_;
       if (first == nullptr) first = &point;
       last = &point;
@@ -76,7 +76,7 @@ class Resolver {
     return forward_ || backward_;
   }
 
-  static double step(const Point& from, const Point& to) noexcept {
+  static double step(const Anchor& from, const Anchor& to) noexcept {
     const std::uint64_t delta = (to.value - from.value) & 0xff;
     return delta == 0 ? kMtcWrap : static_cast<double>(delta);
   }
@@ -109,11 +109,12 @@ class Resolver {
   // Wraps can only be where packets are missing; if none seem to be, they may be anywhere.
   void find_gaps() {
     std::size_t index = 0;  // of gaps: gap i is before MTC i
-    const Point* before = nullptr;
+    const Anchor* before = nullptr;
     bool lost = false;
-    for (const Point& point : points_) {
-      lost = lost || point.lost;
-      if (point.kind != PointKind::MTC) continue;
+    for (std::size_t k = 0; k < frame_.anchors.size(); ++k) {
+      const Anchor& point = frame_.anchors[k];
+      lost = lost || point.lost || lost_before(k);
+      if (!point.mtc) continue;
       const bool missing = before == nullptr ? !forward_ || first_step_ != 1 : step(*before, point) != 1;
       if ((missing && !(before == nullptr && late())) || lost) note_gap(index);
       lost = false;
@@ -127,6 +128,16 @@ class Resolver {
     note_gap(0);
     note_gap(index);
   }
+  // Is a CYC packet before anchor `index`, and behind the anchor before, one that packets may be missing
+  // before?
+  bool lost_before(std::size_t index) const noexcept {
+    const Cycles& cycles = frame_.cycles;
+    if (!cycles.any_lost) return false;
+    const std::uint8_t* const flags = cycles.flags.data();
+    const std::size_t begin = index == 0 ? 0 : frame_.anchors[index - 1].cycles;
+    return std::any_of(flags + begin, flags + frame_.anchors[index].cycles,
+                       [](std::uint8_t flag) { return (flag & Cycles::LOST) != 0; });
+  }
   void note_gap(std::size_t index) noexcept {
     if (!any_gap_) first_gap_ = index;
     any_gap_ = true;
@@ -136,9 +147,9 @@ class Resolver {
   void place() {
     std::size_t index = 0;
     double time = earliest_first_;
-    const Point* before = nullptr;
-    for (Point& point : points_) {
-      if (point.kind != PointKind::MTC) continue;
+    const Anchor* before = nullptr;
+    for (Anchor& point : frame_.anchors) {
+      if (!point.mtc) continue;
       if (before != nullptr) time += step(*before, point) * edge_;
       const bool after_first = wraps_ != 0 && any_gap_ && index >= first_gap_;
       const bool after_last = wraps_ != 0 && any_gap_ && index >= last_gap_;
@@ -155,7 +166,7 @@ class Resolver {
     }
   }
 
-  std::vector<Point>& points_;
+  Frame& frame_;
   const MtcBounds& bounds_;
   const ClockModel& model_;
   double edge_;  // ticks from MTC to MTC
@@ -183,11 +194,11 @@ CtcReference reference_of(const Tma& tma, double tsc, const ClockModel& model) n
   return {true, tma.ctc, tsc - fast, 16};
 }
 
-MtcResult resolve_mtc(std::vector<Point>& points, const MtcBounds& bounds, const ClockModel& model) {
-  Resolver resolver(points, bounds, model);
+MtcResult resolve_mtc(Frame& frame, const MtcBounds& bounds, const ClockModel& model) {
+  Resolver resolver(frame, bounds, model);
   if (resolver.run()) return {true, resolver.wrapped()};
-  for (Point& point : points) {
-    if (point.kind == PointKind::MTC) point.usable = false;
+  for (Anchor& point : frame.anchors) {
+    if (point.mtc) point.usable = false;
   }
   return {};
 }

@@ -34,6 +34,6 @@ struct MtcResult {
 // Sets low, high and `usable` of the frame's MTC points. MTC holds 8 bits of CTC: where packets were lost or
 // the processor slept, multiples of 256 periods may be missing, which show in sum at the closing TSC. An MTC
 // that such a gap may precede or follow gets both as limits.
-MtcResult resolve_mtc(std::vector<Point>& points, const MtcBounds& bounds, const ClockModel& model);
+MtcResult resolve_mtc(Frame& frame, const MtcBounds& bounds, const ClockModel& model);
 
 }  // namespace ptkit::time

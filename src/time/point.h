@@ -5,32 +5,75 @@
 #include <limits>
 #include <vector>
 
+#include "time/buffer.h"
 #include "time/track.h"
 
 namespace ptkit::time {
 
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-enum class PointKind : std::uint8_t { TSC, MTC, CYC };
-
-// Times are TSC ticks since the frame's origin, an integer; spans are far below 2^53, so that a double is
-// exact enough.
-struct Point {
-  std::uint64_t first = 0;  // packets at offsets [first, last] were made at the point's time
+// Packets at offsets [first, last] were made at one time.
+struct Extent {
+  std::uint64_t first = 0;
   std::uint64_t last = 0;
-  std::uint64_t value = 0;  // MTC: payload; CYC: cycles
+};
+
+// A TSC or MTC packet. Times are TSC ticks since the frame's origin, an integer; spans are far below 2^53, so
+// that a double is exact enough.
+struct Anchor {
+  Extent place;
+  std::uint64_t value = 0;  // MTC: payload
   double low = 0;           // the true time lies in [low, high]
   double high = kNoLimit;
-  double weight = 0;  // CYC: least number of ticks since the CYC before
-  double margin = 0;  // CYC: what the cycle count may be off, in ticks
-  PointKind kind = PointKind::TSC;
+  std::size_t cycles = 0;  // index of the first CYC behind it
   TimeSource source = TimeSource::NONE;
-  std::uint8_t ratio =
-      0;                // CYC: largest core:bus ratio known to be in force since the CYC before; 0: not known
-  bool joined = false;  // MTC, TSC: made in the cycle of the CYC right before
+  bool mtc = false;
+  bool joined = false;  // made in the cycle of the CYC right before
   bool lost = false;    // packets may be missing between the point before and this one
-  bool before_tnt = false;  // CYC: `last` is a TNT packet, whose branches need not be of this time
-  bool usable = true;       // MTC: its time could be resolved
+  bool usable = true;   // MTC: its time could be resolved
+
+  [[nodiscard]] bool bounded() const noexcept { return usable && high < kNoLimit; }
+  [[nodiscard]] bool exact() const noexcept { return bounded() && high - low <= 4; }
+};
+
+// The CYC packets of a frame, column by column.
+struct Cycles {
+  enum Flag : std::uint8_t {
+    LOST = 1,        // packets may be missing between the point before and this one
+    BEFORE_TNT = 2,  // `last` is a TNT packet, whose branches need not be of this time
+  };
+
+  Buffer<Extent> place;
+  Buffer<double> weight;  // cycles as counted; resolved: least number of ticks since the CYC before
+  Buffer<double> margin;  // what the cycle count may be off, in ticks
+  Buffer<double> low;
+  Buffer<double> high;
+  Buffer<TimeSource> source;
+  Buffer<std::uint8_t>
+      ratio;  // largest core:bus ratio known to be in force since the CYC before; 0: not known
+  Buffer<std::uint8_t> flags;
+  std::size_t size = 0;
+  bool any_lost = false;
+  bool ratios_differ = false;
+
+  void clear() noexcept {
+    size = 0;
+    any_lost = ratios_differ = false;
+  }
+  // Room for `extra` more that the reader fills in.
+  void reserve(std::size_t extra) {
+    place.grow(size + extra, size);
+    weight.grow(size + extra, size);
+    ratio.grow(size + extra, size);
+    flags.grow(size + extra, size);
+  }
+  // Room for what the resolver finds out.
+  void prepare() {
+    margin.grow(size, 0);
+    low.grow(size, 0);
+    high.grow(size, 0);
+    source.grow(size, 0);
+  }
 };
 
 // TSC/MTC alignment: CTC[15:0] at the TSC's time and the ticks since CTC last changed.
@@ -48,7 +91,8 @@ enum class FrameEnd : std::uint8_t {
 };
 
 struct Frame {
-  std::vector<Point> points;  // the first is the opening point if `opened`
+  std::vector<Anchor> anchors;  // the first is the opening point if `opened`
+  Cycles cycles;
   bool opened = false;
   FrameEnd end = FrameEnd::STREAM;
   std::uint64_t end_tsc = 0;  // if end == TSC
@@ -56,6 +100,25 @@ struct Frame {
   std::uint8_t next_ratio = 0;  // core:bus ratio at the end
   bool lost_at_end = false;     // packets may be missing after the last point
   std::uint64_t psb = 0;        // offset of the last PSB seen
+
+  [[nodiscard]] std::size_t points() const noexcept { return anchors.size() + cycles.size; }
+  // CYC packets behind an anchor: from its `cycles` to this index.
+  [[nodiscard]] std::size_t cycles_end(std::size_t anchor) const noexcept {
+    return anchor + 1 < anchors.size() ? anchors[anchor + 1].cycles : cycles.size;
+  }
+  [[nodiscard]] bool ends_with_cycles() const noexcept {
+    return cycles.size > (anchors.empty() ? 0 : anchors.back().cycles);
+  }
+  // Of the last point; there is one.
+  [[nodiscard]] Extent& last_place() noexcept {
+    return ends_with_cycles() ? cycles.place[cycles.size - 1] : anchors.back().place;
+  }
+  [[nodiscard]] double last_low() const noexcept {
+    return ends_with_cycles() ? cycles.low[cycles.size - 1] : anchors.back().low;
+  }
+  [[nodiscard]] double last_high() const noexcept {
+    return ends_with_cycles() ? cycles.high[cycles.size - 1] : anchors.back().high;
+  }
 };
 
 // What branches of a TNT packet the CYC right before it tells about. The manual ("Cycle Packet Semantics")

@@ -9,8 +9,6 @@ using base::Status;
 using packet::Packet;
 using packet::PacketKind;
 
-// Without a TSC a frame is cut at the first MTC after this many points, or anywhere after twice as many.
-constexpr std::size_t kMaxPoints = std::size_t{1} << 16;
 constexpr std::uint64_t kTscMask = (std::uint64_t{1} << 56) - 1;
 // No sleep is that long; the sum of a frame's cycles must stay exact in a double.
 constexpr std::uint64_t kMaxCycles = std::uint64_t{1} << 40;
@@ -84,14 +82,19 @@ bool FrameReader::read(Packet& packet) {
 }
 
 bool FrameReader::next(Frame& frame) {
-  frame.points.clear();
+  frame.anchors.clear();
+  frame.cycles.clear();
   frame.opened = opening_known_;
   frame.end = FrameEnd::STREAM;
   frame.end_tma = {};
-  if (opening_known_) frame.points.push_back(opening_);
+  if (opening_known_) frame.anchors.push_back(opening_);
   if (ended_) return false;
   Packet packet;
-  while (frame.end == FrameEnd::STREAM && read(packet)) add(packet, frame);
+  while (frame.end == FrameEnd::STREAM) {
+    scan(frame);
+    if (!read(packet)) break;
+    add(packet, frame);
+  }
   frame.next_ratio = ratio_;
   frame.lost_at_end = lost_;
   frame.psb = psb_;
@@ -100,7 +103,7 @@ bool FrameReader::next(Frame& frame) {
 
 void FrameReader::add(const Packet& packet, Frame& frame) {
   if (packet.kind == PacketKind::PAD) return;
-  count_tnt(packet);
+  if (counting_) count(packet);
   switch (packet.kind) {
     case PacketKind::TSC:
       close_at_tsc(packet, frame);
@@ -116,13 +119,26 @@ void FrameReader::add(const Packet& packet, Frame& frame) {
       break;
   }
   after_cyc_ = packet.kind == PacketKind::CYC;
-  if (frame.end != FrameEnd::STREAM || frame.points.size() < kMaxPoints) return;
-  if (packet.kind != PacketKind::MTC && frame.points.size() < 2 * kMaxPoints) return;
+  if (frame.end != FrameEnd::STREAM || frame.points() < kMaxPoints) return;
+  if (packet.kind == PacketKind::MTC || frame.points() >= 2 * kMaxPoints) cut(frame);
+}
+
+// The last point opens the next frame: of known time, as far as that one is concerned.
+void FrameReader::cut(Frame& frame) {
   frame.end = FrameEnd::CUT;
-  opening_ = frame.points.back();
-  opening_.joined = opening_.joined || opening_.kind == PointKind::CYC;
-  opening_.kind = PointKind::TSC;  // of known time, as far as the next frame is concerned
-  opening_.value = 0;
+  Anchor opening;
+  if (frame.ends_with_cycles()) {
+    const std::size_t last = frame.cycles.size - 1;
+    opening.place = frame.cycles.place[last];
+    opening.joined = true;
+    opening.lost = (frame.cycles.flags[last] & Cycles::LOST) != 0;
+  } else {
+    opening = frame.anchors.back();
+  }
+  opening.mtc = false;
+  opening.value = 0;
+  opening.cycles = 0;
+  opening_ = opening;
   opening_known_ = frame.opened;
 }
 
@@ -138,29 +154,36 @@ bool FrameReader::take_lost() noexcept {
 }
 
 void FrameReader::add_cyc(const Packet& packet, Frame& frame) {
-  Point point;
-  point.first = point.last = packet.offset;
-  point.kind = PointKind::CYC;
-  point.value = cycles_lost_ ? 0 : std::min(packet.payload, kMaxCycles);
-  point.ratio = ratio_ == 0 ? std::uint8_t{0} : std::max(ratio_, ratio_before_);
-  point.lost = take_lost();
+  Cycles& cycles = frame.cycles;
+  cycles.reserve(1);
+  const std::size_t at = cycles.size++;
+  const bool lost = take_lost();
+  cycles.place[at] = {packet.offset, packet.offset};
+  cycles.weight[at] = cycles_lost_ ? 0 : static_cast<double>(std::min(packet.payload, kMaxCycles));
+  cycles.ratio[at] = ratio_ == 0 ? std::uint8_t{0} : std::max(ratio_, ratio_before_);
+  cycles.flags[at] = lost ? std::uint8_t{Cycles::LOST} : std::uint8_t{0};
+  cycles.any_lost = cycles.any_lost || lost;
+  cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[at] != cycles.ratio[0];
   cycles_lost_ = false;
   ratio_before_ = 0;
   psb_after_cyc_ = false;
   follow_ = Follow::FIRST;
-  frame.points.push_back(point);
 }
 
 void FrameReader::add_mtc(const Packet& packet, Frame& frame) {
-  psb_after_cyc_ = false;
-  Point point;
-  point.first = point.last = packet.offset;
-  point.kind = PointKind::MTC;
-  point.value = packet.payload & 0xff;
-  point.joined = in_cycle_of_cyc();
-  point.lost = take_lost();
+  push_mtc(packet.offset, packet.payload & 0xff, in_cycle_of_cyc(), frame);
   follow_ = Follow::NOTHING;
-  frame.points.push_back(point);
+}
+
+void FrameReader::push_mtc(std::uint64_t at, std::uint64_t payload, bool joined, Frame& frame) {
+  psb_after_cyc_ = false;
+  Anchor& point = frame.anchors.emplace_back();
+  point.place = {at, at};
+  point.mtc = true;
+  point.value = payload;
+  point.cycles = frame.cycles.size;
+  point.joined = joined;
+  point.lost = take_lost();
 }
 
 // Packets without time: which of them share the time of the CYC before, and what they tell about the clocks.
@@ -202,10 +225,12 @@ void FrameReader::add_other(const Packet& packet, Frame& frame) {
                         packet.kind != PacketKind::PSBEND && packet.kind != PacketKind::TMA &&
                         packet.kind != PacketKind::CBR && packet.kind != PacketKind::TRACE_STOP &&
                         (packet.flags & Packet::IN_PSB) == 0;
-  if (follow_ != Follow::NOTHING && eligible && !frame.points.empty()) {
-    Point& cyc = frame.points.back();
-    cyc.last = packet.offset;
-    if (is_tnt(packet.kind)) cyc.before_tnt = tnt_time_ != TntTime::PACKET;
+  if (follow_ != Follow::NOTHING && eligible && frame.points() > 0) {
+    frame.last_place().last = packet.offset;
+    if (is_tnt(packet.kind) && frame.ends_with_cycles()) {
+      std::uint8_t& flags = frame.cycles.flags[frame.cycles.size - 1];
+      if (tnt_time_ != TntTime::PACKET) flags |= Cycles::BEFORE_TNT;
+    }
     follow_ = follow;
   } else {
     follow_ = Follow::NOTHING;
@@ -219,38 +244,48 @@ void FrameReader::set_ratio(std::uint64_t ratio) noexcept {
   ratio_ = now;
 }
 
-void FrameReader::count_tnt(const Packet& packet) noexcept {
-  if (after_partial_tnt_) {
-    const bool cycles = packet.kind == PacketKind::CYC && packet.payload > 0;
-    ++(cycles ? census_.partial_then_cycles : census_.partial_then_packet);
-  }
-  after_partial_tnt_ = false;
-  if (!is_tnt(packet.kind)) return;
+void FrameReader::count(const Packet& packet) noexcept {
+  if (packet.kind == PacketKind::CYC) return count_cyc(packet.payload);
+  if (!is_tnt(packet.kind)) return count_other();
   if (packet.kind == PacketKind::TNT_64) ++census_.long_packets;
-  if (is_full(packet)) {
-    ++(after_cyc_ ? census_.full_with_cyc : census_.full_alone);
-    return;
-  }
-  ++(after_cyc_ ? census_.partial_with_cyc : census_.partial_alone);
-  after_partial_tnt_ = after_cyc_;
+  count_tnt(is_full(packet), after_cyc_);
+}
+
+void FrameReader::count_cyc(std::uint64_t cycles) noexcept {
+  if (after_partial_tnt_) ++(cycles > 0 ? census_.partial_then_cycles : census_.partial_then_packet);
+  after_partial_tnt_ = false;
+}
+
+void FrameReader::count_tnt(bool full, bool after_cyc) noexcept {
+  count_other();
+  ++(full ? (after_cyc ? census_.full_with_cyc : census_.full_alone)
+          : (after_cyc ? census_.partial_with_cyc : census_.partial_alone));
+  after_partial_tnt_ = !full && after_cyc;
+}
+
+void FrameReader::count_other() noexcept {
+  if (after_partial_tnt_) ++census_.partial_then_packet;
+  after_partial_tnt_ = false;
 }
 
 void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   const bool in_psb = (packet.flags & Packet::IN_PSB) != 0;
   tsc_ = extend_tsc(tsc_, packet.payload);
-  Point point;
+  Anchor point;
   // PSB+ tells the state, and the time, at PSB.
-  point.first = in_psb ? psb_ : packet.offset;
-  if (!frame.points.empty()) point.first = std::max(point.first, frame.points.back().last + 1);
-  point.last = packet.offset;
+  point.place.first = in_psb ? psb_ : packet.offset;
+  if (frame.points() > 0) point.place.first = std::max(point.place.first, frame.last_place().last + 1);
+  point.place.last = packet.offset;
+  point.cycles = frame.cycles.size;
   point.joined = in_cycle_of_cyc() || (in_psb && psb_after_cyc_);
   point.lost = take_lost();
   follow_ = Follow::NOTHING;
-  frame.points.push_back(point);
+  frame.anchors.push_back(point);
   frame.end = FrameEnd::TSC;
   frame.end_tsc = tsc_;
   read_group(in_psb, frame);
-  opening_ = frame.points.back();
+  opening_ = frame.anchors.back();
+  opening_.cycles = 0;
   opening_known_ = true;
 }
 
@@ -276,7 +311,7 @@ void FrameReader::read_group(bool in_psb, Frame& frame) {
       decoder_.set_state(before);
       return;
     }
-    if (packet.kind != PacketKind::PAD) frame.points.back().last = packet.offset;
+    if (packet.kind != PacketKind::PAD) frame.anchors.back().place.last = packet.offset;
     if (end || (!in_psb && packet.kind == PacketKind::TMA)) return;
   }
 }

@@ -32,6 +32,7 @@ class FrameReader {
   [[nodiscard]] bool next(Frame& frame);
 
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
+  void take_census() noexcept { counting_ = true; }
   [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
   [[nodiscard]] std::uint64_t first_psb() const noexcept { return first_psb_; }
@@ -39,17 +40,29 @@ class FrameReader {
  private:
   // What may follow a CYC that tells its time.
   enum class Follow : std::uint8_t { NOTHING, FIRST, REST };
+  // Without a TSC a frame is cut at the first MTC after this many points, or anywhere after twice as many.
+  static constexpr std::size_t kMaxPoints = std::size_t{1} << 16;
 
   [[nodiscard]] bool read(packet::Packet& packet);
   [[nodiscard]] bool cross_loss(std::uint64_t end);
+  // Passes over packets that need no more than a look, adding their points; stops before any other one.
+  void scan(Frame& frame);
+  template <bool kCounting>
+  std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
+  [[nodiscard]] static bool make_room(Frame& frame, std::size_t size, std::size_t& room);
   void add(const packet::Packet& packet, Frame& frame);
+  void cut(Frame& frame);
   void add_cyc(const packet::Packet& packet, Frame& frame);
   void add_mtc(const packet::Packet& packet, Frame& frame);
   void add_other(const packet::Packet& packet, Frame& frame);
   void close_at_tsc(const packet::Packet& packet, Frame& frame);
   void read_group(bool in_psb, Frame& frame);
   void set_ratio(std::uint64_t ratio) noexcept;
-  void count_tnt(const packet::Packet& packet) noexcept;
+  void push_mtc(std::uint64_t at, std::uint64_t payload, bool joined, Frame& frame);
+  void count(const packet::Packet& packet) noexcept;
+  void count_cyc(std::uint64_t cycles) noexcept;
+  void count_tnt(bool full, bool after_cyc) noexcept;
+  void count_other() noexcept;
   [[nodiscard]] bool in_cycle_of_cyc() const noexcept;
   [[nodiscard]] bool take_lost() noexcept;
 
@@ -58,8 +71,9 @@ class FrameReader {
   std::size_t next_loss_ = 0;
   TntTime tnt_time_ = TntTime::UNKNOWN;
   TntCensus census_;
+  bool counting_ = false;
 
-  Point opening_;
+  Anchor opening_;
   bool opening_known_ = false;
   std::uint64_t tsc_ = 0;
   std::uint64_t first_psb_ = 0;

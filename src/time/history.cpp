@@ -1,0 +1,124 @@
+#include "time/history.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ptkit::time {
+namespace {
+
+// Points that are kept, if no PSB tells that they are no longer asked for.
+constexpr std::size_t kMaxHistory = std::size_t{1} << 19;
+
+// Spans below are rounded by conversion to an integer.
+constexpr double kConvertible = 4e18;
+
+std::uint64_t add_saturating(std::uint64_t origin, std::uint64_t more) noexcept {
+  return origin > kUnknown - more ? kUnknown : origin + more;
+}
+
+}  // namespace
+
+std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept {
+  return origin + static_cast<std::uint64_t>(std::max(0.0, std::floor(ticks)));
+}
+std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
+  constexpr double kFar = 9e18;
+  if (!(ticks < kFar)) return kUnknown;
+  return add_saturating(origin, static_cast<std::uint64_t>(std::max(0.0, std::ceil(ticks))));
+}
+
+std::size_t History::seek(std::size_t hint, std::uint64_t offset) const noexcept {
+  constexpr std::size_t kNear = 16;
+  hint = std::min(hint, size_ - 1);
+  for (std::size_t i = 0; i < kNear; ++i) {
+    if (place_[hint].first > offset) {
+      --hint;
+    } else if (hint + 1 < size_ && place_[hint + 1].first <= offset) {
+      ++hint;
+    } else {
+      return hint;
+    }
+  }
+  const Extent* const begin = place_.data();
+  const Extent* const behind = std::upper_bound(
+      begin, begin + size_, offset, [](std::uint64_t at, const Extent& place) { return at < place.first; });
+  return static_cast<std::size_t>(behind - begin) - 1;
+}
+
+void History::reserve(std::size_t extra) {
+  place_.grow(size_ + extra, size_);
+  low_.grow(size_ + extra, size_);
+  high_.grow(size_ + extra, size_);
+  info_.grow(size_ + extra, size_);
+}
+
+void History::push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept {
+  place_[size_] = place;
+  low_[size_] = low;
+  high_[size_] = high;
+  info_[size_] = info;
+  ++size_;
+}
+
+void History::push(const Anchor& anchor, std::uint64_t origin) noexcept {
+  push(anchor.place, add_floor(origin, anchor.low), add_ceil(origin, anchor.high),
+       {rank_of(anchor.source), 0});
+}
+
+void History::begin(const Extent& place, std::uint64_t time, std::uint64_t high) {
+  reserve(1);
+  push(place, time, high, {Rank::TSC, BACK});
+}
+
+void History::append(const Frame& frame, std::uint64_t origin, bool back) {
+  reserve(frame.points());
+  for (std::size_t k = 0; k < frame.anchors.size(); ++k) {
+    const Anchor& anchor = frame.anchors[k];
+    if (back && k + 1 == frame.anchors.size()) {
+      begin(anchor.place, frame.end_tsc, frame.end_tsc);
+    } else if (k > 0 && anchor.usable) {
+      push(anchor, origin);
+    }
+    push_cycles(frame.cycles, anchor.cycles, frame.cycles_end(k), origin);
+  }
+}
+
+void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
+                          std::uint64_t origin) noexcept {
+  for (std::size_t i = begin; i < end; ++i) {
+    const double low = std::max(0.0, cycles.low[i]);
+    const double high = std::max(0.0, cycles.high[i]);
+    const auto flags =
+        static_cast<std::uint8_t>(CYCLES | ((cycles.flags[i] & Cycles::BEFORE_TNT) != 0 ? BEFORE_TNT : 0));
+    const Info info{rank_of(cycles.source[i]), flags};
+    if (!(high < kConvertible) || !(low < kConvertible)) {
+      push(cycles.place[i], add_floor(origin, low), add_ceil(origin, high), info);
+      continue;
+    }
+    const auto floor = static_cast<std::uint64_t>(static_cast<std::int64_t>(low));
+    auto ceil = static_cast<std::int64_t>(high);
+    ceil += static_cast<double>(ceil) < high ? 1 : 0;
+    push(cycles.place[i], origin + floor, add_saturating(origin, static_cast<std::uint64_t>(ceil)), info);
+  }
+}
+
+std::size_t History::forget(std::uint64_t offset) {
+  const Extent* const first = place_.data();
+  const Extent* const needed = std::lower_bound(
+      first, first + size_, offset, [](const Extent& place, std::uint64_t at) { return place.first < at; });
+  auto count = static_cast<std::size_t>(needed - first);
+  if (size_ > kMaxHistory) count = std::max(count, size_ - kMaxHistory / 2);
+  count = count == 0 ? 0 : count - 1;  // the one before bounds from below
+  if (count < 1024 || count * 2 < size_) return 0;
+  const auto drop = [&](auto& buffer) {
+    std::copy(buffer.data() + count, buffer.data() + size_, buffer.data());
+  };
+  drop(place_);
+  drop(low_);
+  drop(high_);
+  drop(info_);
+  size_ -= count;
+  return count;
+}
+
+}  // namespace ptkit::time

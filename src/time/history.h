@@ -1,0 +1,77 @@
+// Points of which all is known that ever will be, by offset.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "time/point.h"
+
+namespace ptkit::time {
+
+inline constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+
+// How good a source is: the better one wins.
+enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
+[[nodiscard]] constexpr Rank rank_of(TimeSource source) noexcept {
+  constexpr std::array<Rank, 5> kRanks = {Rank::NONE, Rank::TSC, Rank::MTC, Rank::CYC, Rank::CBR};
+  return kRanks[static_cast<std::size_t>(source)];
+}
+[[nodiscard]] constexpr TimeSource source_of(Rank rank) noexcept {
+  constexpr std::array<TimeSource, 5> kSources = {TimeSource::NONE, TimeSource::CBR, TimeSource::TSC,
+                                                  TimeSource::MTC, TimeSource::CYC};
+  return kSources[static_cast<std::size_t>(rank)];
+}
+
+class History {
+ public:
+  enum Flag : std::uint8_t {
+    CYCLES = 1,
+    BEFORE_TNT = 2,
+    BACK = 4,  // what precedes the point has no upper limit: there time begins, or went back
+  };
+  struct Info {
+    Rank rank = Rank::NONE;
+    std::uint8_t flags = 0;
+  };
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] const Extent& place(std::size_t index) const noexcept { return place_[index]; }
+  [[nodiscard]] std::uint64_t low(std::size_t index) const noexcept { return low_[index]; }
+  [[nodiscard]] std::uint64_t high(std::size_t index) const noexcept { return high_[index]; }  // or kUnknown
+  [[nodiscard]] std::uint64_t high_before(std::size_t index) const noexcept {
+    return (info_[index].flags & BACK) != 0 ? kUnknown : high_[index];
+  }
+  [[nodiscard]] Info info(std::size_t index) const noexcept { return info_[index]; }
+  [[nodiscard]] std::uint64_t first_offset() const noexcept { return place_[0].first; }
+  [[nodiscard]] std::uint64_t last_offset() const noexcept { return place_[size_ - 1].first; }
+
+  // Index of the last point that begins at or before `offset`, which the first point does; found fast if it
+  // is near `hint`.
+  [[nodiscard]] std::size_t seek(std::size_t hint, std::uint64_t offset) const noexcept;
+
+  // Appends the points of a resolved frame but for the opening one. `back`: its last TSC is before `origin`.
+  void append(const Frame& frame, std::uint64_t origin, bool back);
+  // Appends a TSC at `time` with which time begins.
+  void begin(const Extent& place, std::uint64_t time, std::uint64_t high);
+  // Forgets points before `offset` (all but one of them) where that is worth the while, or where there are
+  // too many; says how many.
+  std::size_t forget(std::uint64_t offset);
+
+ private:
+  void reserve(std::size_t extra);
+  void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
+  void push(const Anchor& anchor, std::uint64_t origin) noexcept;
+  void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
+
+  Buffer<Extent> place_;
+  Buffer<std::uint64_t> low_;
+  Buffer<std::uint64_t> high_;
+  Buffer<Info> info_;
+  std::size_t size_ = 0;
+};
+
+[[nodiscard]] std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept;
+[[nodiscard]] std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept;
+
+}  // namespace ptkit::time

@@ -1,0 +1,179 @@
+// The quick way through a stream: most packets tell no time, and of the others most are CYC and MTC.
+#include <algorithm>
+#include <array>
+
+#include "packet/opcodes.h"
+#include "time/reader.h"
+
+namespace ptkit::time {
+namespace {
+
+using base::load_le;
+using packet::PacketKind;
+
+// What a first byte says, outside of BBP blocks.
+enum class Shape : std::uint8_t { PAD, TNT, CYC, MTC, IP, FUP, OTHER };
+
+struct FirstByte {
+  Shape shape = Shape::OTHER;
+  std::uint8_t size = 0;  // of the packet; 0: to be found out
+};
+
+constexpr FirstByte first_byte(unsigned byte) {
+  const auto entry = packet::opcode_entry(packet::OpcodeTable::FIRST, static_cast<std::uint8_t>(byte));
+  if (entry >= packet::kEscape) return {};
+  constexpr std::array<std::uint8_t, 8> kIpSizes = {1, 3, 5, 7, 7, 0, 9, 0};  // 0: reserved
+  const std::uint8_t ip_size = kIpSizes[byte >> 5];
+  switch (static_cast<PacketKind>(entry)) {
+    case PacketKind::PAD:
+      return {Shape::PAD, 0};
+    case PacketKind::TNT_8:
+      return byte < 4 ? FirstByte{} : FirstByte{Shape::TNT, 1};
+    case PacketKind::CYC:
+      return {Shape::CYC, 0};
+    case PacketKind::MTC:
+      return {Shape::MTC, 0};
+    case PacketKind::TIP:
+    case PacketKind::TIP_PGE:
+    case PacketKind::TIP_PGD:
+      return ip_size == 0 ? FirstByte{} : FirstByte{Shape::IP, ip_size};
+    case PacketKind::FUP:
+      return ip_size == 0 ? FirstByte{} : FirstByte{Shape::FUP, ip_size};
+    default:
+      return {};
+  }
+}
+
+constexpr std::array<FirstByte, 256> kFirstBytes = [] {
+  std::array<FirstByte, 256> table{};
+  for (unsigned byte = 0; byte < table.size(); ++byte) table[byte] = first_byte(byte);
+  return table;
+}();
+
+// No packet that is scanned is longer; nor is more read at once.
+constexpr std::uint64_t kLongest = 16;
+
+// A CYC of up to four bytes; longer ones have size 0.
+struct ShortCyc {
+  unsigned size;
+  std::uint32_t cycles;
+};
+
+ShortCyc short_cyc(std::uint32_t word) noexcept {
+  if ((word & 0x104) == 4) return {2, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5};
+  if ((word & 4) == 0) return {1, word >> 3 & 0x1f};
+  if ((word & 0x10000) == 0) {
+    return {3, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5 | (word >> 17 & 0x7f) << 12};
+  }
+  if ((word & 0x1000000) != 0) return {0, 0};
+  return {4, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5 | (word >> 17 & 0x7f) << 12 | (word >> 25) << 19};
+}
+
+}  // namespace
+
+void FrameReader::scan(Frame& frame) {
+  const packet::DecoderState& state = decoder_.state();
+  if (ended_ || lost_ || cycles_lost_ || ratio_before_ != 0 || state.in_psb || state.block_open) return;
+  // After a cut, what follows may belong to the point that opens the frame: that is left to others.
+  if (follow_ != Follow::NOTHING && !frame.ends_with_cycles()) return;
+  std::uint64_t limit = decoder_.stream().size();
+  if (next_loss_ < losses_.size()) limit = std::min(limit, losses_[next_loss_].offset);
+  if (limit < state.position + kLongest) return;
+  limit -= kLongest;
+  packet::DecoderState behind = state;  // times need no IPs: the last one is not kept
+  behind.position = counting_ ? scan_from<true>(state.position, limit, frame)
+                              : scan_from<false>(state.position, limit, frame);
+  decoder_.set_state(behind);
+}
+
+template <bool kCounting>
+std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame) {
+  const std::uint8_t* const bytes = decoder_.stream().data();
+  const bool skd007 = decoder_.errata().skd007;
+  const bool packets_time = tnt_time_ == TntTime::PACKET;
+  const auto tnt_flag = packets_time ? std::uint8_t{0} : std::uint8_t{Cycles::BEFORE_TNT};
+  Cycles& cycles = frame.cycles;
+  const std::size_t size_before = cycles.size;
+  std::size_t size = size_before;
+  std::size_t room = size;
+  Follow follow = follow_;
+  bool after_cyc = after_cyc_;
+  for (bool more = true; more && at <= limit;) {
+    const FirstByte first = kFirstBytes[bytes[at]];
+    switch (first.shape) {
+      case Shape::CYC: {
+        const auto word = static_cast<std::uint32_t>(load_le<4>(bytes + at));
+        const ShortCyc cyc = short_cyc(word);
+        more = cyc.size != 0 && !(skd007 && cyc.size == 2 && (word & 0xff00) == 0x0200) &&
+               (size < room || make_room(frame, size, room));
+        if (!more) break;
+        if constexpr (kCounting) count_cyc(cyc.cycles);
+        cycles.place[size] = {at, at};
+        cycles.weight[size] = cyc.cycles;
+        cycles.ratio[size] = ratio_;
+        cycles.flags[size] = 0;
+        ++size;
+        at += cyc.size;
+        follow = Follow::FIRST;
+        after_cyc = true;
+        break;
+      }
+      case Shape::TNT:
+        if constexpr (kCounting) count_tnt(bytes[at] >= 0x80, after_cyc);
+        if (follow != Follow::NOTHING) {
+          cycles.place[size - 1].last = at;
+          cycles.flags[size - 1] |= tnt_flag;
+          follow = packets_time && bytes[at] < 0x80 ? Follow::REST : Follow::NOTHING;
+        }
+        after_cyc = false;
+        break;
+      case Shape::IP:
+      case Shape::FUP:
+        if constexpr (kCounting) count_other();
+        if (follow != Follow::NOTHING) {
+          cycles.place[size - 1].last = at;
+          follow = first.shape == Shape::FUP ? Follow::REST : Follow::NOTHING;
+        }
+        after_cyc = false;
+        break;
+      case Shape::MTC:
+        more = frame.anchors.size() + size + 1 < kMaxPoints;
+        if (!more) break;
+        if constexpr (kCounting) count_other();
+        cycles.size = size;
+        push_mtc(at, bytes[at + 1], after_cyc || (packets_time && follow == Follow::REST), frame);
+        follow = Follow::NOTHING;
+        after_cyc = false;
+        at += 2;
+        break;
+      case Shape::PAD:
+        ++at;
+        while (at <= limit && load_le<8>(bytes + at) == 0) at += 8;
+        break;
+      case Shape::OTHER:
+        more = false;
+        break;
+    }
+    at += first.size;
+  }
+  if (size != size_before) {
+    psb_after_cyc_ = false;
+    cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[0] != ratio_;
+  }
+  cycles.size = size;
+  follow_ = follow;
+  after_cyc_ = after_cyc;
+  return at;
+}
+
+// False: the frame has nearly as many points as it may have.
+bool FrameReader::make_room(Frame& frame, std::size_t size, std::size_t& room) {
+  constexpr std::size_t kMore = 256;
+  if (frame.anchors.size() + size + kMore >= 2 * kMaxPoints) return false;
+  frame.cycles.size = size;
+  frame.cycles.reserve(kMore);
+  room = size + kMore;
+  return true;
+}
+
+}  // namespace ptkit::time

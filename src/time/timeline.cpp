@@ -1,0 +1,107 @@
+#include "time/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "time/cycles.h"
+
+namespace ptkit::time {
+
+// Errata need little here: SKD007 and SKZ84 are the packet decoder's business; cycles lost to SKL168 keep
+// both limits true, and a TMA that contradicts its neighbours is not used, on any CPU.
+Timeline::Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
+                   const ClockModel& model)
+    : reader_(stream, losses, errata), model_(model) {
+  reader_.set_tnt_time(model_.tnt_time);
+}
+
+void Timeline::read_past(std::uint64_t offset) {
+  while (!is_past(offset)) {
+    if (!reader_.next(frame_)) {
+      ended_ = true;
+      return;
+    }
+    forget();
+    resolve();
+  }
+}
+
+void Timeline::resolve() {
+  const bool back = frame_.opened && frame_.end == FrameEnd::TSC && frame_.end_tsc < opening_.origin;
+  double end = kNoLimit;
+  if (frame_.end == FrameEnd::TSC && !back) end = static_cast<double>(frame_.end_tsc - opening_.origin);
+  if (frame_.opened) {
+    resolve_points(end, back);
+    history_.append(frame_, opening_.origin, back);
+  } else if (frame_.end == FrameEnd::TSC) {
+    history_.begin(frame_.anchors.back().place, frame_.end_tsc, kUnknown);
+  }
+  open_next(end);
+}
+
+void Timeline::resolve_points(double end, bool back) {
+  std::vector<Anchor>& anchors = frame_.anchors;
+  anchors.front().low = opening_.low;
+  anchors.front().high = opening_.high;
+  if (frame_.end == FrameEnd::TSC) {
+    anchors.back().low = anchors.back().high = back ? 0 : end;
+    anchors.back().usable = !back;
+  }
+  const MtcBounds bounds{opening_.low, end, opening_.reference,
+                         end < kNoLimit ? reference_of(frame_.end_tma, end, model_) : CtcReference{},
+                         wraps_seen_};
+  const MtcResult mtc = resolve_mtc(frame_, bounds, model_);
+  wraps_seen_ = wraps_seen_ || mtc.wrapped;
+  resolve_cycles(frame_, model_, opening_.cyc_low);
+  if (frame_.end != FrameEnd::STREAM) return;
+  const double limit = mtc.usable ? tail_limit(frame_, model_) : kNoLimit;
+  tail_ = add_ceil(opening_.origin, limit);
+  const auto lower = [limit](double low, double& high) { high = std::min(high, std::max(limit, low)); };
+  for (Anchor& anchor : anchors) lower(anchor.low, anchor.high);
+  for (std::size_t i = 0; i < frame_.cycles.size; ++i) lower(frame_.cycles.low[i], frame_.cycles.high[i]);
+}
+
+void Timeline::open_next(double end) {
+  Opening next;
+  double shift = end;
+  if (frame_.end == FrameEnd::TSC) {
+    next.origin = frame_.end_tsc;
+    next.reference = reference_of(frame_.end_tma, 0, model_);
+  } else if (frame_.end == FrameEnd::CUT && frame_.opened) {
+    const double low = frame_.last_low();
+    shift = std::floor(low);
+    next.origin = add_floor(opening_.origin, shift);
+    next.low = low - shift;
+    next.high = frame_.last_high() - shift;
+  }
+  if (!next.reference.known && frame_.opened && shift < kNoLimit)
+    next.reference = reference_of_last_mtc(shift);
+  if (frame_.opened && shift < kNoLimit) next.cyc_low = low_of_last_cyc() - shift;
+  opening_ = next;
+}
+
+double Timeline::low_of_last_cyc() const noexcept {
+  return frame_.cycles.size > 0 ? frame_.cycles.low[frame_.cycles.size - 1] : opening_.cyc_low;
+}
+
+CtcReference Timeline::reference_of_last_mtc(double shift) const noexcept {
+  for (std::size_t i = frame_.anchors.size(); i-- > 0;) {
+    const Anchor& point = frame_.anchors[i];
+    if (!point.mtc || !point.usable) continue;
+    if (point.high - point.low > 4 || !model_.mtc_usable) break;
+    return {true, point.value << model_.mtc_period, (point.low + point.high) / 2 - shift,
+            model_.mtc_period + 8};
+  }
+  return {};
+}
+
+// Drops points that are no longer asked for: of all PSB intervals but the last ones.
+void Timeline::forget() {
+  if (frame_.psb != psbs_.back()) {
+    std::rotate(psbs_.begin(), psbs_.begin() + 1, psbs_.end());
+    psbs_.back() = frame_.psb;
+  }
+  forgotten_ += history_.forget(psbs_.front());
+}
+
+}  // namespace ptkit::time
