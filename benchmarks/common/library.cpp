@@ -18,7 +18,9 @@ constexpr std::uint64_t kLargestHole = 1U << 16U;
 
 Sections::Sections(const trace::TraceBundle& bundle) {
   std::vector<const trace::CodeRegion*> regions;
-  for (const auto& region : bundle.code) regions.push_back(&region);
+  for (const auto& region : bundle.code) {
+    if (region.bytes.size() != 0) regions.push_back(&region);  // else: mapped, but not in the recording
+  }
   std::sort(regions.begin(), regions.end(),
             [](const auto* a, const auto* b) { return a->address < b->address; });
   for (const auto* region : regions) {
