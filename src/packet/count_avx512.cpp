@@ -53,11 +53,9 @@ PT_TARGET_AVX512 void store(const Sums& sums, PacketCounts& counts) noexcept {
 PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept {
   using simd::in_register;
   const BlockConstants with = block_constants(run.skd007);
-  const __m512i odd_hot = in_register(_mm512_load_si512(kTables.odd_hot.data()));
-  const __m512i even_hot = in_register(_mm512_load_si512(kTables.even_hot.data()));
+  const HotConstants hot_with = hot_constants();
   const __m512i odd_whole = in_register(_mm512_load_si512(kTables.odd_whole.data()));
   const __m512i even_bits = in_register(_mm512_load_si512(kTables.even_bits.data()));
-  const __m512i cyc_hot = in_register(_mm512_set1_epi8(static_cast<char>(hot_bit(PacketKind::CYC))));
   const __m512i columns = in_register(_mm512_set1_epi64(static_cast<long long>(0x8040201008040201)));
   const __m512i low_seven = in_register(_mm512_set1_epi8(0x7f));
   const __m512i zero = _mm512_setzero_si512();
@@ -71,9 +69,7 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
     const std::uint8_t* at = stream.data() + base;
     const Block block = resolve_block(at, with, entry);
     __mmask64 inside = block.chain.inside;
-    __m512i hot = _mm512_maskz_permutexvar_epi8(block.odd, block.upper, odd_hot);
-    hot = _mm512_mask_permutexvar_epi8(hot, block.even, block.upper, even_hot);
-    hot = _mm512_mask_mov_epi8(hot, block.cyc, cyc_hot);
+    __m512i hot = hot_bits(block, hot_with);
     __m512i more = _mm512_maskz_permutexvar_epi8(block.odd, block.upper, odd_whole);
     more = _mm512_mask_permutexvar_epi8(more, block.even, block.upper, even_bits);
     hot = _mm512_maskz_permutexvar_epi8(inside, block.chain.starts, hot);
@@ -104,14 +100,14 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
       if (kept != 64) break;
       sums.seen = zero;
       blocks = kBlocksPerFlush;
-      flush_position = base + (static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63);
+      flush_position = base + place_of(entry);
     }
   }
   if (kept == 64) {
     flush(sums);
     if (_mm512_movepi8_mask(sums.seen) != 0 && flush_position > run.checkpoint)
       run.checkpoint = flush_position;
-    run.position = base + (static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63);
+    run.position = base + place_of(entry);
   }
   store(sums, counts);
 }

@@ -15,6 +15,14 @@ scan::CountKernel count_kernel(simd::Isa isa) noexcept {
   return scan::count_scalar;
 }
 
+scan::FillKernel fill_kernel(simd::Isa isa) noexcept {
+#if PT_SIMD_X86
+  if (isa == simd::Isa::AVX512) return scan::fill_avx512;
+#endif
+  static_cast<void>(isa);
+  return scan::fill_scalar;
+}
+
 void count(const Packet& packet, PacketCounts& counts) noexcept {
   const bool pad = packet.kind == PacketKind::PAD;
   counts.packets[static_cast<std::size_t>(packet.kind)] += pad ? packet.payload : 1;
@@ -73,6 +81,29 @@ DecoderState PacketCounter::state() const noexcept {
   state.last_ip = decoder.state().last_ip;
   state.last_ip_known = decoder.state().last_ip_known;
   return state;
+}
+
+FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
+                           const PacketColumns& columns, std::size_t room, std::uint64_t limit,
+                           simd::Isa isa) noexcept {
+  const scan::FillKernel kernel = fill_kernel(isa);
+  limit = std::min<std::uint64_t>(limit, stream.size());
+  FilledPackets filled;
+  PacketDecoder decoder(stream, state, errata);
+  while (filled.rows < room) {
+    if (!state.block_open && state.last_ip_known) {
+      filled.rows +=
+          kernel(stream, state, errata.skd007, columns.from(filled.rows), room - filled.rows, limit);
+      if (filled.rows >= room) break;
+    }
+    if (state.position >= limit && limit < stream.size()) break;
+    decoder.set_state(state);
+    filled.status = decoder.next(filled.failed);
+    if (filled.status != base::Status::OK) break;
+    columns.put(filled.rows++, filled.failed);
+    state = decoder.state();
+  }
+  return filled;
 }
 
 }  // namespace ptkit::packet

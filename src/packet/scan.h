@@ -44,4 +44,52 @@ class PacketCounter {
   DecoderState checkpoint_;  // where state() begins
 };
 
+// Where fields of packets go, one cell per row; null: not wanted.
+struct PacketColumns {
+  std::uint64_t* offset = nullptr;
+  std::uint32_t* size = nullptr;
+  std::uint8_t* kind = nullptr;
+  std::uint8_t* flags = nullptr;
+  std::uint64_t* ip = nullptr;
+  std::uint64_t* payload = nullptr;
+  std::uint64_t* payload2 = nullptr;
+
+  // The same columns, from a later row on.
+  [[nodiscard]] PacketColumns from(std::size_t row) const noexcept {
+    const auto behind = [row](auto* cells) { return cells == nullptr ? nullptr : cells + row; };
+    return {behind(offset), behind(size),    behind(kind),    behind(flags),
+            behind(ip),     behind(payload), behind(payload2)};
+  }
+  void put(std::size_t row, const Packet& packet) const noexcept {
+    const auto put_cell = [row](auto* cells, auto value) {
+      if (cells != nullptr) cells[row] = value;
+    };
+    put_cell(offset, packet.offset);
+    put_cell(size, packet.size);
+    put_cell(kind, static_cast<std::uint8_t>(packet.kind));
+    put_cell(flags, packet.flags);
+    put_cell(ip, packet.ip);
+    put_cell(payload, packet.payload);
+    put_cell(payload2, packet.payload2);
+  }
+};
+
+struct FilledPackets {
+  std::size_t rows = 0;
+  // OK: as many rows as there was room for, or the limit was reached; END_OF_STREAM; or what PacketDecoder
+  // says to the packet at the state's position, with that packet in `failed`.
+  base::Status status = base::Status::OK;
+  Packet failed;
+};
+
+// Up to this many cells behind the last row are overwritten.
+inline constexpr std::size_t kPacketRowSlack = 64;
+
+// The packets from `state` on as rows, each as PacketDecoder gives it. Columns have room for `room` rows and
+// the slack. Stops soon behind `limit`.
+[[nodiscard]] FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
+                                         const PacketColumns& columns, std::size_t room,
+                                         std::uint64_t limit = UINT64_MAX,
+                                         simd::Isa isa = simd::isa_choice().isa) noexcept;
+
 }  // namespace ptkit::packet

@@ -74,5 +74,26 @@ PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstant
   return block;
 }
 
+// hot_bit() of the packet that would begin at each byte; 0: special.
+struct HotConstants {
+  __m512i odd, even, cyc;
+};
+PT_INLINE_AVX512 HotConstants hot_constants() noexcept {
+  using simd::in_register;
+  return {in_register(_mm512_load_si512(kTables.odd_hot.data())),
+          in_register(_mm512_load_si512(kTables.even_hot.data())),
+          in_register(_mm512_set1_epi8(static_cast<char>(hot_bit(PacketKind::CYC))))};
+}
+PT_INLINE_AVX512 __m512i hot_bits(const Block& block, const HotConstants& with) noexcept {
+  const __m512i odd = _mm512_maskz_permutexvar_epi8(block.odd, block.upper, with.odd);
+  const __m512i both = _mm512_mask_permutexvar_epi8(odd, block.even, block.upper, with.even);
+  return _mm512_mask_mov_epi8(both, block.cyc, with.cyc);
+}
+
+// The place that `entry` names.
+PT_INLINE_AVX512 unsigned place_of(__m512i entry) noexcept {
+  return static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63;
+}
+
 }  // namespace ptkit::packet::scan
 #endif

@@ -26,6 +26,19 @@ void count_scalar(base::Bytes stream, CountRun& run, PacketCounts& counts) noexc
 void count_avx512(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept;
 #endif
 
+// Fills rows from `state` on (no block open, the last IP known) and moves it; returns how many. A run of PADs
+// that may not be whole is left to PacketDecoder, too.
+using FillKernel = std::size_t (*)(base::Bytes stream, DecoderState& state, bool skd007,
+                                   const PacketColumns& columns, std::size_t room,
+                                   std::uint64_t limit) noexcept;
+
+std::size_t fill_scalar(base::Bytes stream, DecoderState& state, bool skd007, const PacketColumns& columns,
+                        std::size_t room, std::uint64_t limit) noexcept;
+#if PT_SIMD_X86
+std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, const PacketColumns& columns,
+                        std::size_t room, std::uint64_t limit) noexcept;
+#endif
+
 // Counts the special packet at `at`, unless PacketDecoder has to look at it.
 [[nodiscard]] inline bool count_special(const std::uint8_t* at, std::uint64_t offset, CountRun& run,
                                         PacketCounts& counts) noexcept {

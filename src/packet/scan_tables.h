@@ -59,6 +59,22 @@ struct Tables {
   std::array<std::uint8_t, 64> slot_length{};  // by slot_of(second byte) behind 02
 };
 
+// What makes rows of first bytes, indexed as Tables. The code of a PSB is kPsbCode here: behind it the last
+// IP is zero.
+inline constexpr std::uint8_t kPsbCode = 0x05;  // a reserved opcode
+static_assert(opcode_entry(OpcodeTable::FIRST, kPsbCode) == kUnclaimed);
+inline constexpr std::uint8_t kSignExtended = 1;
+
+struct RowTables {
+  std::array<std::uint8_t, 64> odd_kind{};
+  std::array<std::uint8_t, 64> odd_flags{};
+  std::array<std::uint8_t, 64> odd_bytes{};  // of the raw payload, behind the first byte
+  std::array<std::uint8_t, 64> odd_new{};    // low bits of the last IP that are replaced, and kSignExtended
+  std::array<std::uint8_t, 64> odd_payload2{};
+  std::array<std::uint8_t, 64> even_kind{};
+  std::array<std::uint8_t, 128> tnt_payload{};  // by the upper seven bits
+};
+
 namespace detail {
 
 // Not constexpr: calling it while tables are built ends the compilation.
@@ -111,8 +127,38 @@ consteval Tables build() {
   return tables;
 }
 
+consteval RowTables build_rows() {
+  RowTables tables;
+  for (unsigned i = 0; i < 64; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i << 2 | 1);
+    const OpcodeEntry entry = opcode_entry(OpcodeTable::FIRST, byte);
+    tables.even_kind[i] = static_cast<std::uint8_t>(i == 0 ? PacketKind::PAD : PacketKind::TNT_8);
+    if (byte == kPsbCode) tables.odd_new[i] = 64;
+    if (entry >= kEscape) continue;
+    const auto kind = static_cast<PacketKind>(entry);
+    tables.odd_kind[i] = entry;
+    if (kind == PacketKind::MTC) tables.odd_bytes[i] = 1;
+    const unsigned field = byte >> 5;
+    if (!has_ip_payload(kind) || kIpBytes[field] == 0xff) continue;
+    tables.odd_payload2[i] = static_cast<std::uint8_t>(field);
+    tables.odd_bytes[i] = kIpBytes[field];
+    if (field == 0) continue;
+    tables.odd_flags[i] = Packet::IP_KNOWN;
+    tables.odd_new[i] = is_whole_ip(field) ? 64 : static_cast<std::uint8_t>(8 * kIpBytes[field]);
+    if (field == 3) tables.odd_new[i] |= kSignExtended;
+  }
+  for (unsigned i = 2; i < 128; ++i) {  // the bits below the highest one, the oldest of them first
+    const auto count = static_cast<unsigned>(std::bit_width(i)) - 1;
+    for (unsigned bit = 0; bit < count; ++bit) {
+      tables.tnt_payload[i] |= static_cast<std::uint8_t>((i >> bit & 1) << (count - 1 - bit));
+    }
+  }
+  return tables;
+}
+
 }  // namespace detail
 
+alignas(64) inline constexpr RowTables kRowTables = detail::build_rows();
 alignas(64) inline constexpr Tables kTables = detail::build();
 
 // A special packet that is right as it stands and whose length is that of the tables: not what opens a block
