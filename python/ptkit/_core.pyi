@@ -305,6 +305,7 @@ class Reader:
         ticks: bool,
         sync: bool,
         side_tables: bool,
+        threads: int = 1,
     ) -> None: ...
     def read(self, rows: int | None, stop_on_error: bool = False) -> _Columns: ...
     def read_into(

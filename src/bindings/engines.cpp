@@ -40,6 +40,23 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
   };
 }
 
+columns::DecoderFactory make_decoder_factory(const std::string& engine,
+                                             std::shared_ptr<const Session> session,
+                                             const flow::FlowOptions& options) {
+  if (engine != "ptkit" || session->image->empty()) return {};
+  return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
+                                                 const flow::Checkpoint* from, bool ahead) {
+    const auto& bundle = *session->bundle;
+    const trace::Stream& stream = bundle.streams[index];
+    flow::CodeCachePool* pool = session->code_caches.get();
+    return from == nullptr
+               ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, options,
+                                                     sink, nullptr, pool)
+               : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, options,
+                                                     sink, nullptr, pool, *from, ahead);
+  };
+}
+
 columns::PacketFactory make_packet_factory([[maybe_unused]] const std::string& engine,
                                            [[maybe_unused]] std::shared_ptr<const Session> session) {
 #if PTKIT_HAVE_LIBIPT

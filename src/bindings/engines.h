@@ -18,6 +18,11 @@ namespace ptkit::bindings {
                                                   std::shared_ptr<const Session> session,
                                                   const flow::FlowOptions& options);
 
+// Makes our decoders from any checkpoint on; empty for other engines, and without code.
+[[nodiscard]] columns::DecoderFactory make_decoder_factory(const std::string& engine,
+                                                           std::shared_ptr<const Session> session,
+                                                           const flow::FlowOptions& options);
+
 // The same for packets; empty for our own decoder.
 [[nodiscard]] columns::PacketFactory make_packet_factory(const std::string& engine,
                                                          std::shared_ptr<const Session> session);

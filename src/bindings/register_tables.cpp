@@ -20,6 +20,15 @@ struct Reader {
   std::unique_ptr<TableReader> reader;
   std::atomic<bool> busy{false};
 
+  // Threads of the reader end with it; they may wait for the GIL in a callback.
+  ~Reader() {
+    const py::gil_scoped_release release;
+    reader.reset();
+  }
+  Reader() = default;
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
   void rethrow() const {
     if (session->callback != nullptr) session->callback->rethrow();
   }
@@ -69,7 +78,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
                                     const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
                                     const py::dict& selection, const std::string& engine,
                                     const std::string& resync, bool time, bool context, bool ticks, bool sync,
-                                    bool side_tables) {
+                                    bool side_tables, std::size_t threads) {
   columns::Request request;
   request.table = table_by_name(table);
   request.mask = mask_of(request.table, names);
@@ -90,6 +99,8 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.streams = std::move(streams);
   input.errata = options.errata;
   input.factory = make_factory(engine, session, options);
+  input.decoder = make_decoder_factory(engine, session, options);
+  input.threads = threads;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
   reader->session = std::move(session);
@@ -256,8 +267,19 @@ std::unique_ptr<columns::Batch> join(const std::vector<Reader*>& readers, TakeBa
   return all;
 }
 
+// Threads for the segments of a stream that is more than one thread's share of all.
+void share(const std::vector<Reader*>& readers, std::size_t threads) {
+  std::uint64_t total = 0;
+  for (const Reader* reader : readers) total += reader->reader->bytes_total();
+  for (Reader* reader : readers) {
+    const bool large = reader->reader->bytes_total() > total / std::max<std::size_t>(threads, 1);
+    reader->reader->set_threads(large ? threads : 1);
+  }
+}
+
 py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   if (readers.empty()) throw py::value_error("no readers");
+  share(readers, threads);
   bool out_of_memory = false;
   {
     const py::gil_scoped_release release;
@@ -279,7 +301,8 @@ void register_tables(py::module_& module) {
   py::class_<Reader>(module, "Reader", "One table of some streams, in parts.")
       .def(py::init(&make_reader), py::arg("session"), py::arg("table"), py::kw_only(), py::arg("columns"),
            py::arg("streams"), py::arg("selection"), py::arg("engine"), py::arg("resync"), py::arg("time"),
-           py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"))
+           py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"),
+           py::arg("threads") = 1)
       .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
       .def("read_into", &read_into, py::arg("arrays"), py::arg("rows"), py::arg("stop_on_error") = false)
       .def("errors", [](Reader& self) { return side(self.reader->take_errors()); })

@@ -108,6 +108,35 @@ bool Batch::append(Batch&& other) {
   return true;
 }
 
+bool Batch::append_rows(Batch& other, std::size_t first, std::size_t count) {
+  if (!reserve(count)) return false;
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
+    const std::size_t size = cell_size(columns[i].type);
+    std::memcpy(buffers_[i].data() + rows_ * size, other.buffers_[i].data() + first * size, count * size);
+  }
+  const std::size_t base = rows_;
+  const auto behind = std::partition_point(other.runs_.begin(), other.runs_.end(),
+                                           [first](const Run& run) { return run.row <= first; });
+  for (auto run = behind == other.runs_.begin() ? behind : std::prev(behind);
+       run != other.runs_.end() && (run->row <= first || run->row < first + count); ++run) {
+    rows_ = base + (run->row > first ? static_cast<std::size_t>(run->row) - first : 0);
+    begin_run(*run);
+  }
+  rows_ = base + count;
+  return true;
+}
+
+std::size_t Batch::bytes() const noexcept {
+  std::size_t sum = runs_.size() * sizeof(Run);
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) != 0) sum += rows_ * cell_size(columns[i].type);
+  }
+  return sum;
+}
+
 void Batch::drop_front(std::size_t count) {
   const auto columns = columns_of(table_);
   const std::size_t left = rows_ - count;

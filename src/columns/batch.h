@@ -86,6 +86,9 @@ class Batch {
   [[nodiscard]] std::unique_ptr<Batch> split(std::size_t row);
   // Puts the rows of `other` behind these, column by column, and frees them as it goes. False: out of memory.
   [[nodiscard]] bool append(Batch&& other);
+  // Puts `count` rows of `other` from `first` on behind these. False: out of memory.
+  [[nodiscard]] bool append_rows(Batch& other, std::size_t first, std::size_t count);
+  [[nodiscard]] std::size_t bytes() const noexcept;  // of memory that the rows take
   // Forgets the first `count` rows but keeps the memory.
   void drop_front(std::size_t count);
   [[nodiscard]] ColumnBuffer& buffer(std::size_t index) noexcept { return buffers_[index]; }

@@ -23,6 +23,9 @@ struct EdgeHash {
 class EdgeCounter {
  public:
   void add(const Edge& edge, std::uint64_t count = 1) { counts_[edge] += count; }
+  void add_all(const EdgeCounter& others) {
+    for (const auto& [edge, count] : others.counts_) counts_[edge] += count;
+  }
   // Appends the edges, ordered by space, from, to and kind, and forgets them. False: out of memory.
   [[nodiscard]] bool move_to(Batch& edges);
 

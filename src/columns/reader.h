@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "columns/ahead_source.h"
 #include "columns/row_sink.h"
 #include "packet/errata.h"
 
@@ -14,6 +15,10 @@ namespace ptkit::columns {
 // Makes the decoder of a stream: ours, or the reference. `track` is null where no time is needed to decode.
 using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
     std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
+
+// Makes our decoder of a stream, from a checkpoint on (null: from the beginning); see flow::FlowDecoder.
+using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
+    std::uint32_t stream, flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead)>;
 
 // Makes the source of a stream's packets, from its first byte or its first PSB.
 using PacketFactory =
@@ -28,6 +33,9 @@ class TableReader {
     packet::Errata errata;
     SourceFactory factory;         // not used for packets
     PacketFactory packet_factory;  // empty: our packet decoder
+    DecoderFactory decoder;        // empty: streams are not cut into segments
+    std::size_t threads = 1;       // to decode segments of a stream
+    std::size_t segment = 0;       // bytes, about; 0: by itself
   };
   TableReader(Input input, const Request& request);
 
@@ -50,6 +58,8 @@ class TableReader {
   [[nodiscard]] std::unique_ptr<Batch> take_gaps();
   [[nodiscard]] std::size_t error_rows() noexcept;  // that take_errors() or take() would give
 
+  // Threads to decode a stream with; before the first step().
+  void set_threads(std::size_t threads) noexcept { input_.threads = threads; }
   // Makes step() return soon, from any thread.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
@@ -60,6 +70,7 @@ class TableReader {
  private:
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
+  [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
   [[nodiscard]] bool time_changes_code(const trace::Stream& stream) const noexcept;
 
   Input input_;

@@ -1,6 +1,7 @@
 // Rows to columns: fills only what was asked for.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -31,6 +32,15 @@ class RowSink final : public flow::FlowSink {
   void on_error(const flow::FlowError& error) override;
   void on_gap(const flow::Gap& gap) override;
   [[nodiscard]] bool full() const override;
+
+  // --- Rows of a sink that took what comes behind, counted from 0; see ahead_source.h
+  void count_on_from(const RowSink& before) noexcept;  // its rows now say how many came before in the stream
+  [[nodiscard]] bool append_rows(Batch& main, std::size_t first, std::size_t count);
+  // Takes all but the rows of the main table. False: out of memory, as append_rows().
+  [[nodiscard]] bool append_rest(RowSink& behind);
+  void run_out_of_memory() noexcept { out_of_memory_ = true; }
+  // Rows of the main table until the sink is full.
+  [[nodiscard]] std::size_t room() const noexcept { return row_limit_ - std::min(row_limit_, main_->rows()); }
 
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
   [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }

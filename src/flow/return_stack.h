@@ -112,6 +112,10 @@ class CallStack {
   [[nodiscard]] static bool is_guess(std::uint64_t ip) noexcept {
     return ip - kFirstGuess < ReturnStack::kDepth;
   }
+  // Could code there return to such an address after all?
+  [[nodiscard]] static bool may_hold_guess(std::uint64_t address, std::uint64_t size) noexcept {
+    return kFirstGuess - address <= size || address - kFirstGuess < ReturnStack::kDepth;
+  }
 
  private:
   static constexpr std::uint64_t kFirstGuess = 0x8000707400000000;

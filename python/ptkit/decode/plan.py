@@ -49,7 +49,8 @@ class Query(TypedDict, total=False):
     order : str
         ``"stream"`` (default): by stream and offset; ``"time"``: streams merged by time.
     threads : int
-        Streams that are decoded at the same time; None: all cores. Results do not depend on it.
+        Streams, and segments of long ones, that are decoded at the same time; None: all cores. Results do not
+        depend on it.
     errors : str
         ``"rows"`` (default): in the errors table; ``"raise"``: the first one becomes a `ptkit.DecodeError`.
 
@@ -126,6 +127,7 @@ class Plan:
             ticks=self.ticks,
             sync=self.sync,
             side_tables=side_tables,
+            threads=1 if self.raises else self.threads,
         )
 
 

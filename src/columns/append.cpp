@@ -1,0 +1,55 @@
+// Rows of one sink behind those of another.
+#include "columns/row_sink.h"
+
+namespace ptkit::columns {
+namespace {
+
+template <Column INSTRUCTION, Column ORDER>
+void shift(Batch& batch, std::uint64_t instructions, std::uint64_t orders) noexcept {
+  for (std::size_t row = 0; row < batch.rows(); ++row) {
+    if (auto* cells = batch.cells<INSTRUCTION>()) cells[row] += instructions;
+    if (auto* cells = batch.cells<ORDER>()) cells[row] += orders;
+  }
+}
+
+void shift(Batch* batch, std::uint64_t instructions, std::uint64_t orders) noexcept {
+  if (batch == nullptr) return;
+  switch (batch->table()) {
+    case TableId::events:
+      return shift<Column::events_instruction, Column::events_order>(*batch, instructions, orders);
+    case TableId::errors:
+      return shift<Column::errors_instruction, Column::errors_order>(*batch, instructions, orders);
+    case TableId::gaps:
+      return shift<Column::gaps_instruction, Column::gaps_order>(*batch, instructions, orders);
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+void RowSink::count_on_from(const RowSink& before) noexcept {
+  for (auto* batch : {&main_, &errors_, &gaps_}) shift(batch->get(), before.instruction_, before.order_);
+  instruction_ += before.instruction_;
+  order_ += before.order_;
+}
+
+bool RowSink::append_rows(Batch& main, std::size_t first, std::size_t count) {
+  if (!main_->append_rows(main, first, count)) out_of_memory_ = true;
+  return !out_of_memory_;
+}
+
+bool RowSink::append_rest(RowSink& behind) {
+  for (auto side : {&RowSink::errors_, &RowSink::gaps_}) {
+    if (this->*side != nullptr && !(this->*side)->append(std::move(*(behind.*side)))) out_of_memory_ = true;
+  }
+  edges_.add_all(behind.edges_);
+  instruction_ = behind.instruction_;
+  order_ = behind.order_;
+  run_ = behind.run_;
+  context_selected_ = behind.context_selected_;
+  begin_runs();
+  return !out_of_memory_;
+}
+
+}  // namespace ptkit::columns
