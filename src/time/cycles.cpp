@@ -40,6 +40,7 @@ struct Chain {
     base = at;
     ticks = margin = 0;
   }
+  [[nodiscard]] bool is_at(double time) const noexcept { return base == time && ticks == 0 && margin == 0; }
 };
 
 class Resolver {
@@ -218,6 +219,19 @@ void Resolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain, do
   const double* const weight = cycles_.weight.data();
   const double* const margin = cycles_.margin.data();
   double* const low = cycles_.low.data();
+  if (!odd_ && chain.is_at(floor) && begin < end) {
+    // Each limit is above the one before, and no chain falls behind.
+    double ticks = 0;
+    const double off = margin[begin];
+    for (std::size_t i = begin; i < end; ++i) {
+      ticks += weight[i];
+      low[i] = std::max(floor, floor + ticks - off);
+    }
+    chain.ticks = ticks;
+    chain.margin = off;
+    floor = low[end - 1];
+    return;
+  }
   for (std::size_t i = begin; i < end; ++i) {
     chain.ticks += weight[i];
     chain.margin = std::max(chain.margin, margin[i]);
@@ -249,11 +263,27 @@ void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
   const double* const margin = cycles_.margin.data();
   double* const low = cycles_.low.data();
   double* const high = cycles_.high.data();
+  const auto put = [low, high](std::size_t i, double limit) {
+    high[i] = std::max(low[i], limit);
+    low[i] = std::min(low[i], limit);
+  };
+  if (!odd_ && chain.is_at(ceiling) && ceiling < kNoLimit && begin < end) {
+    double ticks = 0;
+    const double off = margin[begin];
+    put(end - 1, ceiling);
+    for (std::size_t i = end - 1; i > begin; --i) {
+      ticks += weight[i];
+      put(i - 1, std::min(ceiling, ceiling - ticks + off));
+    }
+    chain.ticks = ticks + weight[begin];
+    chain.margin = off;
+    ceiling = end - 1 == begin ? ceiling : std::min(ceiling, ceiling - ticks + off);
+    return;
+  }
   for (std::size_t i = end; i-- > begin;) {
     if (chain.base - chain.ticks > ceiling || chain.base == kNoLimit) chain.restart(ceiling);
     ceiling = std::min(ceiling, chain.base - chain.ticks + chain.margin);
-    high[i] = ceiling;
-    if (low[i] > ceiling) std::swap(low[i], high[i]);
+    put(i, ceiling);
     // Behind the last known time cycles alone tell the time, by the core:bus ratio.
     if (high[i] == kNoLimit && cycles_.source[i] == TimeSource::CYC) cycles_.source[i] = TimeSource::CBR;
     chain.ticks += weight[i];

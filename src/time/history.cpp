@@ -27,18 +27,7 @@ std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
   return add_saturating(origin, static_cast<std::uint64_t>(std::max(0.0, std::ceil(ticks))));
 }
 
-std::size_t History::seek(std::size_t hint, std::uint64_t offset) const noexcept {
-  constexpr std::size_t kNear = 16;
-  hint = std::min(hint, size_ - 1);
-  for (std::size_t i = 0; i < kNear; ++i) {
-    if (place_[hint].first > offset) {
-      --hint;
-    } else if (hint + 1 < size_ && place_[hint + 1].first <= offset) {
-      ++hint;
-    } else {
-      return hint;
-    }
-  }
+std::size_t History::search(std::uint64_t offset) const noexcept {
   const Extent* const begin = place_.data();
   const Extent* const behind = std::upper_bound(
       begin, begin + size_, offset, [](std::uint64_t at, const Extent& place) { return at < place.first; });
@@ -85,21 +74,28 @@ void History::append(const Frame& frame, std::uint64_t origin, bool back) {
 
 void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
                           std::uint64_t origin) noexcept {
+  const double* const lows = cycles.low.data();
+  const double* const highs = cycles.high.data();
+  std::uint64_t* const low_cells = low_.data() + size_;
+  std::uint64_t* const high_cells = high_.data() + size_;
+  Info* const infos = info_.data() + size_;
+  std::copy(cycles.place.data() + begin, cycles.place.data() + end, place_.data() + size_);
   for (std::size_t i = begin; i < end; ++i) {
-    const double low = std::max(0.0, cycles.low[i]);
-    const double high = std::max(0.0, cycles.high[i]);
-    const auto flags =
-        static_cast<std::uint8_t>(CYCLES | ((cycles.flags[i] & Cycles::BEFORE_TNT) != 0 ? BEFORE_TNT : 0));
-    const Info info{rank_of(cycles.source[i]), flags};
-    if (!(high < kConvertible) || !(low < kConvertible)) {
-      push(cycles.place[i], add_floor(origin, low), add_ceil(origin, high), info);
+    const double low = std::max(0.0, lows[i]);
+    const double high = std::max(0.0, highs[i]);
+    infos[i - begin] = {rank_of(cycles.source[i]), static_cast<std::uint8_t>(cycles.flags[i] | CYCLES)};
+    if (!(high < kConvertible)) {
+      low_cells[i - begin] = add_floor(origin, low);
+      high_cells[i - begin] = add_ceil(origin, high);
       continue;
     }
     const auto floor = static_cast<std::uint64_t>(static_cast<std::int64_t>(low));
     auto ceil = static_cast<std::int64_t>(high);
     ceil += static_cast<double>(ceil) < high ? 1 : 0;
-    push(cycles.place[i], origin + floor, add_saturating(origin, static_cast<std::uint64_t>(ceil)), info);
+    low_cells[i - begin] = origin + floor;
+    high_cells[i - begin] = add_saturating(origin, static_cast<std::uint64_t>(ceil));
   }
+  size_ += end - begin;
 }
 
 std::size_t History::forget(std::uint64_t offset) {

@@ -25,9 +25,9 @@ enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
 class History {
  public:
   enum Flag : std::uint8_t {
-    CYCLES = 1,
-    BEFORE_TNT = 2,
-    BACK = 4,  // what precedes the point has no upper limit: there time begins, or went back
+    BEFORE_TNT = Cycles::BEFORE_TNT,
+    CYCLES = 4,
+    BACK = 8,  // what precedes the point has no upper limit: there time begins, or went back
   };
   struct Info {
     Rank rank = Rank::NONE;
@@ -48,7 +48,15 @@ class History {
 
   // Index of the last point that begins at or before `offset`, which the first point does; found fast if it
   // is near `hint`.
-  [[nodiscard]] std::size_t seek(std::size_t hint, std::uint64_t offset) const noexcept;
+  [[nodiscard]] std::size_t seek(std::size_t hint, std::uint64_t offset) const noexcept {
+    constexpr std::size_t kNear = 4;
+    if (hint < size_ && place_[hint].first <= offset) {
+      for (std::size_t i = 0; i < kNear; ++i, ++hint) {
+        if (hint + 1 == size_ || place_[hint + 1].first > offset) return hint;
+      }
+    }
+    return search(offset);
+  }
 
   // Appends the points of a resolved frame but for the opening one. `back`: its last TSC is before `origin`.
   void append(const Frame& frame, std::uint64_t origin, bool back);
@@ -59,6 +67,7 @@ class History {
   std::size_t forget(std::uint64_t offset);
 
  private:
+  [[nodiscard]] std::size_t search(std::uint64_t offset) const noexcept;
   void reserve(std::size_t extra);
   void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
   void push(const Anchor& anchor, std::uint64_t origin) noexcept;

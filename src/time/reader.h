@@ -40,6 +40,7 @@ class FrameReader {
  private:
   // What may follow a CYC that tells its time.
   enum class Follow : std::uint8_t { NOTHING, FIRST, REST };
+  struct Columns;
   // Without a TSC a frame is cut at the first MTC after this many points, or anywhere after twice as many.
   static constexpr std::size_t kMaxPoints = std::size_t{1} << 16;
 
@@ -49,7 +50,7 @@ class FrameReader {
   void scan(Frame& frame);
   template <bool kCounting>
   std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
-  [[nodiscard]] static bool make_room(Frame& frame, std::size_t size, std::size_t& room);
+  [[nodiscard]] static bool make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to);
   void add(const packet::Packet& packet, Frame& frame);
   void cut(Frame& frame);
   void add_cyc(const packet::Packet& packet, Frame& frame);

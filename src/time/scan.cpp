@@ -1,6 +1,7 @@
 // The quick way through a stream: most packets tell no time, and of the others most are CYC and MTC.
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "packet/opcodes.h"
 #include "time/reader.h"
@@ -28,7 +29,7 @@ constexpr FirstByte first_byte(unsigned byte) {
     case PacketKind::PAD:
       return {Shape::PAD, 0};
     case PacketKind::TNT_8:
-      return byte < 4 ? FirstByte{} : FirstByte{Shape::TNT, 1};
+      return byte < 4 ? FirstByte{} : FirstByte{Shape::TNT, 0};
     case PacketKind::CYC:
       return {Shape::CYC, 0};
     case PacketKind::MTC:
@@ -53,23 +54,50 @@ constexpr std::array<FirstByte, 256> kFirstBytes = [] {
 // No packet that is scanned is longer; nor is more read at once.
 constexpr std::uint64_t kLongest = 16;
 
+// Behind the TNT and PAD packets that `at` begins, or behind `limit`.
+std::uint64_t skip_tnt(const std::uint8_t* bytes, std::uint64_t at, std::uint64_t limit) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  while (at <= limit) {
+    const std::uint64_t word = load_le<8>(bytes + at);
+    const std::uint64_t differs = word ^ (kOnes * 2);
+    // All others are odd or begin with 02. A borrow may mark a byte too many, but only behind one that is.
+    const std::uint64_t others = (word << 7 | ((differs - kOnes) & ~differs)) & (kOnes << 7);
+    if (others != 0) return at + static_cast<unsigned>(std::countr_zero(others)) / 8;
+    at += 8;
+  }
+  return at;
+}
+
 // A CYC of up to four bytes; longer ones have size 0.
 struct ShortCyc {
   unsigned size;
   std::uint32_t cycles;
 };
 
-ShortCyc short_cyc(std::uint32_t word) noexcept {
-  if ((word & 0x104) == 4) return {2, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5};
+inline ShortCyc short_cyc(std::uint32_t word) noexcept {
+  const std::uint32_t two = (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5;
+  if ((word & 0x104) == 4) return {2, two};
   if ((word & 4) == 0) return {1, word >> 3 & 0x1f};
-  if ((word & 0x10000) == 0) {
-    return {3, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5 | (word >> 17 & 0x7f) << 12};
-  }
+  const std::uint32_t three = two | (word >> 17 & 0x7f) << 12;
+  if ((word & 0x10000) == 0) return {3, three};
   if ((word & 0x1000000) != 0) return {0, 0};
-  return {4, (word >> 3 & 0x1f) | (word >> 9 & 0x7f) << 5 | (word >> 17 & 0x7f) << 12 | (word >> 25) << 19};
+  return {4, three | (word >> 25) << 19};
 }
 
 }  // namespace
+
+// Where the columns of a frame's cycles are, for as long as they do not grow.
+struct FrameReader::Columns {
+  explicit Columns(Cycles& cycles) noexcept
+      : place(cycles.place.data()),
+        weight(cycles.weight.data()),
+        ratio(cycles.ratio.data()),
+        flags(cycles.flags.data()) {}
+  Extent* place;
+  double* weight;
+  std::uint8_t* ratio;
+  std::uint8_t* flags;
+};
 
 void FrameReader::scan(Frame& frame) {
   const packet::DecoderState& state = decoder_.state();
@@ -89,6 +117,7 @@ void FrameReader::scan(Frame& frame) {
 template <bool kCounting>
 std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame) {
   const std::uint8_t* const bytes = decoder_.stream().data();
+  const std::uint8_t ratio = ratio_;
   const bool skd007 = decoder_.errata().skd007;
   const bool packets_time = tnt_time_ == TntTime::PACKET;
   const auto tnt_flag = packets_time ? std::uint8_t{0} : std::uint8_t{Cycles::BEFORE_TNT};
@@ -96,24 +125,27 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
   const std::size_t size_before = cycles.size;
   std::size_t size = size_before;
   std::size_t room = size;
+  Columns to(cycles);
   Follow follow = follow_;
   bool after_cyc = after_cyc_;
   for (bool more = true; more && at <= limit;) {
     const FirstByte first = kFirstBytes[bytes[at]];
     switch (first.shape) {
       case Shape::CYC: {
+        const std::uint64_t begin = at;
         const auto word = static_cast<std::uint32_t>(load_le<4>(bytes + at));
         const ShortCyc cyc = short_cyc(word);
         more = cyc.size != 0 && !(skd007 && cyc.size == 2 && (word & 0xff00) == 0x0200) &&
-               (size < room || make_room(frame, size, room));
+               (size < room || make_room(frame, size, room, to));
         if (!more) break;
+        // Sizes are foretold as branches are: the next packet need not wait for this one.
+        at = cyc.size == 2 ? at + 2 : cyc.size == 1 ? at + 1 : at + cyc.size;
         if constexpr (kCounting) count_cyc(cyc.cycles);
-        cycles.place[size] = {at, at};
-        cycles.weight[size] = cyc.cycles;
-        cycles.ratio[size] = ratio_;
-        cycles.flags[size] = 0;
+        to.place[size] = {begin, begin};
+        to.weight[size] = cyc.cycles;
+        to.ratio[size] = ratio;
+        to.flags[size] = 0;
         ++size;
-        at += cyc.size;
         follow = Follow::FIRST;
         after_cyc = true;
         break;
@@ -121,20 +153,27 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
       case Shape::TNT:
         if constexpr (kCounting) count_tnt(bytes[at] >= 0x80, after_cyc);
         if (follow != Follow::NOTHING) {
-          cycles.place[size - 1].last = at;
-          cycles.flags[size - 1] |= tnt_flag;
+          to.place[size - 1].last = at;
+          to.flags[size - 1] |= tnt_flag;
           follow = packets_time && bytes[at] < 0x80 ? Follow::REST : Follow::NOTHING;
         }
         after_cyc = false;
+        ++at;
+        if constexpr (!kCounting) {
+          if (follow == Follow::NOTHING && kFirstBytes[bytes[at]].shape == Shape::TNT) {
+            at = skip_tnt(bytes, at, limit);
+          }
+        }
         break;
       case Shape::IP:
       case Shape::FUP:
         if constexpr (kCounting) count_other();
         if (follow != Follow::NOTHING) {
-          cycles.place[size - 1].last = at;
+          to.place[size - 1].last = at;
           follow = first.shape == Shape::FUP ? Follow::REST : Follow::NOTHING;
         }
         after_cyc = false;
+        at += first.size;
         break;
       case Shape::MTC:
         more = frame.anchors.size() + size + 1 < kMaxPoints;
@@ -154,7 +193,6 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
         more = false;
         break;
     }
-    at += first.size;
   }
   if (size != size_before) {
     psb_after_cyc_ = false;
@@ -167,12 +205,13 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
 }
 
 // False: the frame has nearly as many points as it may have.
-bool FrameReader::make_room(Frame& frame, std::size_t size, std::size_t& room) {
+bool FrameReader::make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to) {
   constexpr std::size_t kMore = 256;
   if (frame.anchors.size() + size + kMore >= 2 * kMaxPoints) return false;
   frame.cycles.size = size;
   frame.cycles.reserve(kMore);
   room = size + kMore;
+  to = Columns(frame.cycles);
   return true;
 }
 

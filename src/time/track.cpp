@@ -9,7 +9,7 @@
 namespace ptkit::time {
 namespace {
 
-constexpr std::uint64_t kMaxError = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kMaxError = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -20,6 +20,16 @@ class TimeTrack::Impl {
       : losses_(losses.begin(), losses.end()),
         line_(stream, losses_, errata, calibrate(stream, losses_, clock, errata)) {}
 
+  void at(std::span<const Question> questions, TimeRange* out) {
+    for (;;) {
+      const std::size_t done = at_known(questions, out);
+      if (done == questions.size()) return;
+      out[done] = at(questions[done].since, questions[done].offset);
+      out += done + 1;
+      questions = questions.subspan(done + 1);
+    }
+  }
+
   TimeRange at(std::uint64_t since, std::uint64_t offset) {
     if (since == last_since_ && offset == last_offset_) return last_range_;
     last_since_ = since;
@@ -29,6 +39,74 @@ class TimeTrack::Impl {
   }
 
  private:
+  // Answers the first questions as find() would, as long as they lie between points that are known already;
+  // says how many.
+  std::size_t at_known(std::span<const Question> questions, TimeRange* out) noexcept {
+    const History& known = line_.history();
+    if (known.size() < 2 || !any_known_ || line_.model().long_tnt) return 0;
+    const bool first_branch = line_.model().tnt_time == TntTime::FIRST_BRANCH;
+    const std::uint64_t begin = known.first_offset();
+    const std::uint64_t end = known.last_offset();
+    std::size_t since_at = low_hint_;
+    std::size_t offset_at = high_hint_;
+    std::uint64_t newest = newest_low_;
+    Question last{last_since_, last_offset_};
+    std::uint64_t placed = kUnknown;  // the offset that offset_at belongs to
+    std::size_t done = 0;
+    for (; done < questions.size(); ++done) {
+      const Question asked = questions[done];
+      if (asked.since == last.since && asked.offset == last.offset) {
+        out[done] = done == 0 ? last_range_ : out[done - 1];
+        continue;
+      }
+      if (asked.since > asked.offset || asked.since < begin || asked.offset >= end) break;
+      since_at = asked.since == placed ? offset_at : known.seek(since_at, asked.since);
+      offset_at = known.seek(offset_at, asked.offset);
+      last = asked;
+      placed = asked.offset;
+      std::uint64_t low = known.low(since_at);
+      Rank rank = known.info(since_at).rank;
+      const std::uint64_t high = high_at(offset_at, asked.offset, first_branch, low, rank);
+      // Field by field: a copy of the whole would wait for its parts to be stored.
+      out[done].error = error_of(low, high, newest);
+      out[done].tsc = newest;
+      out[done].source = source_of(rank);
+      out[done].known = true;
+      if (asked.offset > known.place(offset_at).last && high >= newest) {
+        const std::size_t same = count_same(known, questions.subspan(done + 1), since_at, offset_at);
+        std::fill_n(out + done + 1, same, TimeRange{newest, out[done].error, source_of(rank), true});
+        done += same;
+        last = questions[done];
+        placed = last.offset;
+      }
+    }
+    low_hint_ = since_at;
+    high_hint_ = offset_at;
+    newest_low_ = newest;
+    last_since_ = last.since;
+    last_offset_ = last.offset;
+    if (done > 0) last_range_ = out[done - 1];
+    return done;
+  }
+
+  // How many of the questions lie between the same points as one whose offset is behind point `offset_at`.
+  static std::size_t count_same(const History& known, std::span<const Question> questions,
+                                std::size_t since_at, std::size_t offset_at) noexcept {
+    const std::uint64_t since_begin = known.place(since_at).first;
+    const std::uint64_t since_end = known.place(since_at + 1).first;
+    const std::uint64_t offset_begin = std::max(known.place(offset_at).last + 1, since_begin);
+    const std::uint64_t offset_end = known.place(offset_at + 1).first;
+    std::size_t count = 0;
+    for (; count < questions.size(); ++count) {
+      const Question& asked = questions[count];
+      if (asked.since < since_begin || asked.since >= since_end || asked.offset < offset_begin ||
+          asked.offset >= offset_end || asked.since > asked.offset) {
+        break;
+      }
+    }
+    return count;
+  }
+
   TimeRange find(std::uint64_t since, std::uint64_t offset) {
     read_past(since);
     std::uint64_t low = 0;
@@ -44,12 +122,17 @@ class TimeTrack::Impl {
   }
 
   TimeRange answer(std::uint64_t low, std::uint64_t high, Rank rank) noexcept {
-    const bool went_back = high < newest_low_;  // the TSC itself did: nothing is certain
-    newest_low_ = any_known_ ? std::max(newest_low_, low) : low;
     any_known_ = true;
-    const std::uint64_t error =
-        went_back || high == kUnknown ? kMaxError : std::max(high, newest_low_) - newest_low_;
-    return {newest_low_, static_cast<std::uint32_t>(std::min(error, kMaxError)), source_of(rank), true};
+    const std::uint32_t error = error_of(low, high, newest_low_);
+    return {newest_low_, error, source_of(rank), true};
+  }
+
+  // Time never goes back: `newest` is the lower limit of the question before, and becomes that of this one.
+  static std::uint32_t error_of(std::uint64_t low, std::uint64_t high, std::uint64_t& newest) noexcept {
+    const bool went_back = high < newest;  // the TSC itself did: nothing is certain
+    newest = std::max(newest, low);
+    if (went_back || high == kUnknown) return kMaxError;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(high, newest) - newest, kMaxError));
   }
 
   // A buffer of up to 47 branches may be written as several short TNT packets at once: then one that directly
@@ -78,21 +161,27 @@ class TimeTrack::Impl {
 
   std::uint64_t find_high(std::uint64_t offset, std::uint64_t& low, Rank& rank) {
     const History& known = line_.history();
-    std::size_t next = 0;
-    if (known.first_offset() <= offset) {
-      high_hint_ = known.seek(high_hint_, offset);
-      const History::Info at = known.info(high_hint_);
-      next = high_hint_ + 1;
-      const bool inside = offset <= known.place(high_hint_).last;
-      if (inside && (at.flags & History::BEFORE_TNT) == 0) {
-        rank = std::max(rank, at.rank);
-        return known.high(high_hint_);
-      }
-      // In hardware the branches of a TNT packet happened after the CYC packet that precedes it.
-      if ((at.flags & History::CYCLES) != 0 && line_.model().tnt_time == TntTime::FIRST_BRANCH) {
-        low = std::max(low, known.low(high_hint_));
-      }
+    if (known.first_offset() > offset) return high_before(0, rank);
+    high_hint_ = known.seek(high_hint_, offset);
+    return high_at(high_hint_, offset, line_.model().tnt_time == TntTime::FIRST_BRANCH, low, rank);
+  }
+
+  // `at`: the last point that begins at or before `offset`.
+  std::uint64_t high_at(std::size_t at, std::uint64_t offset, bool first_branch, std::uint64_t& low,
+                        Rank& rank) const noexcept {
+    const History& known = line_.history();
+    const History::Info info = known.info(at);
+    if (offset <= known.place(at).last && (info.flags & History::BEFORE_TNT) == 0) {
+      rank = std::max(rank, info.rank);
+      return known.high(at);
     }
+    // In hardware the branches of a TNT packet happened after the CYC packet that precedes it.
+    if (first_branch && (info.flags & History::CYCLES) != 0) low = std::max(low, known.low(at));
+    return high_before(at + 1, rank);
+  }
+
+  std::uint64_t high_before(std::size_t next, Rank& rank) const noexcept {
+    const History& known = line_.history();
     if (next >= known.size()) return line_.tail();
     rank = std::max(rank, known.info(next).rank);
     return known.high_before(next);
@@ -130,8 +219,6 @@ TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 
 TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) { return impl_->at(since, offset); }
 
-void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
-  for (const Question& question : questions) *out++ = impl_->at(question.since, question.offset);
-}
+void TimeTrack::at(std::span<const Question> questions, TimeRange* out) { impl_->at(questions, out); }
 
 }  // namespace ptkit::time
