@@ -1,7 +1,8 @@
 #include "flow/block_cache.h"
 
 #include <array>
-#include <utility>
+
+#include "insn/quick.h"
 
 namespace ptkit::flow {
 
@@ -97,19 +98,23 @@ BranchKind branch_kind(InsnClass cls, InsnKind kind) noexcept {
   return BranchKind::COND;
 }
 
-base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
-  base::Bytes code = view_.bytes_at(at);
+// Near the end of a piece of the image, where an instruction may go on in the next one.
+base::Status BlockCache::decode_across(std::uint64_t at, insn::Insn& out) {
   std::array<std::uint8_t, kLongestInsn> joined;
-  if (code.size() < kLongestInsn) {
-    // Near the end of a piece of the image: the instruction may go on in the next one.
-    const std::size_t size = view_.read(at, joined);
-    code = base::Bytes(joined).first(size);
-  } else {
-    code = code.first(kLongestInsn);
-  }
+  const std::size_t size = view_.read(at, joined);
+  const base::Bytes code = base::Bytes(joined).first(size);
   const base::Status status = code.empty() ? base::Status::NO_CODE : insn::decode(mode_, code, out);
-  if (status != base::Status::OK && code.size() < kLongestInsn) met_missing_code_ = true;
+  if (status != base::Status::OK && size < kLongestInsn) met_missing_code_ = true;
   return status;
+}
+
+base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
+  // An address before the window is far behind it.
+  if (at - window_.begin >= window_.bytes.size()) window_ = {at, view_.bytes_at(at)};
+  const base::Bytes rest = window_.bytes.subspan(at - window_.begin);
+  if (rest.size() >= kLongestInsn) return insn::decode(mode_, rest.first(kLongestInsn), out);
+  // Recorders keep what was executed: many small pieces, in which the instructions lie whole.
+  return insn::decode_quick(mode_, rest, out) ? base::Status::OK : decode_across(at, out);
 }
 
 void BlockCache::finish(Run& run, const insn::Insn& last) const {
@@ -125,85 +130,51 @@ void BlockCache::finish(Run& run, const insn::Insn& last) const {
       last.cls == InsnClass::CALL_INDIRECT || (last.cls == InsnClass::CALL && last.displacement != 0);
 }
 
-// Copies instructions that another run has already, from `at` on. Returns false where the new run ends; else
-// `at` is where to go on.
-bool BlockCache::copy_known(Run& run, const InsnRef& known, std::uint64_t& at) {
-  const Run& from = *known.run;
-  for (std::uint32_t i = known.index; i < from.count; ++i) {
-    if (run.count == kMaxInsns) return false;
-    const BlockInsn insn = pool_[from.first + i];
-    pool_.push_back(insn);
-    ++run.count;
-    run.size += insn.size;
-    run.last_ip = at;
-    run.kind = insn.kind;
-    at += insn.size;
-  }
-  run.next_ip = from.next_ip;
-  if (from.end == RunEnd::FALL) {
-    const bool contiguous = from.next_ip == at;  // else the address wrapped
-    at = from.next_ip;
-    return contiguous;
-  }
-  run.end = from.end;
-  run.branch = from.branch;
-  run.target = from.target;
-  run.pushes = from.pushes;
-  return false;
-}
-
-void BlockCache::fill(Run& run) {
+void BlockCache::fill(Run& run, std::span<BlockInsn> out) {
   std::uint64_t at = run.ip;
-  for (;;) {
+  std::size_t size = 0;
+  insn::Insn insn;
+  for (BlockInsn& slot : out) {
     run.next_ip = at;
-    if (run.count == kMaxInsns) return;
-    if (const InsnRef* known = insns_by_ip_.find(at)) {
-      if (copy_known(run, InsnRef(*known), at)) continue;
-      if (run.end == RunEnd::FALL) run.next_ip = at;
-      return;
-    }
-    insn::Insn insn;
     const base::Status status = decode_at(at, insn);
     if (status != base::Status::OK) {
-      if (run.count == 0) {
-        run.end = RunEnd::FAIL;
-        run.failure = status;
-      }
+      if (run.count != 0) break;
+      run.end = RunEnd::FAIL;
+      run.failure = status;
       return;
     }
-    ++decoded_;
-    // In this order, so that running out of memory leaves no entry for an instruction that is not there.
-    pool_.push_back(BlockInsn{insn.size, insn.cls, insn.kind});
-    insns_by_ip_.insert(at, InsnRef{&run, run.count});
+    slot = {insn.size, insn.cls, insn.kind};
     ++run.count;
-    run.size += insn.size;
+    size += insn.size;
     run.last_ip = at;
-    run.kind = insn.kind;
     run.next_ip = insn::next_ip(insn, mode_, at);
-    if (ends_run(insn.cls)) return finish(run, insn);
-    if (run.next_ip != at + insn.size) return;  // the address wrapped
+    if (ends_run(insn.cls)) {
+      finish(run, insn);
+      break;
+    }
+    if (run.next_ip != at + insn.size) break;  // the address wrapped
     at = run.next_ip;
   }
+  run.kind = out[run.count - 1U].kind;
+  run.size = static_cast<std::uint16_t>(size);
 }
 
 void BlockCache::clear() {
-  // Made first: there may be no memory for them.
-  IpMap<RunRef> no_runs;
-  IpMap<InsnRef> no_insns;
-  std::swap(runs_by_ip_, no_runs);
-  std::swap(insns_by_ip_, no_insns);
+  runs_by_ip_ = IpIndex();  // first: there may be no memory for it
   runs_.clear();
-  std::vector<BlockInsn>().swap(pool_);
-  decoded_ = 0;
+  insns_.clear();
   met_missing_code_ = false;
 }
 
 Run& BlockCache::build(std::uint64_t ip) {
-  Run& run = runs_.emplace_back();
+  const std::span<BlockInsn> room = insns_.room(kMaxInsns);
+  const auto number = static_cast<std::uint32_t>(runs_.end());
+  Run& run = runs_.add();
   run.ip = ip;
-  run.first = static_cast<std::uint32_t>(pool_.size());
-  fill(run);
-  runs_by_ip_.insert(ip, RunRef{&run});
+  run.first = static_cast<std::uint32_t>(insns_.end());
+  fill(run, room);
+  insns_.keep(run.count);
+  runs_by_ip_.put(ip, number);
   return run;
 }
 

@@ -1,11 +1,10 @@
-// Decoded code of one view of memory in one execution mode: each instruction is decoded once.
+// Decoded code of one view of memory in one execution mode.
 #pragma once
 
-#include <deque>
 #include <span>
-#include <vector>
 
-#include "flow/ip_map.h"
+#include "flow/chunks.h"
+#include "flow/ip_index.h"
 #include "flow/rows.h"
 #include "image/image.h"
 
@@ -29,22 +28,23 @@ struct Run {
   std::uint64_t last_ip = 0;  // of the last instruction
   std::uint64_t next_ip = 0;  // behind it
   std::uint64_t target = 0;   // direct branches
-  std::uint32_t first = 0;    // its instructions in the cache's pool
-  std::uint32_t count = 0;
-  std::uint32_t size = 0;   // bytes
-  Run* next_run = nullptr;  // where next_ip and target lead, once known
+  Run* next_run = nullptr;    // where next_ip and target lead, once known
   Run* target_run = nullptr;
+  std::uint32_t first = 0;  // its instructions in the cache's pool
+  std::uint16_t count = 0;
+  std::uint16_t size = 0;  // bytes
   RunEnd end = RunEnd::FALL;
   BranchKind branch = BranchKind::COND;         // of the last instruction, unless FALL or FAIL
   insn::InsnKind kind = insn::InsnKind::OTHER;  // of the last instruction
   bool pushes = false;                          // a near call that return compression counts
   base::Status failure = base::Status::OK;
 };
+static_assert(sizeof(Run) <= 64, "one cache line");
 
 class BlockCache {
  public:
   static constexpr std::uint32_t kMaxInsns = 512;  // of a run
-  // More than the largest programs execute; some 200 MiB.
+  // More than the largest programs execute; some 60 MiB where runs are as short as real ones.
   static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
   BlockCache(const image::CodeView& view, insn::ExecMode mode) : view_(view), mode_(mode) {}
@@ -53,8 +53,9 @@ class BlockCache {
 
   // The run that starts at `ip`. Lives until clear().
   [[nodiscard]] Run& at(std::uint64_t ip) {
-    if (const RunRef* hit = runs_by_ip_.find(ip)) return *hit->run;
-    return build(ip);
+    const auto is_there = [this, ip](std::uint32_t number) noexcept { return runs_[number].ip == ip; };
+    const std::uint32_t found = runs_by_ip_.find(ip, is_there);
+    return found != IpIndex::kNone ? runs_[found] : build(ip);
   }
   [[nodiscard]] Run& next(Run& run) {
     return *(run.next_run ? run.next_run : (run.next_run = &at(run.next_ip)));
@@ -64,49 +65,42 @@ class BlockCache {
   }
 
   [[nodiscard]] std::span<const BlockInsn> insns(const Run& run) const noexcept {
-    return {pool_.data() + run.first, run.count};
+    return insns_.part(run.first, run.count);
   }
   [[nodiscard]] const image::CodeView& view() const noexcept { return view_; }
   [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
-  [[nodiscard]] std::size_t decoded() const noexcept {
-    return decoded_;
-  }  // calls of the disassembler that gave an instruction
+  // Instructions that were decoded. Where runs overlap, each has decoded its own.
+  [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
   // Did anything fail to decode for which there were not as many bytes as the longest instruction has?
   [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return runs_.size() * sizeof(Run) + pool_.capacity() * sizeof(BlockInsn) + runs_by_ip_.bytes() +
-           insns_by_ip_.bytes();
-  }  // of memory
+  [[nodiscard]] std::size_t bytes() const noexcept {  // of memory
+    return runs_.bytes() + insns_.bytes() + runs_by_ip_.bytes();
+  }
 
   // Instructions and runs that take memory.
-  [[nodiscard]] std::size_t entries() const noexcept { return pool_.size() + runs_.size(); }
+  [[nodiscard]] std::size_t entries() const noexcept { return insns_.size() + runs_.size(); }
   [[nodiscard]] bool too_big() const noexcept { return entries() >= kMostEntries; }
   void clear();  // forgets all
 
  private:
-  struct RunRef {
-    Run* run = nullptr;
-    [[nodiscard]] bool used() const noexcept { return run != nullptr; }
-  };
-  struct InsnRef {
-    const Run* run = nullptr;
-    std::uint32_t index = 0;
-    [[nodiscard]] bool used() const noexcept { return run != nullptr; }
+  // Bytes of the view from an address on, kept from one instruction to the next.
+  struct Window {
+    std::uint64_t begin = 0;
+    base::Bytes bytes;
   };
 
   Run& build(std::uint64_t ip);
-  void fill(Run& run);
-  bool copy_known(Run& run, const InsnRef& known, std::uint64_t& at);
+  void fill(Run& run, std::span<BlockInsn> out);
   base::Status decode_at(std::uint64_t at, insn::Insn& out);
+  base::Status decode_across(std::uint64_t at, insn::Insn& out);
   void finish(Run& run, const insn::Insn& last) const;
 
   const image::CodeView& view_;
   insn::ExecMode mode_;
-  std::deque<Run> runs_;
-  std::vector<BlockInsn> pool_;
-  IpMap<RunRef> runs_by_ip_;
-  IpMap<InsnRef> insns_by_ip_;
-  std::size_t decoded_ = 0;
+  Chunks<Run, 64> runs_;
+  Chunks<BlockInsn, 4096> insns_;
+  IpIndex runs_by_ip_;
+  Window window_;
   bool met_missing_code_ = false;
 };
 

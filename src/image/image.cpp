@@ -144,6 +144,10 @@ std::unique_ptr<CodeView> ImageState::make_view(const SpaceViews& views, SpaceId
     spans.push_back({region.address, last_of(region), i, views.regions[i]});
   }
   view->pieces_ = lay_out(std::move(spans));
+  view->landmarks_.reserve(view->pieces_.size() / CodeView::kStride + 1);
+  for (std::size_t i = 0; i < view->pieces_.size(); i += CodeView::kStride) {
+    view->landmarks_.push_back(view->pieces_[i].first);
+  }
   return view;
 }
 
@@ -168,8 +172,13 @@ const CodeView& ImageState::view(SpaceId space, std::uint64_t tsc) {
 }
 
 CodeView::Spot CodeView::spot(std::uint64_t address) const noexcept {
-  const auto above = std::upper_bound(pieces_.begin(), pieces_.end(), address,
-                                      [](std::uint64_t at, const Piece& piece) { return at < piece.first; });
+  const auto mark = std::upper_bound(landmarks_.begin(), landmarks_.end(), address);
+  // The pieces from the last landmark that is not above to the next one.
+  const auto next = static_cast<std::size_t>(mark - landmarks_.begin()) * kStride;
+  const auto first = pieces_.begin() + static_cast<std::ptrdiff_t>(next - (next == 0 ? 0 : kStride));
+  const auto end = pieces_.begin() + static_cast<std::ptrdiff_t>(std::min(next, pieces_.size()));
+  const auto above =
+      std::find_if(first, end, [address](const Piece& piece) { return piece.first > address; });
   if (above != pieces_.begin()) {
     const Piece& piece = *(above - 1);
     if (address <= piece.last) return {&piece, piece.last};

@@ -55,11 +55,13 @@ class CodeView {
     const Piece* piece = nullptr;
     std::uint64_t last = 0;
   };
+  static constexpr std::size_t kStride = 16;
   [[nodiscard]] Spot spot(std::uint64_t address) const noexcept;
   [[nodiscard]] base::Bytes region_bytes(const Spot& at, std::uint64_t address) const noexcept;
 
   ImageState* state_ = nullptr;
-  std::vector<Piece> pieces_;  // sorted, disjoint
+  std::vector<Piece> pieces_;             // sorted, disjoint
+  std::vector<std::uint64_t> landmarks_;  // where each kStride-th piece begins: fits into a cache
   trace::SpaceId space_ = trace::kAnySpace;
   std::uint32_t id_ = 0;
   std::uint64_t valid_from_ = trace::kTscMin;

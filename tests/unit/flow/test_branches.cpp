@@ -225,31 +225,7 @@ TEST(Modes, ChangeAtTheirTip) {
   EXPECT_EQ(rows.events[2].payload, 32u);
 }
 
-TEST(BlockCacheTest, DecodesNothingTwice) {
-  std::vector<std::uint8_t> code(2000, 0x90);
-  code.back() = 0xc3;
-  auto bundle = std::make_shared<trace::TraceBundle>();
-  trace::CodeRegion region;
-  region.address = 0x1000;
-  region.size = code.size();
-  region.bytes = trace::TraceBuffer::from_vector(code);
-  bundle->code.push_back(region);
-  const image::Image image(bundle);
-  BlockCache cache(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64);
-  EXPECT_EQ(cache.at(0x1700).count, 208u);
-  EXPECT_EQ(cache.at(0x1700).end, RunEnd::RETURN);
-  for (std::uint64_t ip = 0x1000; ip < 0x1000 + code.size(); ip += 7) {
-    const flow::Run& run = cache.at(ip);
-    // However it was found, a run has as many instructions as there are up to its end, or the most.
-    EXPECT_EQ(run.count, std::min<std::uint64_t>(0x1000 + code.size() - ip, BlockCache::kMaxInsns));
-    EXPECT_EQ(run.size, run.count);
-    EXPECT_EQ(run.end, run.next_ip == 0x1000 + code.size() ? RunEnd::RETURN : RunEnd::FALL);
-    EXPECT_EQ(cache.insns(run).size(), run.count);
-  }
-  EXPECT_EQ(cache.decoded(), code.size());
-}
-
-TEST(BlockCacheTest, WrapsWith16BitAddresses) {
+TEST(Modes, WrapWith16BitAddresses) {
   Scene scene;
   scene.put(0xfffe, {0x90, 0x90}).put(0, {0x90, 0x90, 0x90});
   const Collect rows = scene.begin(0xfffe, 16).end(0x0002).decode();

@@ -1,0 +1,60 @@
+// A list that grows without moving what it has: in chunks, so that no memory is touched that is not used.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ptkit::flow {
+
+// T is trivially copied. kChunk is a power of two.
+template <typename T, std::size_t kChunk>
+class Chunks {
+  static_assert((kChunk & (kChunk - 1)) == 0);
+
+ public:
+  [[nodiscard]] T& operator[](std::size_t index) const noexcept {
+    return (*chunks_[index / kChunk])[index % kChunk];
+  }
+  // Elements [index, index + size): of one chunk.
+  [[nodiscard]] std::span<const T> part(std::size_t index, std::size_t size) const noexcept {
+    if (size == 0) return {};
+    return {&(*this)[index], size};
+  }
+  // Room for `size` elements in one piece (at most kChunk) from index end() on, which this may change. What
+  // is to be kept of it is told by keep().
+  [[nodiscard]] std::span<T> room(std::size_t size) {
+    if (end_ % kChunk + size > kChunk) end_ = chunks_.size() * kChunk;
+    if (end_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<std::array<T, kChunk>>());
+    return {&(*this)[end_], size};
+  }
+  void keep(std::size_t size) noexcept {
+    end_ += size;
+    size_ += size;
+  }
+  T& add() {
+    T& added = room(1).front();
+    keep(1);
+    return added;
+  }
+
+  [[nodiscard]] std::size_t end() const noexcept { return end_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }  // kept
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return chunks_.size() * sizeof(T) * kChunk + chunks_.capacity() * sizeof(chunks_[0]);
+  }
+  void clear() noexcept {
+    std::vector<std::unique_ptr<std::array<T, kChunk>>>().swap(chunks_);
+    end_ = size_ = 0;
+  }
+
+ private:
+  std::vector<std::unique_ptr<std::array<T, kChunk>>> chunks_;
+  std::size_t end_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace ptkit::flow
