@@ -8,9 +8,9 @@ namespace ptkit::bindings {
 
 std::vector<std::string> engine_names() {
 #if PTKIT_HAVE_LIBIPT
-  return {"ptkit", "libipt"};
+  return {"ptkit", "simple", "libipt"};
 #else
-  return {"ptkit"};
+  return {"ptkit", "simple"};
 #endif
 }
 
@@ -26,17 +26,19 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
     };
   }
 #endif
-  if (engine != "ptkit") {
+  if (engine != "ptkit" && engine != "simple") {
     raise_failure({base::Status::UNSUPPORTED, 0,
                    "engine \"" + engine +
                        "\" is not in this build; on Debian and Ubuntu: apt-get install libipt-dev, "
                        "then build again"});
   }
-  return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
-                                                 time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
+  flow::FlowOptions ours = options;
+  ours.fast = engine == "ptkit";
+  return [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink,
+                                              time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
     const auto& bundle = *session->bundle;
     return std::make_unique<flow::FlowDecoder>(bundle.streams[index], bundle.configuration, *session->image,
-                                               options, sink, track, session->code_caches.get());
+                                               ours, sink, track, session->code_caches.get());
   };
 }
 

@@ -13,7 +13,7 @@
 
 namespace ptkit::columns {
 
-class RowSink final : public flow::FlowSink {
+class RowSink final : public flow::FlowSink, private flow::BulkSink {
  public:
   // `cancelled` makes full() true; it must outlive the sink.
   RowSink(const Request& request, const std::atomic<bool>& cancelled);
@@ -32,6 +32,7 @@ class RowSink final : public flow::FlowSink {
   void on_error(const flow::FlowError& error) override;
   void on_gap(const flow::Gap& gap) override;
   [[nodiscard]] bool full() const override;
+  [[nodiscard]] flow::BulkSink* bulk() override;
 
   // --- Rows of a sink that took what comes behind, counted from 0; see ahead_source.h
   void count_on_from(const RowSink& before) noexcept;  // its rows now say how many came before in the stream
@@ -48,6 +49,13 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
+  // In bulk (row_sink_bulk.cpp).
+  [[nodiscard]] bool open(flow::BulkRoom& room) override;
+  void close(const flow::BulkRoom& room) override;
+  void add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) override;
+  void fill_constants(std::size_t begin, const flow::BulkRoom& room);
+  void fill_places(std::size_t begin, const flow::BulkRoom& room);
+
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
   [[nodiscard]] time::TimeRange time_at(flow::Place place);
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
@@ -79,8 +87,9 @@ class RowSink final : public flow::FlowSink {
   Run run_;
   bool context_selected_ = true;
   bool out_of_memory_ = false;
-  std::uint64_t instruction_ = 0;  // instructions of the stream so far
-  std::uint64_t order_ = 0;        // events, errors and gaps of the stream so far
+  std::uint64_t instruction_ = 0;       // instructions of the stream so far
+  std::uint64_t order_ = 0;             // events, errors and gaps of the stream so far
+  std::vector<flow::PlaceRun> places_;  // of rows in bulk
   std::size_t row_limit_ = 0;
   std::size_t packet_limit_ = 0;
   mutable std::size_t packets_ = 0;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "flow/decision_graph.h"
 #include "insn/quick.h"
 
 namespace ptkit::flow {
@@ -159,7 +160,24 @@ void BlockCache::fill(Run& run, std::span<BlockInsn> out) {
   run.size = static_cast<std::uint16_t>(size);
 }
 
+BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode) : view_(view), mode_(mode) {}
+
+BlockCache::~BlockCache() = default;
+
+std::size_t BlockCache::bytes() const noexcept {
+  return runs_.bytes() + insns_.bytes() + runs_by_ip_.bytes() + (graph_ != nullptr ? graph_->bytes() : 0);
+}
+
+DecisionGraph& BlockCache::graph(bool return_compression) {
+  if (graph_ == nullptr || graph_->return_compression() != return_compression)
+    graph_ = std::make_unique<DecisionGraph>(*this, return_compression);
+  return *graph_;
+}
+
+void BlockCache::forget_graph() noexcept { graph_.reset(); }
+
 void BlockCache::clear() {
+  graph_.reset();
   runs_by_ip_ = IpIndex();  // first: there may be no memory for it
   runs_.clear();
   insns_.clear();

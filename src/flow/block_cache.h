@@ -1,6 +1,7 @@
 // Decoded code of one view of memory in one execution mode.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "flow/chunks.h"
@@ -41,13 +42,16 @@ struct Run {
 };
 static_assert(sizeof(Run) <= 64, "one cache line");
 
+class DecisionGraph;
+
 class BlockCache {
  public:
   static constexpr std::uint32_t kMaxInsns = 512;  // of a run
   // More than the largest programs execute; some 60 MiB where runs are as short as real ones.
   static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
-  BlockCache(const image::CodeView& view, insn::ExecMode mode) : view_(view), mode_(mode) {}
+  BlockCache(const image::CodeView& view, insn::ExecMode mode);
+  ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
@@ -73,14 +77,18 @@ class BlockCache {
   [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
   // Did anything fail to decode for which there were not as many bytes as the longest instruction has?
   [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
-  [[nodiscard]] std::size_t bytes() const noexcept {  // of memory
-    return runs_.bytes() + insns_.bytes() + runs_by_ip_.bytes();
-  }
+  [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
 
   // Instructions and runs that take memory.
   [[nodiscard]] std::size_t entries() const noexcept { return insns_.size() + runs_.size(); }
   [[nodiscard]] bool too_big() const noexcept { return entries() >= kMostEntries; }
   void clear();  // forgets all
+
+  // What packets do with this code; made when first asked for. It goes with clear(), or when returns are
+  // compressed where they were not.
+  [[nodiscard]] DecisionGraph& graph(bool return_compression);
+  [[nodiscard]] DecisionGraph* graph() noexcept { return graph_.get(); }
+  void forget_graph() noexcept;
 
  private:
   // Bytes of the view from an address on, kept from one instruction to the next.
@@ -101,6 +109,7 @@ class BlockCache {
   Chunks<BlockInsn, 4096> insns_;
   IpIndex runs_by_ip_;
   Window window_;
+  std::unique_ptr<DecisionGraph> graph_;
   bool met_missing_code_ = false;
 };
 

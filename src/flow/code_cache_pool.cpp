@@ -47,10 +47,15 @@ CodeCachePool::Figures CodeCachePool::idle() const {
   return figures;
 }
 
+void CodeCaches::clear(BlockCache& cache) {
+  if (before_clear_) before_clear_(cache);
+  cache.clear();
+}
+
 BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
   if (last_ != nullptr) other_entries_ += last_->entries();
   if (other_entries_ >= kMostEntries) {
-    for (BlockCache& cache : caches_) cache.clear();
+    for (BlockCache& cache : caches_) clear(cache);
     other_entries_ = 0;
   }
   last_ = nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
@@ -59,12 +60,17 @@ class CodeCaches {
 
   // Lives as long as this. All caches may be cleared by this call: see kMostEntries.
   [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
+  // Empties one of the caches.
+  void clear(BlockCache& cache);
+  // Called for each cache right before it is emptied.
+  void before_clear(std::function<void(BlockCache&)> callback) { before_clear_ = std::move(callback); }
 
  private:
   CodeCachePool* pool_;
   std::list<BlockCache> caches_;
   BlockCache* last_ = nullptr;  // that was asked for: no other one has grown since
   std::size_t other_entries_ = 0;
+  std::function<void(BlockCache&)> before_clear_;
   std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
 };
 

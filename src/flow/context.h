@@ -25,6 +25,8 @@ class ContextTracker {
 
  private:
   friend struct CheckpointAccess;
+  friend class FastFlow;
+
   void follow_time(std::uint64_t offset);
   void see();
   void give(std::uint64_t offset);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flow/checkpoint.h"
+#include "flow/fast_flow.h"
 
 namespace ptkit::flow {
 
@@ -59,7 +60,9 @@ class FlowDecoder::Impl {
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, image, options)),
         packets_(bytes_, {}, options.errata),
         events_(packets_, placer_, walker_, context_, options.errata,
-                tick_options(configuration.clock, options), event_trace(configuration)) {
+                tick_options(configuration.clock, options), event_trace(configuration)),
+        fast_(packets_, events_, placer_, walker_, recovery_, context_, filter_,
+              options.fast ? sink.bulk() : nullptr) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0)
       walker_.set_return_compression(false);
   }
@@ -104,6 +107,7 @@ class FlowDecoder::Impl {
   Placer placer_;
   packet::PacketDecoder packets_;
   EventDecoder events_;
+  FastFlow fast_;
   std::size_t next_loss_ = 0;  // in stream_.losses: where the part that is being decoded ends
   bool begun_ = false;
   bool done_ = false;
@@ -207,6 +211,7 @@ void FlowDecoder::Impl::end() {
   while (next_loss_ < stream_.losses.size()) stop_at_loss();  // what came after the last byte
   walker_.begin_packet(Place{walker_.place().since, bytes_.size()});
   placer_.finish();
+  fast_.give_counts();
 }
 
 bool FlowDecoder::Impl::run() {
@@ -215,6 +220,8 @@ bool FlowDecoder::Impl::run() {
   packet::Packet packet;
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
+    fast_.run(limit());
+    if (sink_.full() || walker_.instructions() - walked >= kSlice) return true;
     const Status status = packets_.next(packet);
     if (status == Status::OK) {
       walker_.bound_memory();

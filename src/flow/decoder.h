@@ -23,6 +23,7 @@ struct FlowOptions {
   Resync resync = Resync::IP;
   packet::Errata errata;
   bool ticks = false;                // give EventKind::TICK rows
+  bool fast = true;                  // take the fast path where there is one: the rows are the same
   bool ticks_over_overflow = false;  // the length of a cycle is taken to be the same after an overflow
 };
 

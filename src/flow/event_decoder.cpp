@@ -47,14 +47,31 @@ void EventDecoder::restart() {
   first_psb_ = true;
 }
 
-void EventDecoder::apply(const Packet& packet) {
-  const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
+void EventDecoder::begin(const Packet& packet, bool tnt) {
   // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
   // that follows wrote it out, and direct branches in between may be older than it.
   if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
   watch_tips(packet);
   walker_.begin_packet(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);
+}
+
+void EventDecoder::end(const Packet& packet, bool tnt) {
+  // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
+  if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
+  note_since(packet, tnt);
+}
+
+void EventDecoder::apply_rest(const Packet& tnt, std::uint64_t bits, unsigned count, std::uint64_t walked) {
+  begin(tnt, true);
+  walker_.continue_packet(walked, static_cast<unsigned>(tnt.payload2) - count);
+  placer_.tnt(bits, count);
+  end(tnt, true);
+}
+
+void EventDecoder::apply(const Packet& packet) {
+  const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
+  begin(packet, tnt);
   switch (packet.kind) {
     case PacketKind::PAD:
       return;
@@ -79,9 +96,7 @@ void EventDecoder::apply(const Packet& packet) {
       break;
   }
   if (in_header_) on_header_packet(packet);
-  // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
-  if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
-  note_since(packet, tnt);
+  end(packet, tnt);
 }
 
 void EventDecoder::watch_tips(const Packet& packet) noexcept {

@@ -43,6 +43,9 @@ class EventDecoder {
 
   // Applies one packet. `packets` stands behind it, and may be moved on (overflow errata).
   void apply(const packet::Packet& packet);
+  // The same for a TNT packet whose first bits were used: `bits` (oldest in bit 0) are left of it. `walked`:
+  // the walker's instructions before it.
+  void apply_rest(const packet::Packet& tnt, std::uint64_t bits, unsigned count, std::uint64_t walked);
   // Nothing of before counts: a PSB was searched for.
   void restart();
   // Behind a whole PSB+ nothing waits for a packet: a Checkpoint can be taken.
@@ -55,6 +58,7 @@ class EventDecoder {
 
  private:
   friend struct CheckpointAccess;
+  friend class FastFlow;
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
@@ -63,6 +67,8 @@ class EventDecoder {
   enum class TipWatch : std::uint8_t { NONE, PARTIAL_TNT, TIP };
   void watch_tips(const packet::Packet& packet) noexcept;
   void note_since(const packet::Packet& packet, bool tnt);
+  void begin(const Packet& packet, bool tnt);
+  void end(const Packet& packet, bool tnt);
   void apply_rare(const Packet& packet);
   void apply_simple(const Packet& packet);
 

@@ -62,6 +62,8 @@ class Placer {
 
  private:
   friend struct CheckpointAccess;
+  friend class FastFlow;
+
   base::Status place(Event& event);
   base::Status place_enabled(Event& event);
   base::Status place_disabled(Event& event);

@@ -17,6 +17,8 @@ class ReturnStack {
     entries_[top_] = ip;
     if (size_ < kDepth) ++size_;
   }
+  // As if `depth` addresses were pushed and popped.
+  void make_room(std::size_t depth) noexcept { size_ = size_ + depth > kDepth ? kDepth - depth : size_; }
   // Meaningful unless empty().
   [[nodiscard]] std::uint64_t top() const noexcept { return entries_[top_]; }
   void pop() noexcept {
@@ -53,6 +55,13 @@ class CallStack {
   void call(std::uint64_t return_ip) noexcept {
     manual_.push(return_ip);
     kept_.push(return_ip);
+  }
+  // Calls in between returned by compressed RETs: at most `depth` (not above ReturnStack::kDepth) were open
+  // at a time, and `count` of them still are.
+  void call(const std::uint64_t* return_ips, std::size_t count, std::size_t depth) noexcept {
+    manual_.make_room(depth);
+    kept_.make_room(depth);
+    for (std::size_t i = 0; i < count; ++i) call(return_ips[i]);
   }
   void return_by_tip() noexcept { manual_.pop(); }
   void flush() noexcept { manual_.clear(); }  // PSB, overflow, packets off

@@ -28,6 +28,13 @@ class WalkBudget {
     begin_ = walked;
     end_ = walked + allowed_;
   }
+  // The packet began when `walked` instructions had been given, and had `bits` more than are left.
+  void continue_packet(std::uint64_t walked, unsigned bits) noexcept {
+    begin_ = walked;
+    end_ = walked + allowed_;
+    add_bits(bits);
+  }
+  [[nodiscard]] bool whole() const noexcept { return allowed_ == kPacket; }
   void add_bits(unsigned bits) noexcept { end_ += bits * (allowed_ / kBitShare); }
   [[nodiscard]] bool spent(std::uint64_t walked) const noexcept { return walked >= end_; }
 

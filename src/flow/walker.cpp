@@ -123,7 +123,7 @@ void Walker::keep_branch() noexcept {
 
 void Walker::forget_code() {
   keep_branch();
-  cache_->clear();
+  caches_.clear(*cache_);
 }
 
 void Walker::give_part(const Run& run, std::uint32_t count, std::uint32_t size) {
@@ -358,30 +358,36 @@ Status Walker::walk_count(std::uint64_t count) {
   return Status::OK;
 }
 
-bool Walker::leaves_filter(const Run& run) const noexcept {
-  return (run.end == RunEnd::JUMP || run.end == RunEnd::CALL) && filter_.known() &&
-         !filter_.traced(run.target);
+bool leaves_filter(const Run& run, const AddressFilter& filter) noexcept {
+  return (run.end == RunEnd::JUMP || run.end == RunEnd::CALL) && filter.known() && !filter.traced(run.target);
+}
+
+LeavingBranch leaving_branch(const Run& run, const std::uint64_t* ip, const AddressFilter& filter) noexcept {
+  LeavingBranch out;
+  out.to = ip != nullptr ? *ip : 0;
+  bool known = ip != nullptr;
+  bool taken = true;
+  if (run.end == RunEnd::COND) {
+    if (!known && filter.known() && filter.traced(run.next_ip) != filter.traced(run.target)) {
+      // Packets went off because one way leads out of the traced ranges (the manual's cases 7e and 7f).
+      out.to = filter.traced(run.next_ip) ? run.target : run.next_ip;
+      known = true;
+    }
+    taken = known && out.to == run.target;
+  }
+  out.flags = FROM_KNOWN;
+  if (known) out.flags |= TO_KNOWN;
+  if (taken) out.flags |= TAKEN;
+  out.resume_ip = is_call(run.branch) ? run.next_ip : 0;
+  return out;
 }
 
 Status Walker::leave_at_branch(const std::uint64_t* ip) {
   const Run& here = *run_;
-  std::uint64_t to = ip != nullptr ? *ip : 0;
-  bool known = ip != nullptr;
-  bool taken = true;
-  if (here.end == RunEnd::COND) {
-    if (!known && filter_.known() && filter_.traced(here.next_ip) != filter_.traced(here.target)) {
-      // Packets went off because one way leads out of the traced ranges (the manual's cases 7e and 7f).
-      to = filter_.traced(here.next_ip) ? here.target : here.next_ip;
-      known = true;
-    }
-    taken = known && to == here.target;
-  }
-  std::uint8_t flags = FROM_KNOWN;
-  if (known) flags |= TO_KNOWN;
-  if (taken) flags |= TAKEN;
-  give_branch(here.branch, here.last_ip, to, flags);
-  resume_ip_ = is_call(here.branch) ? here.next_ip : 0;
-  jump_to(to);
+  const LeavingBranch branch = leaving_branch(here, ip, filter_);
+  give_branch(here.branch, here.last_ip, branch.to, branch.flags);
+  resume_ip_ = branch.resume_ip;
+  jump_to(branch.to);
   return Status::OK;
 }
 
@@ -399,7 +405,7 @@ Status Walker::leave(const std::uint64_t* ip) {
     resume_ip_ = ip != nullptr ? *ip : 0;
     if (ip != nullptr ? part_to_ip(here, *ip) : part_to_anchor(here, Anchor::CR3_WRITE)) return Status::OK;
     give_block(here);
-    const bool out = ip == nullptr && leaves_filter(here);
+    const bool out = ip == nullptr && leaves_filter(here, filter_);
     if (here.end != RunEnd::JUMP && here.end != RunEnd::CALL && here.end != RunEnd::FALL) {
       at_end_ = true;
       break;

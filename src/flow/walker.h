@@ -41,6 +41,19 @@ enum class Anchor : std::uint8_t {
 
 [[nodiscard]] bool is_anchor(const BlockInsn& insn, Anchor anchor) noexcept;
 
+// The branch by which execution left the traced code, for `ip` if that is known.
+struct LeavingBranch {
+  std::uint64_t to = 0;
+  std::uint64_t resume_ip = 0;  // where a callee returns to, or 0
+  std::uint8_t flags = 0;
+};
+
+// `run` ends with a branch that takes a packet.
+[[nodiscard]] LeavingBranch leaving_branch(const Run& run, const std::uint64_t* ip,
+                                           const AddressFilter& filter) noexcept;
+// Does the direct branch at its end lead out of the traced ranges?
+[[nodiscard]] bool leaves_filter(const Run& run, const AddressFilter& filter) noexcept;
+
 class Walker {
  public:
   Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool)
@@ -50,6 +63,10 @@ class Walker {
   void begin_packet(const Place& place) noexcept {
     place_ = place;
     budget_.begin_packet(instructions_, place.offset);
+  }
+  // Of the packet's bits, `used` were taken already, and `walked` is instructions() from before them.
+  void continue_packet(std::uint64_t walked, unsigned used) noexcept {
+    budget_.continue_packet(walked, used);
   }
   // What this packet led to was wrong.
   void pay_for_error() noexcept { budget_.pay(instructions_, place_.offset); }
@@ -133,6 +150,8 @@ class Walker {
 
  private:
   friend struct CheckpointAccess;
+  friend class FastFlow;
+
   [[nodiscard]] std::uint8_t tx_flag() const noexcept {
     return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0};
   }
@@ -155,7 +174,6 @@ class Walker {
   base::Status use_bits();
   base::Status step(Run& run);
   base::Status leave_at_branch(const std::uint64_t* ip);
-  bool leaves_filter(const Run& run) const noexcept;
   bool part_to_ip(const Run& run, std::uint64_t ip);
   bool part_to_anchor(const Run& run, Anchor anchor);
   void stop_behind(const Run& run, std::uint32_t index, std::uint64_t at);

@@ -99,7 +99,7 @@ def add_open_options(parser: argparse.ArgumentParser, *, decoding: bool = True) 
         return
     group = parser.add_argument_group("decoding")
     group.add_argument(
-        "--engine", choices=("ptkit", "libipt"), default="ptkit", help="decoder (default: ptkit)"
+        "--engine", choices=("ptkit", "simple", "libipt"), default="ptkit", help="decoder (default: ptkit)"
     )
     group.add_argument(
         "--resync", choices=("ip", "psb"), default="ip", help="where to go on after an error (default: ip)"

@@ -99,7 +99,7 @@ def open(
     UnsupportedError
         If the engine is not in this build.
     """
-    _decode.plan.check_choice("engine", engine, ("ptkit", "libipt"))
+    _decode.plan.check_choice("engine", engine, ("ptkit", "simple", "libipt"))
     _decode.plan.check_choice("resync", resync, ("ip", "psb"))
     _decode.plan.check_choice("errors", errors, ("rows", "raise"))
     _decode.plan.thread_count(threads)

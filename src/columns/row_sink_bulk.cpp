@@ -1,0 +1,162 @@
+// Rows in bulk: cells are written by the fast path; places and times are filled in behind it.
+#include <algorithm>
+
+#include "columns/row_sink.h"
+
+namespace ptkit::columns {
+namespace {
+
+constexpr std::size_t kPlaces = std::size_t{1} << 13U;  // between two looks at time
+
+[[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
+  switch (table) {
+    case TableId::edges:
+      return flow::BulkRows::EDGES;
+    case TableId::branches:
+      return flow::BulkRows::BRANCHES;
+    case TableId::blocks:
+      return flow::BulkRows::BLOCKS;
+    case TableId::instructions:
+      return flow::BulkRows::INSTRUCTIONS;
+    default:
+      return flow::BulkRows::NONE;
+  }
+}
+
+// The columns of a table that tell places and times.
+struct PlaceCells {
+  std::uint8_t* flags;
+  std::uint64_t* tsc;
+  std::uint32_t* error;
+  std::uint8_t* source;
+  std::uint64_t* offset;
+};
+
+template <Column FLAGS, Column TSC, Column ERROR, Column SOURCE, Column OFFSET>
+[[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept {
+  return {batch.cells<FLAGS>(), batch.cells<TSC>(), batch.cells<ERROR>(), batch.cells<SOURCE>(),
+          batch.cells<OFFSET>()};
+}
+
+[[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept {
+  using enum Column;
+  switch (batch.table()) {
+    case TableId::branches:
+      return place_cells<branches_flags, branches_tsc, branches_tsc_error, branches_tsc_source,
+                         branches_offset>(batch);
+    case TableId::blocks:
+      return place_cells<blocks_flags, blocks_tsc, blocks_tsc_error, blocks_tsc_source, blocks_offset>(batch);
+    default:
+      return place_cells<instructions_flags, instructions_tsc, instructions_tsc_error,
+                         instructions_tsc_source, instructions_offset>(batch);
+  }
+}
+
+template <typename T>
+void fill(T* cells, std::size_t begin, std::size_t end, T value) noexcept {
+  if (cells != nullptr) std::fill(cells + begin, cells + end, value);
+}
+
+}  // namespace
+
+// Rows that have to be looked at one by one are given one by one; so are events, if they are the rows.
+flow::BulkSink* RowSink::bulk() {
+  const Selection& selection = request_.selection;
+  const bool by_row = !selection.ips.empty() || selection.by_time || selection.taken != Taken::ANY;
+  return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
+}
+
+bool RowSink::open(flow::BulkRoom& room) {
+  Batch& batch = *main_;
+  room.kind = context_selected_ ? rows_of(batch.table()) : flow::BulkRows::NONE;
+  room.space = run_.space;
+  room.row = batch.rows();
+  room.limit = SIZE_MAX;
+  if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return true;
+  room.limit = std::max(row_limit_, room.row);
+  if (!room_for(batch, room.limit - room.row + flow::BulkRoom::kSlack)) return false;
+  switch (room.kind) {
+    case flow::BulkRows::BRANCHES:
+      room.from_ip = batch.cells<Column::branches_from_ip>();
+      room.to_ip = batch.cells<Column::branches_to_ip>();
+      room.branch = batch.cells<Column::branches_kind>();
+      room.flags = batch.cells<Column::branches_flags>();
+      break;
+    case flow::BulkRows::BLOCKS:
+      room.ip = batch.cells<Column::blocks_ip>();
+      room.bytes = batch.cells<Column::blocks_size>();
+      room.insns = batch.cells<Column::blocks_instructions>();
+      break;
+    default:
+      room.ip = batch.cells<Column::instructions_ip>();
+      room.size = batch.cells<Column::instructions_size>();
+      room.cls = batch.cells<Column::instructions_cls>();
+      break;
+  }
+  const PlaceCells cells = place_cells(batch);
+  const bool times = track_ != nullptr && (cells.flags != nullptr || cells.tsc != nullptr ||
+                                           cells.error != nullptr || cells.source != nullptr);
+  if (times || cells.offset != nullptr) {
+    places_.resize(kPlaces);
+    room.places = places_.data();
+    room.place_limit = kPlaces;
+  }
+  return true;
+}
+
+void RowSink::close(const flow::BulkRoom& room) {
+  constexpr std::uint64_t kCheapPackets = 32;  // take as long as one that is given alone
+  instruction_ += room.instructions;
+  order_ += room.events;
+  packets_ += room.packets / kCheapPackets;
+  if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
+  const std::size_t begin = main_->rows();
+  fill_constants(begin, room);
+  fill_places(begin, room);
+  main_->add_rows(room.row - begin);
+}
+
+// What is the same for all rows, as long as nobody knows the time.
+void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
+  Batch& batch = *main_;
+  const auto mode = static_cast<std::uint8_t>(room.mode);
+  if (batch.table() == TableId::blocks) {
+    fill(batch.cells<Column::blocks_mode>(), begin, room.row, mode);
+  } else if (batch.table() == TableId::instructions) {
+    fill(batch.cells<Column::instructions_mode>(), begin, room.row, mode);
+  }
+  const PlaceCells cells = place_cells(batch);
+  if (batch.table() != TableId::branches) fill<std::uint8_t>(cells.flags, begin, room.row, 0);
+  if (track_ != nullptr) return;
+  fill<std::uint64_t>(cells.tsc, begin, room.row, 0);
+  fill<std::uint32_t>(cells.error, begin, room.row, 0);
+  fill(cells.source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
+}
+
+void RowSink::fill_places(std::size_t begin, const flow::BulkRoom& room) {
+  const PlaceCells cells = place_cells(*main_);
+  for (std::size_t i = 0; i < room.place_count; ++i) {
+    const flow::PlaceRun& run = room.places[i];
+    const std::size_t end = run.row_end;
+    if (end == begin) continue;
+    fill(cells.offset, begin, end, run.offset);
+    if (track_ != nullptr) {
+      const auto range = time_at({run.since, run.offset});
+      fill(cells.tsc, begin, end, range.tsc);
+      fill(cells.error, begin, end, range.error);
+      fill(cells.source, begin, end, static_cast<std::uint8_t>(range.source));
+      if (cells.flags != nullptr && range.known) {
+        for (std::size_t row = begin; row < end; ++row) cells.flags[row] |= flow::TIME_KNOWN;
+      }
+    }
+    begin = end;
+  }
+}
+
+void RowSink::add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) {
+  constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
+  if ((branch.flags & kBoth) != kBoth) return;
+  edges_.add({branch.from_ip, branch.to_ip, space, static_cast<std::uint8_t>(branch.kind)}, count);
+}
+
+}  // namespace ptkit::columns

@@ -1,0 +1,144 @@
+#include "flow/fast_flow.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ptkit::flow {
+
+using base::Status;
+
+FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer& placer, Walker& walker,
+                   Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk)
+    : packets_(packets),
+      events_(events),
+      placer_(placer),
+      walker_(walker),
+      recovery_(recovery),
+      context_(context),
+      bulk_(bulk),
+      loop_(packets.stream(), filter, walker.calls_) {
+  limits_.stops_at_cyc = packets.errata().skd007;
+  limits_.stops_at_tma = packets.errata().skz84;
+  if (events_.ticks_.on || placer_.options_.no_code) bulk_ = nullptr;
+  if (bulk_ == nullptr) return;
+  walker_.caches_.before_clear([this](BlockCache& cache) {
+    const auto found = std::find(counted_.begin(), counted_.end(), &cache);
+    if (found == counted_.end()) return;
+    if (cache.graph() != nullptr) give_counts(*cache.graph());
+    counted_.erase(found);
+  });
+}
+
+FastFlow::~FastFlow() {
+  if (bulk_ == nullptr) return;
+  walker_.caches_.before_clear({});
+  // Whoever stopped the decode early does not want them, but the graphs are lent to others.
+  for (BlockCache* cache : counted_) {
+    if (cache->graph() != nullptr) cache->graph()->take_counts([](auto&&...) {});
+  }
+}
+
+// Is nothing pending, and everything known that packets may refer to?
+bool FastFlow::plain() const noexcept {
+  const packet::DecoderState& packets = packets_.state();
+  if (packets.in_psb || packets.block_open || !packets.last_ip_known) return false;
+  if (events_.in_header_ || events_.pebs_waits_ || !events_.pending_.empty()) return false;
+  if (placer_.state_ == Placer::State::LOST || placer_.wants_psb_ || recovery_.is_open()) return false;
+  if (placer_.options_.tnt_disabled || context_.follows_time_) return false;
+  if (walker_.in_tx_ || walker_.bits_left_ != 0 || walker_.anchor_known_ || !walker_.budget_.whole())
+    return false;
+  return placer_.state_ == Placer::State::OFF || !walker_.at_end_;
+}
+
+void FastFlow::work(std::uint64_t end) {
+  BulkRoom room;
+  room.mode = walker_.cache_->mode();
+  if (!bulk_->open(room)) return;
+  DecisionGraph* graph = &walker_.cache_->graph(walker_.return_compression_);
+  if (room.kind == BulkRows::EDGES) {
+    if (room.space != counted_space_) give_counts();
+    counted_space_ = room.space;
+  }
+  if (graph->bytes() > kMostBytes) {
+    if (room.kind == BulkRows::EDGES) give_counts();
+    walker_.cache_->forget_graph();
+    graph = &walker_.cache_->graph(walker_.return_compression_);
+  }
+  if (room.kind == BulkRows::EDGES &&
+      std::find(counted_.begin(), counted_.end(), walker_.cache_) == counted_.end()) {
+    counted_.push_back(walker_.cache_);
+  }
+  limits_.end = end;
+  FastState state = take_state();
+  if (placer_.state_ == Placer::State::ON) state.node = graph->node(walker_.ip_);
+  const std::uint64_t walked = walker_.instructions_;
+  const FastStop stop = loop_.run(*graph, limits_, state, room);
+  if (state.node != 0) state.end_ip = graph->nodes()[state.node].ip;
+  give_state(state, room);
+  bulk_->close(room);
+  if (stop == FastStop::REST) finish_tnt(state, walked);
+}
+
+FastState FastFlow::take_state() const {
+  FastState state;
+  const packet::DecoderState& packets = packets_.state();
+  state.position = packets.position;
+  state.last_ip = packets.last_ip;
+  state.since = events_.since_;
+  state.tnt_before = events_.tnt_before_.value_or(FastState::kNone);
+  state.tip_watch = static_cast<std::uint8_t>(events_.tip_watch_);
+  state.tips_deferred = placer_.tips_deferred_;
+  state.resume_ip = placer_.resume_ip_;
+  state.end_ip = walker_.ip_;
+  return state;
+}
+
+void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
+  packet::DecoderState packets = packets_.state();
+  packets.position = state.position;
+  packets.last_ip = state.last_ip;
+  packets_.set_state(packets);
+  events_.since_ = state.since;
+  events_.tnt_before_.reset();
+  if (state.tnt_before != FastState::kNone) events_.tnt_before_ = state.tnt_before;
+  events_.tip_watch_ = static_cast<EventDecoder::TipWatch>(state.tip_watch);
+  placer_.tips_deferred_ = state.tips_deferred;
+  walker_.instructions_ += room.instructions;
+  // Places never go back: what comes next is not older.
+  walker_.place_.since = state.since;
+  if (state.last == FastLast::NONE && room.instructions == 0) return;
+  walker_.jump_to(state.end_ip);
+  if (state.last == FastLast::NONE) return;
+  placer_.state_ = state.node != 0 ? Placer::State::ON : Placer::State::OFF;
+  placer_.resume_ip_ = state.resume_ip;
+  placer_.bits_dropped_ = false;
+  placer_.after_branch_ = state.last == FastLast::BRANCH;
+  placer_.trig_anchored_ = state.last != FastLast::DISABLED;
+  placer_.trig_anchor_ = walker_.instructions_;
+}
+
+// The first bits of the packet at the position were used.
+void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
+  packet::Packet packet;
+  if (packets_.next(packet) != Status::OK) return;
+  const auto left = static_cast<unsigned>(std::bit_width(state.rest)) - 1;
+  std::uint64_t bits = 0;
+  for (unsigned i = 0; i < left; ++i) bits |= std::uint64_t{state.rest >> (left - 1 - i) & 1U} << i;
+  events_.apply_rest(packet, bits, left, walked + state.instructions_before);
+}
+
+void FastFlow::give_counts() {
+  for (BlockCache* cache : counted_) {
+    if (cache->graph() != nullptr) give_counts(*cache->graph());
+  }
+  counted_.clear();
+}
+
+void FastFlow::give_counts(DecisionGraph& graph) {
+  graph.take_counts([this](std::uint64_t from, std::uint64_t to, std::uint8_t kind, std::uint8_t flags,
+                           std::uint64_t count) {
+    bulk_->add_edges(Branch{{}, from, to, static_cast<BranchKind>(kind), flags}, count, counted_space_);
+  });
+}
+
+}  // namespace ptkit::flow

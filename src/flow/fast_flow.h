@@ -1,0 +1,53 @@
+// The fast path of a FlowDecoder: takes over while packets are plain, and hands the simple decoder's state
+// back when one is not. Rows are the same, whoever gives them.
+#pragma once
+
+#include <vector>
+
+#include "flow/event_decoder.h"
+#include "flow/fast_loop.h"
+
+namespace ptkit::flow {
+
+class FastFlow {
+ public:
+  // The parts of one decoder. `bulk` may be null: then nothing is fast.
+  FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer& placer, Walker& walker,
+           Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk);
+  ~FastFlow();
+  FastFlow(const FastFlow&) = delete;
+  FastFlow& operator=(const FastFlow&) = delete;
+
+  // Uses packets of the stream before `end` while they are plain. Afterwards the next one is for the simple
+  // decoder, unless the sink is full.
+  void run(std::uint64_t end) {
+    if (bulk_ != nullptr && plain()) work(end);
+  }
+  // Gives what was only counted so far.
+  void give_counts();
+
+ private:
+  // Graphs are bounded: some million ways.
+  static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+
+  [[nodiscard]] bool plain() const noexcept;
+  void work(std::uint64_t end);
+  [[nodiscard]] FastState take_state() const;
+  void give_state(const FastState& state, const BulkRoom& room);
+  void finish_tnt(const FastState& state, std::uint64_t walked);
+  void give_counts(DecisionGraph& graph);
+
+  packet::PacketDecoder& packets_;
+  EventDecoder& events_;
+  Placer& placer_;
+  Walker& walker_;
+  Recovery& recovery_;
+  ContextTracker& context_;
+  BulkSink* bulk_;
+  FastLimits limits_;
+  FastLoop loop_;
+  std::vector<BlockCache*> counted_;  // whose graphs may have counts
+  std::uint32_t counted_space_ = 0;   // for which they are
+};
+
+}  // namespace ptkit::flow

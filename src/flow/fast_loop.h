@@ -1,0 +1,62 @@
+// The hot loop: packets that mean nothing special, from the memory of a DecisionGraph.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "flow/bulk.h"
+#include "flow/decision_graph.h"
+#include "flow/return_stack.h"
+
+namespace ptkit::flow {
+
+enum class FastStop : std::uint8_t {
+  PACKET,  // the packet at `position` is for the simple decoder
+  REST,    // so are the bits `rest` of the TNT packet at `position`, whose first ones were used
+  FULL,    // the room is full, or enough was done
+};
+
+// Packets that decide nothing (timing, PAD) aside: the last one that was used.
+enum class FastLast : std::uint8_t { NONE, BRANCH, ENABLED, DISABLED };
+
+// What decoding carries from packet to packet; see EventDecoder, PacketDecoder and Placer for what it means.
+struct FastState {
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+
+  std::uint64_t position = 0;
+  std::uint64_t last_ip = 0;
+  std::uint64_t since = 0;
+  std::uint64_t tnt_before = kNone;
+  std::uint64_t resume_ip = 0;
+  std::uint64_t end_ip = 0;  // packets are off: where the walker stands
+  NodeId node = 0;           // 0: packets are off
+  std::uint8_t tip_watch = 0;
+  bool tips_deferred = true;
+  FastLast last = FastLast::NONE;
+  // REST
+  std::uint32_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
+  unsigned rest_used = 0;                 // bits of the packet that were used
+  std::uint64_t instructions_before = 0;  // in the room, when the packet began
+};
+
+struct FastLimits {
+  std::uint64_t end = 0;      // of the stream's part; the loop ends a little earlier
+  bool stops_at_cyc = false;  // CYC packets with extensions, and TMA, are for the simple decoder (errata)
+  bool stops_at_tma = false;
+};
+
+class FastLoop {
+ public:
+  FastLoop(base::Bytes stream, const AddressFilter& filter, CallStack& calls)
+      : stream_(stream), filter_(filter), calls_(calls) {}
+
+  [[nodiscard]] FastStop run(DecisionGraph& graph, const FastLimits& limits, FastState& state,
+                             BulkRoom& room);
+
+ private:
+  base::Bytes stream_;
+  const AddressFilter& filter_;
+  CallStack& calls_;
+};
+
+}  // namespace ptkit::flow
