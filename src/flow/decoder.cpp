@@ -220,8 +220,7 @@ bool FlowDecoder::Impl::run() {
   packet::Packet packet;
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
-    fast_.run(limit());
-    if (sink_.full() || walker_.instructions() - walked >= kSlice) return true;
+    if (fast_.run(limit()) && (sink_.full() || walker_.instructions() - walked >= kSlice)) return true;
     const Status status = packets_.next(packet);
     if (status == Status::OK) {
       walker_.bound_memory();

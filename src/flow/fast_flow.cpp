@@ -17,8 +17,6 @@ FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer&
       context_(context),
       bulk_(bulk),
       loop_(packets.stream(), filter, walker.calls_) {
-  limits_.stops_at_cyc = packets.errata().skd007;
-  limits_.stops_at_tma = packets.errata().skz84;
   if (events_.ticks_.on || placer_.options_.no_code) bulk_ = nullptr;
   if (bulk_ == nullptr) return;
   walker_.caches_.before_clear([this](BlockCache& cache) {
@@ -50,10 +48,10 @@ bool FastFlow::plain() const noexcept {
   return placer_.state_ == Placer::State::OFF || !walker_.at_end_;
 }
 
-void FastFlow::work(std::uint64_t end) {
+bool FastFlow::work(std::uint64_t end) {
   BulkRoom room;
   room.mode = walker_.cache_->mode();
-  if (!bulk_->open(room)) return;
+  if (!bulk_->open(room)) return false;
   DecisionGraph* graph = &walker_.cache_->graph(walker_.return_compression_);
   if (room.kind == BulkRows::EDGES) {
     if (room.space != counted_space_) give_counts();
@@ -68,15 +66,17 @@ void FastFlow::work(std::uint64_t end) {
       std::find(counted_.begin(), counted_.end(), walker_.cache_) == counted_.end()) {
     counted_.push_back(walker_.cache_);
   }
-  limits_.end = end;
   FastState state = take_state();
+  state.end = end;
   if (placer_.state_ == Placer::State::ON) state.node = graph->node(walker_.ip_);
   const std::uint64_t walked = walker_.instructions_;
-  const FastStop stop = loop_.run(*graph, limits_, state, room);
+  const std::uint64_t begin = state.position;
+  const FastStop stop = loop_.run(*graph, state, room);
   if (state.node != 0) state.end_ip = graph->nodes()[state.node].ip;
   give_state(state, room);
   bulk_->close(room);
   if (stop == FastStop::REST) finish_tnt(state, walked);
+  return packets_.position() != begin;
 }
 
 FastState FastFlow::take_state() const {

@@ -19,10 +19,8 @@ class FastFlow {
   FastFlow& operator=(const FastFlow&) = delete;
 
   // Uses packets of the stream before `end` while they are plain. Afterwards the next one is for the simple
-  // decoder, unless the sink is full.
-  void run(std::uint64_t end) {
-    if (bulk_ != nullptr && plain()) work(end);
-  }
+  // decoder, unless the sink is full. False: there was none.
+  bool run(std::uint64_t end) { return bulk_ != nullptr && plain() && work(end); }
   // Gives what was only counted so far.
   void give_counts();
 
@@ -31,7 +29,7 @@ class FastFlow {
   static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
 
   [[nodiscard]] bool plain() const noexcept;
-  void work(std::uint64_t end);
+  bool work(std::uint64_t end);
   [[nodiscard]] FastState take_state() const;
   void give_state(const FastState& state, const BulkRoom& room);
   void finish_tnt(const FastState& state, std::uint64_t walked);
@@ -44,7 +42,6 @@ class FastFlow {
   Recovery& recovery_;
   ContextTracker& context_;
   BulkSink* bulk_;
-  FastLimits limits_;
   FastLoop loop_;
   std::vector<BlockCache*> counted_;  // whose graphs may have counts
   std::uint32_t counted_space_ = 0;   // for which they are

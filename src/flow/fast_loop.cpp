@@ -165,16 +165,9 @@ struct BlockRows {
 template <typename Rows, bool kPlaces>
 class Pass {
  public:
-  Pass(DecisionGraph& graph, const FastLimits& limits, const AddressFilter& filter, CallStack& calls,
-       const std::uint8_t* base, FastState& state, BulkRoom& room)
-      : graph_(graph),
-        limits_(limits),
-        filter_(filter),
-        calls_(calls),
-        base_(base),
-        state_(state),
-        room_(room),
-        rows_(room) {}
+  Pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
+       FastState& state, BulkRoom& room)
+      : graph_(graph), filter_(filter), calls_(calls), base_(base), state_(state), room_(room), rows_(room) {}
 
   FastStop run();
 
@@ -211,7 +204,6 @@ class Pass {
   [[nodiscard]] bool timing(const std::uint8_t*& at) const noexcept;
 
   DecisionGraph& graph_;
-  const FastLimits& limits_;
   const AddressFilter& filter_;
   CallStack& calls_;
   const std::uint8_t* base_;
@@ -286,11 +278,10 @@ bool Pass<Rows, kPlaces>::timing(const std::uint8_t*& at) const noexcept {
       ++at;
       return true;
     }
-    if (limits_.stops_at_cyc) return false;
     std::size_t size = 2;
     while (size < kMostCyc && (at[size - 1] & 1U) != 0) ++size;
-    // The simple decoder knows how long one may be.
-    if (size > 8) return false;
+    // The simple decoder knows how long one may be, and what erratum SKD007 makes of one.
+    if (size > 8 || (size == 2 && at[1] == 0x02 && at[2] == 0xf3)) return false;
     at += size;
     return true;
   }
@@ -302,7 +293,7 @@ bool Pass<Rows, kPlaces>::timing(const std::uint8_t*& at) const noexcept {
     at += 8;
     return true;
   }
-  if (first == 2 && at[1] == kTma && !limits_.stops_at_tma && at[4] == 0 && (at[6] & 0xfeU) == 0) {
+  if (first == 2 && at[1] == kTma && at[4] == 0 && (at[6] & 0xfeU) == 0) {
     at += 7;
     return true;
   }
@@ -313,7 +304,7 @@ template <typename Rows, bool kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
   const std::uint8_t* at = base_ + state_.position;
-  const std::uint8_t* const stream_end = base_ + limits_.end;
+  const std::uint8_t* const stream_end = base_ + state_.end;
   const std::uint8_t* end = stream_end - kWindow;
   if (static_cast<std::uint64_t>(end - at) > kPass && end > at) end = at + kPass;
   NodeId node = state_.node;
@@ -496,30 +487,30 @@ FastStop Pass<Rows, kPlaces>::run() {
 }
 
 template <typename Rows>
-FastStop pass(DecisionGraph& graph, const FastLimits& limits, const AddressFilter& filter, CallStack& calls,
-              const std::uint8_t* base, FastState& state, BulkRoom& room) {
-  if (room.places != nullptr) return Pass<Rows, true>(graph, limits, filter, calls, base, state, room).run();
-  return Pass<Rows, false>(graph, limits, filter, calls, base, state, room).run();
+FastStop pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
+              FastState& state, BulkRoom& room) {
+  if (room.places != nullptr) return Pass<Rows, true>(graph, filter, calls, base, state, room).run();
+  return Pass<Rows, false>(graph, filter, calls, base, state, room).run();
 }
 
 }  // namespace
 
-FastStop FastLoop::run(DecisionGraph& graph, const FastLimits& limits, FastState& state, BulkRoom& room) {
-  if (limits.end < state.position + kWindow) return FastStop::PACKET;
+FastStop FastLoop::run(DecisionGraph& graph, FastState& state, BulkRoom& room) {
+  if (state.end < state.position + kWindow) return FastStop::PACKET;
   const std::uint8_t* const base = stream_.data();
   switch (room.kind) {
     case BulkRows::EDGES:
-      return pass<EdgeRows>(graph, limits, filter_, calls_, base, state, room);
+      return pass<EdgeRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
-      return pass<BranchRows>(graph, limits, filter_, calls_, base, state, room);
+      return pass<BranchRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BLOCKS:
-      return pass<BlockRows>(graph, limits, filter_, calls_, base, state, room);
+      return pass<BlockRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::INSTRUCTIONS:
-      return pass<InsnRows>(graph, limits, filter_, calls_, base, state, room);
+      return pass<InsnRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::NONE:
       break;
   }
-  return pass<NoRows>(graph, limits, filter_, calls_, base, state, room);
+  return pass<NoRows>(graph, filter_, calls_, base, state, room);
 }
 
 }  // namespace ptkit::flow

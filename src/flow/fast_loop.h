@@ -23,6 +23,7 @@ enum class FastLast : std::uint8_t { NONE, BRANCH, ENABLED, DISABLED };
 struct FastState {
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
+  std::uint64_t end = 0;  // of the stream's part: the loop stops somewhat earlier
   std::uint64_t position = 0;
   std::uint64_t last_ip = 0;
   std::uint64_t since = 0;
@@ -39,19 +40,12 @@ struct FastState {
   std::uint64_t instructions_before = 0;  // in the room, when the packet began
 };
 
-struct FastLimits {
-  std::uint64_t end = 0;      // of the stream's part; the loop ends a little earlier
-  bool stops_at_cyc = false;  // CYC packets with extensions, and TMA, are for the simple decoder (errata)
-  bool stops_at_tma = false;
-};
-
 class FastLoop {
  public:
   FastLoop(base::Bytes stream, const AddressFilter& filter, CallStack& calls)
       : stream_(stream), filter_(filter), calls_(calls) {}
 
-  [[nodiscard]] FastStop run(DecisionGraph& graph, const FastLimits& limits, FastState& state,
-                             BulkRoom& room);
+  [[nodiscard]] FastStop run(DecisionGraph& graph, FastState& state, BulkRoom& room);
 
  private:
   base::Bytes stream_;
