@@ -54,7 +54,6 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void close(const flow::BulkRoom& room) override;
   void add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) override;
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
-  void fill_places(std::size_t begin, const flow::BulkRoom& room);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
   [[nodiscard]] time::TimeRange time_at(flow::Place place);

@@ -1,6 +1,7 @@
 // Rows in bulk: cells are written by the fast path; places and times are filled in behind it.
 #include <algorithm>
 
+#include "columns/place_times.h"
 #include "columns/row_sink.h"
 
 namespace ptkit::columns {
@@ -20,35 +21,6 @@ constexpr std::size_t kPlaces = std::size_t{1} << 13U;  // between two looks at 
       return flow::BulkRows::INSTRUCTIONS;
     default:
       return flow::BulkRows::NONE;
-  }
-}
-
-// The columns of a table that tell places and times.
-struct PlaceCells {
-  std::uint8_t* flags;
-  std::uint64_t* tsc;
-  std::uint32_t* error;
-  std::uint8_t* source;
-  std::uint64_t* offset;
-};
-
-template <Column FLAGS, Column TSC, Column ERROR, Column SOURCE, Column OFFSET>
-[[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept {
-  return {batch.cells<FLAGS>(), batch.cells<TSC>(), batch.cells<ERROR>(), batch.cells<SOURCE>(),
-          batch.cells<OFFSET>()};
-}
-
-[[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept {
-  using enum Column;
-  switch (batch.table()) {
-    case TableId::branches:
-      return place_cells<branches_flags, branches_tsc, branches_tsc_error, branches_tsc_source,
-                         branches_offset>(batch);
-    case TableId::blocks:
-      return place_cells<blocks_flags, blocks_tsc, blocks_tsc_error, blocks_tsc_source, blocks_offset>(batch);
-    default:
-      return place_cells<instructions_flags, instructions_tsc, instructions_tsc_error,
-                         instructions_tsc_source, instructions_offset>(batch);
   }
 }
 
@@ -94,9 +66,7 @@ bool RowSink::open(flow::BulkRoom& room) {
       break;
   }
   const PlaceCells cells = place_cells(batch);
-  const bool times = track_ != nullptr && (cells.flags != nullptr || cells.tsc != nullptr ||
-                                           cells.error != nullptr || cells.source != nullptr);
-  if (times || cells.offset != nullptr) {
+  if ((track_ != nullptr && cells.any_time()) || cells.offset != nullptr) {
     places_.resize(kPlaces);
     room.places = places_.data();
     room.place_limit = kPlaces;
@@ -112,7 +82,7 @@ void RowSink::close(const flow::BulkRoom& room) {
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
   const std::size_t begin = main_->rows();
   fill_constants(begin, room);
-  fill_places(begin, room);
+  fill_places({room.places, room.place_count}, begin, track_, place_cells(*main_));
   main_->add_rows(room.row - begin);
 }
 
@@ -129,28 +99,8 @@ void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
   if (batch.table() != TableId::branches) fill<std::uint8_t>(cells.flags, begin, room.row, 0);
   if (track_ != nullptr) return;
   fill<std::uint64_t>(cells.tsc, begin, room.row, 0);
-  fill<std::uint32_t>(cells.error, begin, room.row, 0);
-  fill(cells.source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
-}
-
-void RowSink::fill_places(std::size_t begin, const flow::BulkRoom& room) {
-  const PlaceCells cells = place_cells(*main_);
-  for (std::size_t i = 0; i < room.place_count; ++i) {
-    const flow::PlaceRun& run = room.places[i];
-    const std::size_t end = run.row_end;
-    if (end == begin) continue;
-    fill(cells.offset, begin, end, run.offset);
-    if (track_ != nullptr) {
-      const auto range = time_at({run.since, run.offset});
-      fill(cells.tsc, begin, end, range.tsc);
-      fill(cells.error, begin, end, range.error);
-      fill(cells.source, begin, end, static_cast<std::uint8_t>(range.source));
-      if (cells.flags != nullptr && range.known) {
-        for (std::size_t row = begin; row < end; ++row) cells.flags[row] |= flow::TIME_KNOWN;
-      }
-    }
-    begin = end;
-  }
+  fill<std::uint32_t>(cells.tsc_error, begin, room.row, 0);
+  fill(cells.tsc_source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
 }
 
 void RowSink::add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) {

@@ -227,6 +227,7 @@ bool FlowDecoder::Impl::run() {
       events_.apply(packet);
       if (is_stop(packet.kind)) {
         stopped_ = true;
+        fast_.give_counts();
         stop_after_ = kNever;
         return false;
       }
