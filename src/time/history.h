@@ -32,6 +32,16 @@ class History {
   struct Info {
     Rank rank = Rank::NONE;
     std::uint8_t flags = 0;
+
+    bool operator==(const Info&) const = default;
+  };
+  struct Point {
+    Extent place;
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    Info info;
+
+    bool operator==(const Point&) const = default;
   };
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -43,6 +53,9 @@ class History {
     return (info_[index].flags & BACK) != 0 ? kUnknown : high_[index];
   }
   [[nodiscard]] Info info(std::size_t index) const noexcept { return info_[index]; }
+  [[nodiscard]] Point point(std::size_t index) const noexcept {
+    return {place_[index], low_[index], high_[index], info_[index]};
+  }
   [[nodiscard]] std::uint64_t first_offset() const noexcept { return place_[0].first; }
   [[nodiscard]] std::uint64_t last_offset() const noexcept { return place_[size_ - 1].first; }
 

@@ -11,6 +11,8 @@ struct CtcReference {
   std::uint64_t ctc = 0;
   double time = 0;
   unsigned bits = 16;  // of `ctc` that are known
+
+  bool operator==(const CtcReference&) const = default;
 };
 
 // The reference that a TMA gives; not known if the TMA cannot be true (erratum SKZ84 corrupts them).

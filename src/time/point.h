@@ -16,6 +16,8 @@ inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 struct Extent {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
+
+  bool operator==(const Extent&) const = default;
 };
 
 // A TSC or MTC packet. Times are TSC ticks since the frame's origin, an integer; spans are far below 2^53, so
@@ -32,6 +34,7 @@ struct Anchor {
   bool lost = false;    // packets may be missing between the point before and this one
   bool usable = true;   // MTC: its time could be resolved
 
+  bool operator==(const Anchor&) const = default;
   [[nodiscard]] bool bounded() const noexcept { return usable && high < kNoLimit; }
   [[nodiscard]] bool exact() const noexcept { return bounded() && high - low <= 4; }
 };
@@ -100,6 +103,7 @@ struct Frame {
   std::uint8_t next_ratio = 0;  // core:bus ratio at the end
   bool lost_at_end = false;     // packets may be missing after the last point
   std::uint64_t psb = 0;        // offset of the last PSB seen
+  bool end_in_psb = false;      // end == TSC: it stands in the PSB+ at `psb`
 
   [[nodiscard]] std::size_t points() const noexcept { return anchors.size() + cycles.size; }
   // CYC packets behind an anchor: from its `cycles` to this index.

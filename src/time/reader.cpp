@@ -9,16 +9,8 @@ using base::Status;
 using packet::Packet;
 using packet::PacketKind;
 
-constexpr std::uint64_t kTscMask = (std::uint64_t{1} << 56) - 1;
 // No sleep is that long; the sum of a frame's cycles must stay exact in a double.
 constexpr std::uint64_t kMaxCycles = std::uint64_t{1} << 40;
-
-// TSC packets hold 56 bits: the upper byte is that of the last one, or one more if the 56 bits wrapped.
-std::uint64_t extend_tsc(std::uint64_t last, std::uint64_t payload) noexcept {
-  std::uint64_t tsc = (last & ~kTscMask) | (payload & kTscMask);
-  if (tsc < last && last - tsc > kTscMask / 2) tsc += kTscMask + 1;
-  return tsc;
-}
 
 bool is_tnt(PacketKind kind) noexcept { return kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64; }
 
@@ -27,6 +19,13 @@ bool is_full(const Packet& packet) noexcept {
 }
 
 }  // namespace
+
+std::uint64_t extend_tsc(std::uint64_t last, std::uint64_t payload) noexcept {
+  constexpr std::uint64_t kTscMask = (std::uint64_t{1} << 56) - 1;
+  std::uint64_t tsc = (last & ~kTscMask) | (payload & kTscMask);
+  if (tsc < last && last - tsc > kTscMask / 2) tsc += kTscMask + 1;
+  return tsc;
+}
 
 TntTime TntCensus::judge() const noexcept {
   constexpr std::uint64_t kEnough = 8;
@@ -47,6 +46,33 @@ FrameReader::FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> l
     : decoder_(stream, {}, errata), losses_(losses) {
   ended_ = decoder_.sync_forward(0) != Status::OK;
   first_psb_ = decoder_.position();
+}
+
+FrameReader::FrameReader(const FrameReader& like, std::uint64_t from)
+    : decoder_(like.decoder_.stream(), {}, like.decoder_.errata()),
+      losses_(like.losses_),
+      tnt_time_(like.tnt_time_),
+      tsc_(like.tsc_),
+      first_psb_(like.first_psb_),
+      ratio_(like.ratio_) {
+  ended_ = decoder_.sync_forward(from) != Status::OK;
+  const auto behind = std::lower_bound(
+      losses_.begin(), losses_.end(), decoder_.position(),
+      [](const trace::KnownLoss& loss, std::uint64_t offset) { return loss.offset < offset; });
+  next_loss_ = static_cast<std::size_t>(behind - losses_.begin());
+}
+
+// The last IP, the census and where the stream began are not compared: frames do not depend on them.
+bool FrameReader::is_as(const FrameReader& other) const noexcept {
+  const packet::DecoderState& mine = decoder_.state();
+  const packet::DecoderState& its = other.decoder_.state();
+  return mine.position == its.position && mine.in_psb == its.in_psb && mine.block_open == its.block_open &&
+         mine.block_items_4 == its.block_items_4 && next_loss_ == other.next_loss_ &&
+         opening_ == other.opening_ && opening_known_ == other.opening_known_ && tsc_ == other.tsc_ &&
+         psb_ == other.psb_ && ratio_ == other.ratio_ && ratio_before_ == other.ratio_before_ &&
+         follow_ == other.follow_ && after_cyc_ == other.after_cyc_ &&
+         psb_after_cyc_ == other.psb_after_cyc_ && lost_ == other.lost_ &&
+         cycles_lost_ == other.cycles_lost_ && ended_ == other.ended_;
 }
 
 // True if bytes are missing before `end`: then decoding goes on at the first PSB after the loss.
@@ -86,6 +112,7 @@ bool FrameReader::next(Frame& frame) {
   frame.cycles.clear();
   frame.opened = opening_known_;
   frame.end = FrameEnd::STREAM;
+  frame.end_in_psb = false;
   frame.end_tma = {};
   if (opening_known_) frame.anchors.push_back(opening_);
   if (ended_) return false;
@@ -283,6 +310,7 @@ void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   frame.anchors.push_back(point);
   frame.end = FrameEnd::TSC;
   frame.end_tsc = tsc_;
+  frame.end_in_psb = in_psb;
   read_group(in_psb, frame);
   opening_ = frame.anchors.back();
   opening_.cycles = 0;

@@ -1,6 +1,7 @@
 // Packets to frames of timing points. Never more than one frame in memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -23,18 +24,32 @@ struct TntCensus {
   [[nodiscard]] TntTime judge() const noexcept;
 };
 
+// TSC packets hold 56 bits: the upper byte is that of the last one, or one more if the 56 bits wrapped.
+[[nodiscard]] std::uint64_t extend_tsc(std::uint64_t last, std::uint64_t payload) noexcept;
+
 class FrameReader {
  public:
   // `losses` (by offset): where bytes are missing from the stream.
   FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata);
 
+  // Begins at the first PSB at or after `from`, and takes what changes rarely to be as in `like`.
+  FrameReader(const FrameReader& like, std::uint64_t from);
+
   // Reads the next frame, in the memory of the last. False: the stream had ended before.
   [[nodiscard]] bool next(Frame& frame);
+
+  // Whatever follows, will both read the same?
+  [[nodiscard]] bool is_as(const FrameReader& other) const noexcept;
+  // No CYC was read: ratios that were in force before are still to be told to the next one.
+  void add_ratios_of(const FrameReader& before) noexcept {
+    ratio_before_ = std::max(ratio_before_, before.ratio_before_);
+  }
 
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
   void take_census() noexcept { counting_ = true; }
   [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
+  [[nodiscard]] base::Bytes stream() const noexcept { return decoder_.stream(); }
   [[nodiscard]] std::uint64_t first_psb() const noexcept { return first_psb_; }
 
  private:
@@ -50,7 +65,7 @@ class FrameReader {
   void scan(Frame& frame);
   template <bool kCounting>
   std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
-  [[nodiscard]] static bool make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to);
+  [[nodiscard]] bool make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to);
   void add(const packet::Packet& packet, Frame& frame);
   void cut(Frame& frame);
   void add_cyc(const packet::Packet& packet, Frame& frame);

@@ -101,7 +101,7 @@ struct FrameReader::Columns {
 
 void FrameReader::scan(Frame& frame) {
   const packet::DecoderState& state = decoder_.state();
-  if (ended_ || lost_ || cycles_lost_ || ratio_before_ != 0 || state.in_psb || state.block_open) return;
+  if (ended_ || lost_ || cycles_lost_ || state.in_psb || state.block_open) return;
   // After a cut, what follows may belong to the point that opens the frame: that is left to others.
   if (follow_ != Follow::NOTHING && !frame.ends_with_cycles()) return;
   std::uint64_t limit = decoder_.stream().size();
@@ -204,10 +204,10 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
   return at;
 }
 
-// False: the frame has nearly as many points as it may have.
+// False: the frame has nearly as many points as it may have, or the next CYC has more than one ratio.
 bool FrameReader::make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to) {
   constexpr std::size_t kMore = 256;
-  if (frame.anchors.size() + size + kMore >= 2 * kMaxPoints) return false;
+  if (ratio_before_ != 0 || frame.anchors.size() + size + kMore >= 2 * kMaxPoints) return false;
   frame.cycles.size = size;
   frame.cycles.reserve(kMore);
   room = size + kMore;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "time/history.h"
@@ -12,11 +13,44 @@ namespace ptkit::time {
 
 class Timeline {
  public:
+  // The opening of a frame.
+  struct Opening {
+    std::uint64_t origin = 0;
+    double low = 0;
+    double high = 0;
+    CtcReference reference;
+    double cyc_low = -kNoLimit;  // of the last CYC before
+
+    bool operator==(const Opening&) const = default;
+  };
+
   Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
            const ClockModel& model);
+  // Begins some PSBs before `psb`, and takes what changes rarely to be as in `like`.
+  Timeline(const Timeline& like, std::uint64_t psb);
 
-  // Until a point behind `offset` is known, or the stream ends. True: points before were forgotten, so that
-  // indices changed by what forgotten() says.
+  // All that is carried over the TSC of a PSB+.
+  struct State {
+    std::uint64_t psb = kUnknown;
+    FrameReader reader;
+    Opening opening;
+    bool wraps_seen = false;
+    History::Point tsc;  // as it is told to who asks
+
+    // Whatever follows, will both come to the same?
+    [[nodiscard]] bool is_as(const State& other) const noexcept;
+  };
+  // The state at the TSC of the PSB+ at `psb`; null if it was not read yet, too long ago, or has no TSC. That
+  // of the PSB which this was begun for is always kept.
+  [[nodiscard]] const State* state_at(std::uint64_t psb) const noexcept;
+  // Takes what only a timeline from the beginning knows, as far as nothing rests on it yet.
+  void complete(const State& real) noexcept;
+  [[nodiscard]] std::uint64_t begun_for() const noexcept {
+    return begun_for_;
+  }  // PSB; kUnknown: the beginning
+
+  // Until a point behind `offset` is known, or the stream ends. Points before may be forgotten: indices
+  // change by what forgotten() grows.
   void read_past(std::uint64_t offset);
   [[nodiscard]] bool is_past(std::uint64_t offset) const noexcept {
     return ended_ || (!history_.empty() && history_.last_offset() > offset);
@@ -29,21 +63,13 @@ class Timeline {
   [[nodiscard]] std::uint64_t first_psb() const noexcept { return reader_.first_psb(); }
 
  private:
-  // The opening of the next frame.
-  struct Opening {
-    std::uint64_t origin = 0;
-    double low = 0;
-    double high = 0;
-    CtcReference reference;
-    double cyc_low = -kNoLimit;  // of the last CYC before
-  };
-
   void resolve();
   void resolve_points(double end, bool back);
   void open_next(double end);
   [[nodiscard]] double low_of_last_cyc() const noexcept;
   [[nodiscard]] CtcReference reference_of_last_mtc(double shift) const noexcept;
   void forget();
+  void note_state();
 
   FrameReader reader_;
   ClockModel model_;
@@ -52,9 +78,15 @@ class Timeline {
   History history_;
   std::size_t forgotten_ = 0;
   std::array<std::uint64_t, 4> psbs_{};
+  std::uint64_t begun_for_ = kUnknown;  // PSB
+  std::optional<State> begin_;          // at that
+  std::array<std::optional<State>, 4> states_;
+  std::size_t next_state_ = 0;
   std::uint64_t tail_ = kUnknown;
   bool ended_ = false;
   bool wraps_seen_ = false;
+  bool cycles_seen_ = false;
+  bool wraps_asked_ = false;  // a frame was resolved that rests on wraps_seen_
 };
 
 }  // namespace ptkit::time
