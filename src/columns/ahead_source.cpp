@@ -15,6 +15,7 @@ constexpr std::size_t kGoodBytes = std::size_t{16} << 20U;
 constexpr std::size_t kMostBytes = kGoodBytes * 4;
 constexpr std::size_t kSliceRows = std::size_t{1} << 18U;
 constexpr std::size_t kSlicePackets = 8192;
+constexpr std::size_t kSliceTimes = std::size_t{1} << 16U;
 // Segments that are decoded or wait for their turn, for each thread.
 constexpr std::size_t kAhead = 2;
 // So many wrong assumptions one behind the other: the next ones are likely to be wrong as well.
@@ -30,6 +31,7 @@ AheadSource::Job::Job(const AheadSource& owner, std::size_t job_number, const fl
       decoder(owner.input_.make, owner.input_.stream, sink, owner.psbs_[job_number],
               owner.psbs_[job_number + 1], likely) {
   sink.begin_stream(owner.input_.index, owner.input_.stream, nullptr);
+  if (owner.input_.times) sink.defer_times();
 }
 
 AheadSource::AheadSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {
@@ -104,7 +106,7 @@ void AheadSource::work_on(Job& job, bool once) {
       job.sink.begin_slice(job.sink.main()->rows() + kSliceRows, kSlicePackets);
       more = job.decoder.run();
       if (job.sink.out_of_memory()) more = false;
-      if (job.sink.main()->bytes() > kMostBytes) job.decoder.stop_soon();
+      if (job.sink.bytes() > kMostBytes) job.decoder.stop_soon();
       if (once && more) return;
     }
   } catch (const std::bad_alloc&) {
@@ -129,7 +131,7 @@ void AheadSource::adapt(Job& job) {
   const std::uint64_t end = job.decoder.result().at_stream_end ? input_.stream.data.size()
                                                                : job.decoder.result().end.packets.position;
   const double grown = static_cast<double>(end - begin) * kGoodBytes /
-                       static_cast<double>(std::max<std::size_t>(job.sink.main()->bytes(), 1));
+                       static_cast<double>(std::max<std::size_t>(job.sink.bytes(), 1));
   const double most = static_cast<double>(kLargestSegment);
   segment_ = std::max(kSmallestSegment, static_cast<std::size_t>(std::min(grown, most)));
 }
@@ -187,6 +189,7 @@ bool AheadSource::join() {
     decoder_.reset();
     job->sink.count_on_from(sink_);
     taking_ = job;
+    timing_ = true;
     taken_rows_ = 0;
   } else {
     misses_ = std::min(misses_ + 1, kMostMisses);
@@ -232,6 +235,10 @@ void AheadSource::decode_up_to(std::uint64_t psb) {
 
 // Takes rows of a segment, as many as there is room for.
 bool AheadSource::take() {
+  if (timing_) {
+    timing_ = sink_.tell_times(taking_->sink, kSliceTimes);
+    return true;
+  }
   Batch& rows = *taking_->sink.main();
   const std::size_t count = std::min(rows.rows() - taken_rows_, sink_.room());
   if (!sink_.append_rows(rows, taken_rows_, count)) return true;

@@ -28,6 +28,7 @@ class AheadSource final : public flow::RowSource {
     flow::MakeDecoder make;
     std::size_t threads = 2;  // with the one that calls run()
     std::size_t segment = 0;  // bytes, about; 0: by itself
+    bool times = false;       // that `sink` has a track for
   };
   // What `input` refers to and `sink` must outlive this.
   AheadSource(Input input, RowSink& sink);
@@ -85,6 +86,7 @@ class AheadSource final : public flow::RowSource {
   flow::Checkpoint real_;
   std::size_t next_ = 1;   // the segment whose turn comes
   Job* taking_ = nullptr;  // its rows are right; `taken_rows_` were taken
+  bool timing_ = false;    // times are being filled in
   std::size_t taken_rows_ = 0;
   Job* own_ = nullptr;   // that this thread decodes while it would have to wait
   unsigned misses_ = 0;  // one behind the other

@@ -34,6 +34,16 @@ void RowSink::count_on_from(const RowSink& before) noexcept {
   order_ += before.order_;
 }
 
+bool RowSink::tell_times(RowSink& behind, std::size_t most) {
+  if (track_ == nullptr || !behind.deferring_) return false;
+  last_place_ = {UINT64_MAX, UINT64_MAX};
+  bool room = true;
+  const bool more =
+      behind.deferred_.answer(*track_, {*behind.main_, behind.errors_.get(), behind.gaps_.get()}, most, room);
+  if (!room) out_of_memory_ = true;
+  return more;
+}
+
 bool RowSink::append_rows(Batch& main, std::size_t first, std::size_t count) {
   if (!main_->append_rows(main, first, count)) out_of_memory_ = true;
   return !out_of_memory_;

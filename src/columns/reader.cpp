@@ -37,11 +37,12 @@ bool TableReader::time_changes_code(const trace::Stream& stream) const noexcept 
   });
 }
 
-// Times and code that changes with time are followed from the beginning of a stream only.
+// Code that changes with time is followed from the beginning of a stream only, and so are times that decide
+// what becomes a row.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
   if (input_.threads < 2 || !input_.decoder) return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : AheadSource::kSmallestSegment;
-  if (stream.data.size() < least * 2 || needs_time(request_) || time_changes_code(stream)) return false;
+  if (stream.data.size() < least * 2 || request_.selection.by_time || time_changes_code(stream)) return false;
   const auto& code = input_.bundle->code;
   return std::none_of(code.begin(), code.end(), [](const trace::CodeRegion& region) {
     return flow::CallStack::may_hold_guess(region.address, region.size);
@@ -67,8 +68,10 @@ void TableReader::open_stream() {
     const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
       return input_.decoder(index, sink, from, ahead);
     };
-    source_ = std::make_unique<AheadSource>(
-        AheadSource::Input{request_, index, *stream_, make, input_.threads, input_.segment}, sink_);
+    source_ =
+        std::make_unique<AheadSource>(AheadSource::Input{request_, index, *stream_, make, input_.threads,
+                                                         input_.segment, row_track_ != nullptr},
+                                      sink_);
     return;
   }
   if (time_changes_code(*stream_)) flow_track_ = make_track(*stream_);

@@ -93,7 +93,8 @@ void RowSink::follow_switches(std::uint64_t tsc) {
   on_context({0, now.space, stream_->cpu, now.pid, now.tid});
 }
 
-time::TimeRange RowSink::time_at(flow::Place place) {
+time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
+  if (deferring_) deferred_.ask(*main_, batch, place);
   if (track_ == nullptr) return {};
   if (place.since != last_place_.since || place.offset != last_place_.offset) {
     last_range_ = track_->at(place.since, place.offset);
@@ -141,7 +142,7 @@ Batch* RowSink::batch_for(TableId table, bool side) noexcept {
 }
 
 void RowSink::on_packet(const packet::Packet& packet) {
-  const auto range = time_at({packet.offset, packet.offset});
+  const auto range = time_at({packet.offset, packet.offset}, *main_);
   if (request_.context && range.known) follow_switches(range.tsc);
   Batch& batch = *main_;
   if (!context_selected_ || !selects_time(range)) return;
@@ -170,7 +171,7 @@ void RowSink::on_block(const flow::Block& block) {
 
 void RowSink::put_block(const flow::Block& block) {
   Batch& batch = *main_;
-  const auto range = time_at(block.place);
+  const auto range = time_at(block.place, *main_);
   const std::uint64_t last = block.ip + (block.size == 0 ? 0 : block.size - 1);
   if (!selects_time(range) || !selects_ips(block.ip, last) || !room_for(batch, 1)) return;
   const std::size_t row = batch.rows();
@@ -185,7 +186,7 @@ void RowSink::put_block(const flow::Block& block) {
 }
 
 void RowSink::put_instructions(const flow::Block& block) {
-  const auto range = time_at(block.place);
+  const auto range = time_at(block.place, *main_);
   if (!selects_time(range)) return;
   if (request_.selection.ips.empty()) {
     put_some_instructions(block, block.insns, block.ip, range);
@@ -231,7 +232,7 @@ void RowSink::put_some_instructions(const flow::Block& block, std::span<const fl
 void RowSink::on_branch(const flow::Branch& branch) {
   const bool edges = main_->table() == TableId::edges;
   if ((!edges && main_->table() != TableId::branches) || !selects_branch(branch)) return;
-  const auto range = time_at(branch.place);
+  const auto range = time_at(branch.place, *main_);
   if (!selects_time(range)) return;
   if (edges) {
     constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
@@ -257,7 +258,7 @@ void RowSink::on_event(const flow::Event& event) {
   if (batch == nullptr || !context_selected_) return;
   const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
   if (!request_.selection.ips.empty() && !(ip_known && selects_ip(event.ip))) return;
-  const auto range = time_at(event.place);
+  const auto range = time_at(event.place, *batch);
   if (!selects_time(range) || !room_for(*batch, 1)) return;
   const std::size_t row = batch->rows();
   const auto time_flag = range.known ? flow::EV_TIME_KNOWN : 0;
@@ -278,7 +279,7 @@ void RowSink::on_error(const flow::FlowError& error) {
   const bool side = main_->table() != TableId::errors;
   Batch* batch = batch_for(TableId::errors, side);
   if (batch != nullptr) {
-    const auto range = time_at(error.place);
+    const auto range = time_at(error.place, *batch);
     const bool selected = context_selected_ && selects_time(range) &&
                           (request_.selection.ips.empty() || (error.ip_known && selects_ip(error.ip)));
     if ((side || selected) && room_for(*batch, 1)) put_error(*batch, error, range);
@@ -307,7 +308,7 @@ void RowSink::on_gap(const flow::Gap& gap) {
   const bool side = main_->table() != TableId::gaps;
   Batch* batch = batch_for(TableId::gaps, side);
   if (batch != nullptr) {
-    const auto range = time_at({gap.end, gap.end});
+    const auto range = time_at({gap.end, gap.end}, *batch);
     const Selection& selection = request_.selection;
     const bool ip_selected = selection.ips.empty() ||
                              ((gap.flags & flow::FROM_KNOWN) != 0 && selects_ip(gap.from_ip)) ||

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "columns/batch.h"
+#include "columns/deferred_times.h"
 #include "columns/edges.h"
 #include "columns/request.h"
 #include "flow/sink.h"
@@ -39,6 +40,11 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool append_rows(Batch& main, std::size_t first, std::size_t count);
   // Takes all but the rows of the main table. False: out of memory, as append_rows().
   [[nodiscard]] bool append_rest(RowSink& behind);
+  // Times are not known yet: they are asked for when tell_times() of the sink before gets this one.
+  void defer_times() noexcept { deferring_ = true; }
+  // Fills so many times in; false when there are no more to be filled in.
+  [[nodiscard]] bool tell_times(RowSink& behind, std::size_t most);
+  [[nodiscard]] std::size_t bytes() const noexcept { return main_->bytes() + deferred_.bytes(); }  // of rows
   void run_out_of_memory() noexcept { out_of_memory_ = true; }
   // Rows of the main table until the sink is full.
   [[nodiscard]] std::size_t room() const noexcept { return row_limit_ - std::min(row_limit_, main_->rows()); }
@@ -56,7 +62,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
-  [[nodiscard]] time::TimeRange time_at(flow::Place place);
+  [[nodiscard]] time::TimeRange time_at(flow::Place place, const Batch& batch);  // of its next row
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
@@ -79,6 +85,8 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::unique_ptr<Batch> gaps_;
   EdgeCounter edges_;
   time::TimeTrack* track_ = nullptr;
+  DeferredTimes deferred_;
+  bool deferring_ = false;
   flow::Place last_place_{UINT64_MAX, UINT64_MAX};
   time::TimeRange last_range_;
   const trace::Stream* stream_ = nullptr;

@@ -66,7 +66,7 @@ bool RowSink::open(flow::BulkRoom& room) {
       break;
   }
   const PlaceCells cells = place_cells(batch);
-  if ((track_ != nullptr && cells.any_time()) || cells.offset != nullptr) {
+  if (((track_ != nullptr || deferring_) && cells.any_time()) || cells.offset != nullptr) {
     places_.resize(kPlaces);
     room.places = places_.data();
     room.place_limit = kPlaces;
@@ -82,7 +82,13 @@ void RowSink::close(const flow::BulkRoom& room) {
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
   const std::size_t begin = main_->rows();
   fill_constants(begin, room);
-  fill_places({room.places, room.place_count}, begin, track_, place_cells(*main_));
+  const std::span<const flow::PlaceRun> places(room.places, room.place_count);
+  PlaceCells cells = place_cells(*main_);
+  if (deferring_) {
+    deferred_.ask(*main_, places);
+    cells = PlaceCells{.offset = cells.offset};
+  }
+  fill_places(places, begin, track_, cells);
   main_->add_rows(room.row - begin);
 }
 

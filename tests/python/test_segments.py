@@ -16,10 +16,9 @@ from ptkit.table import concatenate
 TIMES = {"tsc", "tsc_error", "tsc_source", "flags"}
 
 
-def without_times(table: str) -> list[str]:
-    """Columns for which no time is needed."""
-    schema = schema_of(table)
-    return [name for name in schema.names("stored", "run") if name not in TIMES]
+def columns_of(table: str, *, times: bool) -> list[str]:
+    """All columns, or those for which no time is needed."""
+    return [name for name in schema_of(table).names("stored", "run") if times or name not in TIMES]
 
 
 def assert_same(cut: Any, whole: Any) -> None:
@@ -51,8 +50,9 @@ def long(request: Any, loop: Any, open_trace: Any) -> Any:
 
 
 @pytest.mark.parametrize("table", ["branches", "blocks", "instructions", "events"])
-def test_tables(long: Any, table: str) -> None:
-    columns = without_times(table)
+@pytest.mark.parametrize("times", [False, True])
+def test_tables(long: Any, table: str, times: bool) -> None:
+    columns = columns_of(table, times=times)
     whole = getattr(long, table)(columns=columns, threads=1)
     for threads in (2, 3):
         assert_same(getattr(long, table)(columns=columns, threads=threads), whole)
@@ -64,7 +64,7 @@ def test_edges(long: Any) -> None:
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_parts(long: Any, reuse: bool) -> None:
-    columns = without_times("branches")
+    columns = columns_of("branches", times=True)
     parts = long.iter_branches(columns=columns, threads=3, rows=7777, reuse=reuse)
     joined = concatenate([part[np.arange(len(part))] for part in parts])
     whole = long.branches(columns=columns, threads=1)
@@ -116,7 +116,7 @@ def test_code_by_callback(loop: Any, open_trace: Any) -> None:
 def test_hardware(corpus: Path, open_trace: Any, name: str) -> None:
     trace = open_trace(corpus / "libxdc" / name)
     for table in ("branches", "instructions", "events"):
-        columns = without_times(table)
+        columns = columns_of(table, times=True)
         cut, whole = (getattr(trace, table)(columns=columns, threads=n) for n in (3, 1))
         assert len(whole) > 0
         assert_same(cut, whole)
