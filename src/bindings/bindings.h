@@ -81,6 +81,7 @@ void register_encode(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);
 void register_reference(py::module_& module);
+void register_isa(py::module_& module);
 void register_schema(py::module_& module);
 void register_session(py::module_& module);
 void register_symbols(py::module_& module);

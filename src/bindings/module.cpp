@@ -17,4 +17,5 @@ PYBIND11_MODULE(_core, module) {
   register_symbols(module);
   register_arrow(module);
   register_reference(module);
+  register_isa(module);
 }

@@ -68,9 +68,18 @@ def _code(text: str) -> tuple[str, int]:
     return path, address
 
 
-def add_open_options(parser: argparse.ArgumentParser, *, decoding: bool = True) -> None:
-    """Add the input and what ``ptkit.open`` takes; `decoding`: also the choice of the decoder."""
-    parser.add_argument("path", metavar="FILE", help="a trace: bundle, folder or raw stream")
+def add_open_options(
+    parser: argparse.ArgumentParser, *, decoding: bool = True, without: str | None = None
+) -> None:
+    """Add the input and what ``ptkit.open`` takes; `decoding`: also the choice of the decoder.
+
+    `without` says what the verb does where no input is given; None: there must be one.
+    """
+    help = "a trace: bundle, folder or raw stream"
+    if without is None:
+        parser.add_argument("path", metavar="FILE", help=help)
+    else:
+        parser.add_argument("path", metavar="FILE", nargs="?", help=f"{help} (default: {without})")
     group = parser.add_argument_group("what the input does not say")
     group.add_argument("--format", help="reader to force (default: by content)")
     group.add_argument("--cpu", metavar="FAMILY/MODEL[/STEPPING]", help="processor, for its errata")

@@ -214,6 +214,21 @@ class RecordingLine:
             _draw("")
 
 
+@contextmanager
+def notices() -> Iterator[Callable[[str], None]]:
+    """Show on a terminal's standard error what is being done.
+
+    Yields a function that takes a few words; they are gone in the end.
+    """
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    try:
+        yield _draw
+    finally:
+        _draw("")
+
+
 def _draw(text: str) -> None:
     """Write a line over the one on the terminal."""
     width = os.get_terminal_size(sys.stderr.fileno()).columns or 80

@@ -1,0 +1,40 @@
+// Which instructions kernels use.
+#include <algorithm>
+#include <cstdlib>
+
+#include "bindings/bindings.h"
+#include "simd/isa.h"
+
+namespace ptkit::bindings {
+namespace {
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const simd::Isa isa : simd::kIsas) {
+    if (simd::isa_available(isa)) names.emplace_back(simd::isa_name(isa));
+  }
+  std::reverse(names.begin(), names.end());
+  return names;
+}
+
+std::string chosen_isa() {
+  const simd::IsaChoice& choice = simd::isa_choice();
+  if (choice.status != base::Status::OK) {
+    const char* forced = std::getenv("PTKIT_FORCE_ISA");
+    std::string names;
+    for (const auto& name : available_isas()) names += (names.empty() ? "" : ", ") + name;
+    raise_failure({choice.status, 0,
+                   "PTKIT_FORCE_ISA=" + std::string(forced == nullptr ? "" : forced) +
+                       " cannot be had: this machine has " + names});
+  }
+  return std::string(simd::isa_name(choice.isa));
+}
+
+}  // namespace
+
+void register_isa(py::module_& module) {
+  module.def("isas", &available_isas, "Instruction sets that kernels can use here, the best first.");
+  module.def("isa", &chosen_isa, "The one that they use: the best, or what PTKIT_FORCE_ISA names.");
+}
+
+}  // namespace ptkit::bindings
