@@ -74,8 +74,12 @@ class Session {
       return std::make_unique<flow::FlowDecoder>(bundle_->streams[index], bundle_->configuration, image_,
                                                  options, sink, track, &code_);
     };
-    return std::make_unique<columns::TableReader>(
-        columns::TableReader::Input{bundle_, std::move(streams), errata, std::move(source), {}}, request);
+    columns::TableReader::Input input;
+    input.bundle = bundle_;
+    input.streams = std::move(streams);
+    input.errata = errata;
+    input.factory = std::move(source);
+    return std::make_unique<columns::TableReader>(std::move(input), request);
   }
 
   // What is digested is as small as the code, so that it is always told.
