@@ -1,4 +1,5 @@
-// 64 bytes of packets at once: where each begins, and what the first bytes say. Not for other folders.
+// 64 bytes of packets at once: where each begins, and what the first bytes say. For scans of packets, also
+// those of src/time.
 #pragma once
 
 #include "packet/scan_kernels.h"

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "packet/decoder.h"
+#include "simd/isa.h"
 #include "time/point.h"
 
 namespace ptkit::time {
@@ -46,6 +47,7 @@ class FrameReader {
   }
 
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
+  void use(simd::Isa isa) noexcept { isa_ = isa; }
   void take_census() noexcept { counting_ = true; }
   [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
@@ -65,6 +67,13 @@ class FrameReader {
   void scan(Frame& frame);
   template <bool kCounting>
   std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
+  // The same with AVX-512, up to a packet that needs a closer look, or near `end`.
+  std::uint64_t scan_blocks(std::uint64_t at, std::uint64_t end, Frame& frame);
+  struct Attached;
+  template <typename Row>
+  [[nodiscard]] Attached attached_in(const Row& row) const noexcept;
+  template <typename Row>
+  void add_row(const Row& row, std::uint64_t at, Frame& frame);
   [[nodiscard]] bool make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to);
   void add(const packet::Packet& packet, Frame& frame);
   void cut(Frame& frame);
@@ -88,6 +97,7 @@ class FrameReader {
   TntTime tnt_time_ = TntTime::UNKNOWN;
   TntCensus census_;
   bool counting_ = false;
+  simd::Isa isa_ = simd::isa_choice().isa;
 
   Anchor opening_;
   bool opening_known_ = false;

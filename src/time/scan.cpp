@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "packet/opcodes.h"
+#include "simd/target.h"
 #include "time/reader.h"
 
 namespace ptkit::time {
@@ -107,10 +108,16 @@ void FrameReader::scan(Frame& frame) {
   std::uint64_t limit = decoder_.stream().size();
   if (next_loss_ < losses_.size()) limit = std::min(limit, losses_[next_loss_].offset);
   if (limit < state.position + kLongest) return;
-  limit -= kLongest;
   packet::DecoderState behind = state;  // times need no IPs: the last one is not kept
-  behind.position = counting_ ? scan_from<true>(state.position, limit, frame)
-                              : scan_from<false>(state.position, limit, frame);
+#if PT_SIMD_X86
+  if (isa_ == simd::Isa::AVX512 && !counting_ && ratio_before_ == 0) {
+    behind.position = scan_blocks(behind.position, limit, frame);
+    if (behind.position + kLongest > limit) return decoder_.set_state(behind);
+  }
+#endif
+  limit -= kLongest;
+  behind.position = counting_ ? scan_from<true>(behind.position, limit, frame)
+                              : scan_from<false>(behind.position, limit, frame);
   decoder_.set_state(behind);
 }
 
