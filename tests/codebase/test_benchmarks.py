@@ -1,0 +1,129 @@
+"""The benchmarks' own code: what is checked, how figures are made, and what recordings are made of."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptkit import _core
+from ptkit.cli.made import CODE, made_stream
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import recordings  # noqa: E402
+from harness import contest, headline, machine  # noqa: E402
+from harness.contest import Checks, Contestant, timing_of  # noqa: E402
+from harness.questions import QUESTIONS  # noqa: E402
+
+OURS = Contestant("edges/ptkit")
+LIBIPT = Contestant("blocks/libipt")
+ROUNDS = {"rows": 4, "sum": "7", "bytes": 1000, "rounds": [[0.5, 0.4], [0.2, 0.1], [0.4, 0.3]]}
+
+
+def told(rows: int, digest: str) -> dict[str, Any]:
+    return {"rows": rows, "errors": 0, "sum": "0", "digest": digest}
+
+
+@pytest.fixture
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checks:
+    """Both contestants give the digest that the trace's name says; what libipt says is kept."""
+    for contestant in (OURS, LIBIPT):
+        program = tmp_path / "benchmarks" / "bin" / contestant.program
+        program.parent.mkdir(parents=True)
+        program.write_text("")
+    names = iter(["a", "b"])
+    monkeypatch.setattr(contest, "answer", lambda words: told(1, next(names)))
+    return Checks(tmp_path / "checks.json")
+
+
+def test_contestants_that_differ_end_the_benchmark(checks: Checks, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.pt"
+    trace.write_text("")
+    with pytest.raises(SystemExit, match="nothing was timed"):
+        checks.agree((OURS, LIBIPT), tmp_path, trace)
+
+
+def test_what_libipt_said_is_asked_once_for_a_trace(checks: Checks, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.pt"
+    trace.write_text("")
+    assert checks.ask(LIBIPT, tmp_path, trace)["digest"] == "a"
+    assert Checks(checks.path).ask(LIBIPT, tmp_path, trace)["digest"] == "a"
+    trace.write_text("another one")
+    assert Checks(checks.path).ask(LIBIPT, tmp_path, trace)["digest"] == "b"
+
+
+def test_figures_leave_the_first_decode_out() -> None:
+    timing = timing_of(OURS, [ROUNDS, ROUNDS], first=False)
+    assert (timing.cpu, timing.cpu_median, timing.wall, timing.first) == (0.1, 0.2, 0.2, 0.4)
+    assert timing.megabytes_per_second == pytest.approx(0.01)
+    assert timing_of(OURS, [ROUNDS], first=True).cpu == 0.4
+
+
+def test_a_contestant_must_say_the_same_every_time() -> None:
+    with pytest.raises(SystemExit, match="not the same result"):
+        timing_of(OURS, [ROUNDS, {**ROUNDS, "rows": 5}], first=False)
+
+
+def test_every_contestant_has_its_source() -> None:
+    for question in QUESTIONS:
+        for contestant in question.contestants:
+            if not contestant.python:
+                assert (BENCHMARKS / f"{contestant.program}.cpp").exists(), contestant
+
+
+def test_inputs_of_recordings_are_as_large_as_asked_for() -> None:
+    assert len(recordings.text(10_000)) == 10_000
+    assert recordings.text(500) == recordings.text(10_000)[:500]
+    assert recordings.source(5).count("\nint f") == 4
+    for _, sizes in recordings.PROGRAMS.values():
+        assert sizes["quick"] < sizes["middle"] < sizes["big"]
+
+
+def test_the_time_of_a_program_is_its_own() -> None:
+    busy = [sys.executable, "-I", "-S", "-c", "for i in range(300_000): pass"]
+    cpu, wall = headline.native(busy, 0.0)
+    assert 0 < cpu < wall * 1.5
+    with pytest.raises(SystemExit, match="ended with 3"):
+        headline.native([sys.executable, "-I", "-S", "-c", "raise SystemExit(3)"], 0.0)
+
+
+def test_the_machine_is_described(tmp_path: Path) -> None:
+    folder = tmp_path / "CMakeFiles" / "3.25"
+    folder.mkdir(parents=True)
+    lines = ('set(CMAKE_CXX_COMPILER_ID "GNU")', 'set(CMAKE_CXX_COMPILER_VERSION "12.2.0")')
+    (folder / "CMakeCXXCompiler.cmake").write_text("\n".join(lines))
+    facts = machine.machine(tmp_path)
+    assert facts["compiler"] == "GNU 12.2.0"
+    assert facts["cpu"]
+
+
+@pytest.mark.skipif("libipt" not in _core.engines(), reason="needs a build with libipt")
+@pytest.mark.parametrize("question", ["columns", "edges", "branches", "timed", "instructions"])
+def test_contestants_in_python_agree_with_libipt(question: str, tmp_path: Path) -> None:
+    # A folder of the corpus' form: pages of code, and the stream.
+    ((address, code),) = CODE.items()
+    (tmp_path / "page_cache.addr").write_bytes(address.to_bytes(8, "little"))
+    (tmp_path / "page_cache.dump").write_bytes(code.ljust(4096, b"\0"))
+    (tmp_path / "trace").write_bytes(made_stream(8192))
+    answers = []
+    for options in ([], ["--engine", "libipt"]):
+        words = [
+            sys.executable,
+            str(BENCHMARKS / "contestant.py"),
+            question,
+            "check",
+            str(tmp_path),
+            *options,
+        ]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        answers.append(json.loads(done.stdout))
+    assert answers[0] == answers[1]
+    assert answers[0]["rows"] > 1000
+    assert answers[0]["errors"] == 0
