@@ -209,7 +209,7 @@ void Resolver::limit_low(double base) noexcept {
     }
     const std::size_t end = frame_.cycles_end(k);
     for (std::size_t i = anchor.cycles; i < end; ++i) {
-      cycles_.source[i] = cycles_.weight[i] > 0 ? TimeSource::CYC : source;
+      cycles_.rank[i] = cycles_.weight[i] > 0 ? Rank::CYC : rank_of(source);
     }
     limit_low_of(anchor.cycles, end, chain, floor);
   }
@@ -285,7 +285,7 @@ void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
     ceiling = std::min(ceiling, chain.base - chain.ticks + chain.margin);
     put(i, ceiling);
     // Behind the last known time cycles alone tell the time, by the core:bus ratio.
-    if (high[i] == kNoLimit && cycles_.source[i] == TimeSource::CYC) cycles_.source[i] = TimeSource::CBR;
+    if (high[i] == kNoLimit && cycles_.rank[i] == Rank::CYC) cycles_.rank[i] = Rank::CBR;
     chain.ticks += weight[i];
     chain.margin = std::max(chain.margin, margin[i]);
   }

@@ -9,9 +9,6 @@ namespace {
 // Points that are kept, if no PSB tells that they are no longer asked for.
 constexpr std::size_t kMaxHistory = std::size_t{1} << 19;
 
-// Spans below are rounded by conversion to an integer.
-constexpr double kConvertible = 4e18;
-
 std::uint64_t add_saturating(std::uint64_t origin, std::uint64_t more) noexcept {
   return origin > kUnknown - more ? kUnknown : origin + more;
 }
@@ -19,12 +16,20 @@ std::uint64_t add_saturating(std::uint64_t origin, std::uint64_t more) noexcept 
 }  // namespace
 
 std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept {
-  return origin + static_cast<std::uint64_t>(std::max(0.0, std::floor(ticks)));
+  ticks = std::max(0.0, ticks);
+  if (ticks < kConvertible) return origin + static_cast<std::uint64_t>(static_cast<std::int64_t>(ticks));
+  return origin + static_cast<std::uint64_t>(std::floor(ticks));
 }
 std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
   constexpr double kFar = 9e18;
+  ticks = std::max(0.0, ticks);
+  if (ticks < kConvertible) {
+    const auto whole = static_cast<std::int64_t>(ticks);
+    const std::int64_t more = static_cast<double>(whole) < ticks ? 1 : 0;
+    return add_saturating(origin, static_cast<std::uint64_t>(whole + more));
+  }
   if (!(ticks < kFar)) return kUnknown;
-  return add_saturating(origin, static_cast<std::uint64_t>(std::max(0.0, std::ceil(ticks))));
+  return add_saturating(origin, static_cast<std::uint64_t>(std::ceil(ticks)));
 }
 
 std::size_t History::search(std::uint64_t offset) const noexcept {
@@ -74,26 +79,17 @@ void History::append(const Frame& frame, std::uint64_t origin, bool back) {
 
 void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
                           std::uint64_t origin) noexcept {
-  const double* const lows = cycles.low.data();
-  const double* const highs = cycles.high.data();
-  std::uint64_t* const low_cells = low_.data() + size_;
-  std::uint64_t* const high_cells = high_.data() + size_;
-  Info* const infos = info_.data() + size_;
   std::copy(cycles.place.data() + begin, cycles.place.data() + end, place_.data() + size_);
-  for (std::size_t i = begin; i < end; ++i) {
-    const double low = std::max(0.0, lows[i]);
-    const double high = std::max(0.0, highs[i]);
-    infos[i - begin] = {rank_of(cycles.source[i]), static_cast<std::uint8_t>(cycles.flags[i] | CYCLES)};
-    if (!(high < kConvertible)) {
-      low_cells[i - begin] = add_floor(origin, low);
-      high_cells[i - begin] = add_ceil(origin, high);
-      continue;
-    }
-    const auto floor = static_cast<std::uint64_t>(static_cast<std::int64_t>(low));
-    auto ceil = static_cast<std::int64_t>(high);
-    ceil += static_cast<double>(ceil) < high ? 1 : 0;
-    low_cells[i - begin] = origin + floor;
-    high_cells[i - begin] = add_saturating(origin, static_cast<std::uint64_t>(ceil));
+  Info* const infos = info_.data() + size_;
+  const Rank* const ranks = cycles.rank.data() + begin;
+  const std::uint8_t* const flags = cycles.flags.data() + begin;
+  for (std::size_t i = 0; i < end - begin; ++i) {
+    infos[i] = {ranks[i], static_cast<std::uint8_t>(flags[i] | CYCLES)};
+  }
+  const bool wide = isa_ == simd::Isa::AVX512 && round_wide(cycles, begin, end, origin);
+  for (std::size_t i = begin; i < end && !wide; ++i) {
+    low_[size_ + i - begin] = add_floor(origin, cycles.low[i]);
+    high_[size_ + i - begin] = add_ceil(origin, cycles.high[i]);
   }
   size_ += end - begin;
 }

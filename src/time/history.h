@@ -1,26 +1,14 @@
 // Points of which all is known that ever will be, by offset.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
+#include "simd/isa.h"
 #include "time/point.h"
 
 namespace ptkit::time {
 
 inline constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
-
-// How good a source is: the better one wins.
-enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
-[[nodiscard]] constexpr Rank rank_of(TimeSource source) noexcept {
-  constexpr std::array<Rank, 5> kRanks = {Rank::NONE, Rank::TSC, Rank::MTC, Rank::CYC, Rank::CBR};
-  return kRanks[static_cast<std::size_t>(source)];
-}
-[[nodiscard]] constexpr TimeSource source_of(Rank rank) noexcept {
-  constexpr std::array<TimeSource, 5> kSources = {TimeSource::NONE, TimeSource::CBR, TimeSource::TSC,
-                                                  TimeSource::MTC, TimeSource::CYC};
-  return kSources[static_cast<std::size_t>(rank)];
-}
 
 class History {
  public:
@@ -85,13 +73,19 @@ class History {
   void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
   void push(const Anchor& anchor, std::uint64_t origin) noexcept;
   void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
+  // Limits of CYC packets in whole ticks, 8 at once; false: some are too large for that, nothing is certain.
+  bool round_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 
   Buffer<Extent> place_;
   Buffer<std::uint64_t> low_;
   Buffer<std::uint64_t> high_;
   Buffer<Info> info_;
   std::size_t size_ = 0;
+  simd::Isa isa_ = simd::isa_choice().isa;
 };
+
+// Spans below are rounded by conversion to an integer.
+inline constexpr double kConvertible = 4e18;
 
 [[nodiscard]] std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept;
 [[nodiscard]] std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept;

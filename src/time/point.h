@@ -1,6 +1,7 @@
 // Timing packets of one frame (the span from a TSC packet to the next) and what is known of their times.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -11,6 +12,18 @@
 namespace ptkit::time {
 
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// How good a source is: the better one wins.
+enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
+[[nodiscard]] constexpr Rank rank_of(TimeSource source) noexcept {
+  constexpr std::array<Rank, 5> kRanks = {Rank::NONE, Rank::TSC, Rank::MTC, Rank::CYC, Rank::CBR};
+  return kRanks[static_cast<std::size_t>(source)];
+}
+[[nodiscard]] constexpr TimeSource source_of(Rank rank) noexcept {
+  constexpr std::array<TimeSource, 5> kSources = {TimeSource::NONE, TimeSource::CBR, TimeSource::TSC,
+                                                  TimeSource::MTC, TimeSource::CYC};
+  return kSources[static_cast<std::size_t>(rank)];
+}
 
 // Packets at offsets [first, last] were made at one time.
 struct Extent {
@@ -51,7 +64,7 @@ struct Cycles {
   Buffer<double> margin;  // what the cycle count may be off, in ticks
   Buffer<double> low;
   Buffer<double> high;
-  Buffer<TimeSource> source;
+  Buffer<Rank> rank;  // of what the limits rest on
   Buffer<std::uint8_t>
       ratio;  // largest core:bus ratio known to be in force since the CYC before; 0: not known
   Buffer<std::uint8_t> flags;
@@ -75,7 +88,7 @@ struct Cycles {
     margin.grow(size, 0);
     low.grow(size, 0);
     high.grow(size, 0);
-    source.grow(size, 0);
+    rank.grow(size, 0);
   }
 };
 
