@@ -48,10 +48,11 @@ class Part {
   }
 
   void fill(const PlaceCells& cells) const noexcept {
-    if (cells.tsc != nullptr) {
+    if (cells.tsc != nullptr && cells.tsc_error != nullptr) {
+      fill_times(cells.tsc, cells.tsc_error);
+    } else if (cells.tsc != nullptr) {
       for_each([&](auto row, auto end, auto i) { put_wide(cells.tsc, row, end, ranges_[i].tsc); });
-    }
-    if (cells.tsc_error != nullptr) {
+    } else if (cells.tsc_error != nullptr) {
       for_each([&](auto row, auto end, auto i) { put_wide(cells.tsc_error, row, end, ranges_[i].error); });
     }
     if (cells.tsc_source != nullptr) {
@@ -74,6 +75,21 @@ class Part {
       give(row, ends_[i], i);
       row = ends_[i];
     }
+  }
+
+  // Both at once: how long a run is has to be foretold but once.
+  void fill_times(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
+    for_each([&](std::size_t row, std::size_t end, std::size_t i) {
+      std::array<std::uint64_t, kWide> tscs;
+      std::array<std::uint32_t, kWide> errors;
+      tscs.fill(ranges_[i].tsc);
+      errors.fill(ranges_[i].error);
+      do {
+        std::memcpy(tsc + row, tscs.data(), sizeof tscs);
+        std::memcpy(error + row, errors.data(), sizeof errors);
+        row += kWide;
+      } while (row < end);
+    });
   }
 
   // Times are known for long stretches of runs or not at all.
