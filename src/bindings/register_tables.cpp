@@ -153,6 +153,35 @@ py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error
   return batch_to_python(self.reader->take(limit));
 }
 
+// Rows that a reader keeps at once before they are copied: few enough for the second level cache. A whole
+// part would be fresh memory for every reader, and the first touch of memory costs more than decoding.
+constexpr std::size_t kChunkRows = std::size_t{1} << 15U;
+
+// Fills `places` with up to `rows` rows, fewer at the end only; returns how many.
+std::size_t read_in_chunks(Reader& self, std::vector<void*> places, std::size_t rows, bool stop_on_error,
+                           std::vector<columns::Run>& runs) {
+  const auto infos = columns::columns_of(self.reader->request().table);
+  std::size_t done = 0;
+  for (;;) {
+    const std::size_t wanted = std::min(rows - done, kChunkRows);
+    work(self, wanted, stop_on_error);
+    std::vector<columns::Run> more;
+    const std::size_t count = self.reader->take_into(places, rows - done, more);
+    for (columns::Run run : more) {
+      if (!runs.empty() && runs.back().same_owner(run)) continue;
+      run.row += done;
+      runs.push_back(run);
+    }
+    done += count;
+    if (count < wanted || done == rows || (stop_on_error && self.reader->error_rows() > 0)) return done;
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      if (places[i] != nullptr) {
+        places[i] = static_cast<std::uint8_t*>(places[i]) + count * columns::cell_size(infos[i].type);
+      }
+    }
+  }
+}
+
 // Fills arrays that the caller made: the same memory again and again.
 py::tuple read_into(Reader& self, const py::dict& arrays, std::size_t rows, bool stop_on_error) {
   const auto table = self.reader->request().table;
@@ -171,9 +200,8 @@ py::tuple read_into(Reader& self, const py::dict& arrays, std::size_t rows, bool
     places[i] = array.mutable_data();
   }
   const Turn turn(self);
-  work(self, rows, stop_on_error);
   std::vector<columns::Run> runs;
-  const std::size_t count = self.reader->take_into(places, rows, runs);
+  const std::size_t count = read_in_chunks(self, places, rows, stop_on_error, runs);
   return py::make_tuple(count, runs_to_python(runs));
 }
 
