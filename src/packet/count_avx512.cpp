@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "packet/scan_avx512.h"
 
 #if PT_SIMD_X86
@@ -5,28 +7,14 @@
 namespace ptkit::packet::scan {
 namespace {
 
-// Blocks between two flushes: at most 31, so that the counts of a kind, at most 8 per block and byte, fit
-// into a byte. Fewer, since what lies behind the last flush is read again for the last IP.
-constexpr unsigned kBlocksPerFlush = 16;
+// How often it is noted where the last IP may be made from; every PSB is such a place as well.
+constexpr std::uint64_t kNoteEvery = 256 * 64;
 
 struct Sums {
-  __m512i hot;    // byte i of each quadword: packets of kHot[i], of the blocks since the last flush
+  __m512i total;  // quadword i: packets of kHot[i]
   __m512i bits;   // TNT bits, in quadwords
   __m512i seen;   // bit 7 of any byte: an IP that does not need the last one
-  __m512i total;  // quadword i: packets of kHot[i]
 };
-
-// Quadword i of the total gets byte i of each quadword.
-PT_INLINE_AVX512 void flush(Sums& sums) noexcept {
-  alignas(64) static constexpr auto kTranspose = [] {
-    std::array<std::uint8_t, 64> order{};
-    for (std::uint8_t i = 0; i < 64; ++i) order[i] = static_cast<std::uint8_t>(i % 8 * 8 + i / 8);
-    return order;
-  }();
-  const __m512i by_kind = _mm512_permutexvar_epi8(_mm512_load_si512(kTranspose.data()), sums.hot);
-  sums.total = _mm512_add_epi64(sums.total, _mm512_sad_epu8(by_kind, _mm512_setzero_si512()));
-  sums.hot = _mm512_setzero_si512();
-}
 
 // Counts the special packets among the starts; returns the number of packets before the first that is left to
 // PacketDecoder, or 64.
@@ -41,6 +29,74 @@ PT_INLINE_AVX512 void flush(Sums& sums) noexcept {
   return 64;
 }
 
+struct CountConstants {
+  BlockConstants block;
+  HotConstants hot;
+  __m512i odd_whole, even_bits, columns, transpose, low_seven;
+};
+
+// Byte i of each quadword to quadword i.
+alignas(64) constexpr auto kTranspose = [] {
+  std::array<std::uint8_t, 64> order{};
+  for (std::uint8_t i = 0; i < 64; ++i) order[i] = static_cast<std::uint8_t>(i % 8 * 8 + i / 8);
+  return order;
+}();
+
+PT_INLINE_AVX512 CountConstants count_constants(bool skd007) noexcept {
+  using simd::in_register;
+  return {block_constants(skd007),
+          hot_constants(),
+          in_register(_mm512_load_si512(kTables.odd_whole.data())),
+          in_register(_mm512_load_si512(kTables.even_bits.data())),
+          in_register(_mm512_set1_epi64(static_cast<long long>(0x8040201008040201))),
+          in_register(_mm512_load_si512(kTranspose.data())),
+          in_register(_mm512_set1_epi8(0x7f))};
+}
+
+// What the packets of a block are: hot_bit(), and TNT bits or RowTables::odd_whole.
+struct Counted {
+  __m512i hot, more;
+};
+
+PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with, Sums& sums) noexcept {
+  // The 8x8 bits of each quadword change sides: byte i gets bit i of all eight.
+  const __m512i flags = _mm512_gf2p8affine_epi64_epi8(with.columns, block.hot, 0);
+  const __m512i by_kind = _mm512_permutexvar_epi8(with.transpose, _mm512_popcnt_epi8(flags));
+  sums.total = _mm512_add_epi64(sums.total, _mm512_sad_epu8(by_kind, _mm512_setzero_si512()));
+  sums.seen = _mm512_or_si512(sums.seen, block.more);
+  const __m512i bits = _mm512_and_si512(block.more, with.low_seven);
+  sums.bits = _mm512_add_epi64(sums.bits, _mm512_sad_epu8(bits, _mm512_setzero_si512()));
+}
+
+// Blocks from `base` on, up to `end`, or to one with special packets, which is left in the outs.
+PT_TARGET_AVX512 [[gnu::noinline]] std::uint64_t count_blocks(const std::uint8_t* data, std::uint64_t base,
+                                                              std::uint64_t end, bool skd007, __m512i& entry_,
+                                                              Sums& sums_, simd::Chain& chain, Counted& last,
+                                                              std::uint64_t& special) noexcept {
+  const CountConstants with = count_constants(skd007);
+  __m512i entry = entry_;
+  Sums sums = sums_;
+  special = 0;
+  for (; base < end; base += 64) {
+    const Block block = resolve_block(data + base, with.block, entry);
+    Counted counted{hot_bits(block, with.hot),
+                    _mm512_maskz_permutexvar_epi8(block.odd, block.upper, with.odd_whole)};
+    counted.more = _mm512_mask_permutexvar_epi8(counted.more, block.even, block.upper, with.even_bits);
+    counted.hot = _mm512_maskz_permutexvar_epi8(block.chain.inside, block.chain.starts, counted.hot);
+    counted.more = _mm512_maskz_permutexvar_epi8(block.chain.inside, block.chain.starts, counted.more);
+    special = _mm512_mask_testn_epi8_mask(block.chain.inside, counted.hot, counted.hot);
+    if (special != 0) [[unlikely]] {
+      chain = block.chain;
+      last = counted;
+      break;
+    }
+    add_block(counted, with, sums);
+  }
+  entry_ = entry;
+  sums_ = sums;
+  return base;
+}
+
 PT_TARGET_AVX512 void store(const Sums& sums, PacketCounts& counts) noexcept {
   alignas(64) std::uint64_t total[8];
   _mm512_store_si512(total, sums.total);
@@ -51,64 +107,42 @@ PT_TARGET_AVX512 void store(const Sums& sums, PacketCounts& counts) noexcept {
 }  // namespace
 
 PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept {
-  using simd::in_register;
-  const BlockConstants with = block_constants(run.skd007);
-  const HotConstants hot_with = hot_constants();
-  const __m512i odd_whole = in_register(_mm512_load_si512(kTables.odd_whole.data()));
-  const __m512i even_bits = in_register(_mm512_load_si512(kTables.even_bits.data()));
-  const __m512i columns = in_register(_mm512_set1_epi64(static_cast<long long>(0x8040201008040201)));
-  const __m512i low_seven = in_register(_mm512_set1_epi8(0x7f));
   const __m512i zero = _mm512_setzero_si512();
-  Sums sums{zero, zero, zero, zero};
+  Sums sums{zero, zero, zero};
   __m512i entry = zero;
+  const std::uint64_t last =
+      stream.size() < kLeastBytes ? 0 : std::min(stream.size() - kLeastBytes + 1, run.limit);
   std::uint64_t base = run.position;
-  std::uint64_t flush_position = base;
-  unsigned blocks = kBlocksPerFlush;
-  unsigned kept = 64;
-  while (base + kLeastBytes <= stream.size() && base < run.limit) {
-    const std::uint8_t* at = stream.data() + base;
-    const Block block = resolve_block(at, with, entry);
-    __mmask64 inside = block.chain.inside;
-    __m512i hot = hot_bits(block, hot_with);
-    __m512i more = _mm512_maskz_permutexvar_epi8(block.odd, block.upper, odd_whole);
-    more = _mm512_mask_permutexvar_epi8(more, block.even, block.upper, even_bits);
-    hot = _mm512_maskz_permutexvar_epi8(inside, block.chain.starts, hot);
-    more = _mm512_maskz_permutexvar_epi8(inside, block.chain.starts, more);
-    const __mmask64 special = _mm512_mask_testn_epi8_mask(inside, hot, hot);
-    if (special != 0) [[unlikely]] {
+  while (base < last) {
+    const std::uint64_t noted = base + place_of(entry);
+    const std::uint64_t end = std::min(base + kNoteEvery, last);
+    sums.seen = zero;
+    bool stopped = false;
+    while (base < end && !stopped) {
+      simd::Chain chain;
+      Counted block;
+      std::uint64_t special = 0;
+      base = count_blocks(stream.data(), base, end, run.skd007, entry, sums, chain, block, special);
+      if (special == 0) break;
       alignas(64) std::uint8_t starts[64];
-      _mm512_store_si512(starts, block.chain.starts);
-      kept = count_specials(at, base, starts, special, run, counts);
-      if (kept != 64) {
+      _mm512_store_si512(starts, chain.starts);
+      const unsigned kept = count_specials(stream.data() + base, base, starts, special, run, counts);
+      stopped = kept != 64;
+      if (stopped) {
         const __mmask64 keep = (__mmask64{1} << kept) - 1;
-        hot = _mm512_maskz_mov_epi8(keep, hot);
-        more = _mm512_maskz_mov_epi8(keep, more);
+        block = {_mm512_maskz_mov_epi8(keep, block.hot), _mm512_maskz_mov_epi8(keep, block.more)};
         run.position = base + starts[kept];
       }
+      add_block(block, count_constants(run.skd007), sums);
+      base += 64;
     }
-    // The 8x8 bits of each quadword change sides: byte i gets bit i of all eight.
-    const __m512i flags = _mm512_gf2p8affine_epi64_epi8(columns, hot, 0);
-    sums.hot = _mm512_add_epi8(sums.hot, _mm512_popcnt_epi8(flags));
-    sums.seen = _mm512_or_si512(sums.seen, more);
-    const __m512i bits = _mm512_and_si512(more, low_seven);
-    sums.bits = _mm512_add_epi64(sums.bits, _mm512_sad_epu8(bits, zero));
-    base += 64;
-    if (--blocks == 0 || kept != 64) [[unlikely]] {
-      flush(sums);
-      if (_mm512_movepi8_mask(sums.seen) != 0 && flush_position > run.checkpoint)
-        run.checkpoint = flush_position;
-      if (kept != 64) break;
-      sums.seen = zero;
-      blocks = kBlocksPerFlush;
-      flush_position = base + place_of(entry);
+    if (_mm512_movepi8_mask(sums.seen) != 0) run.checkpoint = std::max(run.checkpoint, noted);
+    if (stopped) {
+      store(sums, counts);
+      return;
     }
   }
-  if (kept == 64) {
-    flush(sums);
-    if (_mm512_movepi8_mask(sums.seen) != 0 && flush_position > run.checkpoint)
-      run.checkpoint = flush_position;
-    run.position = base + place_of(entry);
-  }
+  run.position = base + place_of(entry);
   store(sums, counts);
 }
 

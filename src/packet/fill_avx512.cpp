@@ -1,5 +1,6 @@
-// Rows of packets, in three passes over some thousand bytes, so that each is full of independent work: where rows
-// begin and with which byte; what these bytes say, 64 rows at a time; 64-bit cells, eight rows at a time.
+// Rows of packets, in three passes over some thousand bytes, so that each is full of independent work: where
+// rows begin and with which byte; what these bytes say, 64 rows at a time; 64-bit cells, eight rows at a
+// time.
 #include <algorithm>
 
 #include "packet/scan_avx512.h"
@@ -10,7 +11,8 @@ namespace ptkit::packet::scan {
 namespace {
 
 constexpr std::size_t kRows = 1024;
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // a run of PADs gives no rows
+constexpr std::size_t kMostBytes = 65536 - 64;  // places have 16 bits; a run of PADs gives no rows
+constexpr std::uint8_t kSpecial = 0x02;         // the code of special packets but PSB
 
 struct Chunk {
   std::uint64_t begin = 0;  // of the first row; places count from here
@@ -18,8 +20,8 @@ struct Chunk {
   std::size_t specials = 0;
   bool last_is_pad = false;
   bool stopped = false;  // before a packet for PacketDecoder
-  alignas(64) std::uint32_t place[kRows + 64];
-  alignas(64) std::uint8_t code[kRows + 64];     // first byte, or kPsbCode
+  alignas(64) std::uint16_t place[kRows + 64];
+  alignas(64) std::uint8_t code[kRows + 64];     // first byte, kSpecial or kPsbCode
   alignas(64) std::uint8_t bytes[kRows + 64];    // of the raw payload
   alignas(64) std::uint8_t direct[kRows + 64];   // payload that the first byte tells
   alignas(64) std::uint8_t renewed[kRows + 64];  // RowTables::odd_new
@@ -27,73 +29,77 @@ struct Chunk {
   std::uint32_t special[kRows + 64];             // rows
 };
 
-// Notes the special packets of a block; returns how many of its packets come before one for PacketDecoder, or 64.
-[[gnu::noinline]] unsigned note_specials(const std::uint8_t* at, const std::uint8_t* starts,
-                                         std::uint64_t special, std::uint64_t rows, Chunk& chunk) noexcept {
+// Notes the special packets of a block behind `count` rows; returns how many of its packets come before one
+// for PacketDecoder, or 64.
+PT_TARGET_AVX512 [[gnu::noinline]] unsigned note_specials(const std::uint8_t* at, const std::uint8_t* starts,
+                                                          std::uint64_t special, std::uint64_t rows,
+                                                          std::size_t count, Chunk& chunk) noexcept {
   for (; special != 0; special &= special - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(special));
     PacketKind kind{};
     if (!is_plain_special(at + starts[lane], kind)) return lane;
     const std::uint64_t before = rows & ((std::uint64_t{1} << lane) - 1);
-    const auto row = static_cast<std::uint32_t>(chunk.rows + static_cast<unsigned>(std::popcount(before)));
+    const auto row = static_cast<std::uint32_t>(count + static_cast<unsigned>(std::popcount(before)));
     chunk.special[chunk.specials++] = row;
     if (kind == PacketKind::PSB) chunk.code[row] = kPsbCode;
   }
   return 64;
 }
 
-PT_INLINE_AVX512 void put_places(__m512i places, std::uint32_t base, std::uint32_t* to) noexcept {
-  const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-  _mm512_storeu_si512(to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places))));
-  _mm512_storeu_si512(
-      to + 16, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 1))));
-  _mm512_storeu_si512(
-      to + 32, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 2))));
-  _mm512_storeu_si512(
-      to + 48, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(places, 3))));
+PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t* to) noexcept {
+  const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
+  const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
+  const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
+  _mm512_storeu_si512(to, _mm512_add_epi16(first, low));
+  _mm512_storeu_si512(to + 32, _mm512_add_epi16(first, high));
 }
 
 // First pass: from chunk.begin on. place[rows] is then where the last row ends, if it is no PAD.
 PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t room, std::uint64_t limit,
                                 Chunk& chunk) noexcept {
   const BlockConstants with = block_constants(skd007);
-  const HotConstants hot_with = hot_constants();
-  const __m512i pad_bit = simd::in_register(_mm512_set1_epi8(static_cast<char>(hot_bit(PacketKind::PAD))));
+  const __m512i odd_hot = simd::in_register(_mm512_load_si512(kTables.odd_hot.data()));
+  const __m512i special_code = simd::in_register(_mm512_set1_epi8(kSpecial));
   __m512i entry = _mm512_setzero_si512();
   const std::uint8_t* const begin = stream.data() + chunk.begin;
-  const std::size_t most = std::min<std::size_t>({kMostBytes, stream.size() - chunk.begin, limit - chunk.begin + kLeastBytes});
+  const std::size_t most =
+      std::min<std::size_t>({kMostBytes, stream.size() - chunk.begin, limit - chunk.begin + kLeastBytes});
   std::uint64_t pad_before = 0;  // the packet before is a PAD
   std::size_t base = 0;
-  for (; chunk.rows + 64 <= room && base + kLeastBytes <= most; base += 64) {
+  std::size_t count = 0;
+  for (; count + 64 <= room && base + kLeastBytes <= most; base += 64) {
     const Block block = resolve_block(begin + base, with, entry);
     const __m512i starts = block.chain.starts;
     const __mmask64 inside = block.chain.inside;
-    const __m512i hot = _mm512_maskz_permutexvar_epi8(inside, starts, hot_bits(block, hot_with));
-    const __m512i code = _mm512_permutexvar_epi8(starts, block.bytes);
-    const std::uint64_t pads = _mm512_test_epi8_mask(hot, pad_bit);
-    const std::uint64_t special = _mm512_mask_testn_epi8_mask(inside, hot, hot);
+    const __m512i hot = _mm512_permutexvar_epi8(block.upper, odd_hot);
+    const __mmask64 marked = _mm512_mask_testn_epi8_mask(block.odd, hot, hot) | block.complex;
+    const __m512i code =
+        _mm512_permutexvar_epi8(starts, _mm512_mask_mov_epi8(block.bytes, marked, special_code));
+    const std::uint64_t pads = _mm512_mask_testn_epi8_mask(inside, code, code);
+    const std::uint64_t special = _mm512_mask_cmpeq_epi8_mask(inside, code, special_code);
     std::uint64_t rows = inside & ~(pads & (pads << 1 | pad_before));
     const __m512i places = _mm512_maskz_compress_epi8(rows, starts);
-    put_places(places, static_cast<std::uint32_t>(base), chunk.place + chunk.rows);
-    _mm512_storeu_si512(chunk.code + chunk.rows, _mm512_maskz_compress_epi8(rows, code));
+    put_places(places, base, chunk.place + count);
+    _mm512_storeu_si512(chunk.code + count, _mm512_maskz_compress_epi8(rows, code));
     if (special != 0) [[unlikely]] {
       alignas(64) std::uint8_t lanes[64];
       _mm512_store_si512(lanes, starts);
-      const unsigned kept = note_specials(begin + base, lanes, special, rows, chunk);
+      const unsigned kept = note_specials(begin + base, lanes, special, rows, count, chunk);
       if (kept != 64) {
         const std::uint64_t keep = (std::uint64_t{1} << kept) - 1;
-        chunk.rows += static_cast<unsigned>(std::popcount(rows & keep));
-        chunk.place[chunk.rows] = static_cast<std::uint32_t>(base + lanes[kept]);
+        chunk.rows = count + static_cast<unsigned>(std::popcount(rows & keep));
+        chunk.place[chunk.rows] = static_cast<std::uint16_t>(base + lanes[kept]);
         if (kept != 0) pad_before = pads >> (kept - 1) & 1;
         chunk.last_is_pad = pad_before != 0;
         chunk.stopped = true;
         return;
       }
     }
-    chunk.rows += static_cast<unsigned>(std::popcount(rows));
+    count += static_cast<unsigned>(std::popcount(rows));
     pad_before = pads >> (std::popcount(static_cast<std::uint64_t>(inside)) - 1) & 1;
   }
-  chunk.place[chunk.rows] = static_cast<std::uint32_t>(base + place_of(entry));
+  chunk.rows = count;
+  chunk.place[count] = static_cast<std::uint16_t>(base + place_of(entry));
   chunk.last_is_pad = pad_before != 0;
 }
 
@@ -109,10 +115,10 @@ PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noe
     const __mmask64 low = _mm512_test_epi8_mask(code, one);
     const __mmask64 odd = _mm512_mask_testn_epi8_mask(low, code, two);
     const __mmask64 cyc = low & ~odd;
-    _mm512_store_si512(chunk.bytes + row,
-                       _mm512_maskz_permutexvar_epi8(odd, upper, _mm512_load_si512(kRowTables.odd_bytes.data())));
-    _mm512_store_si512(chunk.renewed + row,
-                       _mm512_maskz_permutexvar_epi8(odd, upper, _mm512_load_si512(kRowTables.odd_new.data())));
+    _mm512_store_si512(chunk.bytes + row, _mm512_maskz_permutexvar_epi8(
+                                              odd, upper, _mm512_load_si512(kRowTables.odd_bytes.data())));
+    _mm512_store_si512(chunk.renewed + row, _mm512_maskz_permutexvar_epi8(
+                                                odd, upper, _mm512_load_si512(kRowTables.odd_new.data())));
     __m512i direct = _mm512_permutex2var_epi8(tnt_low, _mm512_srli_epi16(code, 1), tnt_high);
     direct = _mm512_maskz_mov_epi8(~low, direct);
     const __m512i cycles = _mm512_and_si512(_mm512_srli_epi16(code, 3), _mm512_set1_epi8(31));
@@ -120,9 +126,9 @@ PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noe
     if (columns.payload2 != nullptr) {
       const __m512i second =
           _mm512_maskz_permutexvar_epi8(odd, upper, _mm512_load_si512(kRowTables.odd_payload2.data()));
-      _mm512_store_si512(chunk.second + row,
-                         _mm512_mask_permutexvar_epi8(second, ~low, upper,
-                                                      _mm512_load_si512(kTables.even_bits.data())));
+      _mm512_store_si512(
+          chunk.second + row,
+          _mm512_mask_permutexvar_epi8(second, ~low, upper, _mm512_load_si512(kTables.even_bits.data())));
     }
     if (columns.kind != nullptr) {
       __m512i kind = _mm512_set1_epi8(static_cast<char>(PacketKind::CYC));
@@ -131,8 +137,9 @@ PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noe
       _mm512_storeu_si512(columns.kind + row, kind);
     }
     if (columns.flags != nullptr) {
-      _mm512_storeu_si512(columns.flags + row, _mm512_maskz_permutexvar_epi8(
-                                                   odd, upper, _mm512_load_si512(kRowTables.odd_flags.data())));
+      _mm512_storeu_si512(
+          columns.flags + row,
+          _mm512_maskz_permutexvar_epi8(odd, upper, _mm512_load_si512(kRowTables.odd_flags.data())));
     }
   }
   std::fill_n(chunk.renewed + chunk.rows, 8, std::uint8_t{0});
@@ -142,7 +149,12 @@ PT_INLINE_AVX512 __m512i widen(const std::uint8_t* eight) noexcept {
   return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
 }
 
-// Every lane's IP: what it renews of the one before, starting from `last` (all lanes), which becomes that of lane
+PT_INLINE_AVX512 __m256i widen_places(const std::uint16_t* eight) noexcept {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
+}
+
+// Every lane's IP: what it renews of the one before, starting from `last` (all lanes), which becomes that of
+// lane
 // 7. Lanes are maps "keep some bits, set others"; three rounds compose each with all before it.
 PT_INLINE_AVX512 __m512i follow_ips(__m512i keep, __m512i set, __m512i& last) noexcept {
   const __m512i all = _mm512_set1_epi64(-1);
@@ -167,9 +179,8 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
   const __m512i begin = _mm512_set1_epi64(static_cast<long long>(chunk.begin));
   const std::uint8_t* const behind_code = stream + chunk.begin + 1;
   for (std::size_t row = 0; row < chunk.rows; row += 8) {
-    const __m256i place = _mm256_load_si256(reinterpret_cast<const __m256i*>(chunk.place + row));
-    const __m256i next = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(chunk.place + row + 1));
-    const __m256i size = _mm256_sub_epi32(next, place);
+    const __m256i place = widen_places(chunk.place + row);
+    const __m256i size = _mm256_sub_epi32(widen_places(chunk.place + row + 1), place);
     if (columns.offset != nullptr) {
       _mm512_storeu_si512(columns.offset + row, _mm512_add_epi64(begin, _mm512_cvtepu32_epi64(place)));
     }
@@ -184,8 +195,8 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
     const __m512i renewed = widen(chunk.renewed + row);
     const __m512i keep = _mm512_sllv_epi64(all, renewed);
     const __mmask8 extended = _mm512_test_epi64_mask(renewed, _mm512_set1_epi64(kSignExtended));
-    const __m512i whole = _mm512_mask_srai_epi64(
-        read, extended, _mm512_maskz_slli_epi64(extended, read, 16), 16);
+    const __m512i whole =
+        _mm512_mask_srai_epi64(read, extended, _mm512_maskz_slli_epi64(extended, read, 16), 16);
     const __m512i ip = follow_ips(keep, _mm512_andnot_si512(keep, whole), last);
     if (columns.ip != nullptr) {
       // A PSB renews all bits, but has no IP and no bytes.
@@ -219,7 +230,8 @@ void pad_chunk(Chunk& chunk) noexcept {
 }
 
 // Special packets by PacketDecoder, and what is IN_PSB.
-void put_specials(base::Bytes stream, const Chunk& chunk, const PacketColumns& columns, bool& in_psb) noexcept {
+void put_specials(base::Bytes stream, const Chunk& chunk, const PacketColumns& columns,
+                  bool& in_psb) noexcept {
   std::size_t done = 0;  // rows that know whether they are IN_PSB
   const auto mark = [&](std::size_t end) {
     if (in_psb && columns.flags != nullptr) {

@@ -21,6 +21,7 @@ struct Block {
   __m512i upper;        // the upper six bits of each byte, as an index of tables
   __mmask64 even, odd;  // of a first byte: PAD, TNT or 02; ending in 01
   __mmask64 cyc;        // a CYC of up to three bytes
+  __mmask64 complex;    // another CYC, or one that SKD007 may have damaged
 };
 
 // Constants of resolve_block(), loaded once.
@@ -63,7 +64,8 @@ PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstant
   const __mmask64 cyc_4 = _mm512_mask_test_epi8_mask(cyc_3, third, with.one);
   const __mmask64 damaged = _mm512_mask_cmpeq_epi8_mask(
       _mm512_mask_cmpeq_epi8_mask(cyc_2 & with.skd007, second, with.two), third, with.ovf);
-  block.cyc = cyc & ~(cyc_4 | damaged);
+  block.complex = cyc_4 | damaged;
+  block.cyc = cyc & ~block.complex;
   const __mmask64 extended = _mm512_cmpeq_epi8_mask(first, with.two);
   __m512i length = _mm512_mask_permutexvar_epi8(with.one, block.odd, block.upper, with.odd_length);
   length = _mm512_mask_add_epi8(length, cyc_2, length, with.one);
