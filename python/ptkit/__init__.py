@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ptkit import _core
 from ptkit._core import (
     BranchKind,
     ErrorCode,
@@ -36,9 +37,9 @@ from ptkit.errors import (
     SymbolError,
     UnsupportedError,
 )
-from ptkit.info import StreamInfo, TraceInfo
+from ptkit.info import PacketCounts, StreamInfo, TraceInfo
 from ptkit.table import Table
-from ptkit.trace import Trace, open, packets
+from ptkit.trace import Trace, open, packet_counts, packets
 
 if TYPE_CHECKING:
     from ptkit import analysis as analysis
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from ptkit.trace.recording import Recorder, record
 
 __version__ = "0.1.0"
+
+_core.isa()  # what PTKIT_FORCE_ISA asks for must be there
 
 # Loaded when first asked for: modules, and names of modules.
 _LAZY = ("analysis", "capture")
@@ -72,6 +75,7 @@ __all__ = [
     "InsnClass",
     "MissingFileError",
     "OpenError",
+    "PacketCounts",
     "PacketFlag",
     "PacketKind",
     "PtkitError",
@@ -88,6 +92,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "open",
+    "packet_counts",
     "packets",
     "record",
     "redact",

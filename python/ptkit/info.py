@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from html import escape
@@ -13,6 +14,60 @@ from ptkit import _core
 
 # Members of a bundle's metadata that the bundle's configuration repeats.
 _CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
+
+
+@dataclass(frozen=True)
+class PacketCounts(Mapping[_core.PacketKind, int]):
+    """How many packets of each kind: ``counts[ptkit.PacketKind.TIP]``, 0 for kinds that do not occur.
+
+    As a mapping it has the kinds that occur, in the order of their values.
+
+    Attributes
+    ----------
+    packets : dict
+        Packets by `ptkit.PacketKind`, kinds that occur; every byte of PAD counts as one.
+    tnt_bits : int
+        Taken/not-taken bits of TNT.8 and TNT.64.
+    errors : int
+        Places where the bytes are no packet; counting goes on at the next PSB.
+    lost_bytes : int
+        Bytes between such a place, or the beginning, and that PSB.
+    last_ip : int or None
+        The last IP at the end, as packets compress against it; None if no packet told it whole, and for more
+        than one stream.
+    """
+
+    packets: dict[_core.PacketKind, int]
+    tnt_bits: int
+    errors: int
+    lost_bytes: int
+    last_ip: int | None
+
+    def __getitem__(self, kind: _core.PacketKind) -> int:
+        return self.packets.get(_core.PacketKind(kind), 0)
+
+    def __iter__(self) -> Iterator[_core.PacketKind]:
+        return iter(self.packets)
+
+    def __len__(self) -> int:
+        return len(self.packets)
+
+    def __str__(self) -> str:
+        lines = [f"{_core.PacketKind(kind).name:<10} {count:>15,}" for kind, count in self.packets.items()]
+        lines += [f"{name:<10} {getattr(self, name):>15,}" for name in ("tnt_bits", "errors", "lost_bytes")]
+        return "\n".join(lines)
+
+
+def count_packets(session: _core.Session, streams: Sequence[int], *, sync: bool) -> PacketCounts:
+    """Count the packets of some streams together."""
+    results = [_core.count_packets(session, stream, sync) for stream in streams]
+    sums = [sum(counts) for counts in zip(*(result["packets"] for result in results), strict=True)]
+    packets = {_core.PacketKind(kind): count for kind, count in enumerate(sums) if count}
+    tnt_bits, errors, lost = (
+        sum(result[name] for result in results) for name in ("tnt_bits", "errors", "lost_bytes")
+    )
+    last_ip = results[0]["last_ip"] if len(results) == 1 else None
+    return PacketCounts(packets, tnt_bits, errors, lost, last_ip)
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ void register_bundle(py::module_& module);
 void register_capture(py::module_& module);
 void register_emulator(py::module_& module);
 void register_encode(py::module_& module);
+void register_packets(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);
 void register_reference(py::module_& module);

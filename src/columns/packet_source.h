@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "columns/row_sink.h"
 #include "packet/decoder.h"
@@ -21,6 +22,7 @@ class PacketSource final : public flow::RowSource {
 
  private:
   [[nodiscard]] bool begin();
+  [[nodiscard]] bool run_in_bulk();
   void recover(const packet::Packet& packet, base::Status status);
 
   base::Bytes stream_;
@@ -80,8 +82,23 @@ void PacketSource<Decoder>::recover(const packet::Packet& packet, base::Status s
 }
 
 template <typename Decoder>
+bool PacketSource<Decoder>::run_in_bulk() {
+  do {
+    packet::DecoderState state = decoder_.state();
+    const auto filled = sink_.fill_packets(stream_, state, decoder_.errata());
+    decoder_.set_state(state);
+    if (filled.status == base::Status::END_OF_STREAM) return false;
+    if (filled.status != base::Status::OK) recover(filled.failed, filled.status);
+  } while (!sink_.full());
+  return true;
+}
+
+template <typename Decoder>
 bool PacketSource<Decoder>::run() {
   if (sync_ && !begin()) return false;
+  if constexpr (std::is_same_v<Decoder, packet::PacketDecoder>) {
+    if (sink_.takes_plain_packets()) return run_in_bulk();
+  }
   packet::Packet packet;
   while (true) {
     const auto status = decoder_.next(packet);

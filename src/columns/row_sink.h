@@ -10,6 +10,7 @@
 #include "columns/edges.h"
 #include "columns/request.h"
 #include "flow/sink.h"
+#include "packet/scan.h"
 #include "time/track.h"
 
 namespace ptkit::columns {
@@ -26,6 +27,11 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool finish();  // after the last stream; false: out of memory
 
   void on_packet(const packet::Packet& packet);
+  // Packets need nothing but their own fields: neither a time nor a look at which rows are wanted.
+  [[nodiscard]] bool takes_plain_packets() const noexcept;
+  // Then: rows of the packets from `state` on, as many as the slice may have; ends as packet::fill_packets().
+  [[nodiscard]] packet::FilledPackets fill_packets(base::Bytes stream, packet::DecoderState& state,
+                                                   const packet::Errata& errata);
   void on_context(const flow::Context& context) override;
   void on_block(const flow::Block& block) override;
   void on_branch(const flow::Branch& branch) override;

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ptkit.trace.facade import Trace
-from ptkit.trace.opening import open, packets
+from ptkit.trace.opening import open, packet_counts, packets
 
-__all__ = ["Trace", "open", "packets"]
+__all__ = ["Trace", "open", "packet_counts", "packets"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from ptkit import _core
 from ptkit import decode as _decode
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.arguments import LAST_ADDRESS, integer, integers
 from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, SymbolError
-from ptkit.info import StreamInfo, TraceInfo, info_of
+from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of
 from ptkit.table import Table, TableContext
 from ptkit.trace.names import Names
 from ptkit.trace.parts import Parts
@@ -132,6 +132,30 @@ class Trace(Parts):
         Intel SDM vol. 3, "Intel Processor Trace": "Packet Definitions"; for times, "Timing".
         """
         return _decode.read(self._plan("packets", query))
+
+    def packet_counts(self, *, stream: int | Sequence[int] | None = None) -> PacketCounts:
+        """Packets by kind, from the first PSB of each stream on, without making rows of them.
+
+        Parameters
+        ----------
+        stream : int or sequence of int, optional
+            Only these streams, counted together; None: all.
+
+        Returns
+        -------
+        PacketCounts
+            The same as counting the rows of `packets`, at a few gigabytes per second. ptkit's own, whatever
+            the engine.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such stream.
+        """
+        if stream is None:
+            return count_packets(self._session, range(len(self.streams)), sync=True)
+        only = integers("stream", stream, 0, len(self.streams) - 1, hint="see trace.streams")
+        return count_packets(self._session, only, sync=True)
 
     def branches(self, **query: Unpack[Query]) -> Table:
         """Every branch, and every conditional that fell through (its ``to_ip`` is the next instruction).

@@ -11,6 +11,7 @@ from ptkit import decode as _decode
 from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import Query, Settings
 from ptkit.errors import FormatError, PtkitWarning, SymbolError
+from ptkit.info import PacketCounts, count_packets
 from ptkit.table import Table, TableContext
 from ptkit.trace.facade import Trace
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ptkit.bundle import ImageItem, Source
     from ptkit.trace.facade import ImageCallback
 
-__all__ = ["open", "packets"]
+__all__ = ["open", "packet_counts", "packets"]
 
 
 def open(
@@ -198,3 +199,35 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
 
 def _no_symbols(name: str) -> list[_decode.Range]:
     raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
+
+
+def packet_counts(data: Source, *, sync: bool = False) -> PacketCounts:
+    """Count the packets of a raw stream by kind, without making rows of them.
+
+    Parameters
+    ----------
+    data : bytes-like, path or list of these
+        A raw stream, as for `packets`.
+    sync : bool
+        Begin at the first PSB instead of the first byte.
+
+    Returns
+    -------
+    PacketCounts
+        The same as counting the rows of `packets`, at a few gigabytes per second.
+
+    Raises
+    ------
+    OpenError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> counts = ptkit.packet_counts(bytes.fromhex("711093388506f80000"))
+    >>> counts[ptkit.PacketKind.TIP_PGE], counts[ptkit.PacketKind.PAD]
+    (1, 2)
+    """
+    from ptkit.bundle import packet_source
+
+    return count_packets(_core.Session(packet_source(data), None), [0], sync=sync)
