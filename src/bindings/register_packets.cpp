@@ -1,6 +1,4 @@
-// Counts of packets, and which instruction set the bulk work uses.
-#include <cstdlib>
-
+// Counts of packets.
 #include "bindings/bindings.h"
 #include "packet/scan.h"
 
@@ -31,22 +29,11 @@ py::dict count_stream(const Session& session, std::uint32_t stream, bool sync) {
   return result;
 }
 
-std::string isa_in_use() {
-  const simd::IsaChoice& choice = simd::isa_choice();
-  if (choice.status == base::Status::OK) return std::string(simd::isa_name(choice.isa));
-  const char* forced = std::getenv("PTKIT_FORCE_ISA");
-  std::string detail = "PTKIT_FORCE_ISA=" + std::string(forced == nullptr ? "" : forced);
-  detail += choice.status == base::Status::BAD_CONFIG ? " is not one of scalar, avx2, avx512"
-                                                      : ": this machine does not have it";
-  raise_failure({base::Status::BAD_CONFIG, 0, detail});
-}
-
 }  // namespace
 
 void register_packets(py::module_& module) {
   module.def("count_packets", &count_stream, py::arg("session"), py::arg("stream"), py::arg("sync"),
              "Counts by value of PacketKind, and what else PacketCounter knows.");
-  module.def("isa", &isa_in_use, "The instruction set that bulk work uses.");
 }
 
 }  // namespace ptkit::bindings

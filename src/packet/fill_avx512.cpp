@@ -46,14 +46,6 @@ PT_TARGET_AVX512 [[gnu::noinline]] unsigned note_specials(const std::uint8_t* at
   return 64;
 }
 
-PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t* to) noexcept {
-  const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
-  const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
-  const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
-  _mm512_storeu_si512(to, _mm512_add_epi16(first, low));
-  _mm512_storeu_si512(to + 32, _mm512_add_epi16(first, high));
-}
-
 // First pass: from chunk.begin on. place[rows] is then where the last row ends, if it is no PAD.
 PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t room, std::uint64_t limit,
                                 Chunk& chunk) noexcept {
@@ -145,32 +137,6 @@ PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noe
   std::fill_n(chunk.renewed + chunk.rows, 8, std::uint8_t{0});
 }
 
-PT_INLINE_AVX512 __m512i widen(const std::uint8_t* eight) noexcept {
-  return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
-}
-
-PT_INLINE_AVX512 __m256i widen_places(const std::uint16_t* eight) noexcept {
-  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
-}
-
-// Every lane's IP: what it renews of the one before, starting from `last` (all lanes), which becomes that of
-// lane
-// 7. Lanes are maps "keep some bits, set others"; three rounds compose each with all before it.
-PT_INLINE_AVX512 __m512i follow_ips(__m512i keep, __m512i set, __m512i& last) noexcept {
-  const __m512i all = _mm512_set1_epi64(-1);
-  const __m512i none = _mm512_setzero_si512();
-  constexpr int kSetOrBoth = 0xf8;  // set | (earlier & keep)
-  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 7), keep, kSetOrBoth);
-  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 7));
-  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 6), keep, kSetOrBoth);
-  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 6));
-  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 4), keep, kSetOrBoth);
-  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 4));
-  const __m512i ip = _mm512_ternarylogic_epi64(set, last, keep, kSetOrBoth);
-  last = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), ip);
-  return ip;
-}
-
 // Third pass: wider cells. `last_ip` becomes that behind the last row.
 PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, const PacketColumns& columns,
                                 std::uint64_t& last_ip) noexcept {
@@ -193,11 +159,7 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
     const __m512i bits = _mm512_slli_epi64(widen(chunk.bytes + row), 3);
     const __m512i read = _mm512_andnot_si512(_mm512_sllv_epi64(all, bits), raw);
     const __m512i renewed = widen(chunk.renewed + row);
-    const __m512i keep = _mm512_sllv_epi64(all, renewed);
-    const __mmask8 extended = _mm512_test_epi64_mask(renewed, _mm512_set1_epi64(kSignExtended));
-    const __m512i whole =
-        _mm512_mask_srai_epi64(read, extended, _mm512_maskz_slli_epi64(extended, read, 16), 16);
-    const __m512i ip = follow_ips(keep, _mm512_andnot_si512(keep, whole), last);
+    const __m512i ip = follow_ips(read, renewed, last);
     if (columns.ip != nullptr) {
       // A PSB renews all bits, but has no IP and no bytes.
       const __mmask8 has = _mm512_test_epi64_mask(bits, bits) & _mm512_test_epi64_mask(renewed, renewed);

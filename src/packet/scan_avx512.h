@@ -98,5 +98,45 @@ PT_INLINE_AVX512 unsigned place_of(__m512i entry) noexcept {
   return static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63;
 }
 
+// Places of a block that begins at `base`.
+PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t* to) noexcept {
+  const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
+  const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
+  const __m512i high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
+  _mm512_storeu_si512(to, _mm512_add_epi16(first, low));
+  _mm512_storeu_si512(to + 32, _mm512_add_epi16(first, high));
+}
+
+// Eight bytes, or places, as wider lanes.
+PT_INLINE_AVX512 __m512i widen(const std::uint8_t* eight) noexcept {
+  return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
+}
+
+PT_INLINE_AVX512 __m256i widen_places(const std::uint16_t* eight) noexcept {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
+}
+
+// Every lane's IP: what it renews of the one before (RowTables::odd_new), starting from `last` (all lanes),
+// which becomes that of lane 7. Lanes are maps "keep some bits, set others"; three rounds compose each with
+// all before.
+PT_INLINE_AVX512 __m512i follow_ips(__m512i read, __m512i renewed, __m512i& last) noexcept {
+  const __m512i all = _mm512_set1_epi64(-1);
+  const __mmask8 extended = _mm512_test_epi64_mask(renewed, _mm512_set1_epi64(kSignExtended));
+  const __m512i whole = _mm512_mask_srai_epi64(read, extended, _mm512_slli_epi64(read, 16), 16);
+  __m512i keep = _mm512_sllv_epi64(all, renewed);
+  __m512i set = _mm512_andnot_si512(keep, whole);
+  const __m512i none = _mm512_setzero_si512();
+  constexpr int kSetOrBoth = 0xf8;  // set | (earlier & keep)
+  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 7), keep, kSetOrBoth);
+  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 7));
+  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 6), keep, kSetOrBoth);
+  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 6));
+  set = _mm512_ternarylogic_epi64(set, _mm512_alignr_epi64(set, none, 4), keep, kSetOrBoth);
+  keep = _mm512_and_si512(keep, _mm512_alignr_epi64(keep, all, 4));
+  const __m512i ip = _mm512_ternarylogic_epi64(set, last, keep, kSetOrBoth);
+  last = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), ip);
+  return ip;
+}
+
 }  // namespace ptkit::packet::scan
 #endif

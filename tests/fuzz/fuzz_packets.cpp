@@ -1,8 +1,10 @@
-// Any bytes: positions advance, sizes add up, and what was decoded survives encoding.
+// Any bytes: positions advance, sizes add up, what was decoded survives encoding, and bulk work gives the
+// same.
 #include <cstdlib>
 
 #include "packet/decoder.h"
 #include "packet/encoder.h"
+#include "packet/scan.h"
 
 namespace {
 
@@ -59,10 +61,41 @@ void run(ptkit::base::Bytes stream, bool errata) {
   }
 }
 
+// Rows and counts of one instruction set against the decoder's, up to the first error.
+void run_in_bulk(ptkit::base::Bytes stream, bool errata, ptkit::simd::Isa isa) {
+  const auto known = errata ? ptkit::packet::errata_for({}) : ptkit::packet::Errata{};
+  std::vector<std::uint64_t> offset(stream.size() + 100), ip(offset), payload(offset), payload2(offset);
+  std::vector<std::uint32_t> size(offset.size());
+  std::vector<std::uint8_t> kind(offset.size()), flags(offset.size());
+  DecoderState state;
+  const auto filled = ptkit::packet::fill_packets(
+      stream, state, known,
+      {offset.data(), size.data(), kind.data(), flags.data(), ip.data(), payload.data(), payload2.data()},
+      stream.size() + 1, UINT64_MAX, isa);
+  PacketDecoder decoder(stream, {}, known);
+  Packet packet;
+  for (std::size_t row = 0; row < filled.rows; ++row) {
+    require(decoder.next(packet) == Status::OK);
+    require(offset[row] == packet.offset && size[row] == packet.size && flags[row] == packet.flags);
+    require(kind[row] == static_cast<std::uint8_t>(packet.kind) && ip[row] == packet.ip);
+    require(payload[row] == packet.payload && payload2[row] == packet.payload2);
+  }
+  require(decoder.next(packet) == filled.status && decoder.position() == state.position);
+  ptkit::packet::PacketCounter counter(stream, false, known, isa);
+  ptkit::packet::PacketCounter simple(stream, false, known, ptkit::simd::Isa::SCALAR);
+  require(!counter.run() && !simple.run() && counter.counts() == simple.counts());
+  require(counter.state().last_ip == simple.state().last_ip);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   run({data, size}, false);
   run({data, size}, true);
+  for (const auto isa : ptkit::simd::kIsas) {
+    if (!ptkit::simd::isa_available(isa)) continue;
+    run_in_bulk({data, size}, false, isa);
+    run_in_bulk({data, size}, true, isa);
+  }
   return 0;
 }

@@ -79,7 +79,7 @@ def test_an_unknown_instruction_set_is_an_error(name: str) -> None:
     )
     assert done.returncode == 1
     assert "ConfigError" in done.stderr
-    assert f"PTKIT_FORCE_ISA={name} is not one of scalar, avx2, avx512" in done.stderr
+    assert f"PTKIT_FORCE_ISA={name} cannot be had" in done.stderr
 
 
 def test_every_instruction_set_gives_the_same() -> None:
@@ -94,7 +94,7 @@ def test_every_instruction_set_gives_the_same() -> None:
             check=False,
         )
         if done.returncode != 0:
-            assert "this machine does not have it" in done.stderr
+            assert "cannot be had" in done.stderr
             assert name != "scalar"
             continue
         outputs.add(done.stdout)
