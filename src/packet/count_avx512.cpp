@@ -69,7 +69,7 @@ PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with
 }
 
 // Blocks from `base` on, up to `end`, or to one with special packets, which is left in the outs.
-PT_TARGET_AVX512 [[gnu::noinline]] std::uint64_t count_blocks(const std::uint8_t* data, std::uint64_t base,
+[[gnu::noinline]] PT_TARGET_AVX512 std::uint64_t count_blocks(const std::uint8_t* data, std::uint64_t base,
                                                               std::uint64_t end, bool skd007, __m512i& entry_,
                                                               Sums& sums_, simd::Chain& chain, Counted& last,
                                                               std::uint64_t& special) noexcept {

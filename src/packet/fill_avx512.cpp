@@ -31,7 +31,7 @@ struct Chunk {
 
 // Notes the special packets of a block behind `count` rows; returns how many of its packets come before one
 // for PacketDecoder, or 64.
-PT_TARGET_AVX512 [[gnu::noinline]] unsigned note_specials(const std::uint8_t* at, const std::uint8_t* starts,
+[[gnu::noinline]] PT_TARGET_AVX512 unsigned note_specials(const std::uint8_t* at, const std::uint8_t* starts,
                                                           std::uint64_t special, std::uint64_t rows,
                                                           std::size_t count, Chunk& chunk) noexcept {
   for (; special != 0; special &= special - 1) {

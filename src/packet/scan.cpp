@@ -10,6 +10,7 @@ namespace {
 scan::CountKernel count_kernel(simd::Isa isa) noexcept {
 #if PT_SIMD_X86
   if (isa == simd::Isa::AVX512) return scan::count_avx512;
+  if (isa == simd::Isa::AVX2) return scan::count_avx2;
 #endif
   static_cast<void>(isa);
   return scan::count_scalar;

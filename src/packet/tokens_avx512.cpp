@@ -126,10 +126,10 @@ PT_TARGET_AVX512 void tokens_avx512(base::Bytes stream, DecoderState& state, boo
     }
     // A carry runs from each packet that tells time through all that is no token, into the next token.
     std::uint64_t carried = 0;
-    const bool over = __builtin_add_overflow(inside & ~token, timing, &carried) |
-                      __builtin_add_overflow(carried, timed_before, &carried);
+    const bool over = __builtin_add_overflow(inside & ~token, timing, &carried);
+    const bool over_again = __builtin_add_overflow(carried, timed_before, &carried);
     const auto packets = static_cast<unsigned>(std::popcount(inside));
-    timed_before = packets == 64 ? over : carried >> packets & 1;
+    timed_before = packets == 64 ? (over || over_again) : carried >> packets & 1;
     const __m512i places = _mm512_maskz_compress_epi8(token, starts);
     put_offsets(places, shift + static_cast<std::uint32_t>(base - 64), _pext_u64(carried, token),
                 arrays.offset + count);
