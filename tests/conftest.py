@@ -14,6 +14,9 @@ import pytest
 CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 
 
+# Decoded code of tests is not kept: not in the user's folder, and not from one test to the next.
+os.environ["PTKIT_CACHE"] = ""
+
 # Shells run things in the background with SIGINT ignored; tests of Ctrl-C want it as a terminal has it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -57,7 +57,8 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
     };
   }
   session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
-  session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
+  session->code_caches = std::make_unique<flow::CodeCachePool>(
+      *session->image, flow::CodeCachePool::kMostBytes, image::CodeFolder::of_user());
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
   return session;
 }
@@ -107,8 +108,17 @@ void register_session(py::module_& module) {
       .def_property_readonly(
           "kept_instructions", [](const Session& self) { return self.code_caches->idle().decoded; },
           "Decoded instructions that the next decoders of this session need not decode again.")
+      .def_property_readonly(
+          "recalled_instructions", [](const Session& self) { return self.code_caches->idle().recalled; },
+          "Those of them that an earlier process had kept in the cache folder.")
+      .def(
+          "save_code", [](const Session& self) { self.code_caches->save(); },
+          "Write decoded code to the cache folder now, if much of it is new.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
+  module.def(
+      "code_folder", [] { return image::CodeFolder::of_user().path(); },
+      "Where decoded code is kept from one process to the next; empty: nowhere.");
   module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),
              "Text of the first instruction.");
   module.def("instruction_size", &instruction_size, py::arg("code"), py::arg("mode"),

@@ -109,13 +109,60 @@ base::Status BlockCache::decode_across(std::uint64_t at, insn::Insn& out) {
   return status;
 }
 
+void BlockCache::move_window(std::uint64_t at) {
+  window_ = {at, view_.source_at(at)};
+  const std::int32_t file = window_.source.file;
+  if (kept_ == nullptr || file == memory_.file) return;
+  memory_ = Memory{.file = file, .can_keep = kept_->can_keep(file), .code = kept_->of(file, mode_)};
+}
+
+bool BlockCache::recall(std::uint64_t at, base::Bytes rest, insn::Insn& out) noexcept {
+  const std::uint64_t offset = window_.source.file_offset + (at - window_.begin);
+  const std::uint64_t number = offset / image::KeptLine::kBytes;
+  if (number != memory_.line_number) {
+    memory_.line = memory_.code->line(offset);
+    memory_.line_number = number;
+  }
+  if (memory_.line == nullptr || !memory_.line->recall(offset, mode_, rest, out)) return false;
+  ++recalled_;
+  return true;
+}
+
 base::Status BlockCache::decode_at(std::uint64_t at, insn::Insn& out) {
   // An address before the window is far behind it.
-  if (at - window_.begin >= window_.bytes.size()) window_ = {at, view_.bytes_at(at)};
-  const base::Bytes rest = window_.bytes.subspan(at - window_.begin);
-  if (rest.size() >= kLongestInsn) return insn::decode(mode_, rest.first(kLongestInsn), out);
-  // Recorders keep what was executed: many small pieces, in which the instructions lie whole.
-  return insn::decode_quick(mode_, rest, out) ? base::Status::OK : decode_across(at, out);
+  if (at - window_.begin >= window_.source.bytes.size()) move_window(at);
+  const base::Bytes rest = window_.source.bytes.subspan(at - window_.begin);
+  if (memory_.code != nullptr && recall(at, rest, out)) return base::Status::OK;
+  base::Status status = base::Status::OK;
+  if (rest.size() >= kLongestInsn) {
+    status = insn::decode(mode_, rest.first(kLongestInsn), out);
+  } else if (!insn::decode_quick(mode_, rest, out)) {
+    // Else it lies whole in its piece: recorders keep what was executed, in many small pieces.
+    return decode_across(at, out);
+  }
+  if (memory_.can_keep && status == base::Status::OK && image::KeptLine::fits(out)) ++learned_;
+  return status;
+}
+
+void BlockCache::collect(std::map<std::int32_t, image::KeptLines>& lines) const {
+  if (kept_ == nullptr) return;
+  Window window;
+  image::KeptLines* to = nullptr;
+  runs_.each([&](const Run& run) {
+    std::uint64_t at = run.ip;
+    for (const BlockInsn& insn : insns(run)) {
+      if (at - window.begin >= window.source.bytes.size()) {
+        window = {at, view_.source_at(at)};
+        const std::int32_t file = window.source.file;
+        to = kept_->can_keep(file) ? &lines.try_emplace(file, mode_).first->second : nullptr;
+      }
+      const std::uint64_t skip = at - window.begin;
+      // What goes on in another piece is rare, and decoded again.
+      if (to != nullptr && window.source.bytes.size() - skip >= insn.size)
+        to->add(window.source.file_offset + skip, window.source.bytes.subspan(skip, insn.size));
+      at += insn.size;
+    }
+  });
 }
 
 void BlockCache::finish(Run& run, const insn::Insn& last) const {
@@ -160,7 +207,8 @@ void BlockCache::fill(Run& run, std::span<BlockInsn> out) {
   run.size = static_cast<std::uint16_t>(size);
 }
 
-BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode) : view_(view), mode_(mode) {}
+BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept)
+    : view_(view), mode_(mode), kept_(kept) {}
 
 BlockCache::~BlockCache() = default;
 
@@ -181,6 +229,7 @@ void BlockCache::clear() {
   runs_by_ip_ = IpIndex();  // first: there may be no memory for it
   runs_.clear();
   insns_.clear();
+  recalled_ = learned_ = 0;
   met_missing_code_ = false;
 }
 

@@ -1,12 +1,14 @@
 // Decoded code of one view of memory in one execution mode.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 
 #include "flow/chunks.h"
 #include "flow/ip_index.h"
 #include "flow/rows.h"
+#include "image/code_folder.h"
 #include "image/image.h"
 
 namespace ptkit::flow {
@@ -50,7 +52,8 @@ class BlockCache {
   // More than the largest programs execute; some 60 MiB where runs are as short as real ones.
   static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
-  BlockCache(const image::CodeView& view, insn::ExecMode mode);
+  // `kept` has what earlier processes decoded; null: nothing.
+  BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept = nullptr);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
@@ -75,6 +78,12 @@ class BlockCache {
   [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
   // Instructions that were decoded. Where runs overlap, each has decoded its own.
   [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
+  // Those of them that an earlier process had decoded, and those that it could have, had it been there.
+  [[nodiscard]] std::size_t recalled() const noexcept { return recalled_; }
+  [[nodiscard]] std::size_t learned() const noexcept { return learned_; }
+  void forget_learned() noexcept { learned_ = 0; }
+  // Adds what was decoded of files to `lines`, by file.
+  void collect(std::map<std::int32_t, image::KeptLines>& lines) const;
   // Did anything fail to decode for which there were not as many bytes as the longest instruction has?
   [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
@@ -94,12 +103,22 @@ class BlockCache {
   // Bytes of the view from an address on, kept from one instruction to the next.
   struct Window {
     std::uint64_t begin = 0;
-    base::Bytes bytes;
+    image::Source source;
+  };
+  // What is kept of the file that the window shows.
+  struct Memory {
+    std::int32_t file = -1;
+    bool can_keep = false;
+    const image::KeptCode* code = nullptr;
+    const image::KeptLine* line = nullptr;  // of `code`
+    std::uint64_t line_number = ~std::uint64_t{0};
   };
 
   Run& build(std::uint64_t ip);
   void fill(Run& run, std::span<BlockInsn> out);
   base::Status decode_at(std::uint64_t at, insn::Insn& out);
+  void move_window(std::uint64_t at);
+  bool recall(std::uint64_t at, base::Bytes rest, insn::Insn& out) noexcept;
   base::Status decode_across(std::uint64_t at, insn::Insn& out);
   void finish(Run& run, const insn::Insn& last) const;
 
@@ -109,6 +128,10 @@ class BlockCache {
   Chunks<BlockInsn, 4096> insns_;
   IpIndex runs_by_ip_;
   Window window_;
+  image::KeptFiles* kept_;
+  Memory memory_;
+  std::size_t recalled_ = 0;
+  std::size_t learned_ = 0;
   std::unique_ptr<DecisionGraph> graph_;
   bool met_missing_code_ = false;
 };

@@ -41,6 +41,12 @@ class Chunks {
     return added;
   }
 
+  // Every element that was added one by one: as many as size(), without gaps.
+  template <typename Visit>
+  void each(const Visit& visit) const {
+    for (std::size_t i = 0; i < size_; ++i) visit((*this)[i]);
+  }
+
   [[nodiscard]] std::size_t end() const noexcept { return end_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }  // kept
   [[nodiscard]] std::size_t bytes() const noexcept {

@@ -3,6 +3,13 @@
 #include <iterator>
 
 namespace ptkit::flow {
+namespace {
+
+// Less than this that is new, or less than this part of all, is not worth a file.
+constexpr std::size_t kFewest = 4096;
+constexpr std::size_t kFewestShare = 32;
+
+}  // namespace
 
 void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::list<BlockCache>& out) {
   {
@@ -18,7 +25,7 @@ void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::
       return;
     }
   }
-  out.emplace_back(view, mode);
+  out.emplace_back(view, mode, kept_.off() ? nullptr : &kept_);
 }
 
 void CodeCachePool::take_back(std::list<BlockCache>& caches) noexcept {
@@ -43,8 +50,30 @@ CodeCachePool::Figures CodeCachePool::idle() const {
   Figures figures;
   figures.caches = idle_.size();
   figures.bytes = idle_bytes_;
-  for (const BlockCache& cache : idle_) figures.decoded += cache.decoded();
+  for (const BlockCache& cache : idle_) {
+    figures.decoded += cache.decoded();
+    figures.recalled += cache.recalled();
+  }
   return figures;
+}
+
+void CodeCachePool::save() noexcept try {
+  if (kept_.off()) return;
+  const std::scoped_lock lock(mutex_);
+  std::size_t learned = 0;
+  std::size_t decoded = 0;
+  for (const BlockCache& cache : idle_) {
+    learned += cache.learned();
+    decoded += cache.decoded();
+  }
+  if (learned < kFewest || learned < decoded / kFewestShare) return;
+  std::map<insn::ExecMode, std::map<std::int32_t, image::KeptLines>> modes;
+  for (BlockCache& cache : idle_) cache.collect(modes[cache.mode()]);
+  for (auto& [mode, files] : modes) {
+    for (auto& [file, lines] : files) (void)kept_.save(file, mode, lines);
+  }
+  for (BlockCache& cache : idle_) cache.forget_learned();
+} catch (...) {  // NOLINT(bugprone-empty-catch): without memory nothing is kept, and nothing is lost
 }
 
 void CodeCaches::clear(BlockCache& cache) {

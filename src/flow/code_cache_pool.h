@@ -19,8 +19,13 @@ class CodeCachePool {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
-  explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes)
-      : image_(image), most_bytes_(most_bytes) {}
+  // `folder` is where decoded code is kept from one process to the next; by default, it is not.
+  explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes,
+                         image::CodeFolder folder = image::CodeFolder(""))
+      : image_(image), most_bytes_(most_bytes), kept_(image_.bundle(), std::move(folder)) {}
+  ~CodeCachePool() { save(); }
+  CodeCachePool(const CodeCachePool&) = delete;
+  CodeCachePool& operator=(const CodeCachePool&) = delete;
 
   // Moves a cache for this code into `out`: of those at hand the one that knows most, else a new one.
   // `view` is one of the pool's image.
@@ -33,13 +38,18 @@ class CodeCachePool {
   struct Figures {
     std::size_t caches = 0;
     std::size_t bytes = 0;
-    std::size_t decoded = 0;  // instructions that were disassembled
+    std::size_t decoded = 0;   // instructions that were decoded
+    std::size_t recalled = 0;  // of them, by an earlier process
   };
   [[nodiscard]] Figures idle() const;
+
+  // Writes what is at hand and not kept yet, if it is much. The destructor does it, too.
+  void save() noexcept;
 
  private:
   const image::Image image_;  // shares the views, which the caches refer to
   const std::size_t most_bytes_;
+  image::KeptFiles kept_;
   mutable std::mutex mutex_;    // guards what follows
   std::list<BlockCache> idle_;  // given back last: first
   std::size_t idle_bytes_ = 0;

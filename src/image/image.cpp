@@ -224,6 +224,14 @@ base::Bytes CodeView::bytes_at(std::uint64_t address) const noexcept {
   return bytes;
 }
 
+Source CodeView::source_at(std::uint64_t address) const noexcept {
+  const Spot at = spot(address);
+  const base::Bytes bytes = region_bytes(at, address);
+  if (bytes.empty()) return {bytes_at(address)};
+  const CodeRegion& region = state_->bundle->code[static_cast<std::size_t>(at.piece->region)];
+  return {bytes, region.file, region.file_offset + (address - region.address)};
+}
+
 Provenance CodeView::provenance(std::uint64_t address) const noexcept {
   const Spot at = spot(address);
   if (at.piece == nullptr) return {};

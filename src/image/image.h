@@ -19,6 +19,13 @@ struct Provenance {
   std::uint64_t region_size = 0;
 };
 
+// Bytes from an address on.
+struct Source {
+  base::Bytes bytes;
+  std::int32_t file = -1;         // index in TraceBundle::files, -1: not from a file
+  std::uint64_t file_offset = 0;  // of the first byte
+};
+
 // Asked for addresses for which no region has bytes: fills the start of `out`, returns how many bytes it has.
 // Asked for whole pages first, then from the address on; answers are kept. May be called from several threads
 // at once.
@@ -36,6 +43,8 @@ class CodeView {
   // Contiguous bytes at `address` without a copy (may be shorter than what read() can join); empty if none.
   // Never calls the callback: has its bytes only once read() got them.
   [[nodiscard]] base::Bytes bytes_at(std::uint64_t address) const noexcept;
+  // The same bytes, with the file that they are from.
+  [[nodiscard]] Source source_at(std::uint64_t address) const noexcept;
   [[nodiscard]] Provenance provenance(std::uint64_t address) const noexcept;
   [[nodiscard]] std::uint32_t id() const noexcept {
     return id_;

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 #include <vector>
 
@@ -159,6 +161,68 @@ TEST(CodeCachePoolTest, ServesThreads) {
   for (const unsigned count : right) EXPECT_EQ(count, kRounds);
   EXPECT_GE(pool.idle().caches, 1u);
   EXPECT_LE(pool.idle().caches, kThreads);
+}
+
+// A library with a build-id, all of whose code is executed in one run of 512 instructions after the other.
+std::shared_ptr<trace::TraceBundle> library(std::uint8_t filler) {
+  auto bundle = nops(20'000);
+  auto code = std::vector<std::uint8_t>(20'000, filler);
+  bundle->files.push_back({"/lib/some.so", "00112233445566778899", {}, {}});
+  bundle->code[0].bytes = trace::TraceBuffer::from_vector(std::move(code));
+  bundle->code[0].file = 0;
+  bundle->code[0].file_offset = 0x3000;
+  return bundle;
+}
+
+CodeCachePool::Figures decode_library(std::uint8_t filler, const std::string& folder,
+                                      std::vector<BlockInsn>* insns = nullptr) {
+  const image::Image image(library(filler));
+  CodeCachePool pool(image, CodeCachePool::kMostBytes, image::CodeFolder(folder));
+  {
+    CodeCaches caches(&pool);
+    BlockCache& cache = caches.of(image.view(kAnySpace, 0), ExecMode::BITS64);
+    for (std::uint64_t ip = 0x1000; ip < 0x1000 + 20'000; ip += 300) {
+      const auto found = cache.insns(cache.at(ip));
+      if (insns != nullptr) insns->insert(insns->end(), found.begin(), found.end());
+    }
+  }
+  return pool.idle();
+}
+
+TEST(CodeCachePoolTest, AnotherProcessDecodesLittle) {
+  std::string folder = (std::filesystem::temp_directory_path() / "ptkit-pool-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  std::vector<BlockInsn> want;
+  std::vector<BlockInsn> got;
+  const CodeCachePool::Figures first = decode_library(0x90, folder, &want);
+  EXPECT_EQ(first.recalled, 0u);
+  const CodeCachePool::Figures second = decode_library(0x90, folder, &got);
+  EXPECT_EQ(second.decoded, first.decoded);
+  EXPECT_EQ(second.recalled, first.decoded);
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].size, want[i].size);
+    ASSERT_EQ(got[i].cls, want[i].cls);
+  }
+  // The same build-id, other bytes: nothing of it is believed.
+  EXPECT_EQ(decode_library(0xC3, folder).recalled, 0u);
+  // Off, and where nothing can be written.
+  EXPECT_EQ(decode_library(0x90, "").recalled, 0u);
+  EXPECT_EQ(decode_library(0x90, "/dev/null/code").recalled, 0u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CodeCachePoolTest, LittleIsNotWritten) {
+  std::string folder = (std::filesystem::temp_directory_path() / "ptkit-pool-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  {
+    const image::Image image(library(0x90));
+    CodeCachePool pool(image, CodeCachePool::kMostBytes, image::CodeFolder(folder));
+    CodeCaches caches(&pool);
+    (void)caches.of(image.view(kAnySpace, 0), ExecMode::BITS64).at(0x1000);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
