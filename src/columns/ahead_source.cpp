@@ -80,6 +80,10 @@ AheadSource::Job* AheadSource::claim(std::size_t threads_ahead) {
     return nullptr;
   (void)psb(next_claim_ + 1);
   jobs_.emplace_back(*this, next_claim_, likely_);
+  if (!spare_.empty()) {
+    jobs_.back().sink.use_memory(std::move(spare_.back()));
+    spare_.pop_back();
+  }
   ++next_claim_;
   return &jobs_.back();
 }
@@ -148,6 +152,10 @@ void AheadSource::drop(Job* job) {
   const std::scoped_lock lock(mutex_);
   for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
     if (&*at != job) continue;
+    if (spare_.size() <= input_.threads * kAhead) {
+      spare_.push_back(std::move(job->sink.main()));
+      spare_.back()->clear();
+    }
     dropped.splice(dropped.begin(), jobs_, at);
     return;
   }
@@ -190,7 +198,6 @@ bool AheadSource::join() {
     job->sink.count_on_from(sink_);
     taking_ = job;
     timing_ = true;
-    taken_rows_ = 0;
   } else {
     misses_ = std::min(misses_ + 1, kMostMisses);
     ++figures_.again;
@@ -239,11 +246,7 @@ bool AheadSource::take() {
     timing_ = sink_.tell_times(taking_->sink, kSliceTimes);
     return true;
   }
-  Batch& rows = *taking_->sink.main();
-  const std::size_t count = std::min(rows.rows() - taken_rows_, sink_.room());
-  if (!sink_.append_rows(rows, taken_rows_, count)) return true;
-  taken_rows_ += count;
-  if (taken_rows_ < rows.rows()) return true;
+  if (!sink_.take_rows(taking_->sink) || taking_->sink.main()->rows() != 0) return true;
   if (!sink_.append_rest(taking_->sink)) return true;
   Job* job = taking_;
   taking_ = nullptr;

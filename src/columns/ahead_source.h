@@ -85,11 +85,10 @@ class AheadSource final : public flow::RowSource {
   bool at_stop_ = false;  // `real_` is the state before segment `next_`
   flow::Checkpoint real_;
   std::size_t next_ = 1;   // the segment whose turn comes
-  Job* taking_ = nullptr;  // its rows are right; `taken_rows_` were taken
+  Job* taking_ = nullptr;  // its rows are right
   bool timing_ = false;    // times are being filled in
-  std::size_t taken_rows_ = 0;
-  Job* own_ = nullptr;   // that this thread decodes while it would have to wait
-  unsigned misses_ = 0;  // one behind the other
+  Job* own_ = nullptr;     // that this thread decodes while it would have to wait
+  unsigned misses_ = 0;    // one behind the other
   Figures figures_;
 
   std::mutex mutex_;  // guards what follows
@@ -97,6 +96,7 @@ class AheadSource final : public flow::RowSource {
   std::condition_variable done_;
   std::vector<std::uint64_t> psbs_{0};  // where segments begin to learn, as far as they were looked for
   std::list<Job> jobs_;
+  std::vector<std::unique_ptr<Batch>> spare_;  // memory of earlier segments: new memory costs more than rows
   std::size_t next_claim_ = 1;
   std::size_t segment_ = 0;
   flow::Checkpoint likely_;

@@ -44,9 +44,22 @@ bool RowSink::tell_times(RowSink& behind, std::size_t most) {
   return more;
 }
 
-bool RowSink::append_rows(Batch& main, std::size_t first, std::size_t count) {
-  if (!main_->append_rows(main, first, count)) out_of_memory_ = true;
+bool RowSink::take_rows(RowSink& behind) {
+  Batch& rows = *behind.main_;
+  if (main_->rows() == 0 && rows.rows() != 0) {
+    std::swap(main_, behind.main_);
+    behind.main_->clear();
+    return true;
+  }
+  const std::size_t count = std::min(rows.rows(), room());
+  if (!main_->append_rows(rows, 0, count)) out_of_memory_ = true;
+  if (!out_of_memory_) rows.drop_front(count);
   return !out_of_memory_;
+}
+
+void RowSink::use_memory(std::unique_ptr<Batch> empty) {
+  for (const Run& run : main_->runs()) empty->begin_run(run);
+  main_ = std::move(empty);
 }
 
 bool RowSink::append_rest(RowSink& behind) {

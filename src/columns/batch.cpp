@@ -41,6 +41,8 @@ Batch::Batch(TableId table, ColumnMask mask) noexcept
     : table_(table), mask_(mask & ((ColumnMask{1} << columns_of(table).size()) - 1)) {}
 
 bool Batch::reserve(std::size_t extra) noexcept {
+  if (front_ + rows_ + extra <= room_) return true;
+  close_up();
   if (rows_ + extra <= room_) return true;
   const auto columns = columns_of(table_);
   std::size_t room = SIZE_MAX;
@@ -69,7 +71,7 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (((mask_ >> i) & 1) == 0 || count == 0) continue;
     const std::size_t size = cell_size(columns[i].type);
-    std::memcpy(tail->buffers_[i].data(), buffers_[i].data() + row * size, count * size);
+    std::memcpy(tail->at(i, 0), at(i, row), count * size);
   }
   tail->rows_ = count;
   rows_ = row;
@@ -94,7 +96,7 @@ bool Batch::append(Batch&& other) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (((mask_ >> i) & 1) == 0 || other.rows_ == 0) continue;
     const std::size_t size = cell_size(columns[i].type);
-    std::memcpy(buffers_[i].data() + rows_ * size, other.buffers_[i].data(), other.rows_ * size);
+    std::memcpy(at(i, rows_), other.at(i, 0), other.rows_ * size);
     (void)other.buffers_[i].release();
   }
   const std::size_t base = rows_;
@@ -103,7 +105,7 @@ bool Batch::append(Batch&& other) {
     begin_run(run);
   }
   rows_ = base + other.rows_;
-  other.rows_ = other.room_ = 0;
+  other.rows_ = other.room_ = other.front_ = 0;
   other.runs_.clear();
   return true;
 }
@@ -114,7 +116,7 @@ bool Batch::append_rows(Batch& other, std::size_t first, std::size_t count) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (((mask_ >> i) & 1) == 0 || count == 0) continue;
     const std::size_t size = cell_size(columns[i].type);
-    std::memcpy(buffers_[i].data() + rows_ * size, other.buffers_[i].data() + first * size, count * size);
+    std::memcpy(at(i, rows_), other.at(i, first), count * size);
   }
   const std::size_t base = rows_;
   const auto behind = std::partition_point(other.runs_.begin(), other.runs_.end(),
@@ -138,21 +140,33 @@ std::size_t Batch::bytes() const noexcept {
 }
 
 void Batch::drop_front(std::size_t count) {
-  const auto columns = columns_of(table_);
-  const std::size_t left = rows_ - count;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || left == 0) continue;
-    const std::size_t size = cell_size(columns[i].type);
-    std::memmove(buffers_[i].data(), buffers_[i].data() + count * size, left * size);
-  }
-  rows_ = left;
+  front_ += count;
+  rows_ -= count;
+  if (rows_ == 0) front_ = 0;
   const auto behind =
       std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
   if (behind != runs_.begin()) runs_.erase(runs_.begin(), std::prev(behind));
   for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
 }
 
+void Batch::clear() noexcept {
+  front_ = rows_ = 0;
+  runs_.clear();
+}
+
+// Moves the rows to the beginning of the memory.
+void Batch::close_up() noexcept {
+  if (front_ == 0) return;
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || rows_ == 0) continue;
+    std::memmove(buffers_[i].data(), at(i, 0), rows_ * cell_size(columns[i].type));
+  }
+  front_ = 0;
+}
+
 void Batch::shrink() noexcept {
+  close_up();
   const auto columns = columns_of(table_);
   for (std::size_t i = 0; i < columns.size(); ++i) buffers_[i].shrink_to(rows_ * cell_size(columns[i].type));
   room_ = 0;

@@ -65,7 +65,8 @@ class Batch {
   // The cells of a column, or null if it was not asked for. Valid until reserve().
   template <Column C>
   [[nodiscard]] Cell<C>* cells() noexcept {
-    return buffers_[index_of(C)].template cells<Cell<C>>();
+    auto* first = buffers_[index_of(C)].template cells<Cell<C>>();
+    return first == nullptr ? nullptr : first + front_;
   }
   template <Column C>
   void put(std::size_t row, std::type_identity_t<Cell<C>> value) noexcept {
@@ -91,12 +92,24 @@ class Batch {
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory that the rows take
   // Forgets the first `count` rows but keeps the memory.
   void drop_front(std::size_t count);
+  // Forgets all rows and runs but keeps the memory.
+  void clear() noexcept;
+  // The cells of the column with this index, as bytes.
+  [[nodiscard]] const std::uint8_t* data(std::size_t index) noexcept { return at(index, 0); }
+  // A column's memory, with the first row at its beginning. After shrink() only.
   [[nodiscard]] ColumnBuffer& buffer(std::size_t index) noexcept { return buffers_[index]; }
   void shrink() noexcept;
 
  private:
+  [[nodiscard]] std::uint8_t* at(std::size_t column, std::size_t row) noexcept {
+    std::uint8_t* first = buffers_[column].data();
+    return first == nullptr ? nullptr : first + (front_ + row) * cell_size(columns_of(table_)[column].type);
+  }
+  void close_up() noexcept;
+
   TableId table_;
   ColumnMask mask_;
+  std::size_t front_ = 0;  // rows that were dropped, still in memory
   std::size_t rows_ = 0;
   std::size_t room_ = 0;
   std::array<ColumnBuffer, kMaxColumns> buffers_;

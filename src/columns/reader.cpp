@@ -103,6 +103,14 @@ TableReader::Step TableReader::step(std::size_t rows) {
 std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   auto& rest = sink_.main();
   std::unique_ptr<Batch> tail;
+  if (rest->rows() / 2 > rows) {
+    // Many parts are to come: what is left stays where it is.
+    auto part = std::make_unique<Batch>(rest->table(), rest->mask());
+    if (!part->append_rows(*rest, 0, rows)) return nullptr;
+    rest->drop_front(rows);
+    part->shrink();
+    return part;
+  }
   if (rest->rows() > rows) {
     tail = rest->split(rows);
   } else {
@@ -121,7 +129,7 @@ std::size_t TableReader::take_into(std::span<void* const> columns, std::size_t r
   const auto infos = columns_of(rest.table());
   for (std::size_t i = 0; i < infos.size() && i < columns.size() && count > 0; ++i) {
     if (columns[i] == nullptr) continue;
-    std::memcpy(columns[i], rest.buffer(i).data(), count * cell_size(infos[i].type));
+    std::memcpy(columns[i], rest.data(i), count * cell_size(infos[i].type));
   }
   for (const Run& run : rest.runs()) {
     if (run.row < count) runs.push_back(run);

@@ -43,14 +43,17 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
 
   // --- Rows of a sink that took what comes behind, counted from 0; see ahead_source.h
   void count_on_from(const RowSink& before) noexcept;  // its rows now say how many came before in the stream
-  [[nodiscard]] bool append_rows(Batch& main, std::size_t first, std::size_t count);
-  // Takes all but the rows of the main table. False: out of memory, as append_rows().
+  // Takes rows of the main table from the front, as many as there is room for, or all of them at once.
+  [[nodiscard]] bool take_rows(RowSink& behind);
+  // Takes all but the rows of the main table. False: out of memory, as take_rows().
   [[nodiscard]] bool append_rest(RowSink& behind);
   // Times are not known yet: they are asked for when tell_times() of the sink before gets this one.
   void defer_times() noexcept { deferring_ = true; }
   // Fills so many times in; false when there are no more to be filled in.
   [[nodiscard]] bool tell_times(RowSink& behind, std::size_t most);
   [[nodiscard]] std::size_t bytes() const noexcept { return main_->bytes() + deferred_.bytes(); }  // of rows
+  // An empty batch like that of the main table, for its memory.
+  void use_memory(std::unique_ptr<Batch> empty);
   void run_out_of_memory() noexcept { out_of_memory_ = true; }
   // Rows of the main table until the sink is full.
   [[nodiscard]] std::size_t room() const noexcept { return row_limit_ - std::min(row_limit_, main_->rows()); }
