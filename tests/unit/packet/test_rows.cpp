@@ -100,7 +100,8 @@ constexpr std::size_t kSteps[] = {5000, 333, 100, 1};
 class RowsInBulk : public testing::TestWithParam<simd::Isa> {
  protected:
   void SetUp() override {
-    if (!simd::isa_available(GetParam())) GTEST_SKIP() << "not on this machine: " << simd::isa_name(GetParam());
+    if (!simd::isa_available(GetParam()))
+      GTEST_SKIP() << "not on this machine: " << simd::isa_name(GetParam());
   }
 };
 
@@ -136,7 +137,8 @@ TEST_P(RowsInBulk, OfEveryTruncation) {
     SCOPED_TRACE("size " + std::to_string(size));
     const base::Bytes part = base::Bytes(stream).first(size);
     ASSERT_NO_FATAL_FAILURE(expect_equal(part, GetParam(), {}, true, kAll, 1000));
-    ASSERT_NO_FATAL_FAILURE(expect_equal(base::Bytes(stream).subspan(size), GetParam(), {}, false, kAll, 150));
+    ASSERT_NO_FATAL_FAILURE(
+        expect_equal(base::Bytes(stream).subspan(size), GetParam(), {}, false, kAll, 150));
   }
 }
 
