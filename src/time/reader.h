@@ -69,6 +69,7 @@ class FrameReader {
   std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
   // The same with AVX-512, up to a packet that needs a closer look, or near `end`.
   std::uint64_t scan_blocks(std::uint64_t at, std::uint64_t end, Frame& frame);
+  void note_cycles(Cycles& cycles) noexcept;
   struct Attached;
   template <typename Row>
   [[nodiscard]] Attached attached_in(const Row& row) const noexcept;

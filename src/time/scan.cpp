@@ -98,6 +98,13 @@ struct FrameReader::Columns {
   double* weight;
   std::uint8_t* ratio;
   std::uint8_t* flags;
+
+  void put(std::size_t at, std::uint64_t offset, double cycles, std::uint8_t its_ratio) const noexcept {
+    place[at] = {offset, offset};
+    weight[at] = cycles;
+    ratio[at] = its_ratio;
+    flags[at] = 0;
+  }
 };
 
 void FrameReader::scan(Frame& frame) {
@@ -148,11 +155,7 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
         // Sizes are foretold as branches are: the next packet need not wait for this one.
         at = cyc.size == 2 ? at + 2 : cyc.size == 1 ? at + 1 : at + cyc.size;
         if constexpr (kCounting) count_cyc(cyc.cycles);
-        to.place[size] = {begin, begin};
-        to.weight[size] = cyc.cycles;
-        to.ratio[size] = ratio;
-        to.flags[size] = 0;
-        ++size;
+        to.put(size++, begin, cyc.cycles, ratio);
         follow = Follow::FIRST;
         after_cyc = true;
         break;
@@ -201,14 +204,17 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
         break;
     }
   }
-  if (size != size_before) {
-    psb_after_cyc_ = false;
-    cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[0] != ratio_;
-  }
   cycles.size = size;
+  if (size != size_before) note_cycles(cycles);
   follow_ = follow;
   after_cyc_ = after_cyc;
   return at;
+}
+
+// Some were added, all with the ratio that is in force.
+void FrameReader::note_cycles(Cycles& cycles) noexcept {
+  psb_after_cyc_ = false;
+  cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[0] != ratio_;
 }
 
 // False: the frame has nearly as many points as it may have, or the next CYC has more than one ratio.

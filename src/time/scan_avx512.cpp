@@ -191,10 +191,7 @@ PT_TARGET_AVX512 std::uint64_t FrameReader::scan_blocks(std::uint64_t at, std::u
     }
   }
   if (special == 0) at += scan::place_of(entry);
-  if (cycles.size != size_before) {
-    psb_after_cyc_ = false;
-    cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[0] != ratio_;
-  }
+  if (cycles.size != size_before) note_cycles(cycles);
   return at;
 }
 

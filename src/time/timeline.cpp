@@ -62,9 +62,9 @@ void Timeline::complete(const State& real) noexcept {
 }
 
 void Timeline::note_state() {
-  State state{frame_.psb, reader_, opening_, wraps_seen_, history_.point(history_.size() - 1)};
+  const State state{frame_.psb, reader_, opening_, wraps_seen_, history_.point(history_.size() - 1)};
   if (frame_.psb == begun_for_) begin_ = state;
-  states_[next_state_++ % states_.size()] = std::move(state);
+  states_[next_state_++ % states_.size()] = state;
 }
 
 void Timeline::read_past(std::uint64_t offset) {
