@@ -220,7 +220,10 @@ bool FlowDecoder::Impl::run() {
   packet::Packet packet;
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
-    if (fast_.run(limit()) && (sink_.full() || walker_.instructions() - walked >= kSlice)) return true;
+    if (fast_.run(limit())) {
+      if (placer_.wants_psb()) synchronize();
+      if (done_ || sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
+    }
     const Status status = packets_.next(packet);
     if (status == Status::OK) {
       walker_.bound_memory();

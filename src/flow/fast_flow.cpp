@@ -95,6 +95,7 @@ FastState FastFlow::take_state() const {
 
 void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   packet::DecoderState packets = packets_.state();
+  if (packets.position == state.position && room.instructions == 0) return;  // nothing was used
   packets.position = state.position;
   packets.last_ip = state.last_ip;
   packets_.set_state(packets);

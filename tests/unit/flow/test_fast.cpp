@@ -1,0 +1,176 @@
+// The fast path gives the rows of the simple decoder, in every column of every table.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "damage.h"
+#include "roundtrip.h"
+#include "scene.h"
+#include "tables.h"
+
+namespace ptkit::flow {
+namespace {
+
+using columns::TableId;
+using damage::Damage;
+using roundtrip::bundle_for;
+using roundtrip::bundle_of;
+using softpt::UnitConfig;
+using tables::kFlowTables;
+using tables::Reading;
+
+std::uint64_t seeds(std::uint64_t usual) {
+  const char* const factor = std::getenv("PTKIT_LARGE_TESTS");
+  return factor == nullptr ? usual : usual * std::max<std::uint64_t>(1, std::strtoul(factor, nullptr, 10));
+}
+
+// All tables of a bundle. The fast decoders share a pool: the first builds the graphs that the others use.
+void expect_same(const std::shared_ptr<trace::TraceBundle>& bundle, FlowOptions options,
+                 Reading reading = {}) {
+  const image::Image image(bundle);
+  CodeCachePool pool(image);
+  for (const TableId table : kFlowTables) {
+    reading.table = table;
+    options.fast = true;
+    const tables::Tables fast = read(bundle, image, options, &pool, reading);
+    options.fast = false;
+    Reading plain = reading;
+    plain.threads = 1;
+    const tables::Tables simple = read(bundle, image, options, nullptr, plain);
+    EXPECT_EQ(difference(fast, simple), "") << "table " << static_cast<int>(table);
+  }
+}
+
+struct Form {
+  const char* name;
+  UnitConfig config;
+  std::uint32_t overflow_per_mille = 0;
+  std::uint32_t odd_return_per_mille = 20;
+};
+
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+
+std::vector<Form> forms() {
+  UnitConfig plain;
+  plain.psb_bytes = 1024;
+  plain.tsc = false;
+  plain.tsc_ctc_numerator = 168;
+  plain.tsc_ctc_denominator = 2;
+  UnitConfig uncompressed = plain;
+  uncompressed.return_compression = false;
+  UnitConfig kept = plain;  // RETs that come as a TIP leave the call stack as it is
+  kept.uncompressed_ret_pops = false;
+  UnitConfig tnt_64 = plain;
+  tnt_64.use_tnt_64 = true;
+  UnitConfig deferred = plain;
+  deferred.deferred_tips = true;
+  UnitConfig tsc = plain;
+  tsc.tsc = true;
+  UnitConfig timing = tsc;
+  timing.ptw = timing.fup_on_ptw = timing.mtc = timing.cyc = true;
+  UnitConfig everything = timing;
+  everything.use_tnt_64 = everything.deferred_tips = everything.power = everything.event_trace = true;
+  everything.cyc_threshold = 3;
+  UnitConfig often_psb = timing;
+  often_psb.psb_bytes = 128;
+  return {{"plain", plain},      {"uncompressed", uncompressed}, {"kept", kept, 0, 200},
+          {"tnt_64", tnt_64},    {"deferred", deferred},         {"tsc", tsc, 5},
+          {"timing", timing, 5}, {"everything", everything, 10}, {"often_psb", often_psb, 10}};
+}
+
+walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
+  walk::WalkOptions options;
+  options.seed = seed;
+  options.steps = steps;
+  options.functions = 4 + static_cast<std::uint32_t>(seed % 16);
+  options.overflow_per_mille = form.overflow_per_mille;
+  options.odd_return_per_mille = form.odd_return_per_mille;
+  return walk::random_walk(options);
+}
+
+// What else there is to choose.
+FlowOptions some_options(std::mt19937_64& random) {
+  FlowOptions options;
+  options.resync = random() % 2 == 0 ? Resync::IP : Resync::PSB;
+  if (random() % 2 == 0) options.errata = packet::errata_for({});
+  options.ticks_over_overflow = random() % 2 == 0;
+  return options;
+}
+
+Reading some_reading(std::mt19937_64& random) {
+  constexpr std::size_t kParts[] = {1, 3, 17, 100, SIZE_MAX, SIZE_MAX};
+  Reading reading;
+  reading.part = kParts[random() % std::size(kParts)];
+  reading.time = random() % 4 != 0;
+  if (random() % 3 == 0) reading.mask = random();
+  if (random() % 4 == 0) {
+    reading.threads = 3;
+    reading.segment = 256 + random() % 1024;
+  }
+  return reading;
+}
+
+// Ranges of addresses that packets are on in, as the configuration says; the trace need not agree.
+void add_filter(trace::TraceBundle& bundle, std::mt19937_64& random) {
+  for (trace::AddressRange& range : bundle.configuration.ranges) {
+    const trace::CodeRegion& region = bundle.code[random() % bundle.code.size()];
+    range.kind = static_cast<trace::RangeKind>(random() % 3);
+    range.first = region.address + random() % region.size;
+    range.last = range.first + random() % region.size;
+  }
+}
+
+void add_losses(trace::Stream& stream, std::mt19937_64& random) {
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t offset = random() % (size + 1); offset <= size; offset += 1 + random() % size)
+    stream.losses.push_back({offset, base::Status::RING_WRAPPED, random() % 2 * 100});
+}
+
+class Fast : public testing::TestWithParam<Form> {};
+
+TEST_P(Fast, GivesTheRowsOfTheSimpleDecoder) {
+  for (std::uint64_t seed = 1; seed <= seeds(2); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(walk_of(GetParam(), seed, 3000), GetParam().config);
+    expect_same(bundle, some_options(random));
+    expect_same(bundle, some_options(random), some_reading(random));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(Fast, GivesThemForDamagedStreams) {
+  for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    UnitConfig config = GetParam().config;
+    const auto walk = walk_of(GetParam(), 1 + seed % 7, 200 + static_cast<std::uint32_t>(random() % 600));
+    const auto bundle = bundle_of(walk, config);
+    for (unsigned streams = 1 + static_cast<unsigned>(random() % 2); streams-- > 0;) {
+      const base::Bytes bytes = bundle->streams[0].data.bytes();
+      Damage damage({bytes.begin(), bytes.end()}, random());
+      for (std::uint64_t places = 1 + random() % 5; places > 0; --places)
+        damage.add(static_cast<unsigned>(random() % Damage::kKinds));
+      trace::Stream stream;
+      stream.data = trace::TraceBuffer::from_vector(std::move(damage.bytes()));
+      bundle->streams.push_back(stream);
+    }
+    bundle->streams.erase(bundle->streams.begin());
+    if (random() % 3 == 0) add_filter(*bundle, random);
+    if (random() % 4 == 0) add_losses(bundle->streams[0], random);
+    if (random() % 8 == 0) {
+      bundle->configuration.rtit_ctl_known = true;
+      bundle->configuration.rtit_ctl = random() % 2 << 11U | random() % 2 << 31U;
+    }
+    if (random() % 4 == 0) bundle->code.pop_back();
+    const FlowOptions options = some_options(random);
+    expect_same(bundle, options, some_reading(random));
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Walk, Fast, testing::ValuesIn(forms()),
+                         [](const auto& form) { return std::string(form.param.name); });
+
+}  // namespace
+}  // namespace ptkit::flow
