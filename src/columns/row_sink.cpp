@@ -26,11 +26,36 @@ void put_time(Batch& batch, std::size_t row, const time::TimeRange& range) noexc
   batch.put<SOURCE>(row, static_cast<std::uint8_t>(range.source));
 }
 
+template <Column... COLUMNS>
+[[nodiscard]] bool wants_any(const Batch& batch) noexcept {
+  return (batch.wants(COLUMNS) || ...);
+}
+
+// Has each row a time? Rows that have none must not ask for it: rows in bulk do not either.
+[[nodiscard]] bool rows_have_time(const Batch& batch) noexcept {
+  switch (batch.table()) {
+    case TableId::edges:
+      return false;
+    case TableId::branches:
+      return wants_any<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source,
+                       Column::branches_flags>(batch);
+    case TableId::blocks:
+      return wants_any<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source,
+                       Column::blocks_flags>(batch);
+    case TableId::instructions:
+      return wants_any<Column::instructions_tsc, Column::instructions_tsc_error,
+                       Column::instructions_tsc_source, Column::instructions_flags>(batch);
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
     : request_(request), cancelled_(cancelled) {
   main_ = std::make_unique<Batch>(request.table, request.mask);
+  rows_ask_ = request.selection.by_time || rows_have_time(*main_);
   if (!request.side_tables) return;
   if (request.table != TableId::errors) errors_ = std::make_unique<Batch>(TableId::errors, kAllColumns);
   if (request.table != TableId::gaps) gaps_ = std::make_unique<Batch>(TableId::gaps, kAllColumns);
@@ -101,6 +126,10 @@ time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
     last_place_ = place;
   }
   return last_range_;
+}
+
+time::TimeRange RowSink::row_time(flow::Place place) {
+  return rows_ask_ ? time_at(place, *main_) : time::TimeRange{};
 }
 
 bool RowSink::selects_time(const time::TimeRange& range) const noexcept {
@@ -194,7 +223,7 @@ void RowSink::on_block(const flow::Block& block) {
 
 void RowSink::put_block(const flow::Block& block) {
   Batch& batch = *main_;
-  const auto range = time_at(block.place, *main_);
+  const auto range = row_time(block.place);
   const std::uint64_t last = block.ip + (block.size == 0 ? 0 : block.size - 1);
   if (!selects_time(range) || !selects_ips(block.ip, last) || !room_for(batch, 1)) return;
   const std::size_t row = batch.rows();
@@ -209,7 +238,7 @@ void RowSink::put_block(const flow::Block& block) {
 }
 
 void RowSink::put_instructions(const flow::Block& block) {
-  const auto range = time_at(block.place, *main_);
+  const auto range = row_time(block.place);
   if (!selects_time(range)) return;
   if (request_.selection.ips.empty()) {
     put_some_instructions(block, block.insns, block.ip, range);
@@ -255,7 +284,7 @@ void RowSink::put_some_instructions(const flow::Block& block, std::span<const fl
 void RowSink::on_branch(const flow::Branch& branch) {
   const bool edges = main_->table() == TableId::edges;
   if ((!edges && main_->table() != TableId::branches) || !selects_branch(branch)) return;
-  const auto range = time_at(branch.place, *main_);
+  const auto range = row_time(branch.place);
   if (!selects_time(range)) return;
   if (edges) {
     constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;

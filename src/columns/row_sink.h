@@ -72,6 +72,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
   [[nodiscard]] time::TimeRange time_at(flow::Place place, const Batch& batch);  // of its next row
+  [[nodiscard]] time::TimeRange row_time(flow::Place place);  // of a branch, a block or its instructions
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
@@ -102,6 +103,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::size_t next_switch_ = 0;
   Run run_;
   bool context_selected_ = true;
+  bool rows_ask_ = true;  // for their time
   bool out_of_memory_ = false;
   std::uint64_t instruction_ = 0;       // instructions of the stream so far
   std::uint64_t order_ = 0;             // events, errors and gaps of the stream so far

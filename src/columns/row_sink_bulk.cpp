@@ -7,6 +7,7 @@
 namespace ptkit::columns {
 namespace {
 
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
 constexpr std::size_t kPlaces = std::size_t{1} << 13U;  // between two looks at time
 
 [[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
@@ -45,7 +46,7 @@ bool RowSink::open(flow::BulkRoom& room) {
   room.row = batch.rows();
   room.limit = SIZE_MAX;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return true;
-  room.limit = std::max(row_limit_, room.row);
+  room.limit = room.row + std::min(row_limit_ - std::min(row_limit_, room.row), kMostAtOnce);
   if (!room_for(batch, room.limit - room.row + flow::BulkRoom::kSlack)) return false;
   switch (room.kind) {
     case flow::BulkRows::BRANCHES:
