@@ -32,7 +32,7 @@ struct Cells {
     columns.resize(infos.size());
     for (std::size_t i = 0; i < infos.size(); ++i) {
       if (((batch.mask() >> i) & 1) == 0 || batch.rows() == 0) continue;
-      const std::uint8_t* const data = batch.buffer(i).data();
+      const std::uint8_t* const data = batch.data(i);
       columns[i].insert(columns[i].end(), data, data + batch.rows() * columns::cell_size(infos[i].type));
     }
     for (columns::Run run : batch.runs()) {
