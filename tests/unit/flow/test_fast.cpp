@@ -172,5 +172,161 @@ TEST_P(Fast, GivesThemForDamagedStreams) {
 INSTANTIATE_TEST_SUITE_P(Walk, Fast, testing::ValuesIn(forms()),
                          [](const auto& form) { return std::string(form.param.name); });
 
+// --- By hand: at the edges of what the fast path remembers.
+
+// The scene's stream `times` times, so that graphs are warm, and far from the end of the stream.
+void expect_same(Scene& scene, unsigned times = 3) {
+  scene.raw(std::vector<std::uint8_t>(32, 0));
+  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
+  bundle->configuration = scene.configuration;
+  for (unsigned i = 0; i < times; ++i) {
+    trace::Stream stream = scene.stream();
+    stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+    bundle->streams.push_back(stream);
+  }
+  for (const Resync resync : {Resync::IP, Resync::PSB}) {
+    FlowOptions options = scene.options;
+    options.resync = resync;
+    expect_same(bundle, options);
+    Reading parts;
+    parts.part = 7;
+    expect_same(bundle, options, parts);
+  }
+}
+
+// 1000: `jz 1008; call 1000; nop; ret`
+const std::vector<std::uint8_t> kRecursion = {0x74, 0x06, 0xe8, 0xf9, 0xff, 0xff, 0xff, 0x90, 0xc3};
+
+TEST(FastByHand, RecursionDeeperThanTheCallStack) {
+  for (const unsigned depth : {1U, 5U, 31U, 32U, 33U, 63U, 64U, 65U, 66U, 100U, 200U}) {
+    SCOPED_TRACE(depth);
+    for (const unsigned first : {1U, 2U, 5U}) {
+      Scene scene(kRecursion);
+      scene.begin().tnt(&"nnnnn"[5 - first]);
+      for (unsigned i = first; i < depth; ++i) scene.tnt("n");
+      for (unsigned i = 0; i < depth + 3; i += first) scene.tnt(&"ttttt"[5 - first]);
+      scene.tip(Scene::kCode).tnt("nt").tip(Scene::kCode);
+      expect_same(scene);
+    }
+  }
+}
+
+TEST(FastByHand, ReturnsWithoutCalls) {
+  Scene scene(kRecursion);
+  scene.begin().tnt("tt").tip(Scene::kCode).tnt("t").tip(Scene::kCode + 8).tip(Scene::kCode).tnt("tnt");
+  expect_same(scene);
+}
+
+TEST(FastByHand, CodeThatEnds) {
+  // 1000: `jz 1004; nop; nop; jz 1009; call rax; nop`, and nothing more.
+  Scene scene({0x74, 0x02, 0x90, 0x90, 0x74, 0x03, 0xff, 0xd0, 0x90});
+  scene.begin();
+  for (const char* bits : {"tn", "nn", "t", "tt", "ttt", "nnnnnn", "nt"}) scene.tnt(bits).tip(Scene::kCode);
+  scene.tip(0x9000).tnt("t").tip(Scene::kCode).pgd(0x9000).pge(Scene::kCode + 8).pgd().pge(Scene::kCode);
+  expect_same(scene);
+}
+
+TEST(FastByHand, LoopsWithoutPackets) {
+  // 1000: `jz 1006; jmp 1000+2; jmp 1006+1: nop; jmp 1008`
+  Scene scene({0x74, 0x04, 0xeb, 0xfe, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfe});
+  scene.begin().tnt("t").tip(Scene::kCode).tnt("n").tnt("nt").pgd().pge(Scene::kCode).tnt("tn");
+  scene.pgd(Scene::kCode + 2)
+      .pge(Scene::kCode)
+      .tnt("n")
+      .pgd(Scene::kCode + 2)
+      .pge(Scene::kCode)
+      .tip(Scene::kCode);
+  expect_same(scene);
+}
+
+// A conditional, then so much straight code that no way has room for it.
+std::vector<std::uint8_t> long_code(std::size_t nops) {
+  std::vector<std::uint8_t> code{0x74, 0x00};
+  code.insert(code.end(), nops, 0x90);
+  code.insert(code.end(), {0x74, 0x00, 0xff, 0xe0});
+  return code;
+}
+
+TEST(FastByHand, LongWays) {
+  for (const std::size_t nops : {500U, 511U, 512U, 1000U, 1020U, 1021U, 1022U, 1023U, 1024U, 1025U, 5000U}) {
+    SCOPED_TRACE(nops);
+    Scene scene(long_code(nops));
+    scene.begin();
+    for (const char* bits : {"t", "tn", "tnt", "nnnnnn"}) scene.tnt(bits).tip(Scene::kCode);
+    scene.tnt("n")
+        .pgd(Scene::kCode + 100)
+        .pge(Scene::kCode + 3)
+        .pgd()
+        .pge(Scene::kCode)
+        .tnt("nn")
+        .tip(0x1001);
+    expect_same(scene);
+  }
+}
+
+// Many short blocks: jumps to the next instruction.
+TEST(FastByHand, ManyBlocks) {
+  for (const std::size_t jumps : {250U, 254U, 255U, 256U, 257U, 300U}) {
+    SCOPED_TRACE(jumps);
+    std::vector<std::uint8_t> code;
+    for (std::size_t i = 0; i < jumps; ++i) code.insert(code.end(), {0xeb, 0x00});
+    code.insert(code.end(), {0x74, 0x00, 0xff, 0xe0});
+    Scene scene(code);
+    scene.begin().tnt("t").tip(Scene::kCode).tnt("nt").tip(Scene::kCode).pgd().pge(Scene::kCode).pgd(0x1010);
+    expect_same(scene);
+  }
+}
+
+TEST(FastByHand, MovCr3AndFiltersWherePacketsGoOff) {
+  // 1000: `jz 1004; nop; nop; mov cr3, rax; jmp 1010`
+  Scene scene({0x74, 0x02, 0x90, 0x90, 0x0f, 0x22, 0xd8, 0xeb, 0x07});
+  scene.configuration.ranges[0] = {trace::RangeKind::FILTER, Scene::kCode, Scene::kCode + 8};
+  scene.put(0x1010, {0x74, 0x02, 0x90, 0xc3, 0xc3});
+  scene.begin()
+      .tnt("t")
+      .pgd()
+      .pge(Scene::kCode)
+      .pgd()
+      .pge(Scene::kCode + 7)
+      .pgd()
+      .pge(Scene::kCode + 2)
+      .pgd(0x1004);
+  scene.pge(0x1010).pgd().pge(0x1010).tnt("n").pgd(0x1000).pge(0x1000).tnt("nt").tip(0x1000);
+  expect_same(scene);
+}
+
+// More code than a cache may hold: it forgets, and the graph with it.
+TEST(FastByHand, GraphsThatAreForgotten) {
+  constexpr std::size_t kSize = std::size_t{1} << 17U;
+  std::vector<std::uint8_t> code(kSize, 0x90);
+  for (std::size_t at = 700; at + 4 < kSize; at += 700) {
+    code[at] = 0x74;
+    code[at + 1] = 0x00;
+    code[at + 2] = 0xff;
+    code[at + 3] = 0xe0;
+  }
+  Scene scene(code);
+  scene.begin();
+  std::mt19937_64 random(1);
+  for (unsigned i = 0; i < 12000; ++i) {
+    if (random() % 2 == 0) scene.tnt("t");
+    scene.tip(Scene::kCode + random() % kSize / 4 * 4);
+  }
+  scene.raw(std::vector<std::uint8_t>(32, 0));
+  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+  bundle->streams.push_back(stream);
+  const image::Image image(bundle);
+  for (const TableId table : {TableId::edges, TableId::branches}) {
+    Reading reading;
+    reading.table = table;
+    FlowOptions options;
+    const tables::Tables fast = read(bundle, image, options, nullptr, reading);
+    options.fast = false;
+    EXPECT_EQ(difference(fast, read(bundle, image, options, nullptr, reading)), "");
+  }
+}
+
 }  // namespace
 }  // namespace ptkit::flow
