@@ -15,13 +15,58 @@ std::size_t EdgeHash::operator()(const Edge& edge) const noexcept {
   return static_cast<std::size_t>(hash ^ (hash >> 29));
 }
 
+namespace {
+
+[[nodiscard]] auto key_of(const Edge& edge) noexcept {
+  return std::tie(edge.space, edge.from_ip, edge.to_ip, edge.kind);
+}
+
+constexpr auto kBefore = [](const auto& a, const auto& b) { return key_of(a.first) < key_of(b.first); };
+
+}  // namespace
+
+void EdgeCounter::add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
+  std::vector<Counted> more;
+  more.reserve(edges.size());
+  for (const flow::EdgeCount& one : edges)
+    more.push_back({{one.from_ip, one.to_ip, space, static_cast<std::uint8_t>(one.kind)}, one.count});
+  merge(std::move(more));
+}
+
+void EdgeCounter::add_all(const EdgeCounter& others) {
+  for (const auto& [edge, count] : others.counts_) counts_[edge] += count;
+  merge(others.ordered_);
+}
+
+void EdgeCounter::merge(std::vector<Counted> more) {
+  if (ordered_.empty()) {
+    ordered_ = std::move(more);
+    return;
+  }
+  std::vector<Counted> both;
+  both.reserve(ordered_.size() + more.size());
+  auto a = ordered_.begin();
+  auto b = more.begin();
+  while (a != ordered_.end() && b != more.end()) {
+    if (a->first == b->first) {
+      both.push_back({a->first, a->second + b->second});
+      ++a;
+      ++b;
+    } else {
+      both.push_back(kBefore(*a, *b) ? *a++ : *b++);
+    }
+  }
+  both.insert(both.end(), a, ordered_.end());
+  both.insert(both.end(), b, more.end());
+  ordered_ = std::move(both);
+}
+
 bool EdgeCounter::move_to(Batch& edges) {
-  std::vector<std::pair<Edge, std::uint64_t>> sorted(counts_.begin(), counts_.end());
+  std::vector<Counted> sorted(counts_.begin(), counts_.end());
   counts_.clear();
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    const auto key = [](const Edge& e) { return std::tie(e.space, e.from_ip, e.to_ip, e.kind); };
-    return key(a.first) < key(b.first);
-  });
+  std::sort(sorted.begin(), sorted.end(), kBefore);
+  merge(std::move(sorted));
+  sorted = std::exchange(ordered_, {});
   if (!edges.reserve(sorted.size())) return false;
   std::size_t row = edges.rows();
   for (const auto& [edge, count] : sorted) {

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "columns/batch.h"
+#include "flow/bulk.h"
 
 namespace ptkit::columns {
 
@@ -23,14 +27,19 @@ struct EdgeHash {
 class EdgeCounter {
  public:
   void add(const Edge& edge, std::uint64_t count = 1) { counts_[edge] += count; }
-  void add_all(const EdgeCounter& others) {
-    for (const auto& [edge, count] : others.counts_) counts_[edge] += count;
-  }
+  // `edges` are in order, each once.
+  void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
+  void add_all(const EdgeCounter& others);
   // Appends the edges, ordered by space, from, to and kind, and forgets them. False: out of memory.
   [[nodiscard]] bool move_to(Batch& edges);
 
  private:
-  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;
+  using Counted = std::pair<Edge, std::uint64_t>;
+
+  void merge(std::vector<Counted> more);
+
+  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;  // that came one by one
+  std::vector<Counted> ordered_;                              // the others
 };
 
 // Makes one row of rows with equal keys. `edges` must have all its columns. False: out of memory.

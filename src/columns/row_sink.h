@@ -67,7 +67,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // In bulk (row_sink_bulk.cpp).
   [[nodiscard]] bool open(flow::BulkRoom& room) override;
   void close(const flow::BulkRoom& room) override;
-  void add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) override;
+  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override;
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;

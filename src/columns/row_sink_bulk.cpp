@@ -110,10 +110,8 @@ void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
   fill(cells.tsc_source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
 }
 
-void RowSink::add_edges(const flow::Branch& branch, std::uint64_t count, std::uint32_t space) {
-  constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
-  if ((branch.flags & kBoth) != kBoth) return;
-  edges_.add({branch.from_ip, branch.to_ip, space, static_cast<std::uint8_t>(branch.kind)}, count);
+void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
+  edges_.add_ordered(edges, space);
 }
 
 }  // namespace ptkit::columns

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "flow/rows.h"
 
@@ -15,6 +16,14 @@ struct PlaceRun {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;
   std::uint64_t row_end = 0;
+};
+
+// A branch both of whose ends are known, and how often it was taken (a conditional: this way).
+struct EdgeCount {
+  std::uint64_t from_ip = 0;
+  std::uint64_t to_ip = 0;
+  std::uint64_t count = 0;
+  BranchKind kind = BranchKind::COND;
 };
 
 // Room that a sink gives for one pass of the fast path. Cells may be written up to kSlack rows behind
@@ -53,8 +62,9 @@ class BulkSink {
   // False: rows are taken one by one only, for now.
   [[nodiscard]] virtual bool open(BulkRoom& room) = 0;
   virtual void close(const BulkRoom& room) = 0;
-  // EDGES: `count` times this branch, in the address space of that room. At the latest when the decode ends.
-  virtual void add_edges(const Branch& branch, std::uint64_t count, std::uint32_t space) = 0;
+  // EDGES: what was counted in this address space, at the latest when the decode ends. Ordered by from, to
+  // and kind, each edge once.
+  virtual void add_edges(std::span<const EdgeCount> edges, std::uint32_t space) = 0;
 };
 
 }  // namespace ptkit::flow

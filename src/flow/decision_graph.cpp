@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "flow/walker.h"
 
@@ -185,6 +186,7 @@ DecisionGraph::DecisionGraph(BlockCache& cache, bool return_compression)
       cells_(kRowCells),
       nodes_(1),
       ways_(1),
+      row_edges_(1),
       hops_(kFirstSlots),
       leaves_(kFirstSlots) {}
 
@@ -199,9 +201,9 @@ std::size_t DecisionGraph::bytes() const noexcept {
   return cells_.capacity() * sizeof(Cell) + nodes_.capacity() * sizeof(Node) +
          ways_.capacity() * sizeof(Way) + groups_.capacity() * sizeof(RowGroup) +
          steps_.capacity() * sizeof(Step) +
-         (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) +
-         hops_.capacity() * sizeof(Hop) + leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() +
-         insn_classes_.capacity();
+         (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
+         row_edges_.capacity() * sizeof(std::uint32_t) + hops_.capacity() * sizeof(Hop) +
+         leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() + insn_classes_.capacity();
 }
 
 DecisionGraph::Hop& DecisionGraph::find_hop(NodeId from, std::uint64_t ip) {
@@ -232,7 +234,7 @@ DecisionGraph::Hop& DecisionGraph::add_hop(NodeId from, std::uint64_t ip) {
   }
   std::size_t at = place(from, ip, hops_.size());
   while (hops_[at].next != 0) at = (at + 1) & (hops_.size() - 1);
-  hops_[at] = {ip, 0, from, next};
+  hops_[at] = {ip, 0, from, next, 0};
   ++hop_count_;
   return hops_[at];
 }
@@ -362,6 +364,41 @@ const DecisionGraph::Leave* DecisionGraph::leave(NodeId from, const std::uint64_
     at = leave_place(from, key, ip != nullptr);
   }
   return &leaves_[at];
+}
+
+// The first `rows` of the way, so many times.
+void DecisionGraph::count_rows(Way& way, std::size_t rows, std::uint64_t times) {
+  if (way.edge == 0) {
+    way.edge = static_cast<std::uint32_t>(row_edges_.size());
+    for (std::size_t i = 0; i < rows; ++i) {
+      const RowGroup& group = groups_[way.group + i / RowGroup::kRows];
+      const std::size_t at = i % RowGroup::kRows;
+      row_edges_.push_back(edges_.number(group.from[at], group.to[at],
+                                         static_cast<BranchKind>(group.kind[at]), group.flags[at]));
+    }
+  }
+  for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[way.edge + i], times);
+}
+
+const std::vector<EdgeCount>& DecisionGraph::take_counts() {
+  for (Way& way : ways_) {
+    if (way.count == 0) continue;
+    count_rows(way, way.rows, std::exchange(way.count, 0));
+  }
+  for (Hop& hop : hops_) {
+    if (hop.count == 0) continue;
+    Way& way = ways_[nodes_[hop.node].exit];
+    const std::size_t last = way.rows - 1U;
+    count_rows(way, last, hop.count);
+    if (hop.edge == 0) {
+      const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
+      const std::size_t at = last % RowGroup::kRows;
+      hop.edge =
+          edges_.number(group.from[at], hop.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
+    }
+    edges_.count(hop.edge, std::exchange(hop.count, 0));
+  }
+  return edges_.take();
 }
 
 }  // namespace ptkit::flow

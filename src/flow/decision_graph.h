@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flow/block_cache.h"
+#include "flow/edge_index.h"
 
 namespace ptkit::flow {
 
@@ -48,6 +49,7 @@ struct Way {
   std::uint32_t group = 0;  // its rows
   std::uint32_t step = 0;   // its blocks
   std::uint32_t push = 0;   // return addresses that calls left on the stack
+  std::uint32_t edge = 0;   // its rows' numbers as edges; 0: not looked up yet
   std::uint16_t rows = 0;
   std::uint16_t steps = 0;
   std::uint16_t insns = 0;
@@ -78,7 +80,8 @@ class DecisionGraph {
     std::uint64_t ip = 0;
     std::uint64_t count = 0;
     NodeId node = 0;
-    NodeId next = 0;  // 0: a free slot
+    NodeId next = 0;         // 0: a free slot
+    std::uint32_t edge = 0;  // the last row's number as an edge; 0: not looked up yet
   };
   // Packets go off, with or without the IP at which they would go on.
   struct Leave {
@@ -125,9 +128,8 @@ class DecisionGraph {
 
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
 
-  // Calls `give(from, to, kind, flags, count)` for each branch that was counted, and counts from 0 again.
-  template <typename Give>
-  void take_counts(const Give& give);
+  // The edges that were counted, in order; counts from 0 again. Valid until the next call.
+  [[nodiscard]] const std::vector<EdgeCount>& take_counts();
 
  private:
   class Builder;
@@ -144,8 +146,7 @@ class DecisionGraph {
   Builder& begin_way();
   void note(const Run& run);
   WayId add_way(const Builder& builder, NodeId next, WayEnd end);
-  template <typename Give>
-  void give_rows(const Way& way, std::size_t rows, std::uint64_t count, const Give& give) const;
+  void count_rows(Way& way, std::size_t rows, std::uint64_t times);
 
   BlockCache& cache_;
   bool return_compression_;
@@ -155,6 +156,8 @@ class DecisionGraph {
   std::vector<Way> ways_;
   std::vector<RowGroup> groups_;
   std::vector<Step> steps_;
+  EdgeIndex edges_;
+  std::vector<std::uint32_t> row_edges_;
   std::vector<std::uint64_t> pushed_;
   std::vector<Hop> hops_;
   std::size_t hop_count_ = 0;
@@ -164,33 +167,5 @@ class DecisionGraph {
   std::vector<std::uint8_t> insn_sizes_;
   std::vector<std::uint8_t> insn_classes_;
 };
-
-template <typename Give>
-void DecisionGraph::give_rows(const Way& way, std::size_t rows, std::uint64_t count, const Give& give) const {
-  for (std::size_t i = 0; i < rows; ++i) {
-    const RowGroup& group = groups_[way.group + i / RowGroup::kRows];
-    const std::size_t at = i % RowGroup::kRows;
-    give(group.from[at], group.to[at], group.kind[at], group.flags[at], count);
-  }
-}
-
-template <typename Give>
-void DecisionGraph::take_counts(const Give& give) {
-  for (Way& way : ways_) {
-    if (way.count == 0) continue;
-    give_rows(way, way.rows, way.count, give);
-    way.count = 0;
-  }
-  for (Hop& hop : hops_) {
-    if (hop.count == 0) continue;
-    const Way& way = ways_[nodes_[hop.node].exit];
-    const std::size_t last = way.rows - 1U;
-    give_rows(way, last, hop.count, give);
-    const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
-    const std::size_t at = last % RowGroup::kRows;
-    give(group.from[at], hop.ip, group.kind[at], group.flags[at], hop.count);
-    hop.count = 0;
-  }
-}
 
 }  // namespace ptkit::flow

@@ -32,7 +32,7 @@ FastFlow::~FastFlow() {
   walker_.caches_.before_clear({});
   // Whoever stopped the decode early does not want them, but the graphs are lent to others.
   for (BlockCache* cache : counted_) {
-    if (cache->graph() != nullptr) cache->graph()->take_counts([](auto&&...) {});
+    if (cache->graph() != nullptr) static_cast<void>(cache->graph()->take_counts());
   }
 }
 
@@ -135,11 +135,6 @@ void FastFlow::give_counts() {
   counted_.clear();
 }
 
-void FastFlow::give_counts(DecisionGraph& graph) {
-  graph.take_counts([this](std::uint64_t from, std::uint64_t to, std::uint8_t kind, std::uint8_t flags,
-                           std::uint64_t count) {
-    bulk_->add_edges(Branch{{}, from, to, static_cast<BranchKind>(kind), flags}, count, counted_space_);
-  });
-}
+void FastFlow::give_counts(DecisionGraph& graph) { bulk_->add_edges(graph.take_counts(), counted_space_); }
 
 }  // namespace ptkit::flow

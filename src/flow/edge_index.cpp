@@ -1,0 +1,75 @@
+#include "flow/edge_index.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace ptkit::flow {
+
+// Where the edge is, or could be put.
+std::size_t EdgeIndex::place(const EdgeCount& edge) const noexcept {
+  std::uint64_t mixed = edge.from_ip * 0x9e3779b97f4a7c15ULL;
+  mixed ^= (edge.to_ip + static_cast<std::uint64_t>(edge.kind)) * 0xc2b2ae3d27d4eb4fULL;
+  mixed ^= mixed >> 29U;
+  std::size_t at = static_cast<std::size_t>(mixed) & (slots_.size() - 1);
+  for (;; at = (at + 1) & (slots_.size() - 1)) {
+    const EdgeCount& there = edges_[slots_[at]];
+    if (slots_[at] == 0 ||
+        (there.from_ip == edge.from_ip && there.to_ip == edge.to_ip && there.kind == edge.kind)) {
+      return at;
+    }
+  }
+}
+
+void EdgeIndex::grow() {
+  std::vector<std::uint32_t> old(slots_.size() * 2);
+  old.swap(slots_);
+  for (const std::uint32_t number : old) {
+    if (number != 0) slots_[place(edges_[number])] = number;
+  }
+}
+
+std::uint32_t EdgeIndex::number(std::uint64_t from, std::uint64_t to, BranchKind kind, std::uint8_t flags) {
+  constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
+  if ((flags & kBoth) != kBoth) return 0;
+  const EdgeCount edge{from, to, 0, kind};
+  const std::size_t at = place(edge);
+  if (slots_[at] != 0) return slots_[at];
+  const auto number = static_cast<std::uint32_t>(edges_.size());
+  edges_.push_back(edge);
+  slots_[at] = number;
+  if (edges_.size() * 2 > slots_.size()) grow();
+  return number;
+}
+
+const std::vector<EdgeCount>& EdgeIndex::take() {
+  edges_[0].count = 0;
+  const std::size_t known = order_.size();
+  if (known + 1 < edges_.size()) {
+    const auto before = [this](std::uint32_t a, std::uint32_t b) {
+      const EdgeCount& x = edges_[a];
+      const EdgeCount& y = edges_[b];
+      return std::tie(x.from_ip, x.to_ip, x.kind) < std::tie(y.from_ip, y.to_ip, y.kind);
+    };
+    order_.resize(edges_.size() - 1);
+    const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(known);
+    std::iota(middle, order_.end(), static_cast<std::uint32_t>(known + 1));
+    std::sort(middle, order_.end(), before);
+    std::inplace_merge(order_.begin(), middle, order_.end(), before);
+  }
+  taken_.clear();
+  for (const std::uint32_t number : order_) {
+    EdgeCount& edge = edges_[number];
+    if (edge.count == 0) continue;
+    taken_.push_back(edge);
+    edge.count = 0;
+  }
+  return taken_;
+}
+
+std::size_t EdgeIndex::bytes() const noexcept {
+  return (slots_.capacity() + order_.capacity()) * sizeof(std::uint32_t) +
+         (edges_.capacity() + taken_.capacity()) * sizeof(EdgeCount);
+}
+
+}  // namespace ptkit::flow
