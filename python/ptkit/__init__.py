@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ptkit import analysis as analysis
     from ptkit import capture as capture
     from ptkit.capture import Filter, Trigger
+    from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
 
 __version__ = "0.1.0"
@@ -54,6 +55,8 @@ _core.isa()  # what PTKIT_FORCE_ISA asks for must be there
 # Loaded when first asked for: modules, and names of modules.
 _LAZY = ("analysis", "capture")
 _LAZY_NAMES = {
+    "CoverageDecoder": "ptkit.trace.coverage",
+    "CoverageResult": "ptkit.trace.coverage",
     "Filter": "ptkit.capture",
     "Recorder": "ptkit.trace.recording",
     "Trigger": "ptkit.capture",
@@ -64,6 +67,8 @@ __all__ = [
     "BranchKind",
     "ColumnError",
     "ConfigError",
+    "CoverageDecoder",
+    "CoverageResult",
     "DecodeError",
     "ErrorCode",
     "ErrorFlag",

@@ -5,6 +5,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The C++ core of ptkit. Its names are not public; use the package.";
   register_base(module);
   register_capture(module);
+  register_coverage(module);
   register_emulator(module);
   register_enums(module);
   register_encode(module);

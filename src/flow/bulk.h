@@ -33,6 +33,7 @@ struct BulkRoom {
 
   BulkRows kind = BulkRows::NONE;
   std::uint32_t space = 0;  // address space that edges are counted for
+  bool in_order = true;     // EDGES: see add_edges(). The same in all rooms of a decode
   // Columns, null where they are not wanted. Row `row` is the first free one.
   std::uint64_t* from_ip = nullptr;  // BRANCHES
   std::uint64_t* to_ip = nullptr;
@@ -63,7 +64,8 @@ class BulkSink {
   [[nodiscard]] virtual bool open(BulkRoom& room) = 0;
   virtual void close(const BulkRoom& room) = 0;
   // EDGES: what was counted in this address space, at the latest when the decode ends. Ordered by from, to
-  // and kind, each edge once.
+  // and kind, each edge once. Without `in_order`: in any order, at a cost that depends on what was used, not
+  // on what is known.
   virtual void add_edges(std::span<const EdgeCount> edges, std::uint32_t space) = 0;
 };
 

@@ -202,7 +202,7 @@ std::size_t DecisionGraph::bytes() const noexcept {
          ways_.capacity() * sizeof(Way) + groups_.capacity() * sizeof(RowGroup) +
          steps_.capacity() * sizeof(Step) +
          (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
-         row_edges_.capacity() * sizeof(std::uint32_t) + hops_.capacity() * sizeof(Hop) +
+         (row_edges_.capacity() + used_.capacity()) * sizeof(std::uint32_t) + hops_.capacity() * sizeof(Hop) +
          leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() + insn_classes_.capacity();
 }
 
@@ -223,6 +223,7 @@ DecisionGraph::Hop& DecisionGraph::add_hop(NodeId from, std::uint64_t ip) {
     nodes_.push_back({ip, 0, 0});
   }
   if ((hop_count_ + 1) * 2 > hops_.size()) {
+    used_lost_ = !used_.empty();
     std::vector<Hop> old(hops_.size() * 2);
     old.swap(hops_);
     for (const Hop& one : old) {
@@ -380,25 +381,48 @@ void DecisionGraph::count_rows(Way& way, std::size_t rows, std::uint64_t times) 
   for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[way.edge + i], times);
 }
 
-const std::vector<EdgeCount>& DecisionGraph::take_counts() {
-  for (Way& way : ways_) {
-    if (way.count == 0) continue;
-    count_rows(way, way.rows, std::exchange(way.count, 0));
+void DecisionGraph::note_use(const Way& way) {
+  used_.push_back(static_cast<std::uint32_t>(&way - ways_.data()));
+}
+
+void DecisionGraph::note_use(const Hop& hop) {
+  used_.push_back(static_cast<std::uint32_t>(&hop - hops_.data()) | kHopUse);
+}
+
+void DecisionGraph::take_way(Way& way) {
+  if (way.count != 0) count_rows(way, way.rows, std::exchange(way.count, 0));
+}
+
+void DecisionGraph::take_hop(Hop& hop) {
+  if (hop.count == 0) return;
+  Way& way = ways_[nodes_[hop.node].exit];
+  const std::size_t last = way.rows - 1U;
+  count_rows(way, last, hop.count);
+  if (hop.edge == 0) {
+    const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
+    const std::size_t at = last % RowGroup::kRows;
+    hop.edge =
+        edges_.number(group.from[at], hop.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
   }
-  for (Hop& hop : hops_) {
-    if (hop.count == 0) continue;
-    Way& way = ways_[nodes_[hop.node].exit];
-    const std::size_t last = way.rows - 1U;
-    count_rows(way, last, hop.count);
-    if (hop.edge == 0) {
-      const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
-      const std::size_t at = last % RowGroup::kRows;
-      hop.edge =
-          edges_.number(group.from[at], hop.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
+  edges_.count(hop.edge, std::exchange(hop.count, 0));
+}
+
+const std::vector<EdgeCount>& DecisionGraph::take_counts(bool in_order) {
+  if (!in_order && !used_lost_) {
+    for (const std::uint32_t id : used_) {
+      if ((id & kHopUse) != 0) {
+        take_hop(hops_[id & ~kHopUse]);
+      } else {
+        take_way(ways_[id]);
+      }
     }
-    edges_.count(hop.edge, std::exchange(hop.count, 0));
+  } else {
+    for (Way& way : ways_) take_way(way);
+    for (Hop& hop : hops_) take_hop(hop);
   }
-  return edges_.take();
+  used_.clear();
+  used_lost_ = false;
+  return in_order ? edges_.take() : edges_.take_unordered();
 }
 
 }  // namespace ptkit::flow

@@ -128,11 +128,15 @@ class DecisionGraph {
 
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
 
-  // The edges that were counted, in order; counts from 0 again. Valid until the next call.
-  [[nodiscard]] const std::vector<EdgeCount>& take_counts();
+  // The edges that were counted; counts from 0 again. Valid until the next call.
+  [[nodiscard]] const std::vector<EdgeCount>& take_counts(bool in_order);
+  // Their counts leave 0. Whoever notes all of them may take counts without order, which looks at no others.
+  void note_use(const Way& way);
+  void note_use(const Hop& hop);
 
  private:
   class Builder;
+  static constexpr std::uint32_t kHopUse = 1U << 31U;
 
   [[nodiscard]] static std::size_t place(NodeId from, std::uint64_t ip, std::size_t slots) noexcept {
     const std::uint64_t mixed = (ip + from * 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL;
@@ -147,6 +151,8 @@ class DecisionGraph {
   void note(const Run& run);
   WayId add_way(const Builder& builder, NodeId next, WayEnd end);
   void count_rows(Way& way, std::size_t rows, std::uint64_t times);
+  void take_way(Way& way);
+  void take_hop(Hop& hop);
 
   BlockCache& cache_;
   bool return_compression_;
@@ -158,6 +164,8 @@ class DecisionGraph {
   std::vector<Step> steps_;
   EdgeIndex edges_;
   std::vector<std::uint32_t> row_edges_;
+  std::vector<std::uint32_t> used_;  // ways and, with kHopUse, slots of hops
+  bool used_lost_ = false;           // slots have changed since
   std::vector<std::uint64_t> pushed_;
   std::vector<Hop> hops_;
   std::size_t hop_count_ = 0;

@@ -58,6 +58,7 @@ const std::vector<EdgeCount>& EdgeIndex::take() {
     std::inplace_merge(order_.begin(), middle, order_.end(), before);
   }
   taken_.clear();
+  used_.clear();
   for (const std::uint32_t number : order_) {
     EdgeCount& edge = edges_[number];
     if (edge.count == 0) continue;
@@ -67,8 +68,19 @@ const std::vector<EdgeCount>& EdgeIndex::take() {
   return taken_;
 }
 
+const std::vector<EdgeCount>& EdgeIndex::take_unordered() {
+  taken_.clear();
+  for (const std::uint32_t number : used_) {
+    EdgeCount& edge = edges_[number];
+    if (number != 0) taken_.push_back(edge);
+    edge.count = 0;
+  }
+  used_.clear();
+  return taken_;
+}
+
 std::size_t EdgeIndex::bytes() const noexcept {
-  return (slots_.capacity() + order_.capacity()) * sizeof(std::uint32_t) +
+  return (slots_.capacity() + order_.capacity() + used_.capacity()) * sizeof(std::uint32_t) +
          (edges_.capacity() + taken_.capacity()) * sizeof(EdgeCount);
 }
 

@@ -15,10 +15,15 @@ class EdgeIndex {
 
   [[nodiscard]] std::uint32_t number(std::uint64_t from, std::uint64_t to, BranchKind kind,
                                      std::uint8_t flags);
-  void count(std::uint32_t number, std::uint64_t times) noexcept { edges_[number].count += times; }
+  void count(std::uint32_t number, std::uint64_t times) {
+    if (edges_[number].count == 0) used_.push_back(number);
+    edges_[number].count += times;
+  }
   // All edges that were counted, ordered by from, to and kind. Counts are 0 afterwards. Valid until the next
   // call.
   [[nodiscard]] const std::vector<EdgeCount>& take();
+  // The same in the order in which they were first counted: looks at no others.
+  [[nodiscard]] const std::vector<EdgeCount>& take_unordered();
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
@@ -30,6 +35,7 @@ class EdgeIndex {
   std::vector<std::uint32_t> slots_;  // numbers; 0: free
   std::vector<EdgeCount> edges_;
   std::vector<std::uint32_t> order_;  // numbers of the first edges, sorted
+  std::vector<std::uint32_t> used_;   // numbers of edges whose count is not 0
   std::vector<EdgeCount> taken_;
 };
 

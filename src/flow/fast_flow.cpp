@@ -32,7 +32,7 @@ FastFlow::~FastFlow() {
   walker_.caches_.before_clear({});
   // Whoever stopped the decode early does not want them, but the graphs are lent to others.
   for (BlockCache* cache : counted_) {
-    if (cache->graph() != nullptr) static_cast<void>(cache->graph()->take_counts());
+    if (cache->graph() != nullptr) static_cast<void>(cache->graph()->take_counts(in_order_));
   }
 }
 
@@ -56,6 +56,7 @@ bool FastFlow::work(std::uint64_t end) {
   if (room.kind == BulkRows::EDGES) {
     if (room.space != counted_space_) give_counts();
     counted_space_ = room.space;
+    in_order_ = room.in_order;
   }
   if (graph->bytes() > kMostBytes) {
     if (room.kind == BulkRows::EDGES) give_counts();
@@ -135,6 +136,8 @@ void FastFlow::give_counts() {
   counted_.clear();
 }
 
-void FastFlow::give_counts(DecisionGraph& graph) { bulk_->add_edges(graph.take_counts(), counted_space_); }
+void FastFlow::give_counts(DecisionGraph& graph) {
+  bulk_->add_edges(graph.take_counts(in_order_), counted_space_);
+}
 
 }  // namespace ptkit::flow

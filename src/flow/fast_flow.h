@@ -45,6 +45,7 @@ class FastFlow {
   FastLoop loop_;
   std::vector<BlockCache*> counted_;  // whose graphs may have counts
   std::uint32_t counted_space_ = 0;   // for which they are
+  bool in_order_ = true;              // how the sink wants them
 };
 
 }  // namespace ptkit::flow

@@ -73,6 +73,21 @@ struct EdgeRows : NoRows {
   void exit(Way&, DecisionGraph::Hop& hop) noexcept { ++hop.count; }
 };
 
+// Counts, and notes what was counted.
+struct UsedRows : NoRows {
+  using NoRows::NoRows;
+  void begin(DecisionGraph& graph) noexcept { graph_ = &graph; }
+  void way(Way& way) {
+    if (way.count++ == 0) graph_->note_use(way);
+  }
+  void exit(Way&, DecisionGraph::Hop& hop) {
+    if (hop.count++ == 0) graph_->note_use(hop);
+  }
+
+ private:
+  DecisionGraph* graph_ = nullptr;
+};
+
 struct BranchRows {
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row), from_(room.from_ip), to_(room.to_ip), kind_(room.branch), flags_(room.flags) {}
@@ -500,7 +515,8 @@ FastStop FastLoop::run(DecisionGraph& graph, FastState& state, BulkRoom& room) {
   const std::uint8_t* const base = stream_.data();
   switch (room.kind) {
     case BulkRows::EDGES:
-      return pass<EdgeRows>(graph, filter_, calls_, base, state, room);
+      return room.in_order ? pass<EdgeRows>(graph, filter_, calls_, base, state, room)
+                           : pass<UsedRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
       return pass<BranchRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BLOCKS:

@@ -1,0 +1,51 @@
+// Edges of one decode, each once: those that come in bulk cost no look-up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flow/bulk.h"
+
+namespace ptkit::aggregate {
+
+struct Edge {
+  std::uint64_t from_ip = 0;
+  std::uint64_t to_ip = 0;
+  std::uint64_t count = 0;
+  std::uint32_t space = 0;
+  flow::BranchKind kind = flow::BranchKind::COND;
+};
+
+class EdgeTally {
+ public:
+  EdgeTally() : slots_(kFirstSlots) {}
+
+  void clear() noexcept;
+  void add(const Edge& edge);
+  // All of one address space, none of them twice among themselves.
+  void add_each(std::span<const flow::EdgeCount> edges, std::uint32_t space);
+  // By space, from, to and kind.
+  void sort();
+  [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return edges_; }
+
+ private:
+  static constexpr std::size_t kFirstSlots = 256;  // a power of two
+
+  // A slot of an earlier round is free.
+  struct Slot {
+    std::uint32_t round = 0;
+    std::uint32_t number = 0;
+  };
+  [[nodiscard]] Slot& find(const Edge& edge) noexcept;
+  void index_all();
+  void free_slots() noexcept;
+
+  std::vector<Edge> edges_;
+  std::size_t indexed_ = 0;  // so many edges have their slot
+  std::vector<Slot> slots_;
+  std::uint32_t round_ = 1;
+};
+
+}  // namespace ptkit::aggregate
