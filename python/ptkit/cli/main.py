@@ -12,7 +12,18 @@ import ptkit
 from ptkit.errors import PtkitError
 
 # In the order of `ptkit --help`.
-VERBS = ("record", "info", "packets", "branches", "instructions", "redact", "verify", "bench", "cache", "doctor")
+VERBS = (
+    "record",
+    "info",
+    "packets",
+    "branches",
+    "instructions",
+    "redact",
+    "verify",
+    "bench",
+    "cache",
+    "doctor",
+)
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130

@@ -109,8 +109,7 @@ void expect_equal(Batch* a, Batch* b) {
   ASSERT_EQ(a->rows(), b->rows());
   const auto columns = columns_of(a->table());
   for (std::size_t i = 0; i < columns.size() && a->rows() != 0; ++i) {
-    ASSERT_EQ(std::memcmp(a->data(i), b->data(i), a->rows() * cell_size(columns[i].type)),
-              0)
+    ASSERT_EQ(std::memcmp(a->data(i), b->data(i), a->rows() * cell_size(columns[i].type)), 0)
         << table_name(a->table()) << '.' << columns[i].name;
   }
   ASSERT_EQ(a->runs().size(), b->runs().size());
