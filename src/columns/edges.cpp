@@ -49,7 +49,7 @@ void EdgeCounter::merge(std::vector<Counted> more) {
   auto b = more.begin();
   while (a != ordered_.end() && b != more.end()) {
     if (a->first == b->first) {
-      both.push_back({a->first, a->second + b->second});
+      both.emplace_back(a->first, a->second + b->second);
       ++a;
       ++b;
     } else {

@@ -101,11 +101,10 @@ class DecisionGraph::Builder {
 
 // Walker::use_bits(). If not all bits can be used, what lies behind the last of them may be there, too.
 WayEnd DecisionGraph::Builder::bits(std::uint64_t ip, std::uint32_t bits, bool return_compression) {
-  const auto count = static_cast<unsigned>(std::bit_width(bits)) - 1;
   Run* run = &cache_.at(ip);
   end_ip = ip;
-  for (used = 0; used < count; ++used) {
-    const bool bit = (bits >> (count - 1 - used) & 1U) != 0;
+  for (std::uint32_t next = std::bit_floor(bits) >> 1U; next != 0; next >>= 1U) {
+    const bool bit = (bits & next) != 0;
     if (!path(run)) return WayEnd::STUCK;
     if (run->end == RunEnd::COND) {
       row(run->last_ip, bit ? run->target : run->next_ip, BranchKind::COND, bit ? kWent : kBoth);
@@ -120,6 +119,7 @@ WayEnd DecisionGraph::Builder::bits(std::uint64_t ip, std::uint32_t bits, bool r
       return WayEnd::STUCK;
     }
     end_ip = run->ip;
+    ++used;
   }
   return WayEnd::USED;
 }

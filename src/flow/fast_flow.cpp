@@ -123,9 +123,11 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
 void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
   packet::Packet packet;
   if (packets_.next(packet) != Status::OK) return;
-  const auto left = static_cast<unsigned>(std::bit_width(state.rest)) - 1;
   std::uint64_t bits = 0;
-  for (unsigned i = 0; i < left; ++i) bits |= std::uint64_t{state.rest >> (left - 1 - i) & 1U} << i;
+  unsigned left = 0;
+  for (std::uint32_t next = std::bit_floor(state.rest) >> 1U; next != 0; next >>= 1U, ++left) {
+    if ((state.rest & next) != 0) bits |= std::uint64_t{1} << left;
+  }
   events_.apply_rest(packet, bits, left, walked + state.instructions_before);
 }
 

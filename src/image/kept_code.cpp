@@ -10,7 +10,6 @@ namespace {
 using insn::ExecMode;
 using insn::Insn;
 using insn::InsnClass;
-using insn::InsnKind;
 
 constexpr std::uint64_t kMagic = 0x0045'444F'434B'5450;  // "PTKCODE"
 constexpr std::uint32_t kFormat = 1;
