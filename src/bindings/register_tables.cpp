@@ -162,9 +162,14 @@ std::size_t read_in_chunks(Reader& self, std::vector<void*> places, std::size_t 
                            std::vector<columns::Run>& runs) {
   const auto infos = columns::columns_of(self.reader->request().table);
   std::size_t done = 0;
+  auto last = Clock::now();
   for (;;) {
     const std::size_t wanted = std::min(rows - done, kChunkRows);
     work(self, wanted, stop_on_error);
+    if (Clock::now() - last >= kSignalPeriod) {
+      check_signals();
+      last = Clock::now();
+    }
     std::vector<columns::Run> more;
     const std::size_t count = self.reader->take_into(places, rows - done, more);
     for (columns::Run run : more) {

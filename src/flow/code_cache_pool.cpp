@@ -57,8 +57,13 @@ CodeCachePool::Figures CodeCachePool::idle() const {
   return figures;
 }
 
-void CodeCachePool::save() noexcept try {
+void CodeCachePool::save() noexcept {
   if (kept_.off()) return;
+  // Without memory nothing is kept, and nothing is lost.
+  image::if_memory_allows([this] { save_learned(); });
+}
+
+void CodeCachePool::save_learned() {
   const std::scoped_lock lock(mutex_);
   std::size_t learned = 0;
   std::size_t decoded = 0;
@@ -73,7 +78,6 @@ void CodeCachePool::save() noexcept try {
     for (auto& [file, lines] : files) (void)kept_.save(file, mode, lines);
   }
   for (BlockCache& cache : idle_) cache.forget_learned();
-} catch (...) {  // NOLINT(bugprone-empty-catch): without memory nothing is kept, and nothing is lost
 }
 
 void CodeCaches::clear(BlockCache& cache) {

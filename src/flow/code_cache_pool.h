@@ -47,6 +47,8 @@ class CodeCachePool {
   void save() noexcept;
 
  private:
+  void save_learned();
+
   const image::Image image_;  // shares the views, which the caches refer to
   const std::size_t most_bytes_;
   image::KeptFiles kept_;

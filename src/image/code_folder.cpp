@@ -127,4 +127,11 @@ bool KeptFiles::save(std::int32_t file, insn::ExecMode mode, KeptLines& lines) c
   return can_keep(file) && folder_.save(bundle_.files[static_cast<std::size_t>(file)].build_id, lines, mode);
 }
 
+void if_memory_allows(const std::function<void()>& work) noexcept {
+  try {
+    work();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
+  }
+}
+
 }  // namespace ptkit::image

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,9 @@ class CodeFolder {
   std::string path_;
   std::uint64_t most_bytes_;
 };
+
+// Does `work`, or as much of it as there is memory for.
+void if_memory_allows(const std::function<void()>& work) noexcept;
 
 // What is kept of the files of one bundle: opened when first asked for.
 class KeptFiles {

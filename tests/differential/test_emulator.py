@@ -351,4 +351,4 @@ def test_fifty_million_branches(tmp_path: Path, record_property: Callable[[str, 
     record_property("peak_kilobytes", kilobytes)
     print(f"{rows} branches, {recording.trace_bytes} bytes of trace, at most {kilobytes >> 10} MiB of memory")
     assert rows >= 50_000_000
-    assert kilobytes << 10 < recording.trace_bytes + (200 << 20)
+    assert kilobytes << 10 < recording.trace_bytes + (400 << 20)  # of several threads

@@ -152,7 +152,7 @@ def test_other_objects() -> None:
         ({"cpu": "skylake"}, "family/model"),
         ({"cpu": "6"}, "family/model"),
         ({"cpu": "6/70000"}, "family/model"),
-        ({"engine": "perf"}, "'ptkit', 'libipt'"),
+        ({"engine": "perf"}, "'ptkit', 'simple', 'libipt'"),
         ({"resync": "tip"}, "'ip', 'psb'"),
         ({"threads": -1}, "threads=-1"),
         ({"tsc_ctc_ratio": (1, 0)}, "tsc_ctc_ratio"),

@@ -51,7 +51,8 @@ def _interrupted_after(action: Any) -> float:
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            action()
+            while True:
+                action()
     finally:
         timer.join()
     return time.perf_counter() - sent[0]
@@ -62,9 +63,7 @@ def test_ctrl_c_stops_a_long_decode(long_trace: Any, way: str) -> None:
     actions = {
         "edges": lambda: long_trace.edges(),
         "parts": lambda: list(long_trace.iter_branches(rows=10**6, reuse=True, columns=["kind"])),
-        "packets": lambda: [
-            len(p) for _ in range(50) for p in long_trace.iter_packets(rows=10**7, reuse=True)
-        ],
+        "packets": lambda: [len(p) for p in long_trace.iter_packets(rows=10**7, reuse=True)],
     }
     delays = [_interrupted_after(actions[way]) for _ in range(3)]
     assert statistics.median(delays) < 0.2, delays
