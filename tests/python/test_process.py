@@ -100,7 +100,7 @@ def test_other_threads_run_while_decoding(long_trace: Any) -> None:
             time.sleep(0.001)
 
     thread = threading.Thread(target=count)
-    parts = long_trace.iter_branches(rows=3_000_000, columns=["kind"])
+    parts = long_trace.iter_branches(rows=100_000_000, columns=["kind"])
     thread.start()
     next(parts)
     stop.set()

@@ -17,7 +17,7 @@ DESCRIPTION = (
 EXAMPLES = """examples:
   ptkit cache
   ptkit cache --clear
-  PTKIT_CACHE= ptkit branches trace.ptk"""
+  PTKIT_CACHE= ptkit branches sort.ptk"""
 
 
 @dataclass(frozen=True)
