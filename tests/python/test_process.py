@@ -40,6 +40,11 @@ def long_trace(loop: Any, packets: Any, open_trace: Any) -> Any:
     return open_trace([data], images=loop.images())
 
 
+def _for_ever(action: Any) -> None:
+    while True:
+        action()
+
+
 def _interrupted_after(action: Any) -> float:
     sent: list[float] = []
 
@@ -51,8 +56,7 @@ def _interrupted_after(action: Any) -> float:
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            while True:
-                action()
+            _for_ever(action)
     finally:
         timer.join()
     return time.perf_counter() - sent[0]
