@@ -369,12 +369,9 @@ FastStop Pass<Rows, kPlaces>::run() {
         const std::uint64_t before = instructions_;
         if (!take_bits(bits, used, node)) {
           state_.rest = bits;
-          state_.rest_used = used;
           state_.instructions_before = before;
           stop = used == 0 ? FastStop::PACKET : FastStop::REST;
-          if (stop == FastStop::REST) {
-            place(rows_.rows, since_here, offset);
-          }
+          if (stop == FastStop::REST) place(rows_.rows, since_here, offset);
           break;
         }
         if (last_cell != 0) graph_.connect(last_cell, from);

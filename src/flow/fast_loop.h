@@ -36,7 +36,6 @@ struct FastState {
   FastLast last = FastLast::NONE;
   // REST
   std::uint32_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
-  unsigned rest_used = 0;                 // bits of the packet that were used
   std::uint64_t instructions_before = 0;  // in the room, when the packet began
 };
 

@@ -22,23 +22,12 @@ from ptkit import capture
 from ptkit.analysis import verify
 from ptkit.cli import branches, main
 from ptkit.cli.listing import Listing
+from ptkit.cli.main import VERBS
 
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
 STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
 # 1000: jz 1004; 1002: nop; nop; 1004: jz 1000 ; 1006: jmp rax
 CODE = bytes.fromhex("7402" + "9090" + "74fa" + "ffe0")
-VERBS = (
-    "record",
-    "info",
-    "packets",
-    "branches",
-    "instructions",
-    "redact",
-    "verify",
-    "bench",
-    "cache",
-    "doctor",
-)
 
 
 @pytest.fixture

@@ -54,12 +54,14 @@ def open(
         ``"family/model[/stepping]"`` where the input does not say; decides which errata apply. An unknown
         processor gets a warning and all errata that are harmless elsewhere.
     engine : str
-        ``"ptkit"``, or ``"libipt"`` for the same tables by the reference decoder.
+        ``"ptkit"``; ``"simple"`` for the same without its fast path; or ``"libipt"`` for the same tables by
+        the reference decoder.
     resync : str
         Where to go on after an error: ``"ip"``, the next packet with an IP where that is safe, or ``"psb"``,
         the next PSB.
     threads : int, optional
-        Streams decoded at the same time; None: all cores. Results do not depend on it.
+        Streams, or parts of a long one, decoded at the same time; None: all cores. Results do not depend on
+        it.
     errors : str
         ``"rows"``, or ``"raise"``: the first error becomes a `DecodeError`.
     format : str, optional
