@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "capture/record_options.h"
 #include "columns/batch.h"
+#include "columns/memory_pool.h"
 #include "flow/code_cache_pool.h"
 #include "image/image.h"
 #include "symbol/symbols.h"
@@ -52,6 +53,7 @@ struct Session {
   std::unique_ptr<image::Image> image;
   std::unique_ptr<flow::CodeCachePool> code_caches;  // code that was decoded once is not decoded again
   std::unique_ptr<symbol::Symbols> symbols;
+  std::shared_ptr<columns::MemoryPool> part_memory = std::make_shared<columns::MemoryPool>();
 };
 
 [[noreturn]] void raise_failure(const base::Failure& failure);
@@ -68,6 +70,9 @@ T value_or_raise(base::Result<T> result) {
 
 // (columns, runs): dictionaries of read-only arrays that own the batch's memory.
 [[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
+// Cells that `owner` keeps alive; empty without cells.
+[[nodiscard]] py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
+                                        const py::object& owner);
 [[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
 
 [[nodiscard]] py::dict to_dict(const capture::RecordResult& result);

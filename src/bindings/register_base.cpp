@@ -24,33 +24,22 @@ const char* exception_for(base::Status status) noexcept {
 }
 
 template <typename T>
-py::array owned_array(columns::OwnedMemory memory, std::size_t rows) {
-  if (memory == nullptr) {
-    py::array_t<T> empty(0);
-    empty.attr("flags").attr("writeable") = false;
-    return py::array(std::move(empty));
-  }
-  auto* cells = static_cast<T*>(memory.get());
-  py::capsule owner(memory.release(), [](void* block) { std::free(block); });
-  py::array_t<T> array(static_cast<py::ssize_t>(rows), cells, owner);
+py::array typed_array(void* cells, std::size_t rows, const py::object& owner) {
+  auto array = cells == nullptr
+                   ? py::array_t<T>(0)
+                   : py::array_t<T>(static_cast<py::ssize_t>(rows), static_cast<const T*>(cells), owner);
   array.attr("flags").attr("writeable") = false;
   return py::array(std::move(array));
 }
 
 py::array owned_array(columns::CellType type, columns::OwnedMemory memory, std::size_t rows) {
-  switch (type) {
-    case columns::CellType::U8:
-      return owned_array<std::uint8_t>(std::move(memory), rows);
-    case columns::CellType::U16:
-      return owned_array<std::uint16_t>(std::move(memory), rows);
-    case columns::CellType::U32:
-      return owned_array<std::uint32_t>(std::move(memory), rows);
-    case columns::CellType::I32:
-      return owned_array<std::int32_t>(std::move(memory), rows);
-    case columns::CellType::U64:
-      break;
+  py::object owner;
+  void* const cells = memory.get();
+  if (cells != nullptr) {
+    owner = py::capsule(cells, [](void* block) { std::free(block); });
+    static_cast<void>(memory.release());
   }
-  return owned_array<std::uint64_t>(std::move(memory), rows);
+  return read_only_array(type, cells, rows, owner);
 }
 
 template <typename T, typename Get>
@@ -101,6 +90,22 @@ trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what)
   }
   const base::Bytes bytes(static_cast<const std::uint8_t*>(info->ptr), static_cast<std::size_t>(info->size));
   return {bytes, std::move(info)};
+}
+
+py::array read_only_array(columns::CellType type, void* cells, std::size_t rows, const py::object& owner) {
+  switch (type) {
+    case columns::CellType::U8:
+      return typed_array<std::uint8_t>(cells, rows, owner);
+    case columns::CellType::U16:
+      return typed_array<std::uint16_t>(cells, rows, owner);
+    case columns::CellType::U32:
+      return typed_array<std::uint32_t>(cells, rows, owner);
+    case columns::CellType::I32:
+      return typed_array<std::int32_t>(cells, rows, owner);
+    case columns::CellType::U64:
+      break;
+  }
+  return typed_array<std::uint64_t>(cells, rows, owner);
 }
 
 py::dict runs_to_python(const std::vector<columns::Run>& runs) {

@@ -15,8 +15,19 @@ using columns::TableReader;
 using Clock = std::chrono::steady_clock;
 constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
+// Memory of parts that are read one after the other into the same columns.
+struct Part {
+  std::shared_ptr<void> memory;
+  std::vector<void*> columns;
+  std::size_t rows = 0;
+  std::vector<columns::Run> runs;  // of the last one
+  py::dict given;
+  bool runs_given = false;
+};
+
 struct Reader {
   std::shared_ptr<Session> session;
+  Part part;
   std::unique_ptr<TableReader> reader;
   std::atomic<bool> busy{false};
 
@@ -122,6 +133,13 @@ class Turn {
   Reader& reader_;
 };
 
+bool same_runs(const std::vector<columns::Run>& some, const std::vector<columns::Run>& others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                    [](const columns::Run& one, const columns::Run& other) {
+                      return one.row == other.row && one.same_owner(other);
+                    });
+}
+
 void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
@@ -153,61 +171,69 @@ py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error
   return batch_to_python(self.reader->take(limit));
 }
 
-// Rows that a reader keeps at once before they are copied: few enough for the second level cache. A whole
-// part would be fresh memory for every reader, and the first touch of memory costs more than decoding.
-constexpr std::size_t kChunkRows = std::size_t{1} << 15U;
+// Where the columns of a part lie, one behind the other in one block of memory.
+struct PartLayout {
+  std::vector<std::size_t> begins;  // by index of the column
+  std::size_t bytes = 0;
+};
 
-// Fills `places` with up to `rows` rows, fewer at the end only; returns how many.
-std::size_t read_in_chunks(Reader& self, std::vector<void*> places, std::size_t rows, bool stop_on_error,
-                           std::vector<columns::Run>& runs) {
-  const auto infos = columns::columns_of(self.reader->request().table);
-  std::size_t done = 0;
-  auto last = Clock::now();
-  for (;;) {
-    const std::size_t wanted = std::min(rows - done, kChunkRows);
-    work(self, wanted, stop_on_error);
-    if (Clock::now() - last >= kSignalPeriod) {
-      check_signals();
-      last = Clock::now();
-    }
-    std::vector<columns::Run> more;
-    const std::size_t count = self.reader->take_into(places, rows - done, more);
-    for (columns::Run run : more) {
-      if (!runs.empty() && runs.back().same_owner(run)) continue;
-      run.row += done;
-      runs.push_back(run);
-    }
-    done += count;
-    if (count < wanted || done == rows || (stop_on_error && self.reader->error_rows() > 0)) return done;
-    for (std::size_t i = 0; i < infos.size(); ++i) {
-      if (places[i] != nullptr) {
-        places[i] = static_cast<std::uint8_t*>(places[i]) + count * columns::cell_size(infos[i].type);
-      }
-    }
+PartLayout layout_of(const columns::Request& request, std::size_t rows) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kApart = 5 * kLine;  // equal rows of two columns do not compete for the same lines
+  PartLayout layout;
+  const auto infos = columns::columns_of(request.table);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    layout.begins.push_back(layout.bytes);
+    if (((request.mask >> i) & 1) == 0) continue;
+    const std::size_t bytes = (rows + TableReader::kSlackRows) * columns::cell_size(infos[i].type);
+    layout.bytes += (bytes + kLine - 1) / kLine * kLine + kApart;
   }
+  return layout;
 }
 
-// Fills arrays that the caller made: the same memory again and again.
-py::tuple read_into(Reader& self, const py::dict& arrays, std::size_t rows, bool stop_on_error) {
-  const auto table = self.reader->request().table;
-  const auto infos = columns::columns_of(table);
-  std::vector<void*> places(infos.size(), nullptr);
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    const py::str name(infos[i].name.data(), infos[i].name.size());
-    if (!arrays.contains(name)) continue;
-    auto array = arrays[name].cast<py::array>();
-    if (array.ndim() != 1 || static_cast<std::size_t>(array.shape(0)) < rows ||
-        static_cast<std::size_t>(array.itemsize()) != columns::cell_size(infos[i].type) ||
-        (array.flags() & py::array::c_style) == 0) {
-      throw py::value_error("the array for " + std::string(infos[i].name) +
-                            " is too small or of a wrong type");
-    }
-    places[i] = array.mutable_data();
-  }
+// Arrays of `rows` rows, by name, that fill() writes to.
+py::dict make_part(Reader& self, std::size_t rows) {
+  const columns::Request& request = self.reader->request();
+  const PartLayout layout = layout_of(request, rows);
   const Turn turn(self);
+  auto memory = self.session->part_memory->take(layout.bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  auto* const first = static_cast<std::uint8_t*>(memory.get());
+  const py::capsule owner(new std::shared_ptr<void>(memory),
+                          [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); });
+  const auto infos = columns::columns_of(request.table);
+  py::dict arrays;
+  std::vector<void*> columns(infos.size(), nullptr);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((request.mask >> i) & 1) == 0) continue;
+    columns[i] = first + layout.begins[i];
+    arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
+        read_only_array(infos[i].type, columns[i], rows, owner);
+  }
+  Part part;
+  part.memory = std::move(memory);
+  part.columns = std::move(columns);
+  part.rows = rows;
+  self.part = std::move(part);
+  return arrays;
+}
+
+// Fills the part with rows, fewer than it has at the end only: how many, their runs (the same object as long
+// as they do not change), and whether errors or gaps came up.
+py::tuple fill(Reader& self, bool stop_on_error) {
+  const Turn turn(self);
+  Part& part = self.part;
+  if (part.memory == nullptr) throw std::runtime_error("make_part() comes first");
+  self.reader->lend(part.columns, part.rows + TableReader::kSlackRows);
+  work(self, part.rows, stop_on_error);
   std::vector<columns::Run> runs;
-  const std::size_t count = read_in_chunks(self, places, rows, stop_on_error, runs);
-  return py::make_tuple(count, runs_to_python(runs));
+  const std::size_t count = self.reader->end_part(part.rows, runs);
+  if (!part.runs_given || !same_runs(runs, part.runs)) {
+    part.given = runs_to_python(runs);
+    part.runs = std::move(runs);
+    part.runs_given = true;
+  }
+  return py::make_tuple(count, part.given, self.reader->has_side_rows());
 }
 
 py::object side(std::unique_ptr<columns::Batch> batch) {
@@ -337,7 +363,8 @@ void register_tables(py::module_& module) {
            py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"),
            py::arg("threads") = 1)
       .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
-      .def("read_into", &read_into, py::arg("arrays"), py::arg("rows"), py::arg("stop_on_error") = false)
+      .def("make_part", &make_part, py::arg("rows"))
+      .def("fill", &fill, py::arg("stop_on_error") = false)
       .def("errors", [](Reader& self) { return side(self.reader->take_errors()); })
       .def("gaps", [](Reader& self) { return side(self.reader->take_gaps()); })
       .def_property_readonly("error_rows", [](const Reader& self) { return self.reader->error_rows(); })

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kLargestSegment = std::size_t{1} << 20U;
 // Memory of rows that a segment should take, and above which it ends at the next PSB+.
-constexpr std::size_t kGoodBytes = std::size_t{16} << 20U;
+constexpr std::size_t kGoodBytes = std::size_t{4} << 20U;
 constexpr std::size_t kMostBytes = kGoodBytes * 4;
 constexpr std::size_t kSliceRows = std::size_t{1} << 18U;
 constexpr std::size_t kSlicePackets = 8192;

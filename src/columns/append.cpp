@@ -46,7 +46,7 @@ bool RowSink::tell_times(RowSink& behind, std::size_t most) {
 
 bool RowSink::take_rows(RowSink& behind) {
   Batch& rows = *behind.main_;
-  if (main_->rows() == 0 && rows.rows() != 0) {
+  if (main_->rows() == 0 && rows.rows() != 0 && !main_->is_lent()) {
     std::swap(main_, behind.main_);
     behind.main_->clear();
     return true;

@@ -10,21 +10,28 @@ bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
   constexpr std::size_t kSmallest = 4096;
   const std::size_t step = std::clamp(capacity_ / 2, kSmallest, kLargestStep);
   std::size_t wanted = std::max(bytes, capacity_ + step);
-  void* memory = std::realloc(memory_.get(), wanted);
+  void* const own = is_lent() ? nullptr : memory_.get();
+  void* memory = std::realloc(own, wanted);
   if (memory == nullptr) {  // near the limit: take no more than is needed
     wanted = bytes;
-    memory = std::realloc(memory_.get(), wanted);
+    memory = std::realloc(own, wanted);
   }
   if (memory == nullptr) return false;
+  if (is_lent()) std::memcpy(memory, memory_.get(), capacity_);
   (void)memory_.release();  // realloc() has taken it over
-  memory_.reset(memory);
+  memory_ = OwnedMemory(memory);
   capacity_ = wanted;
   return true;
 }
 
+void ColumnBuffer::lend(void* memory, std::size_t bytes) noexcept {
+  memory_ = OwnedMemory(memory, FreeMemory{true});
+  capacity_ = bytes;
+}
+
 void ColumnBuffer::shrink_to(std::size_t bytes) noexcept {
   bytes = std::max<std::size_t>(bytes, 1);
-  if (memory_ == nullptr || bytes >= capacity_) return;
+  if (memory_ == nullptr || bytes >= capacity_ || is_lent()) return;
   if (void* memory = std::realloc(memory_.get(), bytes)) {
     (void)memory_.release();
     memory_.reset(memory);
@@ -147,6 +154,24 @@ void Batch::drop_front(std::size_t count) {
       std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
   if (behind != runs_.begin()) runs_.erase(runs_.begin(), std::prev(behind));
   for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
+}
+
+bool Batch::lend(std::span<void* const> columns, std::size_t capacity) noexcept {
+  if (rows_ > capacity) return false;
+  const auto infos = columns_of(table_);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0) continue;
+    const std::size_t size = cell_size(infos[i].type);
+    if (rows_ != 0) std::memmove(columns[i], at(i, 0), rows_ * size);
+    buffers_[i].lend(columns[i], capacity * size);
+  }
+  front_ = 0;
+  room_ = capacity;
+  return true;
+}
+
+bool Batch::is_lent() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(), [](const ColumnBuffer& one) { return one.is_lent(); });
 }
 
 void Batch::clear() noexcept {

@@ -12,12 +12,16 @@
 namespace ptkit::columns {
 
 struct FreeMemory {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  bool lent = false;  // somebody else's
+  void operator()(void* memory) const noexcept {
+    if (!lent) std::free(memory);
+  }
 };
 using OwnedMemory = std::unique_ptr<void, FreeMemory>;
 
 // One column's cells. Grows by half of what is there and by at most kLargestStep: large blocks of the C
-// library's realloc() move by page tables, and pages never written cost nothing.
+// library's realloc() move by page tables, and pages never written cost nothing. Lent memory is used until
+// it does not suffice any more.
 class ColumnBuffer {
  public:
   static constexpr std::size_t kLargestStep = std::size_t{256} << 20;
@@ -25,12 +29,14 @@ class ColumnBuffer {
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept;  // false: out of memory, nothing changed
   void shrink_to(std::size_t bytes) noexcept;              // gives back what lies behind
   [[nodiscard]] OwnedMemory release() noexcept;            // the buffer is empty afterwards
+  void lend(void* memory, std::size_t bytes) noexcept;     // of somebody who outlives its use
 
   template <typename T>
   [[nodiscard]] T* cells() noexcept {
     return static_cast<T*>(memory_.get());
   }
   [[nodiscard]] std::uint8_t* data() noexcept { return cells<std::uint8_t>(); }
+  [[nodiscard]] bool is_lent() const noexcept { return memory_.get_deleter().lent; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
  private:
@@ -92,6 +98,11 @@ class Batch {
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory that the rows take
   // Forgets the first `count` rows but keeps the memory.
   void drop_front(std::size_t count);
+  // The rows move to these columns, with room for `capacity` rows each, and so do rows that come, as long as
+  // there is room: then they go to memory of the batch again. False: it has too many rows, and nothing
+  // changed.
+  [[nodiscard]] bool lend(std::span<void* const> columns, std::size_t capacity) noexcept;
+  [[nodiscard]] bool is_lent() const noexcept;
   // Forgets all rows and runs but keeps the memory.
   void clear() noexcept;
   // The cells of the column with this index, as bytes.

@@ -103,11 +103,12 @@ TableReader::Step TableReader::step(std::size_t rows) {
 std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   auto& rest = sink_.main();
   std::unique_ptr<Batch> tail;
-  if (rest->rows() / 2 > rows) {
+  if (rest->rows() / 2 > rows || rest->is_lent()) {
     // Many parts are to come: what is left stays where it is.
     auto part = std::make_unique<Batch>(rest->table(), rest->mask());
-    if (!part->append_rows(*rest, 0, rows)) return nullptr;
-    rest->drop_front(rows);
+    const std::size_t count = std::min(rows, rest->rows());
+    if (!part->append_rows(*rest, 0, count)) return nullptr;
+    rest->drop_front(count);
     part->shrink();
     return part;
   }
@@ -123,13 +124,19 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   return tail;
 }
 
-std::size_t TableReader::take_into(std::span<void* const> columns, std::size_t rows, std::vector<Run>& runs) {
+void TableReader::lend(std::span<void* const> columns, std::size_t capacity) {
+  lent_.assign(columns.begin(), columns.end());
+  // Too many rows are there already: end_part() copies.
+  static_cast<void>(sink_.main()->lend(lent_, capacity));
+}
+
+std::size_t TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
   Batch& rest = *sink_.main();
   const std::size_t count = std::min(rows, rest.rows());
   const auto infos = columns_of(rest.table());
-  for (std::size_t i = 0; i < infos.size() && i < columns.size() && count > 0; ++i) {
-    if (columns[i] == nullptr) continue;
-    std::memcpy(columns[i], rest.data(i), count * cell_size(infos[i].type));
+  for (std::size_t i = 0; i < infos.size() && count > 0; ++i) {
+    if (((rest.mask() >> i) & 1) == 0 || rest.data(i) == lent_[i]) continue;
+    std::memcpy(lent_[i], rest.data(i), count * cell_size(infos[i].type));
   }
   for (const Run& run : rest.runs()) {
     if (run.row < count) runs.push_back(run);
@@ -157,6 +164,13 @@ std::unique_ptr<Batch> TableReader::take_gaps() { return take_side(sink_.gaps())
 std::size_t TableReader::error_rows() noexcept {
   if (request_.table == TableId::errors) return sink_.main()->rows();
   return sink_.errors() == nullptr ? 0 : sink_.errors()->rows();
+}
+
+bool TableReader::has_side_rows() noexcept {
+  const auto has_rows = [](const std::unique_ptr<Batch>& side) {
+    return side != nullptr && side->rows() != 0;
+  };
+  return has_rows(sink_.errors()) || has_rows(sink_.gaps());
 }
 
 std::uint64_t TableReader::bytes_done() const noexcept {

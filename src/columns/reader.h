@@ -49,14 +49,18 @@ class TableReader {
   [[nodiscard]] Step step(std::size_t rows);
   // Takes up to `rows` rows that are there (null: out of memory).
   [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
-  // Copies up to `rows` rows into the given columns (null where a column is not wanted) and drops them;
-  // returns how many there were.
-  [[nodiscard]] std::size_t take_into(std::span<void* const> columns, std::size_t rows,
-                                      std::vector<Run>& runs);
+  // Behind the last row that is asked for, columns that are lent need room for so many more.
+  static constexpr std::size_t kSlackRows = flow::BulkRoom::kSlack;
+  // The rows of the part that begins go straight to these columns (all that were asked for), with room for
+  // `capacity` rows each. They must outlive the reader, or the next call.
+  void lend(std::span<void* const> columns, std::size_t capacity);
+  // Ends that part: up to `rows` rows are in the columns; returns how many. Further ones begin the next part.
+  [[nodiscard]] std::size_t end_part(std::size_t rows, std::vector<Run>& runs);
   // Errors or gaps met since the last call (null: not kept).
   [[nodiscard]] std::unique_ptr<Batch> take_errors();
   [[nodiscard]] std::unique_ptr<Batch> take_gaps();
   [[nodiscard]] std::size_t error_rows() noexcept;  // that take_errors() or take() would give
+  [[nodiscard]] bool has_side_rows() noexcept;      // take_errors() or take_gaps() would give some
 
   // Threads to decode a stream with; before the first step().
   void set_threads(std::size_t threads) noexcept { input_.threads = threads; }
@@ -77,6 +81,7 @@ class TableReader {
   Request request_;
   std::atomic<bool> cancelled_{false};
   RowSink sink_;
+  std::vector<void*> lent_;
   std::size_t next_stream_ = 0;
   const trace::Stream* stream_ = nullptr;
   std::unique_ptr<time::TimeTrack> row_track_;

@@ -131,6 +131,37 @@ def test_reuse_shares_memory(loop_trace: Any) -> None:
         second["from_ip"][0] = 1
 
 
+def test_parts_that_are_kept_stay(loop_trace: Any) -> None:
+    """Memory is used again when nobody has it any more."""
+    parts = list(loop_trace.iter_branches(reuse=True, columns=["from_ip", "to_ip"]))
+    before = parts[-1]["from_ip"].copy()
+    for _ in range(3):
+        for part in loop_trace.iter_branches(reuse=True, columns=["to_ip", "from_ip"]):
+            assert not np.shares_memory(part["from_ip"], parts[-1]["from_ip"])
+    assert (parts[-1]["from_ip"] == before).all()
+    kept = parts[-1]["from_ip"]
+    address = kept.ctypes.data
+    del parts, kept, part
+    again = [next(loop_trace.iter_branches(reuse=True, columns=["from_ip", "to_ip"])) for _ in range(3)]
+    assert address in [part["from_ip"].ctypes.data for part in again]
+
+
+@pytest.mark.parametrize("table", ["branches", "blocks", "instructions"])
+@pytest.mark.parametrize("rows", [10, 15_000, 100_000])
+def test_more_rows_than_there_is_room_for(
+    open_trace: Any, loop: Any, packets: Any, table: str, rows: int
+) -> None:
+    """Packets that stand for 60,000 direct jumps: more than a part, and more than its memory."""
+    base, jumps = 0x400000, 60_000
+    code = b"\xeb\x00" * jumps + b"\xff\xe0"  # jmp to the next one, in the end jmp rax
+    data = loop.header(None, 1000) + packets.pge(base) + packets.tip(base) * 4
+    trace = open_trace(data, images=[{base: code}])
+    whole = getattr(trace, table)()
+    assert len(whole) > 3 * jumps
+    parts = getattr(trace, f"iter_{table}")(rows=rows, reuse=True)
+    assert_same(concatenate([part[np.arange(len(part))] for part in parts]), whole)
+
+
 def test_bad_rows(loop_trace: Any) -> None:
     for rows in (0, -1, True, 2.5):
         with pytest.raises(ptkit.ConfigError, match="rows="):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
@@ -84,31 +83,33 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
 
 def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     schema = schema_of(plan.table)
-    memory: dict[str, NDArray[Any]] = {
-        name: np.empty(rows, schema.columns[name].dtype) for name in plan.stored
-    }
+    has_runs = bool(schema.names("run"))
     reader = plan.reader()
-    while True:
-        count, runs = reader.read_into(memory, rows, plan.raises)
-        _check_errors(plan, reader)
-        errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
-        arrays = {name: array[:count] for name, array in memory.items()}
-        for array in arrays.values():
-            array.flags.writeable = False
-        kept = Runs(count, runs) if schema.names("run") else None
-        if count or errors or gaps:
+    memory = reader.make_part(rows)
+    sides: tuple[Table | None, Table | None] = (None, None)
+    runs: dict[str, NDArray[Any]] = {}
+    kept: Runs | None = None
+    count, first, had_sides = 0, True, False
+    while first or count == rows:
+        filled, found, has_sides = reader.fill(plan.raises)
+        if has_sides:
+            _check_errors(plan, reader)
+        if first or has_sides or had_sides:
+            sides = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
+        if has_runs and (found is not runs or filled != count):
+            kept = Runs(filled, found)
+        count, runs, first, had_sides = filled, found, False, has_sides
+        if count or has_sides:
             yield Table(
                 schema,
                 count,
-                arrays,
+                memory if count == rows else {name: array[:count] for name, array in memory.items()},
                 kept,
                 columns=plan.shown,
                 context=plan.context,
-                errors=errors,
-                gaps=gaps,
+                errors=sides[0],
+                gaps=sides[1],
             )
-        if count < rows:
-            return
 
 
 def _parts_in_time(plan: Plan, rows: int) -> Iterator[Table]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _ROWS = 1_000_000
+_ROWS_IN_PLACE = 1 << 16  # such a part stays in the second level cache
 
 
 class Parts(ABC):
@@ -22,18 +23,23 @@ class Parts(ABC):
     @abstractmethod
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan: ...
 
-    def _iterate(self, table: str, rows: int, reuse: bool, query: Query, **more: Any) -> Iterator[Table]:
+    def _iterate(
+        self, table: str, rows: int | None, reuse: bool, query: Query, **more: Any
+    ) -> Iterator[Table]:
+        if rows is None:
+            rows = _ROWS_IN_PLACE if reuse else _ROWS
         return _decode.iterate(self._plan(table, query, **more), rows, reuse)
 
     def iter_packets(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `packets` in parts of `rows` rows, in memory that does not grow with the trace.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -52,14 +58,15 @@ class Parts(ABC):
         return self._iterate("packets", rows, reuse, query)
 
     def iter_branches(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `branches` in parts of `rows` rows, in memory that does not grow with the trace.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -86,14 +93,15 @@ class Parts(ABC):
         return self._iterate("branches", rows, reuse, query)
 
     def iter_blocks(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `blocks` in parts of `rows` rows, in memory that does not grow with the trace.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -112,14 +120,15 @@ class Parts(ABC):
         return self._iterate("blocks", rows, reuse, query)
 
     def iter_instructions(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `instructions` in parts of `rows` rows, in memory that does not grow with the trace.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -138,7 +147,7 @@ class Parts(ABC):
         return self._iterate("instructions", rows, reuse, query)
 
     def iter_events(
-        self, *, ticks: bool = False, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, ticks: bool = False, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `events` in parts of `rows` rows, in memory that does not grow with the trace.
 
@@ -146,8 +155,9 @@ class Parts(ABC):
         ----------
         ticks : bool
             Also a row for every timing packet.
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -166,14 +176,15 @@ class Parts(ABC):
         return self._iterate("events", rows, reuse, query, ticks=ticks)
 
     def iter_edges(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `edges` in parts of `rows` rows; the first comes when everything is counted.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -192,14 +203,15 @@ class Parts(ABC):
         return self._iterate("edges", rows, reuse, query)
 
     def iter_errors(
-        self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
     ) -> Iterator[Table]:
         """Rows of `errors` in parts of `rows` rows.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query
@@ -218,13 +230,16 @@ class Parts(ABC):
         query.setdefault("errors", "rows")  # they are what was asked for
         return self._iterate("errors", rows, reuse, query)
 
-    def iter_gaps(self, *, rows: int = _ROWS, reuse: bool = False, **query: Unpack[Query]) -> Iterator[Table]:
+    def iter_gaps(
+        self, *, rows: int | None = None, reuse: bool = False, **query: Unpack[Query]
+    ) -> Iterator[Table]:
         """Rows of `gaps` in parts of `rows` rows.
 
         Parameters
         ----------
-        rows : int
-            Rows of each part, at least 1; the last part may have fewer.
+        rows : int, optional
+            Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
+            so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
             All parts share the same memory: a part is valid until the next one is asked for.
         **query

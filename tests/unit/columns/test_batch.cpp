@@ -117,6 +117,48 @@ TEST(Batch, RunsWithoutRowsVanish) {
   EXPECT_EQ(batch.runs()[0].stream, 2u);
 }
 
+struct Lent {
+  explicit Lent(std::size_t rows) : from(rows), kind(rows), columns(columns_of(TableId::branches).size()) {
+    columns[index_of(Column::branches_from_ip)] = from.data();
+    columns[index_of(Column::branches_kind)] = kind.data();
+  }
+  std::vector<std::uint64_t> from;
+  std::vector<std::uint8_t> kind;
+  std::vector<void*> columns;
+};
+
+TEST(Batch, PutsRowsWhereItWasLentMemory) {
+  Lent lent(30);
+  Batch batch = filled(7);
+  batch.drop_front(2);
+  ASSERT_TRUE(batch.lend(lent.columns, 30));
+  EXPECT_TRUE(batch.is_lent());
+  add_row(batch, 2000, 9);
+  EXPECT_EQ(lent.from[0], 1002u) << "rows that were there came along";
+  EXPECT_EQ(lent.from[5], 2000u);
+  EXPECT_EQ(lent.kind[5], 9);
+  batch.drop_front(4);
+  ASSERT_TRUE(batch.lend(lent.columns, 30));  // the same memory again: rows move to its beginning
+  EXPECT_EQ(batch.rows(), 2u);
+  EXPECT_EQ(lent.from[0], 1006u);
+  EXPECT_EQ(lent.from[1], 2000u);
+}
+
+TEST(Batch, TakesItsOwnMemoryWhereWhatWasLentIsTooSmall) {
+  Lent lent(8);
+  Batch batch(TableId::branches, bit(Column::branches_from_ip) | bit(Column::branches_kind));
+  ASSERT_TRUE(batch.lend(lent.columns, 8));
+  for (std::uint64_t row = 0; row < 100; ++row) add_row(batch, row, 1);
+  EXPECT_FALSE(batch.is_lent());
+  for (std::uint64_t row = 0; row < 100; ++row) EXPECT_EQ(batch.cells<Column::branches_from_ip>()[row], row);
+  EXPECT_EQ(lent.from[7], 7u);
+  EXPECT_FALSE(batch.lend(lent.columns, 8)) << "too many rows";
+  EXPECT_EQ(batch.rows(), 100u);
+  batch.drop_front(95);
+  ASSERT_TRUE(batch.lend(lent.columns, 8));
+  EXPECT_EQ(lent.from[4], 99u);
+}
+
 TEST(ColumnBuffer, ReportsThatMemoryIsShort) {
   ColumnBuffer buffer;
   ASSERT_TRUE(buffer.reserve(100));
