@@ -203,7 +203,8 @@ std::size_t DecisionGraph::bytes() const noexcept {
          steps_.capacity() * sizeof(Step) +
          (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
          (row_edges_.capacity() + used_.capacity()) * sizeof(std::uint32_t) + hops_.capacity() * sizeof(Hop) +
-         leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() + insn_classes_.capacity();
+         leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() + insn_classes_.capacity() +
+         way_insns_.bytes();
 }
 
 DecisionGraph::Hop& DecisionGraph::find_hop(NodeId from, std::uint64_t ip) {

@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "flow/block_cache.h"
 #include "flow/edge_index.h"
+#include "flow/way_insns.h"
 
 namespace ptkit::flow {
 
@@ -121,8 +123,12 @@ class DecisionGraph {
   [[nodiscard]] const std::uint64_t* pushed() const noexcept { return pushed_.data(); }
   // By place in the cache's pool, for all instructions that are part of a way.
   [[nodiscard]] const std::uint64_t* insn_ips() const noexcept { return insn_ips_.data(); }
-  [[nodiscard]] const std::uint8_t* insn_sizes() const noexcept { return insn_sizes_.data(); }
-  [[nodiscard]] const std::uint8_t* insn_classes() const noexcept { return insn_classes_.data(); }
+  [[nodiscard]] const WayInsns& way_insns() const noexcept { return way_insns_; }
+  std::uint32_t add_way_insns(WayId id) {
+    const Way& way = ways_[id];
+    return way_insns_.add(id, std::span(steps_).subspan(way.step, way.steps), insn_ips_.data(),
+                          insn_sizes_.data(), insn_classes_.data());
+  }
   [[nodiscard]] std::size_t way_count() const noexcept { return ways_.size(); }
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
@@ -174,6 +180,7 @@ class DecisionGraph {
   std::vector<std::uint64_t> insn_ips_;
   std::vector<std::uint8_t> insn_sizes_;
   std::vector<std::uint8_t> insn_classes_;
+  WayInsns way_insns_;
 };
 
 }  // namespace ptkit::flow

@@ -69,32 +69,40 @@ struct BranchRows {
   std::uint8_t* flags_;
 };
 
+// In whole pieces: what is too much is overwritten by what comes next.
+template <typename T>
+void copy_insns(T* to, const T* from, std::size_t count) noexcept {
+  constexpr std::size_t kPiece = WayInsns::kSlack;
+  for (std::size_t done = 0; done < count; done += kPiece) {
+    std::memcpy(to + done, from + done, kPiece * sizeof(T));
+  }
+}
+
 struct InsnRows {
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
-  void begin(const DecisionGraph& graph) noexcept {
-    steps_ = graph.steps();
-    ips_ = graph.insn_ips();
-    sizes_ = graph.insn_sizes();
-    classes_ = graph.insn_classes();
+  void begin(DecisionGraph& graph) noexcept {
+    graph_ = &graph;
+    ways_ = graph.ways();
+    insns_ = &graph.way_insns();
   }
-  void way(const Way& way) noexcept {
-    const Step* step = steps_ + way.step;
-    for (const Step* const end = step + way.steps; step != end; ++step) {
-      if (ip_ != nullptr) std::memcpy(ip_ + rows, ips_ + step->first, step->count * sizeof *ip_);
-      if (size_ != nullptr) std::memcpy(size_ + rows, sizes_ + step->first, step->count);
-      if (cls_ != nullptr) std::memcpy(cls_ + rows, classes_ + step->first, step->count);
-      rows += step->count;
-    }
+  void way(const Way& way) {
+    const auto id = static_cast<WayId>(&way - ways_);
+    std::uint32_t first = insns_->first(id);
+    if (first == 0) [[unlikely]]
+      first = graph_->add_way_insns(id);
+    if (ip_ != nullptr) copy_insns(ip_ + rows, insns_->ips() + first, way.insns);
+    if (size_ != nullptr) copy_insns(size_ + rows, insns_->sizes() + first, way.insns);
+    if (cls_ != nullptr) copy_insns(cls_ + rows, insns_->classes() + first, way.insns);
+    rows += way.insns;
   }
-  void exit(const Way& exit, const DecisionGraph::Hop&) noexcept { way(exit); }
+  void exit(const Way& exit, const DecisionGraph::Hop&) { way(exit); }
   [[nodiscard]] std::size_t before_exit() const noexcept { return rows; }
   std::size_t rows;
 
  private:
-  const Step* steps_ = nullptr;
-  const std::uint64_t* ips_ = nullptr;
-  const std::uint8_t* sizes_ = nullptr;
-  const std::uint8_t* classes_ = nullptr;
+  DecisionGraph* graph_ = nullptr;
+  const Way* ways_ = nullptr;
+  const WayInsns* insns_ = nullptr;
   std::uint64_t* ip_;
   std::uint8_t* size_;
   std::uint8_t* cls_;

@@ -1,0 +1,43 @@
+// Instructions of the ways of a DecisionGraph, those of a way one behind the other, so that they are copied
+// at once: of ways that were asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ptkit::flow {
+
+struct Step;
+
+class WayInsns {
+ public:
+  // So many cells behind the last one may be read.
+  static constexpr std::size_t kSlack = 16;
+
+  // The first one of way `id`; 0: not there yet.
+  [[nodiscard]] std::uint32_t first(std::uint32_t id) const noexcept {
+    return id < firsts_.size() ? firsts_[id] : 0;
+  }
+  // Takes them from columns by place in the cache's pool.
+  std::uint32_t add(std::uint32_t id, std::span<const Step> steps, const std::uint64_t* ips,
+                    const std::uint8_t* sizes, const std::uint8_t* classes);
+
+  [[nodiscard]] const std::uint64_t* ips() const noexcept { return ips_.data(); }
+  [[nodiscard]] const std::uint8_t* sizes() const noexcept { return sizes_.data(); }
+  [[nodiscard]] const std::uint8_t* classes() const noexcept { return classes_.data(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return firsts_.capacity() * sizeof(std::uint32_t) + ips_.capacity() * sizeof(std::uint64_t) +
+           sizes_.capacity() + classes_.capacity();
+  }
+
+ private:
+  std::vector<std::uint32_t> firsts_;  // by id
+  std::vector<std::uint64_t> ips_;
+  std::vector<std::uint8_t> sizes_;
+  std::vector<std::uint8_t> classes_;
+  std::uint32_t end_ = 1;
+};
+
+}  // namespace ptkit::flow
