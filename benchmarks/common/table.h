@@ -40,9 +40,10 @@ class Session {
     request.mask = columns::ColumnMask{1} << columns::index_of(Column::branches_from_ip) |
                    columns::ColumnMask{1} << columns::index_of(Column::branches_to_ip) |
                    columns::ColumnMask{1} << columns::index_of(Column::branches_kind);
-    std::vector<std::uint64_t> from(part);
-    std::vector<std::uint64_t> to(part);
-    std::vector<std::uint8_t> kind(part);
+    const std::size_t room = part + columns::TableReader::kSlackRows;
+    std::vector<std::uint64_t> from(room);
+    std::vector<std::uint64_t> to(room);
+    std::vector<std::uint8_t> kind(room);
     std::array<void*, columns::kMaxColumns> arrays{};
     arrays[columns::index_of(Column::branches_from_ip)] = from.data();
     arrays[columns::index_of(Column::branches_to_ip)] = to.data();
@@ -50,10 +51,11 @@ class Session {
     auto reader = open(request, {0});
     Outcome outcome;
     for (;;) {
+      reader->lend(arrays, room);
       auto step = columns::TableReader::Step::MORE;
       while (step == columns::TableReader::Step::MORE) step = reader->step(part);
       std::vector<columns::Run> runs;
-      const std::size_t count = reader->take_into(arrays, part, runs);
+      const std::size_t count = reader->end_part(part, runs);
       outcome.rows += count;
       outcome.errors += reader->error_rows();
       static_cast<void>(reader->take_errors());

@@ -76,10 +76,10 @@ bool RowSink::open(flow::BulkRoom& room) {
 }
 
 void RowSink::close(const flow::BulkRoom& room) {
-  constexpr std::uint64_t kCheapPackets = 32;  // take as long as one that is given alone
+  constexpr std::uint64_t kCheapBytes = 64;  // take as long as a packet that is given alone
   instruction_ += room.instructions;
   order_ += room.events;
-  packets_ += room.packets / kCheapPackets;
+  packets_ += room.used_bytes / kCheapBytes;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
   const std::size_t begin = main_->rows();
   fill_constants(begin, room);

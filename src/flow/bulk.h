@@ -52,8 +52,8 @@ struct BulkRoom {
   std::size_t place_limit = 0;
   // What came of it.
   std::uint64_t instructions = 0;
-  std::uint64_t events = 0;  // ENABLED and DISABLED events, not given one by one
-  std::uint64_t packets = 0;
+  std::uint64_t events = 0;                      // ENABLED and DISABLED events, not given one by one
+  std::uint64_t used_bytes = 0;                  // of the stream
   insn::ExecMode mode = insn::ExecMode::BITS64;  // of all rows
 };
 

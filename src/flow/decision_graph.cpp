@@ -1,6 +1,5 @@
 #include "flow/decision_graph.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -10,244 +9,53 @@ namespace ptkit::flow {
 
 namespace {
 
-constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
-constexpr std::size_t kFirstSlots = 1024;  // a power of two
-
-// Longer ways are left to the Walker: those of one packet together stay far below what WalkBudget allows.
-constexpr std::uint32_t kMostInsns = 1024;
-constexpr std::size_t kMostSteps = 256;
-constexpr std::size_t kMostDepth = 32;
+// What a way does to the call stack.
+std::uint8_t calls_of(const WayBuilder& builder) noexcept {
+  return builder.depth != 0 ? std::uint8_t{CELL_CALLS} : std::uint8_t{0};
+}
 
 }  // namespace
-
-// A way while it is being found. Mirrors Walker: use_bits(), walk_to_decision() and leave().
-class DecisionGraph::Builder {
- public:
-  explicit Builder(BlockCache& cache) : cache_(cache) {}
-
-  struct Row {
-    std::uint64_t from;
-    std::uint64_t to;
-    BranchKind kind;
-    std::uint8_t flags;
-  };
-  void clear() {
-    steps.clear();
-    noted.clear();
-    rows.clear();
-    calls.clear();
-    depth = 0;
-    insns = 0;
-    used = 0;
-  }
-  [[nodiscard]] bool block(const Run& run) { return part(run, run.count, run.size); }
-  [[nodiscard]] bool part(const Run& run, std::uint32_t count, std::uint32_t size) {
-    if (count == 0) return true;
-    insns += count;
-    if (insns > kMostInsns || steps.size() == kMostSteps) return false;
-    noted.push_back(&run);
-    steps.push_back({run.first, static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(size)});
-    return true;
-  }
-  void row(std::uint64_t from, std::uint64_t to, BranchKind kind, std::uint8_t flags) {
-    rows.push_back({from, to, kind, flags});
-  }
-  [[nodiscard]] bool push(std::uint64_t return_ip) {
-    calls.push_back(return_ip);
-    depth = std::max(depth, calls.size());
-    return depth <= kMostDepth;
-  }
-  // Goes past the end of a run that needs no packet.
-  [[nodiscard]] bool step(Run*& run) {
-    if (run->end == RunEnd::FALL) {
-      run = &cache_.next(*run);
-      return true;
-    }
-    row(run->last_ip, run->target, run->branch, kWent);
-    if (run->pushes && !push(run->next_ip)) return false;
-    run = &cache_.target(*run);
-    return true;
-  }
-  // To the next decision, whose block is part of it.
-  [[nodiscard]] bool path(Run*& run) {
-    for (;;) {
-      if (run->end == RunEnd::FAIL || !block(*run)) return false;
-      if (run->end != RunEnd::JUMP && run->end != RunEnd::CALL && run->end != RunEnd::FALL) return true;
-      if (!step(run)) return false;
-    }
-  }
-  [[nodiscard]] WayEnd bits(std::uint64_t ip, std::uint32_t bits, bool return_compression);
-  [[nodiscard]] bool leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter,
-                           Leave& out);
-
-  std::vector<Step> steps;
-  std::vector<const Run*> noted;
-  std::vector<Row> rows;
-  std::vector<std::uint64_t> calls;
-  std::size_t depth = 0;
-  std::uint32_t insns = 0;
-  unsigned used = 0;         // bits
-  std::uint64_t end_ip = 0;  // bits: behind the last that was used
-
- private:
-  void leave_at_branch(const Run& run, const std::uint64_t* ip, const AddressFilter& filter, Leave& out);
-  [[nodiscard]] std::uint32_t count_to(const Run& run, std::uint64_t ip) const;
-  [[nodiscard]] bool has_cr3_write(const Run& run) const;
-
-  BlockCache& cache_;
-};
-
-// Walker::use_bits(). If not all bits can be used, what lies behind the last of them may be there, too.
-WayEnd DecisionGraph::Builder::bits(std::uint64_t ip, std::uint32_t bits, bool return_compression) {
-  Run* run = &cache_.at(ip);
-  end_ip = ip;
-  for (std::uint32_t next = std::bit_floor(bits) >> 1U; next != 0; next >>= 1U) {
-    const bool bit = (bits & next) != 0;
-    if (!path(run)) return WayEnd::STUCK;
-    if (run->end == RunEnd::COND) {
-      row(run->last_ip, bit ? run->target : run->next_ip, BranchKind::COND, bit ? kWent : kBoth);
-      run = bit ? &cache_.target(*run) : &cache_.next(*run);
-    } else if (run->end == RunEnd::RETURN && return_compression && bit) {
-      if (calls.empty()) return WayEnd::RETURN;
-      const std::uint64_t target = calls.back();
-      calls.pop_back();
-      row(run->last_ip, target, BranchKind::RETURN, kWent);
-      run = &cache_.at(target);
-    } else {
-      return WayEnd::STUCK;
-    }
-    end_ip = run->ip;
-    ++used;
-  }
-  return WayEnd::USED;
-}
-
-// Instructions of the run before `ip`; 0 if none of them is at `ip`.
-std::uint32_t DecisionGraph::Builder::count_to(const Run& run, std::uint64_t ip) const {
-  if (ip - run.ip >= run.size) return 0;
-  std::uint64_t at = run.ip;
-  std::uint32_t count = 0;
-  for (const BlockInsn& insn : cache_.insns(run)) {
-    if (at >= ip) break;
-    at += insn.size;
-    ++count;
-  }
-  return at == ip ? count : 0;
-}
-
-bool DecisionGraph::Builder::has_cr3_write(const Run& run) const {
-  const auto insns_of_run = cache_.insns(run);
-  return std::any_of(insns_of_run.begin(), insns_of_run.end(),
-                     [](const BlockInsn& insn) { return is_anchor(insn, Anchor::CR3_WRITE); });
-}
-
-void DecisionGraph::Builder::leave_at_branch(const Run& run, const std::uint64_t* ip,
-                                             const AddressFilter& filter, Leave& out) {
-  const LeavingBranch branch = leaving_branch(run, ip, filter);
-  row(run.last_ip, branch.to, run.branch, branch.flags);
-  out.resume_ip = branch.resume_ip;
-  out.end_ip = branch.to;
-}
-
-// Walker::leave()
-bool DecisionGraph::Builder::leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter,
-                                   Leave& out) {
-  Run* run = &cache_.at(from);
-  for (;;) {
-    out.resume_ip = out.end_ip = run->ip;
-    if (ip != nullptr && run->ip == *ip) return true;
-    if (run->end == RunEnd::FAIL) return false;
-    if (ip == nullptr && has_cr3_write(*run)) return false;
-    if (const std::uint32_t count = ip != nullptr ? count_to(*run, *ip) : 0; count != 0) {
-      out.resume_ip = out.end_ip = *ip;
-      return part(*run, count, static_cast<std::uint32_t>(*ip - run->ip));
-    }
-    if (!block(*run)) return false;
-    if (run->end != RunEnd::JUMP && run->end != RunEnd::CALL && run->end != RunEnd::FALL) {
-      leave_at_branch(*run, ip, filter, out);
-      return true;
-    }
-    const bool left = ip == nullptr && leaves_filter(*run, filter);
-    if (!step(run)) return false;
-    if (left) {
-      out.resume_ip = 0;
-      out.end_ip = run->ip;
-      return true;
-    }
-  }
-}
 
 DecisionGraph::DecisionGraph(BlockCache& cache, bool return_compression)
     : cache_(cache),
       return_compression_(return_compression),
-      builder_(std::make_unique<Builder>(cache)),
-      cells_(kRowCells),
+      builder_(std::make_unique<WayBuilder>(cache)),
       nodes_(1),
       ways_(1),
-      row_edges_(1),
-      hops_(kFirstSlots),
-      leaves_(kFirstSlots) {}
+      leaves_(1),
+      groups_(1),
+      row_edges_(1) {
+  nodes_[0].base = bit_cells_.add_node(0);
+}
 
 DecisionGraph::~DecisionGraph() = default;
 
-DecisionGraph::Builder& DecisionGraph::begin_way() {
+WayBuilder& DecisionGraph::begin_way() {
   builder_->clear();
   return *builder_;
 }
 
 std::size_t DecisionGraph::bytes() const noexcept {
-  return cells_.capacity() * sizeof(Cell) + nodes_.capacity() * sizeof(Node) +
-         ways_.capacity() * sizeof(Way) + groups_.capacity() * sizeof(RowGroup) +
-         steps_.capacity() * sizeof(Step) +
+  return bit_cells_.bytes() + target_cells_.bytes() + nodes_.capacity() * sizeof(Node) +
+         nodes_by_ip_.bytes() + ways_.capacity() * sizeof(Way) + leaves_.capacity() * sizeof(Leave) +
+         groups_.capacity() * sizeof(RowGroup) + steps_.capacity() * sizeof(Step) +
          (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
-         (row_edges_.capacity() + used_.capacity()) * sizeof(std::uint32_t) + hops_.capacity() * sizeof(Hop) +
-         leaves_.capacity() * sizeof(Leave) + insn_sizes_.capacity() + insn_classes_.capacity() +
-         way_insns_.bytes();
+         (row_edges_.capacity() + target_edges_.capacity() + used_.capacity()) * sizeof(std::uint32_t) +
+         insn_sizes_.capacity() + insn_classes_.capacity() + way_insns_.bytes();
 }
 
-DecisionGraph::Hop& DecisionGraph::find_hop(NodeId from, std::uint64_t ip) {
-  for (std::size_t at = place(from, ip, hops_.size());; at = (at + 1) & (hops_.size() - 1)) {
-    Hop& slot = hops_[at];
-    if (slot.next == 0) return add_hop(from, ip);
-    if (slot.node == from && slot.ip == ip) return slot;
-  }
-}
-
-DecisionGraph::Hop& DecisionGraph::add_hop(NodeId from, std::uint64_t ip) {
-  NodeId next = 0;
-  if (from != 0) {
-    next = hop(0, ip).next;
-  } else {
-    next = static_cast<NodeId>(nodes_.size());
-    nodes_.push_back({ip, 0, 0});
-  }
-  if ((hop_count_ + 1) * 2 > hops_.size()) {
-    used_lost_ = !used_.empty();
-    std::vector<Hop> old(hops_.size() * 2);
-    old.swap(hops_);
-    for (const Hop& one : old) {
-      if (one.next == 0) continue;
-      std::size_t at = place(one.node, one.ip, hops_.size());
-      while (hops_[at].next != 0) at = (at + 1) & (hops_.size() - 1);
-      hops_[at] = one;
-    }
-  }
-  std::size_t at = place(from, ip, hops_.size());
-  while (hops_[at].next != 0) at = (at + 1) & (hops_.size() - 1);
-  hops_[at] = {ip, 0, from, next, 0};
-  ++hop_count_;
-  return hops_[at];
-}
-
-std::uint32_t DecisionGraph::row_of(NodeId id) {
-  Node& node = nodes_[id];
-  if (node.row == 0) {
-    node.row = static_cast<std::uint32_t>(cells_.size() / kRowCells);
-    cells_.resize(cells_.size() + kRowCells);
-  }
-  return node.row;
+NodeId DecisionGraph::node(std::uint64_t ip) {
+  const auto is_there = [this, ip](std::uint32_t id) noexcept { return nodes_[id].ip == ip; };
+  if (const std::uint32_t found = nodes_by_ip_.find(ip, is_there); found != IpIndex::kNone) return found;
+  const auto id = static_cast<NodeId>(nodes_.size());
+  Node node;
+  node.ip = ip;
+  node.base = bit_cells_.add_node(id);
+  nodes_.push_back(node);
+  nodes_by_ip_.put(ip, id);
+  return id;
 }
 
 void DecisionGraph::note(const Run& run) {
@@ -268,30 +76,26 @@ void DecisionGraph::note(const Run& run) {
   }
 }
 
-WayId DecisionGraph::add_way(const Builder& builder, NodeId next, WayEnd end) {
+WayId DecisionGraph::add_way(const WayBuilder& builder) {
   Way way;
-  way.next = next;
   way.group = static_cast<std::uint32_t>(groups_.size());
   way.step = static_cast<std::uint32_t>(steps_.size());
   way.push = static_cast<std::uint32_t>(pushed_.size());
   way.rows = static_cast<std::uint16_t>(builder.rows.size());
   way.steps = static_cast<std::uint16_t>(builder.steps.size());
-  way.insns = static_cast<std::uint16_t>(builder.insns);
   way.pushes = static_cast<std::uint8_t>(builder.calls.size());
   way.depth = static_cast<std::uint8_t>(builder.depth);
-  way.bits = static_cast<std::uint8_t>(builder.used);
-  way.end = end;
   for (std::size_t i = 0; i < builder.rows.size(); ++i) {
     const std::size_t at = i % RowGroup::kRows;
     if (at == 0) groups_.emplace_back();
-    const Builder::Row& row = builder.rows[i];
+    const WayBuilder::Row& row = builder.rows[i];
     groups_.back().from[at] = row.from;
     groups_.back().to[at] = row.to;
     groups_.back().kind[at] = static_cast<std::uint8_t>(row.kind);
     groups_.back().flags[at] = row.flags;
   }
   // Whole groups are copied, even of a way that has no rows.
-  if (builder.rows.empty()) groups_.emplace_back();
+  if (builder.rows.empty()) way.group = 0;
   for (const Run* run : builder.noted) note(*run);
   steps_.insert(steps_.end(), builder.steps.begin(), builder.steps.end());
   pushed_.insert(pushed_.end(), builder.calls.begin(), builder.calls.end());
@@ -299,73 +103,92 @@ WayId DecisionGraph::add_way(const Builder& builder, NodeId next, WayEnd end) {
   return static_cast<WayId>(ways_.size() - 1);
 }
 
-DecisionGraph::Cell DecisionGraph::bits(NodeId from, std::uint32_t bits) {
-  const std::size_t at = std::size_t{row_of(from)} * kRowCells + bits;
-  if (cells_[at].way == 0) {
-    Builder& builder = begin_way();
-    const WayEnd end = builder.bits(nodes_[from].ip, bits, return_compression_);
-    if (end == WayEnd::STUCK && builder.used == 0) return {};
-    if (end != WayEnd::USED) {
-      const auto count = static_cast<unsigned>(std::bit_width(bits)) - 1;
-      const std::uint32_t first = bits >> (count - builder.used);
-      builder.clear();
-      static_cast<void>(builder.bits(nodes_[from].ip, first, return_compression_));
-    }
-    const NodeId next = node(builder.end_ip);
-    cells_[at].way = add_way(builder, next, end) | (end == WayEnd::USED ? 0 : kPartial);
+Cell* DecisionGraph::bits(NodeId from, std::uint32_t bits) {
+  if (Cell& known = bit_cells_.at(nodes_[from].base, bits); known.from == nodes_[from].base) return &known;
+  WayBuilder& builder = begin_way();
+  const WayEnd end = builder.bits(nodes_[from].ip, bits, return_compression_);
+  if (end == WayEnd::STUCK && builder.used == 0) return nullptr;
+  if (end != WayEnd::USED) {
+    const auto count = static_cast<unsigned>(std::bit_width(bits)) - 1;
+    const std::uint32_t first = bits >> (count - builder.used);
+    builder.clear();
+    static_cast<void>(builder.bits(nodes_[from].ip, first, return_compression_));
   }
-  // The next node may have got its row since.
-  cells_[at].row = nodes_[ways_[cells_[at].way & ~kPartial].next].row;
-  return cells_[at];
+  const NodeId next = node(builder.end_ip);
+  const std::uint32_t base = nodes_[from].base;
+  Cell& cell = bit_cells_.add(from, nodes_[from].base, bits);
+  if (nodes_[from].base != base) used_lost_ = !used_.empty();
+  cell.next = nodes_[next].base;
+  cell.way = add_way(builder);
+  cell.insns = static_cast<std::uint16_t>(builder.insns);
+  cell.used = static_cast<std::uint8_t>(builder.used);
+  cell.flags = end == WayEnd::RETURN ? CELL_RETURN : end == WayEnd::STUCK ? CELL_STUCK : 0;
+  if (builder.depth == 1 && builder.calls.size() == 1) {
+    cell.ip = builder.calls.front();
+    cell.flags |= CELL_CALL;
+  } else {
+    cell.flags |= calls_of(builder);
+  }
+  // Whoever pops the target wants to go there.
+  if (end == WayEnd::RETURN && !find_exit(nodes_[next])) {
+    cell.flags = static_cast<std::uint8_t>((cell.flags & ~CELL_RETURN) | CELL_STUCK);
+  }
+  return &cell;
 }
 
-WayId DecisionGraph::exit(NodeId from) {
-  if (nodes_[from].exit != 0) return nodes_[from].exit;
-  Builder& builder = begin_way();
-  Run* run = &cache_.at(nodes_[from].ip);
-  if (!builder.path(run) || run->end == RunEnd::COND) return 0;
+bool DecisionGraph::find_exit(Node& node) {
+  if (node.exit != 0) return true;
+  WayBuilder& builder = begin_way();
+  Run* run = &cache_.at(node.ip);
+  if (!builder.path(run) || run->end == RunEnd::COND) return false;
   builder.row(run->last_ip, 0, run->branch, kWent);
-  if (run->pushes && !builder.push(run->next_ip)) return 0;
-  nodes_[from].exit = add_way(builder, 0, run->end == RunEnd::RETURN ? WayEnd::RETURN : WayEnd::INDIRECT);
-  return nodes_[from].exit;
+  if (run->pushes && !builder.push(run->next_ip)) return false;
+  node.exit = add_way(builder);
+  node.exit_insns = static_cast<std::uint16_t>(builder.insns);
+  node.returns = run->end == RunEnd::RETURN;
+  return true;
 }
 
-std::size_t DecisionGraph::leave_place(NodeId from, std::uint64_t ip, bool known) const noexcept {
-  std::size_t at = place(from, ip + (known ? 1 : 0), leaves_.size());
-  for (;; at = (at + 1) & (leaves_.size() - 1)) {
-    const Leave& slot = leaves_[at];
-    if (slot.node == 0 || (slot.node == from && slot.ip == ip && slot.ip_known == known)) return at;
+Cell& DecisionGraph::add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to) {
+  if (target_cells_.make_room()) {
+    used_lost_ = !used_.empty();
+    target_edges_.clear();
   }
+  Cell& cell = target_cells_.find(ip, this->from(from, packet));
+  target_cells_.took_free();
+  cell.ip = ip;
+  cell.from = this->from(from, packet);
+  cell.next = nodes_[to].base;
+  return cell;
 }
 
-void DecisionGraph::add_leave(const Leave& leave) {
-  if ((leave_count_ + 1) * 2 > leaves_.size()) {
-    std::vector<Leave> old(leaves_.size() * 2);
-    old.swap(leaves_);
-    for (const Leave& one : old) {
-      if (one.node != 0) leaves_[leave_place(one.node, one.ip, one.ip_known)] = one;
-    }
-  }
-  leaves_[leave_place(leave.node, leave.ip, leave.ip_known)] = leave;
-  ++leave_count_;
+Cell* DecisionGraph::add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
+  WayBuilder& builder = begin_way();
+  Leave leave;
+  if (!builder.leave(nodes_[from].ip, packet == Packet::PGD ? &ip : nullptr, filter, leave)) return nullptr;
+  Cell& cell = add_target(from, packet, ip, 0);
+  cell.way = add_way(builder);
+  cell.insns = static_cast<std::uint16_t>(builder.insns);
+  cell.flags = static_cast<std::uint8_t>(CELL_OFF | calls_of(builder));
+  ways_.back().leave = static_cast<std::uint32_t>(leaves_.size());
+  leaves_.push_back(leave);
+  return &cell;
 }
 
-const DecisionGraph::Leave* DecisionGraph::leave(NodeId from, const std::uint64_t* ip,
-                                                 const AddressFilter& filter) {
-  const std::uint64_t key = ip != nullptr ? *ip : 0;
-  std::size_t at = leave_place(from, key, ip != nullptr);
-  if (leaves_[at].node == 0) {
-    Builder& builder = begin_way();
-    Leave leave;
-    leave.node = from;
-    leave.ip = key;
-    leave.ip_known = ip != nullptr;
-    if (!builder.leave(nodes_[from].ip, ip, filter, leave)) return nullptr;
-    leave.way = add_way(builder, 0, WayEnd::LEFT);
-    add_leave(leave);
-    at = leave_place(from, key, ip != nullptr);
-  }
-  return &leaves_[at];
+Cell* DecisionGraph::target(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
+  if ((from == 0) != (packet == Packet::PGE)) return nullptr;
+  if (Cell& known = target_cells_.find(ip, this->from(from, packet)); known.from != 0) return &known;
+  if (packet == Packet::PGE) return &add_target(0, packet, ip, node(ip));
+  if (packet != Packet::TIP) return add_leave(from, packet, ip, filter);
+  if (!find_exit(nodes_[from])) return nullptr;
+  Cell& cell = add_target(from, packet, ip, node(ip));
+  const Node& node = nodes_[from];
+  cell.way = node.exit;
+  cell.insns = node.exit_insns;
+  cell.flags = CELL_TARGET;
+  if (ways_[node.exit].depth != 0) cell.flags |= CELL_CALLS;
+  if (node.returns) cell.flags |= CELL_POPS;
+  return &cell;
 }
 
 // The first `rows` of the way, so many times.
@@ -382,44 +205,53 @@ void DecisionGraph::count_rows(Way& way, std::size_t rows, std::uint64_t times) 
   for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[way.edge + i], times);
 }
 
-void DecisionGraph::note_use(const Way& way) {
-  used_.push_back(static_cast<std::uint32_t>(&way - ways_.data()));
+void DecisionGraph::note_bits(const Cell& cell) {
+  used_.push_back(static_cast<std::uint32_t>(&cell - bit_cells_.all().data()));
 }
 
-void DecisionGraph::note_use(const Hop& hop) {
-  used_.push_back(static_cast<std::uint32_t>(&hop - hops_.data()) | kHopUse);
+void DecisionGraph::note_target(const Cell& cell) {
+  used_.push_back(static_cast<std::uint32_t>(&cell - target_cells_.all().data()) | kTargetUse);
 }
 
-void DecisionGraph::take_way(Way& way) {
-  if (way.count != 0) count_rows(way, way.rows, std::exchange(way.count, 0));
+void DecisionGraph::take_bits(Cell& cell, std::uint64_t times) {
+  Way& way = ways_[cell.way];
+  count_rows(way, way.rows, times);
 }
 
-void DecisionGraph::take_hop(Hop& hop) {
-  if (hop.count == 0) return;
-  Way& way = ways_[nodes_[hop.node].exit];
+void DecisionGraph::take_target(std::size_t index, std::uint64_t times) {
+  const Cell& cell = target_cells_.all()[index];
+  Way& way = ways_[cell.way];
+  if ((cell.flags & CELL_TARGET) == 0) return count_rows(way, way.rows, times);
   const std::size_t last = way.rows - 1U;
-  count_rows(way, last, hop.count);
-  if (hop.edge == 0) {
+  count_rows(way, last, times);
+  if (target_edges_.size() <= index) target_edges_.resize(target_cells_.all().size());
+  std::uint32_t& edge = target_edges_[index];
+  if (edge == 0) {
     const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
     const std::size_t at = last % RowGroup::kRows;
-    hop.edge =
-        edges_.number(group.from[at], hop.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
+    edge = edges_.number(group.from[at], cell.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
   }
-  edges_.count(hop.edge, std::exchange(hop.count, 0));
+  edges_.count(edge, times);
 }
 
 const std::vector<EdgeCount>& DecisionGraph::take_counts(bool in_order) {
-  if (!in_order && !used_lost_) {
-    for (const std::uint32_t id : used_) {
-      if ((id & kHopUse) != 0) {
-        take_hop(hops_[id & ~kHopUse]);
-      } else {
-        take_way(ways_[id]);
-      }
+  Cells& bits = bit_cells_.all();
+  Cells& targets = target_cells_.all();
+  const auto take = [&](std::size_t index, bool target) {
+    Cell& cell = target ? targets[index] : bits[index];
+    const std::uint32_t times = std::exchange(cell.count, 0);
+    if (times == 0) return;
+    if (target) {
+      take_target(index, times);
+    } else {
+      take_bits(cell, times);
     }
+  };
+  if (!in_order && !used_lost_) {
+    for (const std::uint32_t id : used_) take(id & ~kTargetUse, (id & kTargetUse) != 0);
   } else {
-    for (Way& way : ways_) take_way(way);
-    for (Hop& hop : hops_) take_hop(hop);
+    for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);
+    for (std::size_t i = 0; i < targets.size(); ++i) take(i, true);
   }
   used_.clear();
   used_lost_ = false;

@@ -73,7 +73,7 @@ bool FastFlow::work(std::uint64_t end) {
   const std::uint64_t walked = walker_.instructions_;
   const std::uint64_t begin = state.position;
   const FastStop stop = loop_.run(*graph, state, room);
-  if (state.node != 0) state.end_ip = graph->nodes()[state.node].ip;
+  if (state.node != 0) state.end_ip = graph->at(state.node).ip;
   give_state(state, room);
   bulk_->close(room);
   if (stop == FastStop::REST) finish_tnt(state, walked);

@@ -18,11 +18,10 @@ constexpr unsigned kMostBuilds = 2048;      // ways found in one pass: finding t
 // EventDecoder::TipWatch
 constexpr std::uint8_t kNoWatch = 0;
 constexpr std::uint8_t kPartialTnt = 1;
-constexpr std::uint8_t kTip = 2;
+constexpr std::uint8_t kTip = 2;          // after such a TNT packet
 constexpr std::uint8_t kFullTnt8 = 0x80;  // a TNT-8 packet with its six bits is at least this
 
 // IP packets: kinds are the low five bits, the form of the IP the others.
-constexpr std::uint8_t kKindBits = 0x1f;
 constexpr std::uint8_t kTipKind = 0x0d;
 constexpr std::uint8_t kPgeKind = 0x11;
 constexpr std::uint8_t kPgdKind = 0x01;
@@ -30,12 +29,12 @@ constexpr std::uint8_t kPgdKind = 0x01;
 struct IpForm {
   std::uint64_t take = 0;  // bits that come from the packet
   std::uint64_t keep = 0;  // from the last IP
-  std::uint8_t size = 0;   // of the packet; 0: reserved, or none
+  std::uint8_t size = 0;   // of the packet; 0: reserved
   std::uint8_t shift = 0;  // sign extension
 };
 constexpr std::uint64_t kBits48 = 0xffffffffffffULL;
 constexpr std::array<IpForm, 8> kIpForms = {{
-    {},
+    {0, 0, 1, 0},
     {0xffff, ~0xffffULL, 3, 0},
     {0xffffffff, ~0xffffffffULL, 5, 0},
     {kBits48, 0, 7, 16},
@@ -44,6 +43,25 @@ constexpr std::array<IpForm, 8> kIpForms = {{
     {~0ULL, 0, 9, 0},
     {},
 }};
+
+// By a packet's first byte: which DecisionGraph::Packet it is.
+constexpr std::uint8_t kNoTarget = 0xff;
+constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
+  using Packet = DecisionGraph::Packet;
+  std::array<std::uint8_t, 256> out{};
+  out.fill(kNoTarget);
+  for (unsigned form = 0; form < kIpForms.size(); ++form) {
+    if (kIpForms[form].size == 0) continue;
+    const auto put = [&](std::uint8_t kind, Packet packet) {
+      out[form << 5U | kind] = static_cast<std::uint8_t>(packet);
+    };
+    put(kPgdKind, form == 0 ? Packet::PGD_NO_IP : Packet::PGD);
+    if (form == 0) continue;
+    put(kTipKind, Packet::TIP);
+    put(kPgeKind, Packet::PGE);
+  }
+  return out;
+}();
 
 template <typename T>
 T load(const std::uint8_t* at) noexcept {
@@ -57,113 +75,26 @@ std::uint64_t ip_of(const IpForm& form, const std::uint8_t* at, std::uint64_t la
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(raw << form.shift) >> form.shift);
 }
 
-// One pass. Members are the loop's registers, and what its rare parts need.
-template <typename Rows, bool kPlaces>
-class Pass {
- public:
-  Pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
-       FastState& state, BulkRoom& room)
-      : graph_(graph), filter_(filter), calls_(calls), base_(base), state_(state), room_(room), rows_(room) {}
-
-  FastStop run();
-
- private:
-  using Cell = DecisionGraph::Cell;
-  using Hop = DecisionGraph::Hop;
-
-  void reload() noexcept {
-    cells_ = graph_.cells();
-    nodes_ = graph_.nodes();
-    ways_ = graph_.ways();
-    rows_.begin(graph_);
-  }
-  void place(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
-    if constexpr (kPlaces) room_.places[room_.place_count++] = {since, offset, row_end};
-  }
-  void apply_calls(const Way& way) {
-    if (way.depth != 0) calls_.call(graph_.pushed() + way.push, way.pushes, way.depth);
-  }
-  [[nodiscard]] WayId exit_of(NodeId node) {
-    if (const WayId known = nodes_[node].exit; known != 0) return known;
-    const WayId built = graph_.exit(node);
-    ++builds_;
-    reload();
-    return built;
-  }
-  [[nodiscard]] Hop& hop_to(NodeId node, std::uint64_t ip) {
-    Hop& hop = graph_.hop(node, ip);
-    nodes_ = graph_.nodes();
-    return hop;
-  }
-  [[nodiscard]] bool take_bits(std::uint32_t& bits, unsigned& used, NodeId& node);
-  [[nodiscard]] bool take_return(NodeId& node);
-  [[nodiscard]] bool timing(const std::uint8_t*& at) const noexcept;
-
-  DecisionGraph& graph_;
-  const AddressFilter& filter_;
-  CallStack& calls_;
-  const std::uint8_t* base_;
-  FastState& state_;
-  BulkRoom& room_;
-  Rows rows_;
-  const Cell* cells_ = nullptr;
-  const DecisionGraph::Node* nodes_ = nullptr;
-  Way* ways_ = nullptr;
-  unsigned builds_ = 0;
-  std::uint64_t instructions_ = 0;
-};
-
-// The node's way leads to a return whose target lies on the stack.
-template <typename Rows, bool kPlaces>
-bool Pass<Rows, kPlaces>::take_return(NodeId& node) {
-  const WayId id = exit_of(node);
-  if (id == 0) return false;
-  Way& exit = ways_[id];
-  if (exit.end != WayEnd::RETURN || (exit.pushes == 0 && calls_.empty())) return false;
-  apply_calls(exit);
-  BlockCache& cache = graph_.cache();
-  const std::uint64_t target =
-      calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != RunEnd::FAIL; });
-  Hop& hop = hop_to(node, target);
-  rows_.exit(ways_[id], hop);
-  instructions_ += ways_[id].insns;
-  node = hop.next;
-  return true;
+// Bits behind the first `count`.
+std::uint32_t without(std::uint32_t bits, unsigned count) noexcept {
+  const unsigned left = static_cast<unsigned>(std::bit_width(bits)) - 1 - count;
+  return (bits & ((1U << left) - 1)) | 1U << left;
 }
 
-// Uses bits one way after another. False: what is left is for the simple decoder.
-template <typename Rows, bool kPlaces>
-bool Pass<Rows, kPlaces>::take_bits(std::uint32_t& bits, unsigned& used, NodeId& node) {
-  while (bits > 1) {
-    Cell cell = cells_[std::size_t{nodes_[node].row} * DecisionGraph::kRowCells + bits];
-    if (cell.way == 0) {
-      cell = graph_.bits(node, bits);
-      ++builds_;
-      reload();
-      if (cell.way == 0) return false;
-    }
-    Way& way = ways_[cell.way & ~DecisionGraph::kPartial];
-    rows_.way(way);
-    instructions_ += way.insns;
-    apply_calls(way);
-    node = way.next;
-    const WayEnd end = way.end;
-    used += way.bits;
-    unsigned left = static_cast<unsigned>(std::bit_width(bits)) - 1 - way.bits;
-    bits = (bits & ((1U << left) - 1)) | 1U << left;
-    if (end == WayEnd::STUCK) return false;
-    if (end != WayEnd::RETURN) continue;
-    if (!take_return(node)) return false;
-    ++used;
-    --left;
-    bits = (bits & ((1U << left) - 1)) | 1U << left;
+FastLast last_of(std::uint8_t first) noexcept {
+  switch (kTargetPackets[first]) {
+    case static_cast<std::uint8_t>(DecisionGraph::Packet::PGE):
+      return FastLast::ENABLED;
+    case static_cast<std::uint8_t>(DecisionGraph::Packet::PGD):
+    case static_cast<std::uint8_t>(DecisionGraph::Packet::PGD_NO_IP):
+      return FastLast::DISABLED;
+    default:
+      return FastLast::BRANCH;
   }
-  return true;
 }
 
-// Skips a packet that tells time, or nothing at all. False: it is another one.
-template <typename Rows, bool kPlaces>
-bool Pass<Rows, kPlaces>::timing(const std::uint8_t*& at) const noexcept {
+// Skips a packet that tells time, False: it is another one.
+bool timing(const std::uint8_t*& at) noexcept {
   constexpr std::uint8_t kMtc = 0x59;
   constexpr std::uint8_t kTsc = 0x19;
   constexpr std::uint8_t kTma = 0x73;
@@ -196,6 +127,104 @@ bool Pass<Rows, kPlaces>::timing(const std::uint8_t*& at) const noexcept {
   return false;
 }
 
+// One pass. Locals of run() are to stay in registers; what may lie in memory is here.
+template <typename Rows, bool kPlaces>
+class Pass {
+ public:
+  Pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
+       FastState& state, BulkRoom& room)
+      : graph_(graph),
+        filter_(filter),
+        calls_(calls),
+        base_(base),
+        state_(state),
+        room_(room),
+        rows_(room),
+        since_(state.since),
+        last_(state.tnt_before != FastState::kNone ? state.tnt_before : state.since),
+        watch_(state.tip_watch),
+        deferred_(state.tips_deferred) {}
+
+  FastStop run();
+
+ private:
+  using Packet = DecisionGraph::Packet;
+
+  // Building may move the tables.
+  void reload() noexcept {
+    rows_.begin(graph_);
+    bits_ = graph_.bit_cells().data();
+    targets_ = graph_.target_cells().data();
+    target_mask_ = graph_.target_mask();
+  }
+  void place(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
+    if constexpr (kPlaces) room_.places[room_.place_count++] = {since, offset, row_end};
+  }
+  void apply_calls(const Cell& cell) {
+    if ((cell.flags & CELL_CALL) != 0) return calls_.call(cell.ip);
+    const Way& way = graph_.ways()[cell.way];
+    calls_.call(graph_.pushed() + way.push, way.pushes, way.depth);
+  }
+  [[nodiscard]] Cell* find_bits(std::uint32_t base, std::uint32_t bits);
+  [[nodiscard]] Cell* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
+  [[nodiscard]] std::uint64_t return_target() {
+    BlockCache& cache = graph_.cache();
+    return calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != RunEnd::FAIL; });
+  }
+  [[nodiscard]] bool may_build() const noexcept { return builds_ < kMostBuilds && !graph_.cache().too_big(); }
+  void connect(NodeId node) noexcept;
+
+  DecisionGraph& graph_;
+  const AddressFilter& filter_;
+  CallStack& calls_;
+  const std::uint8_t* base_;
+  FastState& state_;
+  BulkRoom& room_;
+  Rows rows_;
+  Cell* bits_ = nullptr;
+  Cell* targets_ = nullptr;
+  std::uint64_t target_mask_ = 0;
+  Cell* via_ = nullptr;  // through which the node was reached
+  std::uint64_t instructions_ = 0;
+  // What the next packet tells may have happened since `since_`; if it is a TNT packet, since `last_`.
+  std::uint64_t since_;
+  std::uint64_t last_;
+  WayId left_ = 0;  // through which packets went off last
+  unsigned builds_ = 0;
+  std::uint8_t watch_;
+  bool deferred_;
+};
+
+// The node may have got another base since `via_` was told of it.
+template <typename Rows, bool kPlaces>
+void Pass<Rows, kPlaces>::connect(NodeId node) noexcept {
+  if (via_ != nullptr) via_->next = graph_.at(node).base;
+}
+
+// What the hot loop did not find at once. Null: it is for the simple decoder.
+template <typename Rows, bool kPlaces>
+[[gnu::noinline]] Cell* Pass<Rows, kPlaces>::find_bits(std::uint32_t base, std::uint32_t bits) {
+  const NodeId node = graph_.node_of(base);
+  connect(node);
+  if (node == 0) return nullptr;
+  ++builds_;
+  Cell* const found = graph_.bits(node, bits);
+  reload();
+  return found;
+}
+
+template <typename Rows, bool kPlaces>
+[[gnu::noinline]] Cell* Pass<Rows, kPlaces>::find_target(std::uint32_t base, Packet packet,
+                                                         std::uint64_t ip) {
+  const NodeId node = graph_.node_of(base);
+  connect(node);
+  const std::size_t before = graph_.way_count();
+  Cell* const found = graph_.target(node, packet, ip, filter_);
+  if (graph_.way_count() != before) ++builds_;
+  reload();
+  return found;
+}
+
 template <typename Rows, bool kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
@@ -203,68 +232,77 @@ FastStop Pass<Rows, kPlaces>::run() {
   const std::uint8_t* const stream_end = base_ + state_.end;
   const std::uint8_t* end = stream_end - kWindow;
   if (static_cast<std::uint64_t>(end - at) > kPass && end > at) end = at + kPass;
-  NodeId node = state_.node;
-  std::size_t row = std::size_t{nodes_[node].row} * DecisionGraph::kRowCells;
-  std::size_t last_cell = 0;  // through which `node` was reached
+  std::uint32_t base = graph_.at(state_.node).base;  // the node's
   std::uint64_t last_ip = state_.last_ip;
-  std::uint64_t since = state_.since;
-  std::uint64_t tnt_before = state_.tnt_before;
-  std::uint8_t watch = state_.tip_watch;
-  bool deferred = state_.tips_deferred;
-  std::uint64_t packets = 0;
   FastStop stop = FastStop::FULL;
   const std::size_t place_limit = kPlaces ? room_.place_limit - 2 : 0;
+  const auto go = [&](Cell* cell) {
+    instructions_ += cell->insns;
+    base = cell->next;
+    via_ = cell;
+  };
 
   while (at < end) {
-    if (rows_.rows >= room_.limit) break;
+    if constexpr (Rows::kBounded) {
+      if (rows_.rows >= room_.limit) break;
+    }
     if constexpr (kPlaces) {
       if (room_.place_count > place_limit) break;
     }
     const std::uint8_t first = *at;
+    const auto offset = static_cast<std::uint64_t>(at - base_);
     if ((first & 1U) == 0 && first > 2) {
       // TNT-8
-      if (node == 0) {
-        stop = FastStop::PACKET;
-        break;
-      }
-      ++packets;
-      const std::uint64_t offset = static_cast<std::uint64_t>(at - base_);
-      const std::uint64_t since_here = tnt_before != FastState::kNone ? tnt_before : since;
-      const Cell cell = cells_[row + (first >> 1U)];
-      if (cell.way != 0 && (cell.way & DecisionGraph::kPartial) == 0) [[likely]] {
-        Way& way = ways_[cell.way];
-        rows_.way(way);
-        instructions_ += way.insns;
-        apply_calls(way);
-        last_cell = row + (first >> 1U);
-        row = std::size_t{cell.row} * DecisionGraph::kRowCells;
-        node = way.next;
-      } else {
-        if (builds_ >= kMostBuilds || graph_.cache().too_big()) {
-          if (builds_ < kMostBuilds) stop = FastStop::PACKET;
+      std::uint32_t bits = first >> 1U;
+      unsigned used = 0;
+      const std::uint64_t before = instructions_;
+      do {
+        Cell* cell = &BitCells::at(bits_, base, bits);
+        if (cell->from != base) [[unlikely]] {
+          cell = used != 0 || may_build() ? find_bits(base, bits) : nullptr;
+          if (cell == nullptr) break;
+        }
+        rows_.bits(*cell);
+        go(cell);
+        const std::uint8_t flags = cell->flags;
+        if (flags == 0) [[likely]] {
+          bits = 1;
           break;
         }
-        std::uint32_t bits = first >> 1U;
-        unsigned used = 0;
-        const NodeId from = node;
-        const std::uint64_t before = instructions_;
-        if (!take_bits(bits, used, node)) {
+        if ((flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
+        if ((flags & (CELL_RETURN | CELL_STUCK)) == 0) {
+          bits = 1;
+          break;
+        }
+        used += cell->used;
+        bits = without(bits, cell->used);
+        if ((flags & CELL_STUCK) != 0 || calls_.empty()) break;
+        const std::uint64_t ip = return_target();
+        cell = &TargetCells::first(targets_, target_mask_, ip, base);
+        if (cell->ip != ip || cell->from != base) [[unlikely]] {
+          cell = find_target(base, Packet::TIP, ip);  // it can be: see DecisionGraph::bits()
+        }
+        rows_.target(*cell);
+        go(cell);
+        ++used;
+        bits = without(bits, 1);
+      } while (bits > 1);
+      if (bits > 1) [[unlikely]] {
+        if (used != 0) {
+          stop = FastStop::REST;
           state_.rest = bits;
           state_.instructions_before = before;
-          stop = used == 0 ? FastStop::PACKET : FastStop::REST;
-          if (stop == FastStop::REST) place(rows_.rows, since_here, offset);
-          break;
+          place(rows_.rows, last_, offset);
+        } else if (builds_ < kMostBuilds) {
+          stop = FastStop::PACKET;
         }
-        if (last_cell != 0) graph_.connect(last_cell, from);
-        last_cell = 0;
-        row = std::size_t{nodes_[node].row} * DecisionGraph::kRowCells;
+        break;
       }
-      since = since_here;
-      tnt_before = offset;
-      if (watch == kTip) deferred = false;
-      watch = first < kFullTnt8 ? kPartialTnt : kNoWatch;
-      place(rows_.rows, since, offset);
-      state_.last = FastLast::BRANCH;
+      since_ = last_;
+      last_ = offset;
+      deferred_ = deferred_ && watch_ != kTip;
+      watch_ = first < kFullTnt8 ? kPartialTnt : kNoWatch;
+      place(rows_.rows, since_, offset);
       ++at;
       continue;
     }
@@ -273,109 +311,66 @@ FastStop Pass<Rows, kPlaces>::run() {
       at += word == 0 ? 8 : std::countr_zero(word) / 8;
       continue;
     }
-    const std::uint8_t kind = first & kKindBits;
-    const IpForm& form = kIpForms[first >> 5U];
-    if (kind == kTipKind) {
-      const WayId id = node == 0 || form.size == 0 ? 0 : exit_of(node);
-      if (id == 0 || builds_ >= kMostBuilds) {
-        stop = id == 0 ? FastStop::PACKET : FastStop::FULL;
-        break;
+    if (const std::uint8_t packet = kTargetPackets[first]; packet != kNoTarget) {
+      const IpForm& form = kIpForms[first >> 5U];
+      const std::uint64_t ip = ip_of(form, at, last_ip);
+      const std::uint32_t from = base | packet;
+      Cell* cell = &TargetCells::first(targets_, target_mask_, ip, from);
+      if (cell->ip != ip || cell->from != from) [[unlikely]] {
+        cell = builds_ < kMostBuilds ? find_target(base, static_cast<Packet>(packet), ip) : nullptr;
+        if (cell == nullptr) {
+          if (builds_ < kMostBuilds) stop = FastStop::PACKET;
+          break;
+        }
       }
-      ++packets;
-      const std::uint64_t offset = static_cast<std::uint64_t>(at - base_);
-      last_ip = ip_of(form, at, last_ip);
-      Hop& hop = hop_to(node, last_ip);
-      Way& exit = ways_[id];
-      rows_.exit(exit, hop);
-      instructions_ += exit.insns;
-      apply_calls(exit);
-      if (exit.end == WayEnd::RETURN) calls_.return_by_tip();
-      place(rows_.before_exit(), since, offset);
-      since = offset;
-      place(rows_.rows, since, offset);
-      tnt_before = FastState::kNone;
-      if (watch == kPartialTnt) watch = kTip;
-      node = hop.next;
-      row = std::size_t{nodes_[node].row} * DecisionGraph::kRowCells;
-      last_cell = 0;
-      state_.last = FastLast::BRANCH;
+      rows_.target(*cell);
+      go(cell);
+      if ((cell->flags & (CELL_CALLS | CELL_POPS | CELL_OFF)) != 0) {
+        if ((cell->flags & CELL_CALLS) != 0) apply_calls(*cell);
+        if ((cell->flags & CELL_POPS) != 0) calls_.return_by_tip();
+        if ((cell->flags & CELL_OFF) != 0) {
+          calls_.flush();
+          left_ = cell->way;
+        }
+      }
+      if (form.size != 1) last_ip = ip;
+      if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
+        place(rows_.before_target(), since_, offset);
+        place(rows_.rows, offset, offset);
+        if (watch_ == kPartialTnt) watch_ = kTip;
+      } else {
+        if (packet != static_cast<std::uint8_t>(Packet::PGE)) place(rows_.rows, since_, offset);
+        ++room_.events;
+        watch_ = kNoWatch;
+      }
+      since_ = last_ = offset;
       at += form.size;
-      continue;
-    }
-    if (kind == kPgeKind) {
-      if (node != 0 || form.size == 0) {
-        stop = FastStop::PACKET;
-        break;
-      }
-      ++packets;
-      ++room_.events;
-      last_ip = ip_of(form, at, last_ip);
-      node = hop_to(0, last_ip).next;
-      row = std::size_t{nodes_[node].row} * DecisionGraph::kRowCells;
-      last_cell = 0;
-      since = static_cast<std::uint64_t>(at - base_);
-      tnt_before = FastState::kNone;
-      watch = kNoWatch;
-      state_.last = FastLast::ENABLED;
-      at += form.size;
-      continue;
-    }
-    if (kind == kPgdKind) {
-      const bool known = (first >> 5U) != 0;
-      if (node == 0 || (known && form.size == 0)) {
-        stop = FastStop::PACKET;
-        break;
-      }
-      const std::uint64_t ip = known ? ip_of(form, at, last_ip) : 0;
-      const std::size_t ways = graph_.way_count();
-      const DecisionGraph::Leave* const leave = graph_.leave(node, known ? &ip : nullptr, filter_);
-      if (graph_.way_count() != ways) {
-        ++builds_;
-        reload();
-      }
-      if (leave == nullptr) {
-        stop = FastStop::PACKET;
-        break;
-      }
-      ++packets;
-      ++room_.events;
-      if (known) last_ip = ip;
-      Way& way = ways_[leave->way];
-      rows_.way(way);
-      instructions_ += way.insns;
-      apply_calls(way);
-      calls_.flush();
-      const std::uint64_t offset = static_cast<std::uint64_t>(at - base_);
-      place(rows_.rows, since, offset);
-      state_.resume_ip = leave->resume_ip;
-      state_.end_ip = leave->end_ip;
-      node = 0;
-      row = 0;
-      last_cell = 0;
-      since = offset;
-      tnt_before = FastState::kNone;
-      watch = kNoWatch;
-      state_.last = FastLast::DISABLED;
-      at += known ? form.size : 1;
       continue;
     }
     if (!timing(at)) {
       stop = FastStop::PACKET;
       break;
     }
-    watch = kNoWatch;
+    watch_ = kNoWatch;
   }
   if (at >= end && stop == FastStop::FULL && end == stream_end - kWindow) stop = FastStop::PACKET;
-  state_.position = static_cast<std::uint64_t>(at - base_);
+  const auto position = static_cast<std::uint64_t>(at - base_);
+  if (last_ >= state_.position) state_.last = last_of(base_[last_]);  // or no packet was used
+  room_.used_bytes += position - state_.position;
+  state_.position = position;
   state_.last_ip = last_ip;
-  state_.since = since;
-  state_.tnt_before = tnt_before;
-  state_.node = node;
-  state_.tip_watch = watch;
-  state_.tips_deferred = deferred;
+  state_.since = since_;
+  state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
+  state_.node = graph_.node_of(base);
+  state_.tip_watch = watch_;
+  state_.tips_deferred = deferred_;
+  if (left_ != 0) {
+    const Leave& leave = graph_.leave(graph_.ways()[left_]);
+    state_.resume_ip = leave.resume_ip;
+    state_.end_ip = leave.end_ip;
+  }
   room_.row = rows_.rows;
   room_.instructions += instructions_;
-  room_.packets += packets;
   return stop;
 }
 

@@ -10,29 +10,42 @@
 namespace ptkit::flow {
 
 struct NoRows {
+  static constexpr bool kBounded = false;  // by the room's rows
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
-  void begin(const DecisionGraph&) noexcept {}
-  void way(Way&) noexcept {}
-  void exit(Way&, DecisionGraph::Hop&) noexcept {}
-  [[nodiscard]] std::size_t before_exit() const noexcept { return rows; }
+  void begin(DecisionGraph&) noexcept {}
+  void bits(Cell&) noexcept {}
+  void target(Cell&) noexcept {}
+  [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
   std::size_t rows;
 };
 
 struct EdgeRows : NoRows {
   using NoRows::NoRows;
-  void way(Way& way) noexcept { ++way.count; }
-  void exit(Way&, DecisionGraph::Hop& hop) noexcept { ++hop.count; }
+  void begin(DecisionGraph& graph) noexcept { graph_ = &graph; }
+  void bits(Cell& cell) {
+    if (++cell.count == 0) [[unlikely]]
+      graph_->carry_bits(cell);
+  }
+  void target(Cell& cell) {
+    if (++cell.count == 0) [[unlikely]]
+      graph_->carry_target(cell);
+  }
+
+ private:
+  DecisionGraph* graph_ = nullptr;
 };
 
 // Counts, and notes what was counted.
 struct UsedRows : NoRows {
   using NoRows::NoRows;
   void begin(DecisionGraph& graph) noexcept { graph_ = &graph; }
-  void way(Way& way) {
-    if (way.count++ == 0) graph_->note_use(way);
+  void bits(Cell& cell) {
+    if (cell.count == 0) graph_->note_bits(cell);
+    if (++cell.count == 0) graph_->carry_bits(cell);
   }
-  void exit(Way&, DecisionGraph::Hop& hop) {
-    if (hop.count++ == 0) graph_->note_use(hop);
+  void target(Cell& cell) {
+    if (cell.count == 0) graph_->note_target(cell);
+    if (++cell.count == 0) graph_->carry_target(cell);
   }
 
  private:
@@ -40,10 +53,15 @@ struct UsedRows : NoRows {
 };
 
 struct BranchRows {
+  static constexpr bool kBounded = true;
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row), from_(room.from_ip), to_(room.to_ip), kind_(room.branch), flags_(room.flags) {}
-  void begin(const DecisionGraph& graph) noexcept { groups_ = graph.groups(); }
-  void way(const Way& way) noexcept {
+  void begin(const DecisionGraph& graph) noexcept {
+    ways_ = graph.ways();
+    groups_ = graph.groups();
+  }
+  void bits(const Cell& cell) noexcept {
+    const Way& way = ways_[cell.way];
     const RowGroup* group = groups_ + way.group;
     const std::size_t end = rows + way.rows;
     for (std::size_t at = rows; at < end; at += RowGroup::kRows, ++group) {
@@ -54,14 +72,15 @@ struct BranchRows {
     }
     rows = end;
   }
-  void exit(const Way& exit, const DecisionGraph::Hop& hop) noexcept {
-    way(exit);
-    if (to_ != nullptr) to_[rows - 1] = hop.ip;
+  void target(const Cell& cell) noexcept {
+    bits(cell);
+    if (to_ != nullptr && (cell.flags & CELL_TARGET) != 0) to_[rows - 1] = cell.ip;
   }
-  [[nodiscard]] std::size_t before_exit() const noexcept { return rows - 1; }
+  [[nodiscard]] std::size_t before_target() const noexcept { return rows - 1; }
   std::size_t rows;
 
  private:
+  const Way* ways_ = nullptr;
   const RowGroup* groups_ = nullptr;
   std::uint64_t* from_;
   std::uint64_t* to_;
@@ -79,29 +98,27 @@ void copy_insns(T* to, const T* from, std::size_t count) noexcept {
 }
 
 struct InsnRows {
+  static constexpr bool kBounded = true;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
   void begin(DecisionGraph& graph) noexcept {
     graph_ = &graph;
-    ways_ = graph.ways();
     insns_ = &graph.way_insns();
   }
-  void way(const Way& way) {
-    const auto id = static_cast<WayId>(&way - ways_);
-    std::uint32_t first = insns_->first(id);
+  void bits(const Cell& cell) {
+    std::uint32_t first = insns_->first(cell.way);
     if (first == 0) [[unlikely]]
-      first = graph_->add_way_insns(id);
-    if (ip_ != nullptr) copy_insns(ip_ + rows, insns_->ips() + first, way.insns);
-    if (size_ != nullptr) copy_insns(size_ + rows, insns_->sizes() + first, way.insns);
-    if (cls_ != nullptr) copy_insns(cls_ + rows, insns_->classes() + first, way.insns);
-    rows += way.insns;
+      first = graph_->add_way_insns(cell.way);
+    if (ip_ != nullptr) copy_insns(ip_ + rows, insns_->ips() + first, cell.insns);
+    if (size_ != nullptr) copy_insns(size_ + rows, insns_->sizes() + first, cell.insns);
+    if (cls_ != nullptr) copy_insns(cls_ + rows, insns_->classes() + first, cell.insns);
+    rows += cell.insns;
   }
-  void exit(const Way& exit, const DecisionGraph::Hop&) { way(exit); }
-  [[nodiscard]] std::size_t before_exit() const noexcept { return rows; }
+  void target(const Cell& cell) { bits(cell); }
+  [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
   std::size_t rows;
 
  private:
   DecisionGraph* graph_ = nullptr;
-  const Way* ways_ = nullptr;
   const WayInsns* insns_ = nullptr;
   std::uint64_t* ip_;
   std::uint8_t* size_;
@@ -109,13 +126,16 @@ struct InsnRows {
 };
 
 struct BlockRows {
+  static constexpr bool kBounded = true;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row), ip_(room.ip), bytes_(room.bytes), insns_(room.insns) {}
   void begin(const DecisionGraph& graph) noexcept {
+    ways_ = graph.ways();
     steps_ = graph.steps();
     ips_ = graph.insn_ips();
   }
-  void way(const Way& way) noexcept {
+  void bits(const Cell& cell) noexcept {
+    const Way& way = ways_[cell.way];
     const Step* step = steps_ + way.step;
     for (const Step* const end = step + way.steps; step != end; ++step, ++rows) {
       if (ip_ != nullptr) ip_[rows] = ips_[step->first];
@@ -123,11 +143,12 @@ struct BlockRows {
       if (insns_ != nullptr) insns_[rows] = step->count;
     }
   }
-  void exit(const Way& exit, const DecisionGraph::Hop&) noexcept { way(exit); }
-  [[nodiscard]] std::size_t before_exit() const noexcept { return rows; }
+  void target(const Cell& cell) noexcept { bits(cell); }
+  [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
   std::size_t rows;
 
  private:
+  const Way* ways_ = nullptr;
   const Step* steps_ = nullptr;
   const std::uint64_t* ips_ = nullptr;
   std::uint64_t* ip_;
