@@ -85,7 +85,12 @@ class TableSchema:
 
     def names(self, *roles: str) -> tuple[str, ...]:
         """Columns that have one of these roles, in order."""
-        return tuple(name for name, column in self.columns.items() if column.role in roles)
+        return _names(self.name, roles)
+
+
+@cache
+def _names(table: str, roles: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name, column in tables()[table].columns.items() if column.role in roles)
 
 
 def _column(row: tuple[str, str, str, str], role: str) -> Column:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from ptkit import _core
 from ptkit.arguments import integer
@@ -22,6 +24,27 @@ _MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merg
 
 def _side(plan: Plan, name: str, result: Any) -> Table | None:
     return None if result is None else from_core(name, result, context=plan.context)
+
+
+@cache
+def _no_rows(name: str) -> tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Return what the core does for a table of errors or gaps without rows."""
+    schema = schema_of(name)
+
+    def nothing(dtype: DTypeLike) -> NDArray[Any]:
+        array = np.empty(0, dtype)
+        array.flags.writeable = False
+        return array
+
+    arrays, runs = (
+        {column: nothing(schema.columns[column].dtype) for column in schema.names(role)}
+        for role in ("stored", "run")
+    )
+    return 0, arrays, {"row": nothing(np.uint64), **runs, "flags": nothing(np.uint8)}
+
+
+def _no_side(plan: Plan, name: str) -> Table | None:
+    return None if plan.table == name else _side(plan, name, _no_rows(name))
 
 
 def _raise_first(plan: Plan, errors: Table) -> None:
@@ -86,19 +109,19 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     has_runs = bool(schema.names("run"))
     reader = plan.reader()
     memory = reader.make_part(rows)
-    sides: tuple[Table | None, Table | None] = (None, None)
+    no_sides = _no_side(plan, "errors"), _no_side(plan, "gaps")
     runs: dict[str, NDArray[Any]] = {}
     kept: Runs | None = None
-    count, first, had_sides = 0, True, False
-    while first or count == rows:
+    count = rows
+    while count == rows:
         filled, found, has_sides = reader.fill(plan.raises)
+        sides = no_sides
         if has_sides:
             _check_errors(plan, reader)
-        if first or has_sides or had_sides:
             sides = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
         if has_runs and (found is not runs or filled != count):
             kept = Runs(filled, found)
-        count, runs, first, had_sides = filled, found, False, has_sides
+        count, runs = filled, found
         if count or has_sides:
             yield Table(
                 schema,
