@@ -3,6 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+
+#include "simd/isa.h"
+#include "simd/target.h"
+
+#if PT_SIMD_X86
+#include <immintrin.h>
+#endif
 
 namespace ptkit::columns {
 namespace {
@@ -44,7 +52,7 @@ class Part {
   [[nodiscard]] std::size_t row_end() const noexcept { return size_ == 0 ? begin_ : ends_[size_ - 1]; }
 
   void ask(time::TimeTrack* track) {
-    if (track != nullptr) track->at(std::span(questions_).first(size_), ranges_.data());
+    if (track != nullptr) track->at(std::span(questions_.get(), size_), ranges_.get());
   }
 
   void fill(const PlaceCells& cells) const noexcept {
@@ -79,6 +87,9 @@ class Part {
 
   // Both at once: how long a run is has to be foretold but once.
   void fill_times(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
+#if PT_SIMD_X86
+    if (simd::isa_choice().isa == simd::Isa::AVX512) return fill_times_wide(tsc, error);
+#endif
     for_each([&](std::size_t row, std::size_t end, std::size_t i) {
       std::array<std::uint64_t, kWide> tscs;
       std::array<std::uint32_t, kWide> errors;
@@ -91,6 +102,24 @@ class Part {
       } while (row < end);
     });
   }
+
+#if PT_SIMD_X86
+  PT_TARGET_AVX512 void fill_times_wide(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
+    static_assert(kWide == 16);
+    std::size_t row = begin_;
+    for (std::size_t i = 0; i < size_; ++i) {
+      const __m512i time = _mm512_set1_epi64(static_cast<long long>(ranges_[i].tsc));
+      const __m512i width = _mm512_set1_epi32(static_cast<int>(ranges_[i].error));
+      do {
+        _mm512_storeu_si512(tsc + row, time);
+        _mm512_storeu_si512(tsc + row + 8, time);
+        _mm512_storeu_si512(error + row, width);
+        row += kWide;
+      } while (row < ends_[i]);
+      row = ends_[i];
+    }
+  }
+#endif
 
   // Times are known for long stretches of runs or not at all.
   void mark_known(std::uint8_t* flags) const noexcept {
@@ -109,9 +138,10 @@ class Part {
 
   std::size_t size_ = 0;
   std::size_t begin_ = 0;
-  std::array<time::Question, kPart> questions_;
-  std::array<std::size_t, kPart> ends_;
-  std::array<time::TimeRange, kPart> ranges_;
+  // Not cleared: only what was taken and asked is read.
+  std::unique_ptr<time::Question[]> questions_ = std::make_unique_for_overwrite<time::Question[]>(kPart);
+  std::unique_ptr<std::size_t[]> ends_ = std::make_unique_for_overwrite<std::size_t[]>(kPart);
+  std::unique_ptr<time::TimeRange[]> ranges_ = std::make_unique_for_overwrite<time::TimeRange[]>(kPart);
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct PlaceCells {
 [[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept;
 
 // Cells may be written up to so many rows behind the last run's.
-inline constexpr std::size_t kPlaceSlack = 8;
+inline constexpr std::size_t kPlaceSlack = 16;
 static_assert(kPlaceSlack <= flow::BulkRoom::kSlack);
 
 // Fills the rows from `first_row` to the end of the last run. The same answers, and the same demands on

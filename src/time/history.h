@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "simd/isa.h"
 #include "time/point.h"
@@ -59,6 +60,17 @@ class History {
     return search(offset);
   }
 
+  // Places that go on from point to point: each begins at the offset of the one before (the first at
+  // `placed`, which point `at` is the last one to precede) and ends within the next point. Answers the first
+  // ones of up to kSteps that do, whose lower limits do not go back (the last one was `newest`) and whose
+  // upper limits are known; says how many. Cells of `out` behind them are overwritten.
+  static constexpr std::size_t kSteps = 8;
+  [[nodiscard]] std::size_t answer_steps(std::size_t at, std::uint64_t placed, std::uint64_t newest,
+                                         std::span<const Question> questions, TimeRange* out) const noexcept {
+    const bool wide = isa_ == simd::Isa::AVX512 && questions.size() >= kSteps && at + kSteps + 1 < size_;
+    return wide ? answer_wide(at, placed, newest, questions.data(), out) : 0;
+  }
+
   // Appends the points of a resolved frame but for the opening one. `back`: its last TSC is before `origin`.
   void append(const Frame& frame, std::uint64_t origin, bool back);
   // Appends a TSC at `time` with which time begins.
@@ -73,6 +85,8 @@ class History {
   void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
   void push(const Anchor& anchor, std::uint64_t origin) noexcept;
   void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
+  [[nodiscard]] std::size_t answer_wide(std::size_t at, std::uint64_t placed, std::uint64_t newest,
+                                        const Question* questions, TimeRange* out) const noexcept;
   // Limits of CYC packets in whole ticks, 8 at once; false: some are too large for that, nothing is certain.
   bool round_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 

@@ -1,14 +1,32 @@
-// Rounding 8 limits at once.
+// Eight limits or answers at once.
+#include <bit>
+#include <cstddef>
+
 #include "simd/target.h"
 #include "time/history.h"
 
 #if PT_SIMD_X86
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // in the compiler's own header
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace ptkit::time {
 
 #if PT_SIMD_X86
+namespace {
+
+PT_INLINE_AVX512 __m512i all_of(std::uint64_t value) noexcept {
+  return _mm512_set1_epi64(static_cast<long long>(value));
+}
+
+PT_INLINE_AVX512 __m512i widen_infos(const History::Info* infos) noexcept {
+  return _mm512_cvtepu16_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(infos)));
+}
+
+}  // namespace
+
 PT_TARGET_AVX512 bool History::round_wide(const Cycles& cycles, std::size_t begin, std::size_t end,
                                           std::uint64_t origin) noexcept {
   const __m512d zero = _mm512_setzero_pd();
@@ -32,8 +50,58 @@ PT_TARGET_AVX512 bool History::round_wide(const Cycles& cycles, std::size_t begi
   }
   return true;
 }
+
+PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t placed, std::uint64_t newest,
+                                                  const Question* questions, TimeRange* out) const noexcept {
+  static_assert(sizeof(Question) == 16 && sizeof(Extent) == 16 && sizeof(Info) == 2);
+  static_assert(sizeof(TimeRange) == 16 && offsetof(TimeRange, error) == 8 &&
+                offsetof(TimeRange, source) == 12 && offsetof(TimeRange, known) == 13);
+  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+  const __m512i asked = _mm512_loadu_si512(questions);
+  const __m512i asked_4 = _mm512_loadu_si512(questions + 4);
+  const __m512i since = _mm512_permutex2var_epi64(asked, even, asked_4);
+  const __m512i offset = _mm512_permutex2var_epi64(asked, odd, asked_4);
+  const Extent* const places = place_.data() + at + 1;
+  const __m512i extents = _mm512_loadu_si512(places);
+  const __m512i extents_4 = _mm512_loadu_si512(places + 4);
+  const __m512i first = _mm512_permutex2var_epi64(extents, even, extents_4);
+  const __m512i last = _mm512_permutex2var_epi64(extents, odd, extents_4);
+  const __m512i next = _mm512_alignr_epi64(all_of(places[kSteps].first), first, 1);
+  const __m512i low = _mm512_loadu_si512(low_.data() + at);
+  const __m512i low_before = _mm512_alignr_epi64(low, all_of(newest), 7);
+  const __m512i high = _mm512_loadu_si512(high_.data() + at + 1);
+  const __m512i info = widen_infos(info_.data() + at + 1);
+
+  const unsigned in_step = _mm512_cmpeq_epu64_mask(since, _mm512_alignr_epi64(offset, all_of(placed), 7));
+  const unsigned inside = _mm512_cmpge_epu64_mask(offset, first) & _mm512_cmple_epu64_mask(offset, last) &
+                          _mm512_cmplt_epu64_mask(offset, next);
+  const unsigned forward = _mm512_cmpge_epu64_mask(low, low_before) &
+                           _mm512_cmpge_epu64_mask(high, low_before) &
+                           _mm512_cmplt_epu64_mask(high, all_of(kUnknown));
+  const unsigned itself = _mm512_testn_epi64_mask(info, all_of(std::uint64_t{BEFORE_TNT} << 8U));
+
+  const __m512i length = _mm512_sub_epi64(_mm512_max_epu64(high, low), low);
+  const __m512i error = _mm512_min_epu64(length, all_of(std::numeric_limits<std::uint32_t>::max()));
+  const __m512i rank = _mm512_max_epu64(_mm512_and_si512(info, all_of(0xff)),
+                                        _mm512_and_si512(widen_infos(info_.data() + at), all_of(0xff)));
+  const auto named = [](Rank of) { return static_cast<long long>(source_of(of)); };
+  const __m512i sources = _mm512_setr_epi64(named(Rank::NONE), named(Rank::CBR), named(Rank::TSC),
+                                            named(Rank::MTC), named(Rank::CYC), 0, 0, 0);
+  const __m512i source = _mm512_slli_epi64(_mm512_permutexvar_epi64(rank, sources), 32);
+  const __m512i rest = _mm512_or_si512(_mm512_or_si512(error, source), all_of(std::uint64_t{1} << 40U));
+  _mm512_storeu_si512(out, _mm512_permutex2var_epi64(low, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), rest));
+  _mm512_storeu_si512(out + 4,
+                      _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), rest));
+  return static_cast<std::size_t>(std::countr_one(in_step & inside & forward & itself));
+}
 #else
 bool History::round_wide(const Cycles&, std::size_t, std::size_t, std::uint64_t) noexcept { return false; }
+
+std::size_t History::answer_wide(std::size_t, std::uint64_t, std::uint64_t, const Question*,
+                                 TimeRange*) const noexcept {
+  return 0;
+}
 #endif
 
 }  // namespace ptkit::time

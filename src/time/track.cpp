@@ -95,6 +95,21 @@ class TimeTrack::Impl {
     std::uint64_t placed = kUnknown;  // the offset that offset_at belongs to
     std::size_t done = 0;
     for (; done < questions.size(); ++done) {
+      // Where CYC packets tell the time of each packet, almost all questions go from point to point.
+      if (placed != kUnknown) {
+        std::size_t steps = 0;
+        do {
+          steps = known.answer_steps(offset_at, placed, newest, questions.subspan(done), out + done);
+          if (steps == 0) break;
+          since_at = offset_at + steps - 1;
+          offset_at += steps;
+          newest = known.low(since_at);
+          done += steps;
+          last = questions[done - 1];
+          placed = last.offset;
+        } while (steps == History::kSteps);
+        if (done == questions.size()) break;
+      }
       const Question asked = questions[done];
       if (asked.since == last.since && asked.offset == last.offset) {
         out[done] = done == 0 ? last_range_ : out[done - 1];
