@@ -16,6 +16,7 @@ template <typename T>
 struct HugePages {
   using value_type = T;
   static constexpr std::size_t kPage = std::size_t{1} << 21U;
+  static constexpr std::size_t kLine = 64;
 
   HugePages() = default;
   template <typename U>
@@ -23,17 +24,21 @@ struct HugePages {
 
   [[nodiscard]] T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    const std::align_val_t align{bytes >= kPage ? kPage : alignof(T)};
-    void* const memory = ::operator new(bytes, align);
+    void* const memory = ::operator new(bytes, alignment(bytes));
 #if defined(__linux__)
     if (bytes >= kPage) static_cast<void>(madvise(memory, bytes & ~(kPage - 1), MADV_HUGEPAGE));
 #endif
     return static_cast<T*>(memory);
   }
   void deallocate(T* memory, std::size_t count) noexcept {
-    ::operator delete(memory, std::align_val_t{count * sizeof(T) >= kPage ? kPage : alignof(T)});
+    ::operator delete(memory, alignment(count * sizeof(T)));
   }
   [[nodiscard]] bool operator==(const HugePages& /*other*/) const noexcept { return true; }
+
+ private:
+  [[nodiscard]] static std::align_val_t alignment(std::size_t bytes) noexcept {
+    return std::align_val_t{bytes >= kPage ? kPage : kLine};
+  }
 };
 
 }  // namespace ptkit::base

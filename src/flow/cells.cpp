@@ -94,16 +94,17 @@ Cell& BitCells::add(NodeId id, std::uint32_t& base, std::uint32_t bits) {
 
 Cell& TargetCells::find(std::uint64_t ip, std::uint32_t from) {
   Cell* const begin = cells_.data();
-  Cell* const end = begin + cells_.size();
-  Cell* cell = &first(begin, mask(), ip, from);
-  while (cell->from != 0 && (cell->ip != ip || cell->from != from)) {
-    if (++cell == end) cell = begin;
+  std::size_t at = (place(ip, from) & mask()) / sizeof(Cell);
+  for (;; at = (at + 2) & (cells_.size() - 1)) {
+    for (const std::size_t slot : {at, at ^ 1U}) {
+      Cell& cell = begin[slot];
+      if (cell.from == 0 || (cell.ip == ip && cell.from == from)) return cell;
+    }
   }
-  return *cell;
 }
 
 bool TargetCells::make_room() {
-  if ((count_ + 1) * 2 <= cells_.size()) return false;
+  if ((count_ + 1) * 4 <= cells_.size()) return false;
   Cells old(cells_.size() * 2);
   old.swap(cells_);
   for (const Cell& one : old) {

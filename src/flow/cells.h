@@ -87,11 +87,16 @@ class TargetCells {
  public:
   TargetCells() : cells_(kFirstSlots) {}
 
-  // `from`: see Cell. Where the cell is, unless another one has its place.
-  [[nodiscard]] static Cell& first(Cell* cells, std::uint64_t mask, std::uint64_t ip, std::uint32_t from) {
-    constexpr unsigned kUpper = 29;
-    const std::uint64_t at = ((ip * 0xd6e8feb86659fd93ULL) >> kUpper) + from;
-    return *reinterpret_cast<Cell*>(reinterpret_cast<std::byte*>(cells) + (at & mask));
+  // `from`: see Cell. The cell, if it is in one of its two first places, which share a cache line.
+  [[nodiscard]] static Cell* look(Cell* cells, std::uint64_t mask, std::uint64_t ip,
+                                  std::uint32_t from) noexcept {
+    const std::uint64_t at = place(ip, from) & mask;
+    auto* const bytes = reinterpret_cast<std::byte*>(cells);
+    auto* cell = reinterpret_cast<Cell*>(bytes + at);
+    if (cell->ip == ip && cell->from == from) [[likely]]
+      return cell;
+    cell = reinterpret_cast<Cell*>(bytes + (at ^ sizeof(Cell)));
+    return cell->ip == ip && cell->from == from ? cell : nullptr;
   }
   // The cell, or a free one.
   [[nodiscard]] Cell& find(std::uint64_t ip, std::uint32_t from);
@@ -105,6 +110,11 @@ class TargetCells {
 
  private:
   static constexpr std::size_t kFirstSlots = 1024;  // a power of two
+
+  [[nodiscard]] static std::uint64_t place(std::uint64_t ip, std::uint32_t from) noexcept {
+    constexpr unsigned kUpper = 29;
+    return ((ip * 0xd6e8feb86659fd93ULL) >> kUpper) + from;
+  }
 
   Cells cells_;
   std::size_t count_ = 0;

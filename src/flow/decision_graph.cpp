@@ -175,10 +175,20 @@ Cell* DecisionGraph::add_leave(NodeId from, Packet packet, std::uint64_t ip, con
   return &cell;
 }
 
+Cell* DecisionGraph::add_status(NodeId from, std::uint64_t ip) {
+  WayBuilder& builder = begin_way();
+  if (!builder.reach(nodes_[from].ip, ip)) return nullptr;
+  Cell& cell = add_target(from, Packet::PSB, ip, node(ip));
+  cell.way = add_way(builder);
+  cell.insns = static_cast<std::uint16_t>(builder.insns);
+  return &cell;
+}
+
 Cell* DecisionGraph::target(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
   if ((from == 0) != (packet == Packet::PGE)) return nullptr;
   if (Cell& known = target_cells_.find(ip, this->from(from, packet)); known.from != 0) return &known;
   if (packet == Packet::PGE) return &add_target(0, packet, ip, node(ip));
+  if (packet == Packet::PSB) return add_status(from, ip);
   if (packet != Packet::TIP) return add_leave(from, packet, ip, filter);
   if (!find_exit(nodes_[from])) return nullptr;
   Cell& cell = add_target(from, packet, ip, node(ip));

@@ -49,7 +49,7 @@ class DecisionGraph {
     std::uint16_t exit_insns = 0;
     bool returns = false;  // that branch is a return
   };
-  enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP };  // Cell::from ends in this
+  enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB };  // Cell::from ends in this
 
   DecisionGraph(BlockCache& cache, bool return_compression);
   DecisionGraph(const DecisionGraph&) = delete;
@@ -111,6 +111,7 @@ class DecisionGraph {
   }
   bool find_exit(Node& node);
   [[nodiscard]] Cell& add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to);
+  [[nodiscard]] Cell* add_status(NodeId from, std::uint64_t ip);
   [[nodiscard]] Cell* add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter);
   void count_rows(Way& way, std::size_t rows, std::uint64_t times);
   void take_bits(Cell& cell, std::uint64_t times);

@@ -220,7 +220,7 @@ bool FlowDecoder::Impl::run() {
   packet::Packet packet;
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
-    if (fast_.run(limit())) {
+    if (fast_.run(limit(), stop_after_)) {
       if (placer_.wants_psb()) synchronize();
       if (done_ || sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
     }

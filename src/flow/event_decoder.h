@@ -154,7 +154,8 @@ class EventDecoder {
   bool first_psb_ = true;     // nothing is known yet
   bool timing_seen_ = false;  // timing packets came since the last other packet
   bool in_header_ = false;
-  std::uint64_t header_at_ = 0;  // offset of its PSB
+  std::uint64_t header_at_ = 0;          // offset of its PSB
+  std::optional<std::uint64_t> pip_at_;  // offset of a PIP that a PSB+ had, unless one stood elsewhere since
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;
   std::vector<Event> header_;

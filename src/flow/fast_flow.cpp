@@ -48,7 +48,7 @@ bool FastFlow::plain() const noexcept {
   return placer_.state_ == Placer::State::OFF || !walker_.at_end_;
 }
 
-bool FastFlow::work(std::uint64_t end) {
+bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   BulkRoom room;
   room.mode = walker_.cache_->mode();
   if (!bulk_->open(room)) return false;
@@ -69,6 +69,7 @@ bool FastFlow::work(std::uint64_t end) {
   }
   FastState state = take_state();
   state.end = end;
+  state.last_psb = last_psb;
   if (placer_.state_ == Placer::State::ON) state.node = graph->node(walker_.ip_);
   const std::uint64_t walked = walker_.instructions_;
   const std::uint64_t begin = state.position;
@@ -91,6 +92,10 @@ FastState FastFlow::take_state() const {
   state.tips_deferred = placer_.tips_deferred_;
   state.resume_ip = placer_.resume_ip_;
   state.end_ip = walker_.ip_;
+  state.known.any = events_.mode_known_ && !events_.first_psb_ && !placer_.abort_known_;
+  state.known.mode = static_cast<std::uint8_t>(events_.mode_bits_);
+  state.known.mode_events = events_.event_trace_ == EventTrace::ON ? 2 : 1;
+  if (events_.pip_at_) state.known.pip = packets_.stream().data() + *events_.pip_at_;
   return state;
 }
 
@@ -101,6 +106,7 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   packets.last_ip = state.last_ip;
   packets_.set_state(packets);
   events_.since_ = state.since;
+  if (state.psbs != 0 && events_.event_trace_ == EventTrace::UNKNOWN) events_.relied_on_event_trace_ = true;
   events_.tnt_before_.reset();
   if (state.tnt_before != FastState::kNone) events_.tnt_before_ = state.tnt_before;
   events_.tip_watch_ = static_cast<EventDecoder::TipWatch>(state.tip_watch);
@@ -109,7 +115,7 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   // Places never go back: what comes next is not older.
   walker_.place_.since = state.since;
   if (state.last == FastLast::NONE && room.instructions == 0) return;
-  walker_.jump_to(state.end_ip);
+  if (state.moved) walker_.jump_to(state.end_ip);
   if (state.last == FastLast::NONE) return;
   placer_.state_ = state.node != 0 ? Placer::State::ON : Placer::State::OFF;
   placer_.resume_ip_ = state.resume_ip;

@@ -18,9 +18,11 @@ class FastFlow {
   FastFlow(const FastFlow&) = delete;
   FastFlow& operator=(const FastFlow&) = delete;
 
-  // Uses packets of the stream before `end` while they are plain. Afterwards the next one is for the simple
-  // decoder, unless the sink is full. False: there was none.
-  bool run(std::uint64_t end) { return bulk_ != nullptr && plain() && work(end); }
+  // Uses packets of the stream before `end` while they are plain, PSB+ up to the one at `last_psb`.
+  // Afterwards the next one is for the simple decoder, unless the sink is full. False: there was none.
+  bool run(std::uint64_t end, std::uint64_t last_psb) {
+    return bulk_ != nullptr && plain() && work(end, last_psb);
+  }
   // Gives what was only counted so far.
   void give_counts();
 
@@ -29,7 +31,7 @@ class FastFlow {
   static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
 
   [[nodiscard]] bool plain() const noexcept;
-  bool work(std::uint64_t end);
+  bool work(std::uint64_t end, std::uint64_t last_psb);
   [[nodiscard]] FastState take_state() const;
   void give_state(const FastState& state, const BulkRoom& room);
   void finish_tnt(const FastState& state, std::uint64_t walked);

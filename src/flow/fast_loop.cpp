@@ -2,9 +2,9 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "flow/fast_rows.h"
+#include "flow/plain_packets.h"
 #include "flow/walker.h"
 
 namespace ptkit::flow {
@@ -20,29 +20,6 @@ constexpr std::uint8_t kNoWatch = 0;
 constexpr std::uint8_t kPartialTnt = 1;
 constexpr std::uint8_t kTip = 2;          // after such a TNT packet
 constexpr std::uint8_t kFullTnt8 = 0x80;  // a TNT-8 packet with its six bits is at least this
-
-// IP packets: kinds are the low five bits, the form of the IP the others.
-constexpr std::uint8_t kTipKind = 0x0d;
-constexpr std::uint8_t kPgeKind = 0x11;
-constexpr std::uint8_t kPgdKind = 0x01;
-
-struct IpForm {
-  std::uint64_t take = 0;  // bits that come from the packet
-  std::uint64_t keep = 0;  // from the last IP
-  std::uint8_t size = 0;   // of the packet; 0: reserved
-  std::uint8_t shift = 0;  // sign extension
-};
-constexpr std::uint64_t kBits48 = 0xffffffffffffULL;
-constexpr std::array<IpForm, 8> kIpForms = {{
-    {0, 0, 1, 0},
-    {0xffff, ~0xffffULL, 3, 0},
-    {0xffffffff, ~0xffffffffULL, 5, 0},
-    {kBits48, 0, 7, 16},
-    {kBits48, ~kBits48, 7, 0},
-    {},
-    {~0ULL, 0, 9, 0},
-    {},
-}};
 
 // By a packet's first byte: which DecisionGraph::Packet it is.
 constexpr std::uint8_t kNoTarget = 0xff;
@@ -63,25 +40,15 @@ constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
   return out;
 }();
 
-template <typename T>
-T load(const std::uint8_t* at) noexcept {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-std::uint64_t ip_of(const IpForm& form, const std::uint8_t* at, std::uint64_t last) noexcept {
-  const std::uint64_t raw = (load<std::uint64_t>(at + 1) & form.take) | (last & form.keep);
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(raw << form.shift) >> form.shift);
-}
-
 // Bits behind the first `count`.
 std::uint32_t without(std::uint32_t bits, unsigned count) noexcept {
   const unsigned left = static_cast<unsigned>(std::bit_width(bits)) - 1 - count;
   return (bits & ((1U << left) - 1)) | 1U << left;
 }
 
-FastLast last_of(std::uint8_t first) noexcept {
+// What the last packet that decides began with, a PSB+ with its PSBEND's first byte.
+FastLast last_of(std::uint8_t first, bool on) noexcept {
+  if (first == kEscape) return on ? FastLast::ENABLED : FastLast::DISABLED;
   switch (kTargetPackets[first]) {
     case static_cast<std::uint8_t>(DecisionGraph::Packet::PGE):
       return FastLast::ENABLED;
@@ -91,40 +58,6 @@ FastLast last_of(std::uint8_t first) noexcept {
     default:
       return FastLast::BRANCH;
   }
-}
-
-// Skips a packet that tells time, False: it is another one.
-bool timing(const std::uint8_t*& at) noexcept {
-  constexpr std::uint8_t kMtc = 0x59;
-  constexpr std::uint8_t kTsc = 0x19;
-  constexpr std::uint8_t kTma = 0x73;
-  constexpr std::size_t kMostCyc = 15;  // longer ones are an error, or at the edge of it
-  const std::uint8_t first = at[0];
-  if ((first & 3U) == 3) {
-    if ((first & 4U) == 0) {
-      ++at;
-      return true;
-    }
-    std::size_t size = 2;
-    while (size < kMostCyc && (at[size - 1] & 1U) != 0) ++size;
-    // The simple decoder knows how long one may be, and what erratum SKD007 makes of one.
-    if (size > 8 || (size == 2 && at[1] == 0x02 && at[2] == 0xf3)) return false;
-    at += size;
-    return true;
-  }
-  if (first == kMtc) {
-    at += 2;
-    return true;
-  }
-  if (first == kTsc) {
-    at += 8;
-    return true;
-  }
-  if (first == 2 && at[1] == kTma && at[4] == 0 && (at[6] & 0xfeU) == 0) {
-    at += 7;
-    return true;
-  }
-  return false;
 }
 
 // One pass. Locals of run() are to stay in registers; what may lie in memory is here.
@@ -167,6 +100,7 @@ class Pass {
   }
   [[nodiscard]] Cell* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Cell* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
+  [[nodiscard]] bool take_psb(const std::uint8_t*& at, std::uint32_t& base, std::uint64_t& last_ip);
   [[nodiscard]] std::uint64_t return_target() {
     BlockCache& cache = graph_.cache();
     return calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != RunEnd::FAIL; });
@@ -225,6 +159,33 @@ template <typename Rows, bool kPlaces>
   return found;
 }
 
+// A PSB+ that repeats what is known: Placer::status(), and events that change nothing. False: it does not.
+template <typename Rows, bool kPlaces>
+[[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
+                                                     std::uint64_t& last_ip) {
+  if (static_cast<std::uint64_t>(at - base_) > state_.last_psb || !may_build()) return false;
+  PsbHeader header;
+  if (!read_psb(at, base_ + state_.end - kWindow, state_.known, header)) return false;
+  if (header.on != (graph_.node_of(base) != 0)) return false;
+  const auto offset = static_cast<std::uint64_t>(header.psbend - base_);
+  if (header.on) {
+    Cell* const cell = find_target(base, Packet::PSB, header.ip);
+    if (cell == nullptr) return false;
+    rows_.target(*cell);
+    instructions_ += cell->insns;
+    base = cell->next;
+    via_ = cell;
+    place(rows_.rows, since_, offset);
+  }
+  calls_.flush();
+  last_ip = header.ip;
+  since_ = last_ = offset;
+  room_.events += header.events;
+  ++state_.psbs;
+  at = header.psbend + kPsbendSize;
+  return true;
+}
+
 template <typename Rows, bool kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
@@ -278,8 +239,8 @@ FastStop Pass<Rows, kPlaces>::run() {
         bits = without(bits, cell->used);
         if ((flags & CELL_STUCK) != 0 || calls_.empty()) break;
         const std::uint64_t ip = return_target();
-        cell = &TargetCells::first(targets_, target_mask_, ip, base);
-        if (cell->ip != ip || cell->from != base) [[unlikely]] {
+        cell = TargetCells::look(targets_, target_mask_, ip, base);
+        if (cell == nullptr) [[unlikely]] {
           cell = find_target(base, Packet::TIP, ip);  // it can be: see DecisionGraph::bits()
         }
         rows_.target(*cell);
@@ -315,8 +276,8 @@ FastStop Pass<Rows, kPlaces>::run() {
       const IpForm& form = kIpForms[first >> 5U];
       const std::uint64_t ip = ip_of(form, at, last_ip);
       const std::uint32_t from = base | packet;
-      Cell* cell = &TargetCells::first(targets_, target_mask_, ip, from);
-      if (cell->ip != ip || cell->from != from) [[unlikely]] {
+      Cell* cell = TargetCells::look(targets_, target_mask_, ip, from);
+      if (cell == nullptr) [[unlikely]] {
         cell = builds_ < kMostBuilds ? find_target(base, static_cast<Packet>(packet), ip) : nullptr;
         if (cell == nullptr) {
           if (builds_ < kMostBuilds) stop = FastStop::PACKET;
@@ -347,7 +308,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       at += form.size;
       continue;
     }
-    if (!timing(at)) {
+    if (!skip_timing(at) && !take_psb(at, base, last_ip)) {
       stop = FastStop::PACKET;
       break;
     }
@@ -355,15 +316,16 @@ FastStop Pass<Rows, kPlaces>::run() {
   }
   if (at >= end && stop == FastStop::FULL && end == stream_end - kWindow) stop = FastStop::PACKET;
   const auto position = static_cast<std::uint64_t>(at - base_);
-  if (last_ >= state_.position) state_.last = last_of(base_[last_]);  // or no packet was used
   room_.used_bytes += position - state_.position;
-  state_.position = position;
   state_.last_ip = last_ip;
   state_.since = since_;
   state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
   state_.node = graph_.node_of(base);
+  if (last_ >= state_.position) state_.last = last_of(base_[last_], state_.node != 0);
+  state_.position = position;
   state_.tip_watch = watch_;
   state_.tips_deferred = deferred_;
+  state_.moved = state_.node != 0 || left_ != 0;
   if (left_ != 0) {
     const Leave& leave = graph_.leave(graph_.ways()[left_]);
     state_.resume_ip = leave.resume_ip;

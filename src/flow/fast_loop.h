@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "flow/bulk.h"
 #include "flow/decision_graph.h"
+#include "flow/psb_header.h"
 #include "flow/return_stack.h"
 
 namespace ptkit::flow {
@@ -23,7 +24,9 @@ enum class FastLast : std::uint8_t { NONE, BRANCH, ENABLED, DISABLED };
 struct FastState {
   static constexpr std::uint64_t kNone = UINT64_MAX;
 
-  std::uint64_t end = 0;  // of the stream's part: the loop stops somewhat earlier
+  std::uint64_t end = 0;                // of the stream's part: the loop stops somewhat earlier
+  std::uint64_t last_psb = UINT64_MAX;  // PSB+ that begin behind this are for the simple decoder
+  PsbKnown known;
   std::uint64_t position = 0;
   std::uint64_t last_ip = 0;
   std::uint64_t since = 0;
@@ -34,6 +37,8 @@ struct FastState {
   std::uint8_t tip_watch = 0;
   bool tips_deferred = true;
   FastLast last = FastLast::NONE;
+  bool moved = false;      // the walker
+  std::uint64_t psbs = 0;  // that were used
   // REST
   std::uint32_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
   std::uint64_t instructions_before = 0;  // in the room, when the packet began

@@ -107,6 +107,7 @@ void EventDecoder::on_mode_tsx(const Packet& packet) {
 
 // PIP and VMCS stand alone, or between the FUP and the TIP of an asynchronous branch.
 void EventDecoder::on_pip(const Packet& packet) {
+  pip_at_.reset();
   const bool async = pending_.find(AT_TIP, EventKind::ASYNC_BRANCH) != nullptr;
   Event event = make(async ? EventKind::ASYNC_PAGING : EventKind::PAGING);
   event.payload = packet.payload;

@@ -31,6 +31,7 @@ void EventDecoder::keep_header_event(const Packet& packet) {
       event = make_tsx(packet);
       break;
     case PacketKind::PIP:
+      pip_at_ = packet.offset;
       event.kind = EventKind::ASYNC_PAGING;
       if ((packet.flags & Packet::NR) != 0) event.flags |= EV_NON_ROOT;
       break;

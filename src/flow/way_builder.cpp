@@ -105,6 +105,21 @@ void WayBuilder::leave_at_branch(const Run& run, const std::uint64_t* ip, const 
   out.end_ip = branch.to;
 }
 
+// Walker::walk_to_ip()
+bool WayBuilder::reach(std::uint64_t from, std::uint64_t ip) {
+  Run* run = &cache_.at(from);
+  while (run->ip != ip) {
+    if (run->end == RunEnd::FAIL) return false;
+    if (const std::uint32_t count = count_to(*run, ip); count != 0) {
+      return part(*run, count, static_cast<std::uint32_t>(ip - run->ip));
+    }
+    if (!block(*run)) return false;
+    if (run->end != RunEnd::JUMP && run->end != RunEnd::CALL && run->end != RunEnd::FALL) return false;
+    if (!step(run)) return false;
+  }
+  return true;
+}
+
 // Walker::leave()
 bool WayBuilder::leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter, Leave& out) {
   Run* run = &cache_.at(from);

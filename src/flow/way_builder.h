@@ -29,7 +29,7 @@ struct Leave {
   std::uint64_t end_ip = 0;     // Walker::ip()
 };
 
-// A way while it is being found. Mirrors Walker: use_bits(), walk_to_decision() and leave().
+// A way while it is being found. Mirrors Walker: use_bits(), walk_to_decision(), walk_to_ip() and leave().
 class WayBuilder {
  public:
   explicit WayBuilder(BlockCache& cache) : cache_(cache) {}
@@ -60,6 +60,7 @@ class WayBuilder {
   // To the next decision, whose block is part of it.
   [[nodiscard]] bool path(Run*& run);
   [[nodiscard]] WayEnd bits(std::uint64_t ip, std::uint32_t bits, bool return_compression);
+  [[nodiscard]] bool reach(std::uint64_t from, std::uint64_t ip);
   [[nodiscard]] bool leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter,
                            Leave& out);
 

@@ -1,0 +1,82 @@
+// Packets that mean the same wherever they stand, as bytes. Up to 16 bytes behind a packet's first are read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace ptkit::flow {
+
+// IP packets: the low five bits of the first byte are the kind, the others the form of the IP.
+inline constexpr std::uint8_t kKindBits = 0x1f;
+inline constexpr std::uint8_t kTipKind = 0x0d;
+inline constexpr std::uint8_t kPgeKind = 0x11;
+inline constexpr std::uint8_t kPgdKind = 0x01;
+inline constexpr std::uint8_t kFupKind = 0x1d;
+
+struct IpForm {
+  std::uint64_t take = 0;  // bits that come from the packet
+  std::uint64_t keep = 0;  // from the last IP
+  std::uint8_t size = 0;   // of the packet; 0: reserved
+  std::uint8_t shift = 0;  // sign extension
+};
+inline constexpr std::array<IpForm, 8> kIpForms = {{
+    {0, 0, 1, 0},
+    {0xffff, ~0xffffULL, 3, 0},
+    {0xffffffff, ~0xffffffffULL, 5, 0},
+    {0xffffffffffffULL, 0, 7, 16},
+    {0xffffffffffffULL, ~0xffffffffffffULL, 7, 0},
+    {},
+    {~0ULL, 0, 9, 0},
+    {},
+}};
+
+template <typename T>
+[[nodiscard]] inline T load(const std::uint8_t* at) noexcept {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+[[nodiscard]] inline std::uint64_t ip_of(const IpForm& form, const std::uint8_t* at,
+                                         std::uint64_t last) noexcept {
+  const std::uint64_t raw = (load<std::uint64_t>(at + 1) & form.take) | (last & form.keep);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(raw << form.shift) >> form.shift);
+}
+
+// Skips a packet that tells time. False: it is another one.
+[[nodiscard]] inline bool skip_timing(const std::uint8_t*& at) noexcept {
+  constexpr std::uint8_t kMtc = 0x59;
+  constexpr std::uint8_t kTsc = 0x19;
+  constexpr std::uint8_t kTma = 0x73;
+  constexpr std::size_t kMostCyc = 15;  // longer ones are an error, or at the edge of it
+  const std::uint8_t first = at[0];
+  if ((first & 3U) == 3) {
+    if ((first & 4U) == 0) {
+      ++at;
+      return true;
+    }
+    std::size_t size = 2;
+    while (size < kMostCyc && (at[size - 1] & 1U) != 0) ++size;
+    // The simple decoder knows how long one may be, and what erratum SKD007 makes of one.
+    if (size > 8 || (size == 2 && at[1] == 0x02 && at[2] == 0xf3)) return false;
+    at += size;
+    return true;
+  }
+  if (first == kMtc) {
+    at += 2;
+    return true;
+  }
+  if (first == kTsc) {
+    at += 8;
+    return true;
+  }
+  if (first == 2 && at[1] == kTma && at[4] == 0 && (at[6] & 0xfeU) == 0) {
+    at += 7;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ptkit::flow
