@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstring>
-#include <memory>
 
 #include "simd/isa.h"
 #include "simd/target.h"
 
 #if PT_SIMD_X86
 #include <immintrin.h>
+// gcc 12 takes the undefined vectors of its own intrinsics for variables that nobody set.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #endif
 
 namespace ptkit::columns {
@@ -20,7 +26,7 @@ namespace {
 constexpr std::size_t kWide = kPlaceSlack;
 
 // Runs for which times are asked at once.
-constexpr std::size_t kPart = 512;
+constexpr std::size_t kPart = 256;
 
 template <typename T>
 void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
@@ -32,6 +38,12 @@ void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
   } while (row < end);
 }
 
+#if PT_SIMD_X86
+PT_INLINE_AVX512 __mmask8 pairs(unsigned lanes) noexcept {
+  return static_cast<__mmask8>(_pdep_u32(lanes, 0x55) * 3);
+}
+#endif
+
 class Part {
  public:
   // Takes runs from the front, as many as fit; those without rows are passed over, since no row asks for
@@ -41,6 +53,12 @@ class Part {
     begin_ = first_row;
     std::uint64_t row = first_row;
     while (!runs.empty() && size_ < kPart) {
+#if PT_SIMD_X86
+      if (wide_ && runs.size() >= kLanes) {
+        row = take_wide(runs, row);
+        continue;
+      }
+#endif
       const flow::PlaceRun& run = runs.front();
       runs = runs.subspan(1);
       if (run.row_end <= row) continue;
@@ -52,7 +70,7 @@ class Part {
   [[nodiscard]] std::size_t row_end() const noexcept { return size_ == 0 ? begin_ : ends_[size_ - 1]; }
 
   void ask(time::TimeTrack* track) {
-    if (track != nullptr) track->at(std::span(questions_.get(), size_), ranges_.get());
+    if (track != nullptr) track->at(std::span(questions_).first(size_), ranges_.data());
   }
 
   void fill(const PlaceCells& cells) const noexcept {
@@ -88,7 +106,7 @@ class Part {
   // Both at once: how long a run is has to be foretold but once.
   void fill_times(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
 #if PT_SIMD_X86
-    if (simd::isa_choice().isa == simd::Isa::AVX512) return fill_times_wide(tsc, error);
+    if (wide_) return fill_times_wide(tsc, error);
 #endif
     for_each([&](std::size_t row, std::size_t end, std::size_t i) {
       std::array<std::uint64_t, kWide> tscs;
@@ -104,6 +122,31 @@ class Part {
   }
 
 #if PT_SIMD_X86
+  // Eight runs; those with rows move together.
+  PT_TARGET_AVX512 std::uint64_t take_wide(std::span<const flow::PlaceRun>& runs,
+                                           std::uint64_t row) noexcept {
+    static_assert(sizeof(flow::PlaceRun) == 24 && offsetof(flow::PlaceRun, row_end) == 16);
+    const auto* const cells = reinterpret_cast<const std::uint8_t*>(runs.data());
+    const __m512i a = _mm512_loadu_si512(cells);
+    const __m512i b = _mm512_loadu_si512(cells + 64);
+    const __m512i c = _mm512_loadu_si512(cells + 128);
+    const __m512i ends_ab = _mm512_permutex2var_epi64(a, _mm512_setr_epi64(2, 5, 8, 11, 14, 0, 0, 0), b);
+    const __m512i ends = _mm512_permutex2var_epi64(ends_ab, _mm512_setr_epi64(0, 1, 2, 3, 4, 9, 12, 15), c);
+    const __m512i first = _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 1, 3, 4, 6, 7, 9, 10), b);
+    const __m512i second = _mm512_permutex2var_epi64(b, _mm512_setr_epi64(4, 5, 7, 8, 10, 11, 13, 14), c);
+    const __m512i before = _mm512_alignr_epi64(ends, _mm512_set1_epi64(static_cast<long long>(row)), 7);
+    const unsigned some = _mm512_cmpgt_epu64_mask(ends, before);
+    time::Question* const asked = questions_.data() + size_;
+    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(pairs(some & 0xf), first));
+    _mm512_storeu_si512(asked + std::popcount(some & 0xf),
+                        _mm512_maskz_compress_epi64(pairs(some >> 4U), second));
+    _mm512_storeu_si512(ends_.data() + size_, _mm512_maskz_compress_epi64(static_cast<__mmask8>(some), ends));
+    size_ += static_cast<std::size_t>(std::popcount(some));
+    const std::uint64_t end = runs[kLanes - 1].row_end;
+    runs = runs.subspan(kLanes);
+    return std::max(row, end);
+  }
+
   PT_TARGET_AVX512 void fill_times_wide(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
     static_assert(kWide == 16);
     std::size_t row = begin_;
@@ -138,10 +181,12 @@ class Part {
 
   std::size_t size_ = 0;
   std::size_t begin_ = 0;
-  // Not cleared: only what was taken and asked is read.
-  std::unique_ptr<time::Question[]> questions_ = std::make_unique_for_overwrite<time::Question[]>(kPart);
-  std::unique_ptr<std::size_t[]> ends_ = std::make_unique_for_overwrite<std::size_t[]>(kPart);
-  std::unique_ptr<time::TimeRange[]> ranges_ = std::make_unique_for_overwrite<time::TimeRange[]>(kPart);
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kCells = kPart + kLanes;  // the last ones are taken together
+  bool wide_ = simd::isa_choice().isa == simd::Isa::AVX512;
+  std::array<time::Question, kCells> questions_;
+  std::array<std::size_t, kCells> ends_;
+  std::array<time::TimeRange, kCells> ranges_;
 };
 
 }  // namespace

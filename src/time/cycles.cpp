@@ -63,6 +63,7 @@ class Resolver {
   void scale(const Segment& segment, double factor, double margin) noexcept;
   void fit(const Segment& segment) noexcept;
   void fit_segments() noexcept;
+  void rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept;
   void raise_before(std::size_t anchor, double floor) noexcept;
   void limit_low(double base) noexcept;
   void limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept;
@@ -187,6 +188,18 @@ void Resolver::raise_before(std::size_t anchor, double floor) noexcept {
   low = std::max(low, floor);
 }
 
+// The limits of cycles rest on them, or else on what lies before.
+void Resolver::rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept {
+  const double* const weight = cycles_.weight.data();
+  auto* const rank = reinterpret_cast<std::uint8_t*>(cycles_.rank.data());
+  const auto other = static_cast<std::uint8_t>(before);
+  const auto change = static_cast<std::uint8_t>(other ^ static_cast<std::uint8_t>(Rank::CYC));
+  for (std::size_t i = begin; i < end; ++i) {
+    const auto counted = static_cast<std::uint8_t>(weight[i] > 0 ? 0xff : 0);
+    rank[i] = static_cast<std::uint8_t>(other ^ (change & counted));
+  }
+}
+
 // Lower limits: from each known time forward. The chain of cycles starts at `base`.
 void Resolver::limit_low(double base) noexcept {
   Chain chain{base, 0, 0};
@@ -208,9 +221,7 @@ void Resolver::limit_low(double base) noexcept {
       }
     }
     const std::size_t end = frame_.cycles_end(k);
-    for (std::size_t i = anchor.cycles; i < end; ++i) {
-      cycles_.rank[i] = cycles_.weight[i] > 0 ? Rank::CYC : rank_of(source);
-    }
+    rank_cycles(anchor.cycles, end, rank_of(source));
     limit_low_of(anchor.cycles, end, chain, floor);
   }
 }

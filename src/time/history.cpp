@@ -79,6 +79,10 @@ void History::append(const Frame& frame, std::uint64_t origin, bool back) {
 
 void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
                           std::uint64_t origin) noexcept {
+  if (isa_ == simd::Isa::AVX512 && put_wide(cycles, begin, end, origin)) {
+    size_ += end - begin;
+    return;
+  }
   std::copy(cycles.place.data() + begin, cycles.place.data() + end, place_.data() + size_);
   Info* const infos = info_.data() + size_;
   const Rank* const ranks = cycles.rank.data() + begin;
@@ -86,8 +90,7 @@ void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t e
   for (std::size_t i = 0; i < end - begin; ++i) {
     infos[i] = {ranks[i], static_cast<std::uint8_t>(flags[i] | CYCLES)};
   }
-  const bool wide = isa_ == simd::Isa::AVX512 && round_wide(cycles, begin, end, origin);
-  for (std::size_t i = begin; i < end && !wide; ++i) {
+  for (std::size_t i = begin; i < end; ++i) {
     low_[size_ + i - begin] = add_floor(origin, cycles.low[i]);
     high_[size_ + i - begin] = add_ceil(origin, cycles.high[i]);
   }

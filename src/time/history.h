@@ -62,13 +62,11 @@ class History {
 
   // Places that go on from point to point: each begins at the offset of the one before (the first at
   // `placed`, which point `at` is the last one to precede) and ends within the next point. Answers the first
-  // ones of up to kSteps that do, whose lower limits do not go back (the last one was `newest`) and whose
-  // upper limits are known; says how many. Cells of `out` behind them are overwritten.
-  static constexpr std::size_t kSteps = 8;
+  // ones that do, as long as lower limits do not go back (the last one was `newest`) and upper limits are
+  // known; says how many. Some cells of `out` behind them are overwritten.
   [[nodiscard]] std::size_t answer_steps(std::size_t at, std::uint64_t placed, std::uint64_t newest,
                                          std::span<const Question> questions, TimeRange* out) const noexcept {
-    const bool wide = isa_ == simd::Isa::AVX512 && questions.size() >= kSteps && at + kSteps + 1 < size_;
-    return wide ? answer_wide(at, placed, newest, questions.data(), out) : 0;
+    return isa_ == simd::Isa::AVX512 ? answer_wide(at, placed, newest, questions, out) : 0;
   }
 
   // Appends the points of a resolved frame but for the opening one. `back`: its last TSC is before `origin`.
@@ -86,9 +84,10 @@ class History {
   void push(const Anchor& anchor, std::uint64_t origin) noexcept;
   void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
   [[nodiscard]] std::size_t answer_wide(std::size_t at, std::uint64_t placed, std::uint64_t newest,
-                                        const Question* questions, TimeRange* out) const noexcept;
-  // Limits of CYC packets in whole ticks, 8 at once; false: some are too large for that, nothing is certain.
-  bool round_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
+                                        std::span<const Question> questions, TimeRange* out) const noexcept;
+  // CYC packets behind the last point, 8 at once; false: some limits are too large for that, nothing is
+  // certain.
+  bool put_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 
   Buffer<Extent> place_;
   Buffer<std::uint64_t> low_;

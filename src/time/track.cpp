@@ -96,18 +96,16 @@ class TimeTrack::Impl {
     std::size_t done = 0;
     for (; done < questions.size(); ++done) {
       // Where CYC packets tell the time of each packet, almost all questions go from point to point.
-      if (placed != kUnknown) {
-        std::size_t steps = 0;
-        do {
-          steps = known.answer_steps(offset_at, placed, newest, questions.subspan(done), out + done);
-          if (steps == 0) break;
-          since_at = offset_at + steps - 1;
-          offset_at += steps;
-          newest = known.low(since_at);
-          done += steps;
-          last = questions[done - 1];
-          placed = last.offset;
-        } while (steps == History::kSteps);
+      const std::size_t steps = placed == kUnknown ? 0
+                                                   : known.answer_steps(offset_at, placed, newest,
+                                                                        questions.subspan(done), out + done);
+      if (steps > 0) {
+        since_at = offset_at + steps - 1;
+        offset_at += steps;
+        newest = known.low(since_at);
+        done += steps;
+        last = questions[done - 1];
+        placed = last.offset;
         if (done == questions.size()) break;
       }
       const Question asked = questions[done];
