@@ -1,9 +1,29 @@
 #include "columns/batch.h"
 
+#include <malloc.h>
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace ptkit::columns {
+namespace {
+
+// Large blocks get huge pages: the first touch of small ones costs more than decoding. All of the block's
+// pages, its header's too: realloc() moves the pages of one mapping only.
+void advise_huge(void* memory) noexcept {
+  constexpr std::size_t kLarge = std::size_t{2} << 20U;
+  constexpr std::uintptr_t kPage = 4096;
+  const std::size_t size = ::malloc_usable_size(memory);
+  if (size < kLarge) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t offset = address % kPage;
+  static_cast<void>(::madvise(static_cast<std::uint8_t*>(memory) - offset,
+                              (size + offset + kPage - 1) / kPage * kPage, MADV_HUGEPAGE));
+}
+
+}  // namespace
 
 bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
   if (bytes <= capacity_) return true;
@@ -21,6 +41,7 @@ bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
   (void)memory_.release();  // realloc() has taken it over
   memory_ = OwnedMemory(memory);
   capacity_ = wanted;
+  advise_huge(memory);
   return true;
 }
 
