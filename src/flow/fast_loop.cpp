@@ -93,11 +93,18 @@ class Pass {
   void place(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
     if constexpr (kPlaces) room_.places[room_.place_count++] = {since, offset, row_end};
   }
-  void apply_calls(const Cell& cell) {
+  void go(Cell& cell, std::uint32_t& base) noexcept {
+    instructions_ += cell.insns;
+    base = cell.next;
+    via_ = &cell;
+  }
+  // Not inline, so that the hot loop keeps its registers.
+  [[gnu::noinline]] void apply_calls(const Cell& cell) {
     if ((cell.flags & CELL_CALL) != 0) return calls_.call(cell.ip);
     const Way& way = graph_.ways()[cell.way];
     calls_.call(graph_.pushed() + way.push, way.pushes, way.depth);
   }
+  [[nodiscard]] FastStop take_bits(std::uint32_t bits, std::uint32_t& base, std::uint64_t offset);
   [[nodiscard]] Cell* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Cell* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
   [[nodiscard]] bool take_psb(const std::uint8_t*& at, std::uint32_t& base, std::uint64_t& last_ip);
@@ -159,6 +166,43 @@ template <typename Rows, bool kPlaces>
   return found;
 }
 
+// Bits of a TNT packet that are not known yet, or with returns whose targets lie on the stack. NONE: all were
+// used.
+template <typename Rows, bool kPlaces>
+[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(std::uint32_t bits, std::uint32_t& base,
+                                                          std::uint64_t offset) {
+  unsigned used = 0;
+  const std::uint64_t before = instructions_;
+  while (bits > 1) {
+    Cell* cell = &BitCells::at(bits_, base, bits);
+    if (cell->from != base) {
+      if (used == 0 && !may_build()) return builds_ < kMostBuilds ? FastStop::PACKET : FastStop::FULL;
+      cell = find_bits(base, bits);
+      if (cell == nullptr) break;
+    }
+    rows_.bits(*cell);
+    go(*cell, base);
+    if ((cell->flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
+    if ((cell->flags & (CELL_RETURN | CELL_STUCK)) == 0) return FastStop::NONE;
+    used += cell->used;
+    bits = without(bits, cell->used);
+    if ((cell->flags & CELL_STUCK) != 0 || calls_.empty()) break;
+    const std::uint64_t ip = return_target();
+    cell = TargetCells::look(targets_, target_mask_, ip, base);
+    if (cell == nullptr) cell = find_target(base, Packet::TIP, ip);  // it can be: see DecisionGraph::bits()
+    rows_.target(*cell);
+    go(*cell, base);
+    ++used;
+    bits = without(bits, 1);
+  }
+  if (bits == 1) return FastStop::NONE;
+  if (used == 0) return FastStop::PACKET;
+  state_.rest = bits;
+  state_.instructions_before = before;
+  place(rows_.rows, last_, offset);
+  return FastStop::REST;
+}
+
 // A PSB+ that repeats what is known: Placer::status(), and events that change nothing. False: it does not.
 template <typename Rows, bool kPlaces>
 [[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
@@ -195,13 +239,8 @@ FastStop Pass<Rows, kPlaces>::run() {
   if (static_cast<std::uint64_t>(end - at) > kPass && end > at) end = at + kPass;
   std::uint32_t base = graph_.at(state_.node).base;  // the node's
   std::uint64_t last_ip = state_.last_ip;
-  FastStop stop = FastStop::FULL;
+  FastStop stop = FastStop::NONE;
   const std::size_t place_limit = kPlaces ? room_.place_limit - 2 : 0;
-  const auto go = [&](Cell* cell) {
-    instructions_ += cell->insns;
-    base = cell->next;
-    via_ = cell;
-  };
 
   while (at < end) {
     if constexpr (Rows::kBounded) {
@@ -214,49 +253,13 @@ FastStop Pass<Rows, kPlaces>::run() {
     const auto offset = static_cast<std::uint64_t>(at - base_);
     if ((first & 1U) == 0 && first > 2) {
       // TNT-8
-      std::uint32_t bits = first >> 1U;
-      unsigned used = 0;
-      const std::uint64_t before = instructions_;
-      do {
-        Cell* cell = &BitCells::at(bits_, base, bits);
-        if (cell->from != base) [[unlikely]] {
-          cell = used != 0 || may_build() ? find_bits(base, bits) : nullptr;
-          if (cell == nullptr) break;
-        }
+      const std::uint32_t bits = first >> 1U;
+      Cell* const cell = &BitCells::at(bits_, base, bits);
+      if (cell->from == base && (cell->flags & (CELL_RETURN | CELL_STUCK)) == 0) [[likely]] {
         rows_.bits(*cell);
-        go(cell);
-        const std::uint8_t flags = cell->flags;
-        if (flags == 0) [[likely]] {
-          bits = 1;
-          break;
-        }
-        if ((flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
-        if ((flags & (CELL_RETURN | CELL_STUCK)) == 0) {
-          bits = 1;
-          break;
-        }
-        used += cell->used;
-        bits = without(bits, cell->used);
-        if ((flags & CELL_STUCK) != 0 || calls_.empty()) break;
-        const std::uint64_t ip = return_target();
-        cell = TargetCells::look(targets_, target_mask_, ip, base);
-        if (cell == nullptr) [[unlikely]] {
-          cell = find_target(base, Packet::TIP, ip);  // it can be: see DecisionGraph::bits()
-        }
-        rows_.target(*cell);
-        go(cell);
-        ++used;
-        bits = without(bits, 1);
-      } while (bits > 1);
-      if (bits > 1) [[unlikely]] {
-        if (used != 0) {
-          stop = FastStop::REST;
-          state_.rest = bits;
-          state_.instructions_before = before;
-          place(rows_.rows, last_, offset);
-        } else if (builds_ < kMostBuilds) {
-          stop = FastStop::PACKET;
-        }
+        go(*cell, base);
+        if ((cell->flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
+      } else if (stop = take_bits(bits, base, offset); stop != FastStop::NONE) {
         break;
       }
       since_ = last_;
@@ -278,21 +281,20 @@ FastStop Pass<Rows, kPlaces>::run() {
       const std::uint32_t from = base | packet;
       Cell* cell = TargetCells::look(targets_, target_mask_, ip, from);
       if (cell == nullptr) [[unlikely]] {
-        cell = builds_ < kMostBuilds ? find_target(base, static_cast<Packet>(packet), ip) : nullptr;
+        if (builds_ >= kMostBuilds) break;
+        cell = find_target(base, static_cast<Packet>(packet), ip);
         if (cell == nullptr) {
-          if (builds_ < kMostBuilds) stop = FastStop::PACKET;
+          stop = FastStop::PACKET;
           break;
         }
       }
       rows_.target(*cell);
-      go(cell);
-      if ((cell->flags & (CELL_CALLS | CELL_POPS | CELL_OFF)) != 0) {
-        if ((cell->flags & CELL_CALLS) != 0) apply_calls(*cell);
-        if ((cell->flags & CELL_POPS) != 0) calls_.return_by_tip();
-        if ((cell->flags & CELL_OFF) != 0) {
-          calls_.flush();
-          left_ = cell->way;
-        }
+      go(*cell, base);
+      if ((cell->flags & CELL_CALLS) != 0) apply_calls(*cell);
+      if ((cell->flags & CELL_POPS) != 0) calls_.return_by_tip();
+      if ((cell->flags & CELL_OFF) != 0) {
+        calls_.flush();
+        left_ = cell->way;
       }
       if (form.size != 1) last_ip = ip;
       if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
@@ -314,7 +316,9 @@ FastStop Pass<Rows, kPlaces>::run() {
     }
     watch_ = kNoWatch;
   }
-  if (at >= end && stop == FastStop::FULL && end == stream_end - kWindow) stop = FastStop::PACKET;
+  if (stop == FastStop::NONE) {
+    stop = at >= end && end == stream_end - kWindow ? FastStop::PACKET : FastStop::FULL;
+  }
   const auto position = static_cast<std::uint64_t>(at - base_);
   room_.used_bytes += position - state_.position;
   state_.last_ip = last_ip;

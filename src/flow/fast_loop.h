@@ -12,6 +12,7 @@
 namespace ptkit::flow {
 
 enum class FastStop : std::uint8_t {
+  NONE,    // not yet
   PACKET,  // the packet at `position` is for the simple decoder
   REST,    // so are the bits `rest` of the TNT packet at `position`, whose first ones were used
   FULL,    // the room is full, or enough was done
