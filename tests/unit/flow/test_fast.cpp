@@ -1,7 +1,9 @@
 // The fast path gives the rows of the simple decoder, in every column of every table.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
+#include <random>
 
 #include "damage.h"
 #include "roundtrip.h"
@@ -296,6 +298,59 @@ TEST(FastByHand, MovCr3AndFiltersWherePacketsGoOff) {
 }
 
 // More code than a cache may hold: it forgets, and the graph with it.
+// State packets of a PSB+, most of them those of the one before.
+void put_state(Scene& scene, std::mt19937& random, std::uint64_t cr3) {
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  if (one_in(2)) scene.add(PacketKind::TSC, 0x100000 + scene.bytes().size());
+  if (!one_in(8))
+    scene.add(PacketKind::PIP, one_in(12) ? 0x7000 : cr3, 0, one_in(12) ? packet::Packet::NR : 0);
+  if (one_in(3)) scene.add(PacketKind::VMCS, 0x5000);
+  if (!one_in(10)) scene.mode(one_in(12) ? 32 : 64, one_in(12));
+  if (one_in(4)) scene.add(PacketKind::MODE_TSX, one_in(4) ? random() % 3 : 0);
+  if (one_in(3)) scene.add(PacketKind::CBR, random() % 40);
+  if (one_in(4)) scene.raw({0, 0, 0});
+  if (one_in(20)) scene.raw({0x02, 0xc3, 0x88, 1, 2, 3, 4, 5, 6, 7, 8});  // MNT
+  if (one_in(40)) scene.ovf();
+}
+
+TEST(FastByHand, HeadersThatRepeatAndThoseThatDoNot) {
+  // 1000: `nop; nop; jmp 1006; nop; nop; nop; jz 1000; jmp rax`
+  const std::vector<std::uint8_t> code{0x90, 0x90, 0xeb, 0x02, 0x90, 0x90, 0x90, 0x74, 0xf7, 0xff, 0xe0};
+  for (unsigned seed = 0; seed < seeds(60); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Scene scene(code);
+    bool on = true;
+    scene.psb().mode(64).add(PacketKind::PIP, 0x3000).fup(Scene::kCode).psbend();
+    for (unsigned i = 0; i < 30; ++i) {
+      const std::uint64_t ip = Scene::kCode + std::array{0U, 0U, 1U, 6U, 7U, 4U, 9U}[random() % 7];
+      if (on && random() % 2 == 0) scene.tnt(random() % 2 == 0 ? "t" : "ttt");
+      scene.psb();
+      put_state(scene, random, 0x3000);
+      if (random() % 12 == 0 ? !on : on) scene.fup(ip);
+      scene.psbend();
+      if (random() % 15 == 0) scene.add(PacketKind::PIP, 0x3000);
+      switch (on ? random() % 8 : random() % 2) {
+        case 0:
+          on = true;
+          scene.pge(Scene::kCode);
+          break;
+        case 1:
+          if (on) scene.pgd();
+          on = false;
+          break;
+        case 2:
+          scene.tnt("n").tip(Scene::kCode);
+          break;
+        default:
+          scene.tnt("tt");
+          break;
+      }
+    }
+    expect_same(scene);
+  }
+}
+
 TEST(FastByHand, GraphsThatAreForgotten) {
   constexpr std::size_t kSize = std::size_t{1} << 17U;
   std::vector<std::uint8_t> code(kSize, 0x90);
