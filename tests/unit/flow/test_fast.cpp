@@ -298,6 +298,19 @@ TEST(FastByHand, MovCr3AndFiltersWherePacketsGoOff) {
 }
 
 // More code than a cache may hold: it forgets, and the graph with it.
+// A PSB+ empties the stack that RETs which come as a TIP pop, and no other.
+TEST(FastByHand, HeadersEmptyTheCallStack) {
+  // 1000: `call 1010; jmp rax`; 1010: `call 1020; jz 1017; ret`; 1020: `jz 1022; ret`
+  Scene scene({0xe8, 0x0b, 0x00, 0x00, 0x00, 0xff, 0xe0});
+  scene.put(0x1010, {0xe8, 0x0b, 0x00, 0x00, 0x00, 0x74, 0x00, 0xc3});
+  scene.put(0x1020, {0x74, 0x00, 0xc3});
+  for (unsigned i = 0; i < 3; ++i) {
+    scene.begin().tnt("n").tip(0x1015).psb().mode(64).fup(0x1015).psbend().tnt("nt").tnt("nt");
+    scene.tip(Scene::kCode).tnt("n").tip(0x1015).tnt("nt").tip(Scene::kCode);
+  }
+  expect_same(scene);
+}
+
 // State packets of a PSB+, most of them those of the one before.
 void put_state(Scene& scene, std::mt19937& random, std::uint64_t cr3) {
   const auto one_in = [&](unsigned n) { return random() % n == 0; };
