@@ -97,7 +97,7 @@ template <typename Decoder>
 bool PacketSource<Decoder>::run() {
   if (sync_ && !begin()) return false;
   if constexpr (std::is_same_v<Decoder, packet::PacketDecoder>) {
-    if (sink_.takes_plain_packets()) return run_in_bulk();
+    if (sink_.takes_packets_in_bulk()) return run_in_bulk();
   }
   packet::Packet packet;
   while (true) {

@@ -190,29 +190,6 @@ void RowSink::on_packet(const packet::Packet& packet) {
   batch.add_rows(1);
 }
 
-bool RowSink::takes_plain_packets() const noexcept {
-  return track_ == nullptr && context_selected_ && !request_.selection.by_time &&
-         request_.selection.ips.empty();
-}
-
-packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderState& state,
-                                            const packet::Errata& errata) {
-  constexpr std::size_t kMostRows = std::size_t{1} << 16;
-  Batch& batch = *main_;
-  const auto bytes_left = static_cast<std::size_t>(stream.size() - state.position);
-  const std::size_t room =
-      std::min({row_limit_ - std::min(row_limit_, batch.rows()), kMostRows, bytes_left + 1});
-  if (!room_for(batch, room + packet::kPacketRowSlack)) return {};
-  const packet::PacketColumns columns{
-      batch.cells<Column::packets_offset>(),  batch.cells<Column::packets_size>(),
-      batch.cells<Column::packets_kind>(),    batch.cells<Column::packets_flags>(),
-      batch.cells<Column::packets_ip>(),      batch.cells<Column::packets_payload>(),
-      batch.cells<Column::packets_payload2>()};
-  auto filled = packet::fill_packets(stream, state, errata, columns.from(batch.rows()), room);
-  batch.add_rows(filled.rows);
-  return filled;
-}
-
 void RowSink::on_block(const flow::Block& block) {
   if (context_selected_) {
     if (main_->table() == TableId::blocks) put_block(block);

@@ -27,8 +27,8 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool finish();  // after the last stream; false: out of memory
 
   void on_packet(const packet::Packet& packet);
-  // Packets need nothing but their own fields: neither a time nor a look at which rows are wanted.
-  [[nodiscard]] bool takes_plain_packets() const noexcept;
+  // All packets become rows, and nobody follows threads by their times.
+  [[nodiscard]] bool takes_packets_in_bulk() const noexcept;
   // Then: rows of the packets from `state` on, as many as the slice may have; ends as packet::fill_packets().
   [[nodiscard]] packet::FilledPackets fill_packets(base::Bytes stream, packet::DecoderState& state,
                                                    const packet::Errata& errata);
@@ -68,6 +68,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool open(flow::BulkRoom& room) override;
   void close(const flow::BulkRoom& room) override;
   void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override;
+  void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
@@ -108,6 +109,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::uint64_t instruction_ = 0;       // instructions of the stream so far
   std::uint64_t order_ = 0;             // events, errors and gaps of the stream so far
   std::vector<flow::PlaceRun> places_;  // of rows in bulk
+  std::vector<std::uint64_t> offsets_;  // of packets whose offset is no column
   std::size_t row_limit_ = 0;
   std::size_t packet_limit_ = 0;
   mutable std::size_t packets_ = 0;

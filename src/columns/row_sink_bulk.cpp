@@ -1,5 +1,6 @@
 // Rows in bulk: cells are written by the fast path; places and times are filled in behind it.
 #include <algorithm>
+#include <array>
 
 #include "columns/place_times.h"
 #include "columns/row_sink.h"
@@ -108,6 +109,63 @@ void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
   fill<std::uint64_t>(cells.tsc, begin, room.row, 0);
   fill<std::uint32_t>(cells.tsc_error, begin, room.row, 0);
   fill(cells.tsc_source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
+}
+
+bool RowSink::takes_packets_in_bulk() const noexcept {
+  const bool follows = track_ != nullptr && request_.context && !stream_->switches.empty();
+  return !follows && context_selected_ && !request_.selection.by_time && request_.selection.ips.empty();
+}
+
+packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderState& state,
+                                            const packet::Errata& errata) {
+  Batch& batch = *main_;
+  const auto bytes_left = static_cast<std::size_t>(stream.size() - state.position);
+  const std::size_t begin = batch.rows();
+  const std::size_t room = std::min({row_limit_ - std::min(row_limit_, begin), kMostAtOnce, bytes_left + 1});
+  if (!room_for(batch, room + packet::kPacketRowSlack)) return {};
+  packet::PacketColumns columns =
+      packet::PacketColumns{batch.cells<Column::packets_offset>(),  batch.cells<Column::packets_size>(),
+                            batch.cells<Column::packets_kind>(),    batch.cells<Column::packets_flags>(),
+                            batch.cells<Column::packets_ip>(),      batch.cells<Column::packets_payload>(),
+                            batch.cells<Column::packets_payload2>()}
+          .from(begin);
+  if (track_ != nullptr && columns.offset == nullptr) {
+    offsets_.resize(room + packet::kPacketRowSlack);
+    columns.offset = offsets_.data();
+  }
+  auto filled = packet::fill_packets(stream, state, errata, columns, room);
+  fill_packet_times(begin, std::span(columns.offset, columns.offset == nullptr ? 0 : filled.rows),
+                    filled.rows);
+  batch.add_rows(filled.rows);
+  return filled;
+}
+
+// The same questions, in the same order, as on_packet() asks.
+void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows) {
+  auto* const tsc = main_->cells<Column::packets_tsc>();
+  auto* const error = main_->cells<Column::packets_tsc_error>();
+  auto* const source = main_->cells<Column::packets_tsc_source>();
+  auto* const flags = main_->cells<Column::packets_flags>();
+  if (track_ == nullptr) {
+    fill<std::uint64_t>(tsc, row, row + rows, 0);
+    fill<std::uint32_t>(error, row, row + rows, 0);
+    fill(source, row, row + rows, static_cast<std::uint8_t>(time::TimeSource::NONE));
+    return;
+  }
+  constexpr std::size_t kPart = 256;
+  std::array<time::Question, kPart> questions;
+  std::array<time::TimeRange, kPart> ranges;
+  for (; !offsets.empty(); offsets = offsets.subspan(std::min(kPart, offsets.size()))) {
+    const std::size_t count = std::min(kPart, offsets.size());
+    for (std::size_t i = 0; i < count; ++i) questions[i] = {offsets[i], offsets[i]};
+    track_->at(std::span(questions).first(count), ranges.data());
+    for (std::size_t i = 0; i < count; ++i, ++row) {
+      if (tsc != nullptr) tsc[row] = ranges[i].tsc;
+      if (error != nullptr) error[row] = ranges[i].error;
+      if (source != nullptr) source[row] = static_cast<std::uint8_t>(ranges[i].source);
+      if (flags != nullptr && ranges[i].known) flags[row] |= std::uint8_t{PACKET_TIME_KNOWN};
+    }
+  }
 }
 
 void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) {

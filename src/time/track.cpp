@@ -96,9 +96,10 @@ class TimeTrack::Impl {
     std::size_t done = 0;
     for (; done < questions.size(); ++done) {
       // Where CYC packets tell the time of each packet, almost all questions go from point to point.
-      const std::size_t steps = placed == kUnknown ? 0
-                                                   : known.answer_steps(offset_at, placed, newest,
-                                                                        questions.subspan(done), out + done);
+      const std::size_t steps =
+          questions[done].since != placed
+              ? 0
+              : known.answer_steps(offset_at, placed, newest, questions.subspan(done), out + done);
       if (steps > 0) {
         since_at = offset_at + steps - 1;
         offset_at += steps;
@@ -115,7 +116,7 @@ class TimeTrack::Impl {
       }
       if (asked.since > asked.offset || asked.since < begin || asked.offset >= end) break;
       since_at = asked.since == placed ? offset_at : known.seek(since_at, asked.since);
-      offset_at = known.seek(offset_at, asked.offset);
+      offset_at = asked.since == asked.offset ? since_at : known.seek(offset_at, asked.offset);
       last = asked;
       placed = asked.offset;
       std::uint64_t low = known.low(since_at);

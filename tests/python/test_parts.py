@@ -162,6 +162,18 @@ def test_more_rows_than_there_is_room_for(
     assert_same(concatenate([part[np.arange(len(part))] for part in parts]), whole)
 
 
+def test_packets_in_bulk_are_those_one_by_one(many: Any) -> None:
+    """A selection makes the reader look at each packet."""
+    whole = many.packets()
+    known = whole[whole["time_known"]]
+    assert_same(many.packets(time=(0, None)), known)
+    assert len(np.unique(known["tsc"])) > 4
+    for columns in (["tsc", "tsc_error"], ["tsc_source", "kind"], ["flags"]):
+        bulk = many.packets(columns=columns)
+        for name in columns:
+            assert np.array_equal(bulk[name], whole[name]), name
+
+
 def test_bad_rows(loop_trace: Any) -> None:
     for rows in (0, -1, True, 2.5):
         with pytest.raises(ptkit.ConfigError, match="rows="):
