@@ -39,6 +39,7 @@ void EdgeCounter::add_all(const EdgeCounter& others) {
 }
 
 void EdgeCounter::merge(std::vector<Counted> more) {
+  if (more.empty()) return;
   if (ordered_.empty()) {
     ordered_ = std::move(more);
     return;
