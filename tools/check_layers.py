@@ -29,10 +29,11 @@ CPP_RANKS = {
     "symbol": 4,
     "flow": 5,
     "capture": 5,
-    "columns": 6,
-    "aggregate": 6,
-    "reference": 7,
-    "bindings": 8,
+    "index": 6,
+    "columns": 7,
+    "aggregate": 7,
+    "reference": 8,
+    "bindings": 9,
 }
 
 # Stages of the Python package, lowest first; modules of one stage do not import each other, unless they

@@ -39,7 +39,7 @@ from ptkit.errors import (
 )
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo
 from ptkit.table import Table
-from ptkit.trace import Trace, open, packet_counts, packets
+from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
 
 if TYPE_CHECKING:
     from ptkit import analysis as analysis
@@ -77,6 +77,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "GapCause",
+    "IndexInfo",
     "InsnClass",
     "MissingFileError",
     "OpenError",
@@ -95,6 +96,7 @@ __all__ = [
     "TraceInfo",
     "Trigger",
     "UnsupportedError",
+    "View",
     "__version__",
     "open",
     "packet_counts",

@@ -16,6 +16,7 @@
 #include "columns/memory_pool.h"
 #include "flow/code_cache_pool.h"
 #include "image/image.h"
+#include "index/index.h"
 #include "symbol/symbols.h"
 #include "trace/bundle.h"
 
@@ -56,6 +57,12 @@ struct Session {
   std::shared_ptr<columns::MemoryPool> part_memory = std::make_shared<columns::MemoryPool>();
 };
 
+// An index, and the bytes of its file.
+struct IndexHandle {
+  trace::TraceBuffer bytes;
+  std::shared_ptr<const index::Index> index;
+};
+
 [[noreturn]] void raise_failure(const base::Failure& failure);
 
 template <typename T>
@@ -88,6 +95,7 @@ void register_packets(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);
 void register_reference(py::module_& module);
+void register_index(py::module_& module);
 void register_isa(py::module_& module);
 void register_schema(py::module_& module);
 void register_session(py::module_& module);

@@ -45,16 +45,18 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
 columns::DecoderFactory make_decoder_factory(const std::string& engine,
                                              std::shared_ptr<const Session> session,
                                              const flow::FlowOptions& options) {
-  if (engine != "ptkit" || session->image->empty()) return {};
-  return [session = std::move(session), options](std::uint32_t index, flow::FlowSink& sink,
-                                                 const flow::Checkpoint* from, bool ahead) {
+  if ((engine != "ptkit" && engine != "simple") || session->image->empty()) return {};
+  flow::FlowOptions ours = options;
+  ours.fast = engine == "ptkit";
+  return [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink,
+                                              const flow::Checkpoint* from, bool ahead) {
     const auto& bundle = *session->bundle;
     const trace::Stream& stream = bundle.streams[index];
     flow::CodeCachePool* pool = session->code_caches.get();
     return from == nullptr
-               ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, options,
+               ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
                                                      sink, nullptr, pool)
-               : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, options,
+               : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
                                                      sink, nullptr, pool, *from, ahead);
   };
 }

@@ -89,7 +89,8 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
                                     const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
                                     const py::dict& selection, const std::string& engine,
                                     const std::string& resync, bool time, bool context, bool ticks, bool sync,
-                                    bool side_tables, std::size_t threads) {
+                                    bool side_tables, bool select_sides, std::size_t threads,
+                                    const std::shared_ptr<IndexHandle>& index) {
   columns::Request request;
   request.table = table_by_name(table);
   request.mask = mask_of(request.table, names);
@@ -97,6 +98,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.context = context;
   request.sync = sync;
   request.side_tables = side_tables;
+  request.select_sides = select_sides;
   request.selection = selection_of(selection);
   for (const auto stream : streams) {
     if (stream >= session->bundle->streams.size()) throw py::index_error("no such stream");
@@ -112,6 +114,8 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.factory = make_factory(engine, session, options);
   input.decoder = make_decoder_factory(engine, session, options);
   input.threads = threads;
+  input.cut = engine == "ptkit";
+  if (index != nullptr && !ticks) input.index = index->index;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
   reader->session = std::move(session);
@@ -361,7 +365,7 @@ void register_tables(py::module_& module) {
       .def(py::init(&make_reader), py::arg("session"), py::arg("table"), py::kw_only(), py::arg("columns"),
            py::arg("streams"), py::arg("selection"), py::arg("engine"), py::arg("resync"), py::arg("time"),
            py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"),
-           py::arg("threads") = 1)
+           py::arg("select_sides") = false, py::arg("threads") = 1, py::arg("index") = py::none())
       .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
       .def("make_part", &make_part, py::arg("rows"))
       .def("fill", &fill, py::arg("stop_on_error") = false)

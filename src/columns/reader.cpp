@@ -29,24 +29,28 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
                                            input_.errata, stream.losses);
 }
 
-bool TableReader::time_changes_code(const trace::Stream& stream) const noexcept {
-  if (!stream.switches.empty()) return true;
-  const auto& code = input_.bundle->code;
-  return std::any_of(code.begin(), code.end(), [](const trace::CodeRegion& region) {
-    return region.tsc_from != trace::kTscMin || region.tsc_to != trace::kTscMax;
-  });
-}
-
 // Code that changes with time is followed from the beginning of a stream only, and so are times that decide
 // what becomes a row.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
-  if (input_.threads < 2 || !input_.decoder) return false;
+  if (input_.threads < 2 || !input_.decoder || !input_.cut) return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : AheadSource::kSmallestSegment;
-  if (stream.data.size() < least * 2 || request_.selection.by_time || time_changes_code(stream)) return false;
-  const auto& code = input_.bundle->code;
-  return std::none_of(code.begin(), code.end(), [](const trace::CodeRegion& region) {
-    return flow::CallStack::may_hold_guess(region.address, region.size);
-  });
+  return stream.data.size() >= least * 2 && !request_.selection.by_time &&
+         flow::can_begin_ahead(*input_.bundle, stream);
+}
+
+// Only what is selected is decoded, unless it is so much that all of it on all threads takes less time.
+bool TableReader::open_indexed(std::uint32_t index) {
+  const Selection& selection = request_.selection;
+  if (input_.index == nullptr || !input_.decoder || (!selection.by_time && selection.ips.empty()))
+    return false;
+  const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
+  const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
+    return input_.decoder(index, sink, from, ahead);
+  };
+  source_ = IndexedSource::make({request_, *input_.bundle, *stream_, make, input_.index,
+                                 input_.index->streams()[index], row_track_.get()},
+                                least, sink_);
+  return source_ != nullptr;
 }
 
 void TableReader::open_stream() {
@@ -64,6 +68,7 @@ void TableReader::open_stream() {
                                           request_.sync, sink_);
     return;
   }
+  if (open_indexed(index)) return;
   if (can_cut(*stream_)) {
     const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
       return input_.decoder(index, sink, from, ahead);
@@ -74,7 +79,7 @@ void TableReader::open_stream() {
                                       sink_);
     return;
   }
-  if (time_changes_code(*stream_)) flow_track_ = make_track(*stream_);
+  if (flow::changes_with_time(*input_.bundle, *stream_)) flow_track_ = make_track(*stream_);
   source_ = input_.factory(index, sink_, flow_track_.get());
 }
 

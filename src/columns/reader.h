@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "columns/ahead_source.h"
+#include "columns/indexed_source.h"
 #include "columns/row_sink.h"
 #include "packet/errata.h"
 
@@ -31,11 +32,13 @@ class TableReader {
     std::shared_ptr<const trace::TraceBundle> bundle;
     std::vector<std::uint32_t> streams;  // indices, in the order of the rows
     packet::Errata errata;
-    SourceFactory factory;         // not used for packets
-    PacketFactory packet_factory;  // empty: our packet decoder
-    DecoderFactory decoder;        // empty: streams are not cut into segments
-    std::size_t threads = 1;       // to decode segments of a stream
-    std::size_t segment = 0;       // bytes, about; 0: by itself
+    SourceFactory factory;                      // not used for packets
+    PacketFactory packet_factory;               // empty: our packet decoder
+    DecoderFactory decoder;                     // empty: streams are not cut into segments
+    std::size_t threads = 1;                    // to decode segments of a stream
+    std::size_t segment = 0;                    // bytes, about; 0: by itself
+    std::shared_ptr<const index::Index> index;  // of the bundle; may be null
+    bool cut = true;                            // may streams be cut into segments?
   };
   TableReader(Input input, const Request& request);
 
@@ -74,8 +77,8 @@ class TableReader {
  private:
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
+  [[nodiscard]] bool open_indexed(std::uint32_t index);
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
-  [[nodiscard]] bool time_changes_code(const trace::Stream& stream) const noexcept;
 
   Input input_;
   Request request_;

@@ -36,10 +36,11 @@ struct Selection {
 struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
-  bool time = true;         // compute times (and the flags that say that they are known)
-  bool context = true;      // packets: follow context switches (needs time)
-  bool side_tables = true;  // also keep the errors and gaps that were met, all of them
-  bool sync = true;         // packets: begin at the first PSB
+  bool time = true;           // compute times (and the flags that say that they are known)
+  bool context = true;        // packets: follow context switches (needs time)
+  bool side_tables = true;    // also keep the errors and gaps that were met, all of them
+  bool select_sides = false;  // ... only those that are selected
+  bool sync = true;           // packets: begin at the first PSB
   Selection selection;
 };
 

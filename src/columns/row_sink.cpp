@@ -79,6 +79,14 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   on_context(context);
 }
 
+void RowSink::go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
+  track_ = track;
+  last_place_ = {UINT64_MAX, UINT64_MAX};
+  last_range_ = {};
+  instruction_ = instructions;
+  order_ = order;
+}
+
 void RowSink::begin_slice(std::size_t row_limit, std::size_t packet_limit) noexcept {
   row_limit_ = row_limit;
   packet_limit_ = packet_limit;
@@ -311,7 +319,8 @@ void RowSink::on_error(const flow::FlowError& error) {
     const auto range = time_at(error.place, *batch);
     const bool selected = context_selected_ && selects_time(range) &&
                           (request_.selection.ips.empty() || (error.ip_known && selects_ip(error.ip)));
-    if ((side || selected) && room_for(*batch, 1)) put_error(*batch, error, range);
+    if (((side && !request_.select_sides) || selected) && room_for(*batch, 1))
+      put_error(*batch, error, range);
   }
   ++order_;
 }
@@ -343,7 +352,7 @@ void RowSink::on_gap(const flow::Gap& gap) {
                              ((gap.flags & flow::FROM_KNOWN) != 0 && selects_ip(gap.from_ip)) ||
                              ((gap.flags & flow::TO_KNOWN) != 0 && selects_ip(gap.to_ip));
     const bool selected = context_selected_ && selects_time(range) && ip_selected;
-    if ((side || selected) && room_for(*batch, 1)) put_gap(*batch, gap, range);
+    if (((side && !request_.select_sides) || selected) && room_for(*batch, 1)) put_gap(*batch, gap, range);
   }
   ++order_;
 }

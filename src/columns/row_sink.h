@@ -26,6 +26,10 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void begin_slice(std::size_t row_limit, std::size_t packet_limit) noexcept;
   [[nodiscard]] bool finish();  // after the last stream; false: out of memory
 
+  // What follows stands behind this many instructions, and behind this many events, errors and gaps of the
+  // stream; its times are asked of `track`.
+  void go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept;
+
   void on_packet(const packet::Packet& packet);
   // All packets become rows, and nobody follows threads by their times.
   [[nodiscard]] bool takes_packets_in_bulk() const noexcept;

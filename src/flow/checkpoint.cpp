@@ -110,6 +110,7 @@ void complete(Checkpoint& end, const Checkpoint& real) noexcept {
 
 void CheckpointAccess::save(const EventDecoder& events, Checkpoint& out) {
   Checkpoint::Events& to = out.events;
+  to.psb = events.header_at_;
   to.since = events.since_;
   to.tnt_before = events.tnt_before_;
   to.tip_watch = static_cast<std::uint8_t>(events.tip_watch_);
@@ -126,6 +127,7 @@ void CheckpointAccess::save(const EventDecoder& events, Checkpoint& out) {
 
 void CheckpointAccess::load(EventDecoder& events, const Checkpoint& from) {
   events.restart();
+  events.header_at_ = from.events.psb;
   events.since_ = from.events.since;
   events.tnt_before_ = from.events.tnt_before;
   events.tip_watch_ = static_cast<EventDecoder::TipWatch>(from.events.tip_watch);

@@ -13,6 +13,7 @@ namespace ptkit::flow {
 // counted from here on.
 struct Checkpoint {
   struct Events {
+    std::uint64_t psb = 0;  // of the PSB+ behind which it was taken
     std::uint64_t since = 0;
     std::optional<std::uint64_t> tnt_before;
     std::uint8_t tip_watch = 0;

@@ -1,17 +1,8 @@
 #include "flow/context.h"
 
+#include "flow/segment.h"
+
 namespace ptkit::flow {
-
-namespace {
-
-bool code_changes(const trace::TraceBundle& bundle) noexcept {
-  for (const trace::CodeRegion& region : bundle.code) {
-    if (region.tsc_from != trace::kTscMin || region.tsc_to != trace::kTscMax) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
                                FlowSink& sink, Walker& walker)
@@ -20,7 +11,7 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   context_.cpu = stream.cpu;
   context_.pid = stream.pid;
   context_.tid = stream.tid;
-  follows_time_ = track != nullptr && (!stream.switches.empty() || code_changes(image.bundle()));
+  follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
   see();
 }
 

@@ -47,7 +47,7 @@ class FlowDecoder final : public RowSource {
   // run() goes on to the end.
   void stop_behind_psb_after(std::uint64_t psb) noexcept;
   [[nodiscard]] bool stopped() const noexcept;  // there, and not at the end
-  [[nodiscard]] Checkpoint checkpoint() const;  // if stopped()
+  [[nodiscard]] Checkpoint checkpoint() const;  // if stopped(); at the end: where it ended
   [[nodiscard]] Reliance reliance() const noexcept;
 
   [[nodiscard]] bool run() override;

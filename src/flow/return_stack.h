@@ -32,6 +32,19 @@ class ReturnStack {
   [[nodiscard]] std::uint64_t at(std::size_t index) const noexcept {  // from the oldest on
     return entries_[(top_ + kDepth + 1 - size_ + index) % kDepth];
   }
+  // For files: see base/fields.h.
+  template <typename Fields>
+  void describe(Fields& fields) {
+    const ReturnStack now = *this;
+    std::size_t size = size_;
+    fields(size, kDepth);
+    clear();
+    for (std::size_t i = 0; i < size; ++i) {
+      std::uint64_t ip = i < now.size() ? now.at(i) : 0;
+      fields(ip);
+      push(ip);
+    }
+  }
   [[nodiscard]] bool operator==(const ReturnStack& other) const noexcept {
     if (size_ != other.size_) return false;
     for (std::size_t i = 0; i < size_; ++i) {
@@ -116,6 +129,13 @@ class CallStack {
   }
   [[nodiscard]] bool operator==(const CallStack& other) const noexcept {
     return same_but_for_guesses(other) && kept_ == other.kept_;
+  }
+  // For files: of a stack that has no guesses.
+  template <typename Fields>
+  void describe(Fields& fields) {
+    manual_.describe(fields);
+    kept_.describe(fields);
+    fields(trust_kept_);
   }
   // Addresses that no call returns to, in no program: they are not canonical.
   [[nodiscard]] static bool is_guess(std::uint64_t ip) noexcept {

@@ -1,6 +1,22 @@
 #include "flow/segment.h"
 
+#include <algorithm>
+
 namespace ptkit::flow {
+
+bool changes_with_time(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept {
+  if (!stream.switches.empty()) return true;
+  return std::any_of(bundle.code.begin(), bundle.code.end(), [](const trace::CodeRegion& region) {
+    return region.tsc_from != trace::kTscMin || region.tsc_to != trace::kTscMax;
+  });
+}
+
+bool can_begin_ahead(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept {
+  if (changes_with_time(bundle, stream)) return false;
+  return std::none_of(bundle.code.begin(), bundle.code.end(), [](const trace::CodeRegion& region) {
+    return CallStack::may_hold_guess(region.address, region.size);
+  });
+}
 
 SegmentDecoder::SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink,
                                std::uint64_t psb, std::uint64_t next_psb, const Checkpoint& likely)
@@ -31,7 +47,7 @@ bool SegmentDecoder::decode() {
   if (more && !result_.relied.kept_returns) return true;
   result_.usable = !more && !result_.relied.kept_returns;
   result_.at_stream_end = !decoder_->stopped();
-  if (result_.usable && !result_.at_stream_end) result_.end = decoder_->checkpoint();
+  if (result_.usable) result_.end = decoder_->checkpoint();
   decoder_.reset();
   return false;
 }

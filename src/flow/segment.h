@@ -13,6 +13,12 @@ namespace ptkit::flow {
 using MakeDecoder =
     std::function<std::unique_ptr<FlowDecoder>(FlowSink& sink, const Checkpoint* from, bool ahead)>;
 
+// Does what is executed, or who executes it, depend on time? Such a stream is followed from its beginning
+// only.
+[[nodiscard]] bool changes_with_time(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept;
+// Can a decoder begin with an assumption at all?
+[[nodiscard]] bool can_begin_ahead(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept;
+
 inline constexpr std::uint64_t kNoPsb = ~std::uint64_t{0};
 
 // What came of it: rows that are right if `begin` is equivalent() to the state that the decoder of what comes
@@ -20,7 +26,7 @@ inline constexpr std::uint64_t kNoPsb = ~std::uint64_t{0};
 struct Segment {
   bool usable = false;  // false: nothing came of it
   Checkpoint begin;
-  Checkpoint end;  // unless `at_stream_end`
+  Checkpoint end;
   bool at_stream_end = false;
   Reliance relied;
 };

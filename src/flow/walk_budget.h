@@ -45,6 +45,14 @@ class WalkBudget {
     return allowed_ == other.allowed_ && left_ == other.left_ && filled_at_ == other.filled_at_;
   }
 
+  // For files: as it is between two packets.
+  template <typename Fields>
+  void describe(Fields& fields) {
+    fields(allowed_, kPacket);
+    fields(left_, kMost);
+    fields(filled_at_);
+  }
+
   // The packet at `offset` ended in an error.
   void pay(std::uint64_t walked, std::uint64_t offset) noexcept {
     left_ -= std::min(left_, walked - begin_);

@@ -4,9 +4,13 @@
 #include <bit>
 #include <cstring>
 
+#include "base/check_sum.h"
+
 namespace ptkit::image {
 namespace {
 
+using base::check_sum;
+using base::mix;
 using insn::ExecMode;
 using insn::Insn;
 using insn::InsnClass;
@@ -38,24 +42,6 @@ struct PageHeader {
   std::uint64_t check_sum = 0;  // of the lines
 };
 static_assert(sizeof(PageHeader) == kUnit && sizeof(KeptLine) % kUnit == 0 && alignof(KeptLine) == 1);
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t product = (a ^ b) * 0x9e37'79b9'7f4a'7c15;
-  return product ^ (product >> 29);
-}
-
-// Finds damage, not malice. Two lanes, since a multiplication takes a few cycles.
-std::uint64_t check_sum(base::Bytes bytes) noexcept {
-  std::uint64_t even = bytes.size();
-  std::uint64_t odd = ~even;
-  std::size_t at = 0;
-  for (; at + 16 <= bytes.size(); at += 16) {
-    even = mix(even, base::load_le<8>(bytes.data() + at));
-    odd = mix(odd, base::load_le<8>(bytes.data() + at + 8));
-  }
-  for (; at < bytes.size(); ++at) even = mix(even, bytes[at]);
-  return mix(even, odd);
-}
 
 std::uint64_t hash_of(const std::string& text) noexcept {
   return check_sum({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

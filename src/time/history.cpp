@@ -64,6 +64,11 @@ void History::begin(const Extent& place, std::uint64_t time, std::uint64_t high)
   push(place, time, high, {Rank::TSC, BACK});
 }
 
+void History::begin(const Point& point) {
+  reserve(1);
+  push(point.place, point.low, point.high, point.info);
+}
+
 void History::append(const Frame& frame, std::uint64_t origin, bool back) {
   reserve(frame.points());
   for (std::size_t k = 0; k < frame.anchors.size(); ++k) {

@@ -31,6 +31,14 @@ class History {
     Info info;
 
     bool operator==(const Point&) const = default;
+    template <typename Fields>
+    void describe(Fields& fields) {  // for files: see base/fields.h
+      place.describe(fields);
+      fields(low);
+      fields(high);
+      fields(info.rank, Rank::CYC);
+      fields(info.flags);
+    }
   };
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -73,6 +81,8 @@ class History {
   void append(const Frame& frame, std::uint64_t origin, bool back);
   // Appends a TSC at `time` with which time begins.
   void begin(const Extent& place, std::uint64_t time, std::uint64_t high);
+  // Begins with a point of an earlier history.
+  void begin(const Point& point);
   // Forgets points before `offset` (all but one of them) where that is worth the while, or where there are
   // too many; says how many.
   std::size_t forget(std::uint64_t offset);

@@ -13,6 +13,13 @@ struct CtcReference {
   unsigned bits = 16;  // of `ctc` that are known
 
   bool operator==(const CtcReference&) const = default;
+  template <typename Fields>
+  void describe(Fields& fields) {  // for files: see base/fields.h
+    fields(known);
+    fields(ctc);
+    fields(time);
+    fields(bits, 64);
+  }
 };
 
 // The reference that a TMA gives; not known if the TMA cannot be true (erratum SKZ84 corrupts them).

@@ -31,6 +31,11 @@ struct Extent {
   std::uint64_t last = 0;
 
   bool operator==(const Extent&) const = default;
+  template <typename Fields>
+  void describe(Fields& fields) {  // for files: see base/fields.h
+    fields(first);
+    fields(last);
+  }
 };
 
 // A TSC or MTC packet. Times are TSC ticks since the frame's origin, an integer; spans are far below 2^53, so
@@ -48,6 +53,18 @@ struct Anchor {
   bool usable = true;   // MTC: its time could be resolved
 
   bool operator==(const Anchor&) const = default;
+  template <typename Fields>
+  void describe(Fields& fields) {  // for files, of one that opens a frame: no CYC is before it
+    place.describe(fields);
+    fields(value);
+    fields(low);
+    fields(high);
+    fields(source, TimeSource::CBR);
+    fields(mtc);
+    fields(joined);
+    fields(lost);
+    fields(usable);
+  }
   [[nodiscard]] bool bounded() const noexcept { return usable && high < kNoLimit; }
   [[nodiscard]] bool exact() const noexcept { return bounded() && high - low <= 4; }
 };

@@ -46,6 +46,10 @@ class FrameReader {
     ratio_before_ = std::max(ratio_before_, before.ratio_before_);
   }
 
+  // For files (base/fields.h): all that is carried to the next frame. True if it is a state of this stream.
+  template <typename Fields>
+  bool describe(Fields& fields);
+
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
   void use(simd::Isa isa) noexcept { isa_ = isa; }
   void take_census() noexcept { counting_ = true; }
@@ -115,5 +119,32 @@ class FrameReader {
   bool cycles_lost_ = false;
   bool ended_ = false;
 };
+
+template <typename Fields>
+bool FrameReader::describe(Fields& fields) {
+  packet::DecoderState state = decoder_.state();
+  fields(state.position);
+  fields(state.in_psb);
+  fields(state.block_open);
+  fields(state.block_items_4);
+  fields(next_loss_);
+  opening_.describe(fields);
+  fields(opening_known_);
+  fields(tsc_);
+  fields(first_psb_);
+  fields(psb_);
+  fields(ratio_);
+  fields(ratio_before_);
+  fields(follow_, Follow::REST);
+  fields(after_cyc_);
+  fields(psb_after_cyc_);
+  fields(lost_);
+  fields(cycles_lost_);
+  fields(ended_);
+  if (state.position > stream().size() || next_loss_ > losses_.size()) return false;
+  state.last_ip_known = false;  // frames do not depend on it
+  decoder_.set_state(state);
+  return true;
+}
 
 }  // namespace ptkit::time

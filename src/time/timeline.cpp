@@ -36,6 +36,16 @@ Timeline::Timeline(const Timeline& like, std::uint64_t psb)
       begun_for_(psb),
       wraps_seen_(like.wraps_seen_) {}
 
+Timeline::Timeline(const Timeline& like, const State& state)
+    : reader_(state.reader),
+      model_(like.model_),
+      opening_(state.opening),
+      begun_for_(state.psb),
+      begin_(state),
+      wraps_seen_(state.wraps_seen) {
+  history_.begin(state.tsc);
+}
+
 bool Timeline::State::is_as(const State& other) const noexcept {
   return psb == other.psb && reader.is_as(other.reader) && opening == other.opening &&
          wraps_seen == other.wraps_seen && tsc == other.tsc;
@@ -69,14 +79,19 @@ void Timeline::note_state() {
 
 void Timeline::read_past(std::uint64_t offset) {
   while (!is_past(offset)) {
-    if (!reader_.next(frame_)) {
-      ended_ = true;
-      return;
-    }
-    forget();
-    resolve();
-    if (frame_.end_in_psb) note_state();
+    if (!read_frame()) return;
   }
+}
+
+bool Timeline::read_frame() {
+  if (!reader_.next(frame_)) {
+    ended_ = true;
+    return false;
+  }
+  forget();
+  resolve();
+  if (frame_.end_in_psb) note_state();
+  return true;
 }
 
 void Timeline::resolve() {

@@ -22,6 +22,14 @@ class Timeline {
     double cyc_low = -kNoLimit;  // of the last CYC before
 
     bool operator==(const Opening&) const = default;
+    template <typename Fields>
+    void describe(Fields& fields) {  // for files: see base/fields.h
+      fields(origin);
+      fields(low);
+      fields(high);
+      reference.describe(fields);
+      fields(cyc_low);
+    }
   };
 
   Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
@@ -39,7 +47,20 @@ class Timeline {
 
     // Whatever follows, will both come to the same?
     [[nodiscard]] bool is_as(const State& other) const noexcept;
+    // For files. True if it is a state of the stream that `reader` reads.
+    template <typename Fields>
+    bool describe(Fields& fields) {
+      fields(psb);
+      opening.describe(fields);
+      fields(wraps_seen);
+      tsc.describe(fields);
+      return reader.describe(fields);
+    }
   };
+  // Goes on from a state of the same stream.
+  Timeline(const Timeline& like, const State& state);
+  // One that has the reader of this one, to be filled in.
+  [[nodiscard]] State blank_state() const { return {kUnknown, reader_, {}, false, {}}; }
   // The state at the TSC of the PSB+ at `psb`; null if it was not read yet, too long ago, or has no TSC. That
   // of the PSB which this was begun for is always kept.
   [[nodiscard]] const State* state_at(std::uint64_t psb) const noexcept;
@@ -52,6 +73,7 @@ class Timeline {
   // Until a point behind `offset` is known, or the stream ends. Points before may be forgotten: indices
   // change by what forgotten() grows.
   void read_past(std::uint64_t offset);
+  bool read_frame();  // false: the stream ends
   [[nodiscard]] bool is_past(std::uint64_t offset) const noexcept {
     return ended_ || (!history_.empty() && history_.last_offset() > offset);
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/fields.h"
 #include "time/calibrate.h"
 #include "time/timeline.h"
 
@@ -22,6 +23,15 @@ class TimeTrack::Impl {
         line_(stream, *losses_, errata, calibrate(stream, *losses_, clock, errata)) {}
 
   Impl(const Impl& like, std::uint64_t psb) : losses_(like.losses_), line_(like.line_, psb) {}
+
+  Impl(const Impl& like, const Timeline::State& state) : losses_(like.losses_), line_(like.line_, state) {}
+
+  [[nodiscard]] std::unique_ptr<Impl> from(base::Bytes bytes) const {
+    base::FieldReader fields(bytes);
+    Timeline::State state = line_.blank_state();
+    if (!state.describe(fields) || !fields.good() || !fields.rest().empty()) return nullptr;
+    return std::make_unique<Impl>(*this, state);
+  }
 
   void at(std::span<const Question> questions, TimeRange* out) {
     for (;;) {
@@ -318,6 +328,12 @@ std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
 }
 
 TimeTrack TimeTrack::ahead(std::uint64_t psb) const { return TimeTrack(std::make_unique<Impl>(*impl_, psb)); }
+
+std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {
+  std::unique_ptr<Impl> impl = impl_->from(state);
+  if (impl == nullptr) return std::nullopt;
+  return TimeTrack(std::move(impl));
+}
 
 bool TimeTrack::follows(TimeTrack& before) { return impl_->follows(*before.impl_); }
 

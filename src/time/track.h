@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,6 +59,9 @@ class TimeTrack {
   // `before` was asked about all that lies before the PSB+ for which this track was made: would it have given
   // the same answers, and go on as this one does? If not, it has to be asked all again.
   [[nodiscard]] bool follows(TimeTrack& before);
+
+  // A track of the same stream that goes on from what a TimeSurvey said of a PSB+; none if it cannot be true.
+  [[nodiscard]] std::optional<TimeTrack> from(base::Bytes state) const;
 
  private:
   class Impl;

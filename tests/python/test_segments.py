@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from damage import damaged
 
 import ptkit
 from ptkit.schema import schema_of
@@ -32,15 +32,6 @@ def assert_same(cut: Any, whole: Any) -> None:
             continue
         for name in rows.available:
             assert np.array_equal(rows[name], other[name]), (side, name)
-
-
-def damaged(data: bytes, places: int) -> bytes:
-    chance = random.Random(places)
-    out = bytearray(data)
-    for _ in range(places):
-        at = chance.randrange(len(out))
-        out[at : at + chance.randrange(1, 9)] = chance.randbytes(chance.randrange(9))
-    return bytes(out)
 
 
 @pytest.fixture(params=[0, 40], ids=["whole", "damaged"])

@@ -157,7 +157,7 @@ def _code_bytes(path: str) -> bytes:
         ) from None
 
 
-def open_trace(options: argparse.Namespace) -> Trace:
+def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
     """Open the verb's input; warnings go to standard error, one line each."""
     images: list[Any] = [path if address is None else (path, address) for path, address in options.image]
     if options.code:
@@ -176,6 +176,7 @@ def open_trace(options: argparse.Namespace) -> Trace:
             mtc_period=options.mtc_period,
             max_nonturbo_ratio=options.max_nonturbo_ratio,
             tsc_hz=options.tsc_hz,
+            index=index,
         )
     for warning in caught:
         print(f"ptkit: warning: {warning.message}", file=sys.stderr)

@@ -19,6 +19,7 @@ VERBS = (
     "branches",
     "instructions",
     "redact",
+    "index",
     "verify",
     "bench",
     "cache",

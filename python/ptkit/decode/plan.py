@@ -66,7 +66,8 @@ class Query(TypedDict, total=False):
     Notes
     -----
     Whatever is selected, the whole stream is decoded: what a packet means depends on those before it. Rows
-    that are not selected, and columns that are not asked for, cost no memory.
+    that are not selected, and columns that are not asked for, cost no memory. A trace that has an index
+    (`Trace.index`) is decoded only where rows of the selected times and addresses may be.
     """
 
     columns: Sequence[str] | None
@@ -90,6 +91,7 @@ class Settings:
     resync: str = "ip"
     threads: int | None = None
     errors: str = "rows"
+    index: _core.Index | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Plan:
     by_time: bool = False
     threads: int = 1
     raises: bool = False
+    select_sides: bool = False
 
     def reader(self, streams: Sequence[int] | None = None, *, side_tables: bool = True) -> _core.Reader:
         """Make a reader of the core for some of the streams (all by default)."""
@@ -127,6 +130,8 @@ class Plan:
             ticks=self.ticks,
             sync=self.sync,
             side_tables=side_tables,
+            select_sides=self.select_sides,
+            index=self.settings.index,
             threads=1 if self.raises else self.threads,
         )
 
@@ -199,8 +204,13 @@ def _ranges(value: Any) -> list[Range]:
 
 
 def _intersection(some: list[Range], others: list[Range]) -> list[Range]:
-    """Meet ranges of every space with others."""
-    both = [(max(a, c), min(b, d), space) for a, b, _ in some for c, d, space in others]
+    """Meet ranges with others."""
+    both = [
+        (max(a, c), min(b, d), here if there is None else there)
+        for a, b, here in some
+        for c, d, there in others
+        if here is None or there is None or here == there
+    ]
     return [found for found in both if found[0] <= found[1]]
 
 
@@ -215,6 +225,17 @@ def _time(value: Any) -> tuple[int, int]:
     if low > high:
         raise ConfigError(f"time={value!r}: t0 must not be above t1")
     return low, high
+
+
+def _bind(selection: dict[str, Any], bound: dict[str, Any]) -> dict[str, Any]:
+    """Select among the rows that are selected already, by time and address."""
+    both = {**bound, **selection}
+    if "time" in bound and "time" in selection:
+        (a, b), (c, d) = bound["time"], selection["time"]
+        both["time"] = max(a, c), max(min(b, d), max(a, c))
+    if "ips" in bound and "ips" in selection:
+        both["ips"] = _intersection(selection["ips"], bound["ips"]) or [_NOWHERE]
+    return both
 
 
 def _selection(query: Query, symbol_ranges: SymbolRanges) -> dict[str, Any]:
@@ -251,8 +272,9 @@ def plan_of(
     symbol_ranges: SymbolRanges,
     ticks: bool = False,
     sync: bool = True,
+    bound: Query | None = None,
 ) -> Plan:
-    """Check a question and say what the core has to compute.
+    """Check a question, asked of all rows or of those of `bound`, and say what the core has to compute.
 
     Raises
     ------
@@ -280,6 +302,8 @@ def plan_of(
     if table == "edges":
         stored = schema_of(table).names("stored")
     selection = _selection(query, symbol_ranges)
+    if bound is not None:
+        selection = _bind(selection, _selection(bound, symbol_ranges))
     wants = set(shown)
     runs = set(schema_of(table).names("run", "run flag"))
     return Plan(
@@ -301,4 +325,5 @@ def plan_of(
         by_time=by_time,
         threads=thread_count(settings.threads if threads is None else threads),
         raises=errors == "raise",
+        select_sides=bound is not None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,15 @@ from ptkit.arguments import LAST_ADDRESS, integer, integers
 from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, SymbolError
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of
-from ptkit.table import Table, TableContext
+from ptkit.table import TableContext
+from ptkit.trace import index as _index
+from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
-from ptkit.trace.parts import Parts
+from ptkit.trace.tables import Tables
+from ptkit.trace.view import View
 
 if TYPE_CHECKING:
-    import pandas
-    import pyarrow
-    from typing_extensions import Buffer, Unpack
+    from typing_extensions import Buffer
 
     from ptkit.capture import Recording
 
@@ -33,7 +35,7 @@ _MAX_INSN = 15
 _MOST_CODE = 2**30
 
 
-class Trace(Parts):
+class Trace(Tables):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
@@ -62,7 +64,6 @@ class Trace(Parts):
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = self._session.tsc_to_ns
         self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.symbolize, to_ns)
-        self._sides: tuple[Table, Table] | None = None
         self.recording: Recording | None = None
 
     # What it is.
@@ -92,7 +93,7 @@ class Trace(Parts):
 
     # Tables.
 
-    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
+    def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> _decode.Plan:
         return _decode.plan_of(
             self._session,
             self._settings,
@@ -101,37 +102,9 @@ class Trace(Parts):
             query,
             stream_count=len(self.streams),
             symbol_ranges=self._symbol_ranges,
+            bound=bound,
             **more,
         )
-
-    def packets(self, **query: Unpack[Query]) -> Table:
-        """Every packet, from the first PSB of each stream on.
-
-        Parameters
-        ----------
-        **query
-            See `ptkit.decode.Query`.
-
-        Returns
-        -------
-        Table
-            Columns of shape (rows,):
-            ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`),
-            ``flags`` (uint8, `ptkit.PacketFlag`), ``ip`` (uint64, address, rebuilt; see ``ip_known``),
-            ``payload`` and ``payload2`` (uint64, by kind: docs/tables.md), ``tsc`` (uint64, TSC ticks),
-            ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8, `ptkit.TimeSource`). A run of PAD is one
-            row. Bytes that are no packet are rows of ``.errors``.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
-            As for `branches`.
-
-        Notes
-        -----
-        Intel SDM vol. 3, "Intel Processor Trace": "Packet Definitions"; for times, "Timing".
-        """
-        return _decode.read(self._plan("packets", query))
 
     def packet_counts(self, *, stream: int | Sequence[int] | None = None) -> PacketCounts:
         """Packets by kind, from the first PSB of each stream on, without making rows of them.
@@ -157,228 +130,112 @@ class Trace(Parts):
         only = integers("stream", stream, 0, len(self.streams) - 1, hint="see trace.streams")
         return count_packets(self._session, only, sync=True)
 
-    def branches(self, **query: Unpack[Query]) -> Table:
-        """Every branch, and every conditional that fell through (its ``to_ip`` is the next instruction).
+    def _find_index(self, path: str | os.PathLike[str] | None) -> None:
+        found = _index.find(self._session, self._settings, self.source, path)
+        if found is not None:
+            self._settings = replace(self._settings, index=found[0])
+
+    # Parts of it.
+
+    def between(self, t0: int | None, t1: int | None) -> View:
+        """What happened in [t0, t1): all tables, with the rows that ``time=(t0, t1)`` selects.
 
         Parameters
         ----------
-        **query
-            See `ptkit.decode.Query`.
+        t0, t1 : int or None
+            TSC ticks; None leaves an end open.
 
         Returns
         -------
-        Table
-            Columns of shape (rows,):
-            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``kind`` (uint8,
-            `ptkit.BranchKind`), ``flags`` (uint8, `ptkit.RowFlag`),
-            ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
-            lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
-            ``offset`` (uint64, stream bytes: the packet that decided it).
+        View
+            Its ``errors`` and ``gaps``, and those of its tables, are selected as well. Where the trace has an
+            index (`index`), only the parts that may have such rows are decoded.
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError
-            If an argument is out of range, or there is no such symbol or column.
-        DecodeError
-            With ``errors="raise"``: the first error.
-        MemoryError
-            If the columns do not fit; use `iter_branches`.
+        ConfigError
+            If t0 is above t1.
 
-        Notes
-        -----
-        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Return Compression", "Deferred TIPs".
-        Times of branches in a TNT packet are wider than those of packets: docs/time.md.
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
+        >>> trace.between(10**9, 10**9 + 50_000).branches()  # doctest: +SKIP
         """
-        return _decode.read(self._plan("branches", query))
+        return View(self, Query(time=(t0, t1)), f"between {t0} and {t1}")
 
-    def blocks(self, **query: Unpack[Query]) -> Table:
-        """Runs of instructions that were executed one after the other, each ended by a branch or an event.
+    def touching(self, what: str | int | tuple[int, int] | Sequence[tuple[int, int]]) -> View:
+        """What touches a function or an address: all tables, with the rows that ``ip=`` selects.
 
         Parameters
         ----------
-        **query
-            See `ptkit.decode.Query`.
+        what : str, int, tuple of int, or sequence of tuples
+            Name of a function; an address; or ranges [low, high) of addresses.
 
         Returns
         -------
-        Table
-            Columns of shape (rows,):
-            ``ip`` (uint64, address of the first instruction), ``size`` (uint32, bytes), ``instructions``
-            (uint32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
-            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how it ends).
+        View
+            Its ``errors`` and ``gaps``, and those of its tables, are selected as well. Where the trace has an
+            index (`index`), only the parts that may have such rows are decoded.
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
-            As for `branches`.
+        ConfigError
+            If a range is empty.
+        SymbolError
+            If there is no such function.
 
-        Notes
-        -----
-        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets" (for ``mode`` and
-        ``in_tx``). Instructions behind the last packet are not given: they may not have been executed.
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
+        >>> trace.touching("malloc").instructions()  # doctest: +SKIP
         """
-        return _decode.read(self._plan("blocks", query))
+        if isinstance(what, str):
+            return View(self, Query(symbol=what), f"touching {what}")
+        if hasattr(what, "__index__"):
+            address = integer("what", what, 0, LAST_ADDRESS)
+            return View(self, Query(ip=(address, address + 1)), f"touching {address:#x}")
+        return View(self, Query(ip=what), f"touching {what}")
 
-    def instructions(self, **query: Unpack[Query]) -> Table:
-        """Every instruction that was executed.
+    def index(
+        self, path: str | os.PathLike[str] | None = None, *, save: bool = True, threads: int | None = None
+    ) -> IndexInfo:
+        """Make the index of this trace, or say which one it has: parts are then decoded alone.
+
+        Selections by ``time``, ``ip`` and ``symbol``, and so `between` and `touching`, decode only the parts
+        that may have such rows. The rows are the same as without.
 
         Parameters
         ----------
-        **query
-            See `ptkit.decode.Query`.
+        path : path, optional
+            Where to write it; by default beside the trace, where `ptkit.open` finds it again.
+        save : bool
+            Write it; else it is kept in memory only.
+        threads : int, optional
+            Segments that are decoded at the same time; None: all cores.
 
         Returns
         -------
-        Table
-            Columns of shape (rows,):
-            ``ip`` (uint64, address), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode``
-            (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
-            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how its block
-            ends).
+        IndexInfo
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
-            As for `branches`.
+        OpenError
+            If it cannot be written.
+        ConfigError
+            If the trace has no path and none is given, or its code comes from a callback.
 
         Notes
         -----
-        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets".
+        The whole trace is decoded once. docs/index-file.md has the format, and what is decoded from the
+        beginning all the same.
         """
-        return _decode.read(self._plan("instructions", query))
-
-    def events(self, *, ticks: bool = False, **query: Unpack[Query]) -> Table:
-        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, ...
-
-        Parameters
-        ----------
-        ticks : bool
-            Also a row for every timing packet.
-        **query
-            See `ptkit.decode.Query`.
-
-        Returns
-        -------
-        Table
-            Columns of shape (rows,):
-            ``kind`` (uint8, `ptkit.EventKind`), ``ip`` (uint64, address; see ``ip_known``), ``payload``,
-            ``payload2``, ``payload3`` (uint64, by kind: docs/tables.md), ``flags`` (uint16,
-            `ptkit.EventFlag`),
-            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that told it), ``instruction``
-            (uint64, instructions of the stream before it), ``order`` (uint64, place among events, errors
-            and gaps of the stream).
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
-            As for `branches`.
-
-        Notes
-        -----
-        Intel SDM vol. 3, "Intel Processor Trace": "Mode Packets", "Event Trace", "PTWRITE", "PEBS",
-        "Power Event Tracing".
-        """
-        return _decode.read(self._plan("events", query, ticks=ticks))
-
-    def edges(self, **query: Unpack[Query]) -> Table:
-        """How often control went from where to where; address spaces are never merged.
-
-        Parameters
-        ----------
-        **query
-            See `ptkit.decode.Query`.
-
-        Returns
-        -------
-        Table
-            Columns of shape (rows,):
-            ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
-            (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
-            kind. Branches of which an end is not known are not counted.
-
-        Raises
-        ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
-            As for `branches`.
-
-        Notes
-        -----
-        Counts of the rows of `branches`, in memory that grows with distinct edges only.
-        """
-        return _decode.read(self._plan("edges", query))
-
-    @property
-    def errors(self) -> Table:
-        """What could not be decoded, of all streams; decoded when first asked for, then kept.
-
-        Returns
-        -------
-        Table
-            Columns of shape (rows,): ``code`` (uint8, `ptkit.ErrorCode`), ``offset`` (uint64, stream bytes),
-            ``ip`` (uint64, address; see ``ip_known``), ``flags`` (uint8, `ptkit.ErrorFlag`), ``argument``,
-            ``argument2`` (uint64, by code: docs/tables.md), ``file`` (int32, index in ``trace.info.files``;
-            see ``file_known``),
-            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`). ``errors.messages()``
-            has a sentence with a remedy per row.
-
-        Notes
-        -----
-        Errors of a trace are never exceptions, unless ``errors="raise"`` was asked for. Intel SDM vol. 3,
-        "Intel Processor Trace": "Packet Definitions", "Internal Buffer Overflow".
-        """
-        return self._side_tables()[0]
-
-    @property
-    def gaps(self) -> Table:
-        """Where control flow is not known, of all streams; decoded when first asked for, then kept.
-
-        Returns
-        -------
-        Table
-            Columns of shape (rows,): ``cause`` (uint8, `ptkit.GapCause`), ``code`` (uint8,
-            `ptkit.ErrorCode`, 0 if no error began it), ``begin``, ``end`` (uint64, stream bytes),
-            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes``
-            (uint64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
-            `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source``
-            (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`).
-            ``gaps.messages()`` has
-            a sentence per row.
-
-        Notes
-        -----
-        Intel SDM vol. 3, "Intel Processor Trace": "Internal Buffer Overflow", "TraceStop".
-        """
-        return self._side_tables()[1]
-
-    def _side_tables(self) -> tuple[Table, Table]:
-        if self._sides is None:
-            plan = self._plan("errors", Query())
-            errors = _decode.read(replace(plan, raises=False))
-            assert errors.gaps is not None
-            self._sides = errors, errors.gaps
-        return self._sides
-
-    # Other people's forms.
-
-    def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
-        """Return a table as a pandas DataFrame; see `Table.to_pandas`."""
-        return _decode.read(self._plan(self._table(table), query)).to_pandas()
-
-    def to_arrow(self, table: str = "branches", **query: Unpack[Query]) -> pyarrow.Table:
-        """Return a table as a pyarrow Table; see `Table.to_arrow`."""
-        return _decode.read(self._plan(self._table(table), query)).to_arrow()
-
-    @staticmethod
-    def _table(name: str) -> str:
-        from ptkit.schema import tables
-
-        if not isinstance(name, str) or name not in tables():
-            raise ConfigError(f"there is no table {name!r}; there are {', '.join(tables())}")
-        return name
+        found, info = _index.make(
+            self._session, self._settings, self.source, path, save=save, threads=threads
+        )
+        self._settings = replace(self._settings, index=found)
+        return info
 
     # Code and names.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ def open(
     tsc_hz: int | None = None,
     crystal_hz: int | None = None,
     perf_time: tuple[int, int, int] | None = None,
+    index: bool | str | os.PathLike[str] = True,
 ) -> Trace:
     """Open a trace.
 
@@ -86,6 +88,10 @@ def open(
     perf_time : tuple of int, optional
         ``(time_mult, time_shift, time_zero)`` of perf's ``perf_event_mmap_page``: times in nanoseconds are
         those of perf's clock. Wins over `tsc_hz`.
+    index : bool or path
+        True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;
+        or its path. One that is damaged or does not belong to this trace, with these images and settings, is
+        not used, and a `PtkitWarning` says why.
 
     Returns
     -------
@@ -129,8 +135,10 @@ def open(
     if not bundle.streams:
         raise FormatError(f"{bundle.source}: holds no trace stream")
     _warn(bundle)
-    settings = Settings(engine=engine, resync=resync, threads=threads, errors=errors)
-    return Trace(bundle, settings, image_callback)
+    trace = Trace(bundle, Settings(engine, resync, threads, errors), image_callback)
+    if index is not False and image_callback is None and engine != "libipt":
+        trace._find_index(None if index is True else index)
+    return trace
 
 
 def _warn(bundle: _core.Bundle) -> None:

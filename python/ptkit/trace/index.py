@@ -1,0 +1,104 @@
+"""Indexes beside traces: made, found again, or not used and why."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptkit import _core
+from ptkit.decode import Settings
+from ptkit.decode.plan import thread_count
+from ptkit.errors import ConfigError, PtkitError, PtkitWarning
+
+#: Bytes of trace in a segment, about.
+SEGMENT = 1 << 20
+ENDING = ".ptindex"
+
+
+@dataclass(frozen=True)
+class IndexInfo:
+    """An index that a trace has.
+
+    Attributes
+    ----------
+    path : str or None
+        Its file; None if it is kept in memory only.
+    size_bytes : int
+        Of the file.
+    segments : int
+        Parts that can be decoded alone, of all streams.
+    """
+
+    path: str | None
+    size_bytes: int
+    segments: int
+
+
+def path_beside(source: str) -> Path:
+    """Where `ptkit.open` looks for the index of a trace."""
+    return Path(source.rstrip("/") + ENDING)
+
+
+def _info(index: _core.Index, path: Path | None) -> IndexInfo:
+    segments = sum(len(index.segments(stream)) for stream in range(index.streams))
+    return IndexInfo(None if path is None else str(path), index.size, segments)
+
+
+def make(
+    session: _core.Session,
+    settings: Settings,
+    source: str,
+    path: str | os.PathLike[str] | None,
+    *,
+    save: bool,
+    threads: int | None,
+) -> tuple[_core.Index, IndexInfo]:
+    """Make the index of a trace and write it, unless there is a good one already."""
+    target: Path | None = None
+    if path is not None:
+        target = Path(path)
+    elif save:
+        if not Path(source).exists():
+            raise ConfigError(f"{source}: has no path; say where to write the index, or save=False")
+        target = path_beside(source)
+    if save and target is not None and target.exists():
+        try:
+            found = _core.Index.open(os.fsencode(target), session, resync=settings.resync, trace=source)
+            return found, _info(found, target)
+        except PtkitError:
+            pass  # it is made anew
+    try:
+        index = _core.Index.build(
+            session,
+            resync=settings.resync,
+            threads=thread_count(settings.threads if threads is None else threads),
+            segment=SEGMENT,
+            trace=source,
+        )
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    if save and target is not None:
+        index.save(os.fsencode(target))
+        return index, _info(index, target)
+    return index, _info(index, None)
+
+
+def find(
+    session: _core.Session, settings: Settings, source: str, path: str | os.PathLike[str] | None
+) -> tuple[_core.Index, IndexInfo] | None:
+    """Open the index of a trace, if there is one that can be used; warns if there is one that cannot."""
+    target = path_beside(source) if path is None else Path(path)
+    if not target.is_file() and path is None:
+        return None
+    try:
+        index = _core.Index.open(os.fsencode(target), session, resync=settings.resync, trace=source)
+    except (PtkitError, ValueError) as error:
+        warnings.warn(
+            f"{target}: {error}; the whole trace is decoded instead, until trace.index() makes it anew",
+            PtkitWarning,
+            stacklevel=4,
+        )
+        return None
+    return index, _info(index, target)

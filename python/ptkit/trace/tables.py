@@ -1,0 +1,275 @@
+"""The tables of a trace, or of a part of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ptkit import decode as _decode
+from ptkit.decode import Query
+from ptkit.errors import ConfigError
+from ptkit.table import Table
+from ptkit.trace.parts import Parts
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from typing_extensions import Unpack
+
+
+class Tables(Parts):
+    """What `Trace` gives as a whole: one method for every table."""
+
+    _sides: tuple[Table, Table] | None = None
+
+    def packets(self, **query: Unpack[Query]) -> Table:
+        """Every packet, from the first PSB of each stream on.
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``offset`` (uint64, bytes), ``size`` (uint32, bytes), ``kind`` (uint8, `ptkit.PacketKind`),
+            ``flags`` (uint8, `ptkit.PacketFlag`), ``ip`` (uint64, address, rebuilt; see ``ip_known``),
+            ``payload`` and ``payload2`` (uint64, by kind: docs/tables.md), ``tsc`` (uint64, TSC ticks),
+            ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8, `ptkit.TimeSource`). A run of PAD is one
+            row. Bytes that are no packet are rows of ``.errors``.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "Packet Definitions"; for times, "Timing".
+        """
+        return _decode.read(self._plan("packets", query))
+
+    def branches(self, **query: Unpack[Query]) -> Table:
+        """Every branch, and every conditional that fell through (its ``to_ip`` is the next instruction).
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``kind`` (uint8,
+            `ptkit.BranchKind`), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
+            lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
+            ``offset`` (uint64, stream bytes: the packet that decided it).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError
+            If an argument is out of range, or there is no such symbol or column.
+        DecodeError
+            With ``errors="raise"``: the first error.
+        MemoryError
+            If the columns do not fit; use `iter_branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Return Compression", "Deferred TIPs".
+        Times of branches in a TNT packet are wider than those of packets: docs/time.md.
+        """
+        return _decode.read(self._plan("branches", query))
+
+    def blocks(self, **query: Unpack[Query]) -> Table:
+        """Runs of instructions that were executed one after the other, each ended by a branch or an event.
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``ip`` (uint64, address of the first instruction), ``size`` (uint32, bytes), ``instructions``
+            (uint32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how it ends).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets" (for ``mode`` and
+        ``in_tx``). Instructions behind the last packet are not given: they may not have been executed.
+        """
+        return _decode.read(self._plan("blocks", query))
+
+    def instructions(self, **query: Unpack[Query]) -> Table:
+        """Every instruction that was executed.
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``ip`` (uint64, address), ``size`` (uint8, bytes), ``cls`` (uint8, `ptkit.InsnClass`), ``mode``
+            (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how its block
+            ends).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets".
+        """
+        return _decode.read(self._plan("instructions", query))
+
+    def events(self, *, ticks: bool = False, **query: Unpack[Query]) -> Table:
+        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, ...
+
+        Parameters
+        ----------
+        ticks : bool
+            Also a row for every timing packet.
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``kind`` (uint8, `ptkit.EventKind`), ``ip`` (uint64, address; see ``ip_known``), ``payload``,
+            ``payload2``, ``payload3`` (uint64, by kind: docs/tables.md), ``flags`` (uint16,
+            `ptkit.EventFlag`),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that told it), ``instruction``
+            (uint64, instructions of the stream before it), ``order`` (uint64, place among events, errors
+            and gaps of the stream).
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "Mode Packets", "Event Trace", "PTWRITE", "PEBS",
+        "Power Event Tracing".
+        """
+        return _decode.read(self._plan("events", query, ticks=ticks))
+
+    def edges(self, **query: Unpack[Query]) -> Table:
+        """How often control went from where to where; address spaces are never merged.
+
+        Parameters
+        ----------
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,):
+            ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
+            (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
+            kind. Branches of which an end is not known are not counted.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+            As for `branches`.
+
+        Notes
+        -----
+        Counts of the rows of `branches`, in memory that grows with distinct edges only.
+        """
+        return _decode.read(self._plan("edges", query))
+
+    @property
+    def errors(self) -> Table:
+        """What could not be decoded, of all streams; decoded when first asked for, then kept.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,): ``code`` (uint8, `ptkit.ErrorCode`), ``offset`` (uint64, stream bytes),
+            ``ip`` (uint64, address; see ``ip_known``), ``flags`` (uint8, `ptkit.ErrorFlag`), ``argument``,
+            ``argument2`` (uint64, by code: docs/tables.md), ``file`` (int32, index in ``trace.info.files``;
+            see ``file_known``),
+            ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
+            `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`). ``errors.messages()``
+            has a sentence with a remedy per row.
+
+        Notes
+        -----
+        Errors of a trace are never exceptions, unless ``errors="raise"`` was asked for. Intel SDM vol. 3,
+        "Intel Processor Trace": "Packet Definitions", "Internal Buffer Overflow".
+        """
+        return self._side_tables()[0]
+
+    @property
+    def gaps(self) -> Table:
+        """Where control flow is not known, of all streams; decoded when first asked for, then kept.
+
+        Returns
+        -------
+        Table
+            Columns of shape (rows,): ``cause`` (uint8, `ptkit.GapCause`), ``code`` (uint8,
+            `ptkit.ErrorCode`, 0 if no error began it), ``begin``, ``end`` (uint64, stream bytes),
+            ``from_ip``, ``to_ip`` (uint64, address; see ``from_known``, ``to_known``), ``lost_bytes``
+            (uint64, bytes that are missing from the stream, as far as that is known), ``flags`` (uint8,
+            `ptkit.RowFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source``
+            (uint8, `ptkit.TimeSource`), ``instruction``, ``order`` (uint64, as for `events`).
+            ``gaps.messages()`` has
+            a sentence per row.
+
+        Notes
+        -----
+        Intel SDM vol. 3, "Intel Processor Trace": "Internal Buffer Overflow", "TraceStop".
+        """
+        return self._side_tables()[1]
+
+    def _side_tables(self) -> tuple[Table, Table]:
+        if self._sides is None:
+            plan = self._plan("errors", Query())
+            errors = _decode.read(replace(plan, raises=False))
+            assert errors.gaps is not None
+            self._sides = errors, errors.gaps
+        return self._sides
+
+    # Other people's forms.
+
+    def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
+        """Return a table as a pandas DataFrame; see `Table.to_pandas`."""
+        return _decode.read(self._plan(self._table(table), query)).to_pandas()
+
+    def to_arrow(self, table: str = "branches", **query: Unpack[Query]) -> pyarrow.Table:
+        """Return a table as a pyarrow Table; see `Table.to_arrow`."""
+        return _decode.read(self._plan(self._table(table), query)).to_arrow()
+
+    @staticmethod
+    def _table(name: str) -> str:
+        from ptkit.schema import tables
+
+        if not isinstance(name, str) or name not in tables():
+            raise ConfigError(f"there is no table {name!r}; there are {', '.join(tables())}")
+        return name

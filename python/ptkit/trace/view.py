@@ -1,0 +1,39 @@
+"""A part of a trace: its tables, with a selection that always applies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ptkit import decode as _decode
+from ptkit.decode import Query
+from ptkit.trace.tables import Tables
+
+if TYPE_CHECKING:
+    from ptkit.trace.facade import Trace
+
+
+class View(Tables):
+    """The tables of a trace between two times, or those that touch some code.
+
+    All methods of `Trace` that give tables are there, with the same arguments, and select among the
+    rows of the view. ``errors`` and ``gaps``, its own and those of its tables, are selected as well.
+
+    Made by `Trace.between` and `Trace.touching`.
+    """
+
+    def __init__(self, trace: Trace, bound: Query, text: str) -> None:
+        self._trace = trace
+        self._bound = bound
+        self._text = text
+        trace._plan("events", Query(), bound)  # says what is wrong with it now
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that it is a part of."""
+        return self._trace
+
+    def __repr__(self) -> str:
+        return f"<ptkit.View of {self._trace.source!r}, {self._text}>"
+
+    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
+        return self._trace._plan(table, query, self._bound, **more)

@@ -1,0 +1,130 @@
+// Indexes: made, kept in files, and given to readers.
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "bindings/bindings.h"
+#include "bindings/engines.h"
+#include "index/builder.h"
+
+namespace ptkit::bindings {
+namespace {
+
+using index::Index;
+constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
+
+flow::FlowOptions options_of(const Session& session, const std::string& resync) {
+  flow::FlowOptions options;
+  options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
+  options.errata = packet::errata_for(session.bundle->configuration.cpu);
+  return options;
+}
+
+std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
+                                      const flow::FlowOptions& options, std::size_t threads,
+                                      std::size_t segment, const index::Stamp& stamp,
+                                      const std::atomic<bool>& cancelled) {
+  const trace::TraceBundle& bundle = *session->bundle;
+  const auto decoder = make_decoder_factory("ptkit", session, options);
+  std::vector<index::BuiltStream> streams;
+  for (std::uint32_t i = 0; i < bundle.streams.size(); ++i) {
+    flow::MakeDecoder make;
+    if (decoder) {
+      make = [&decoder, i](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
+        return decoder(i, sink, from, ahead);
+      };
+    }
+    index::StreamBuilder builder(
+        {bundle, bundle.streams[i], options.errata, std::move(make), segment, threads, cancelled});
+    auto built = builder.build();
+    if (!built) return {};
+    streams.push_back(std::move(*built));
+  }
+  return index::to_bytes(std::move(streams), index::identity_of(bundle, options.resync), stamp);
+}
+
+// Works on a thread of its own, so that this one can look for signals.
+std::shared_ptr<IndexHandle> build(std::shared_ptr<Session> session, const std::string& resync,
+                                   std::size_t threads, std::size_t segment, const std::string& trace) {
+  if (session->callback != nullptr) throw py::value_error("code of a callback may change: it has no index");
+  const auto options = options_of(*session, resync);
+  const index::Stamp stamp = index::stamp_of(trace);
+  std::atomic<bool> cancelled{false};
+  auto work = std::async(std::launch::async,
+                         [&] { return build_bytes(session, options, threads, segment, stamp, cancelled); });
+  for (bool ready = false; !ready;) {
+    {
+      const py::gil_scoped_release release;
+      ready = work.wait_for(kSignalPeriod) == std::future_status::ready;
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    cancelled = true;
+    const py::gil_scoped_release release;
+    work.wait();
+    ready = true;
+  }
+  if (cancelled) throw py::error_already_set();
+  auto handle = std::make_shared<IndexHandle>();
+  handle->bytes = trace::TraceBuffer::from_vector(work.get());
+  handle->index = value_or_raise(Index::read(handle->bytes, *session->bundle, options.resync, stamp));
+  return handle;
+}
+
+// What is beside a trace. FormatError with the reason if it is not to be used.
+std::shared_ptr<IndexHandle> open(const std::string& path, const Session& session, const std::string& resync,
+                                  const std::string& trace) {
+  if (session.callback != nullptr) throw py::value_error("code of a callback may change: it has no index");
+  auto handle = std::make_shared<IndexHandle>();
+  handle->bytes = value_or_raise(trace::TraceBuffer::map_file(path));
+  const py::gil_scoped_release release;
+  auto read =
+      Index::read(handle->bytes, *session.bundle, options_of(session, resync).resync, index::stamp_of(trace));
+  const py::gil_scoped_acquire gil;
+  handle->index = value_or_raise(std::move(read));
+  return handle;
+}
+
+void save(const IndexHandle& self, const std::string& path) {
+  const base::Failure failure = index::save(path, self.bytes.bytes());
+  if (failure.status != base::Status::OK) raise_failure(failure);
+}
+
+py::list segments(const IndexHandle& self, std::size_t stream) {
+  py::list rows;
+  if (stream >= self.index->streams().size()) throw py::index_error("no such stream");
+  for (const index::Segment& segment : self.index->streams()[stream].segments) {
+    const bool ip = (segment.flags & index::Segment::IP_KNOWN) != 0;
+    const bool times = (segment.flags & index::Segment::TIMES_KNOWN) != 0;
+    py::dict row;
+    row["offset"] = segment.begin;
+    row["ip"] = ip ? py::object(py::int_(segment.ip)) : py::object(py::none());
+    row["time"] =
+        times ? py::object(py::make_tuple(segment.tsc_least, segment.tsc_most)) : py::object(py::none());
+    row["pid"] = segment.pid;
+    row["tid"] = segment.tid;
+    row["space"] = segment.space;
+    row["instructions"] = segment.instructions;
+    row["blocks"] = segment.blocks;
+    row["order"] = segment.order;
+    row["troubles"] = segment.troubles;
+    row["begins_times"] = segment.blob.time != 0;
+    rows.append(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+void register_index(py::module_& module) {
+  py::class_<IndexHandle, std::shared_ptr<IndexHandle>>(module, "Index", "Where parts of a trace begin.")
+      .def_static("build", &build, py::arg("session"), py::kw_only(), py::arg("resync"), py::arg("threads"),
+                  py::arg("segment"), py::arg("trace"))
+      .def_static("open", &open, py::arg("path"), py::arg("session"), py::kw_only(), py::arg("resync"),
+                  py::arg("trace"))
+      .def("save", &save, py::arg("path"))
+      .def("segments", &segments, py::arg("stream"))
+      .def_property_readonly("size", [](const IndexHandle& self) { return self.bytes.size(); })
+      .def_property_readonly("streams", [](const IndexHandle& self) { return self.index->streams().size(); });
+}
+
+}  // namespace ptkit::bindings

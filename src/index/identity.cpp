@@ -1,0 +1,114 @@
+// Is an index that of this trace, these images and these options?
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/check_sum.h"
+#include "base/fields.h"
+#include "index/index.h"
+
+namespace ptkit::index {
+namespace {
+
+constexpr std::size_t kSamples = 64;
+constexpr std::size_t kSampleBytes = 4096;
+
+void put(base::FieldWriter& fields, const std::string& text) {
+  fields(text.size());
+  fields.bytes().insert(fields.bytes().end(), text.begin(), text.end());
+}
+
+void put(base::FieldWriter& fields, const trace::Configuration& configuration) {
+  const trace::Cpu& cpu = configuration.cpu;
+  fields(cpu.known);
+  fields(cpu.intel);
+  fields(cpu.family);
+  fields(cpu.model);
+  fields(cpu.stepping);
+  const trace::Clock& clock = configuration.clock;
+  fields(clock.tsc_ctc_numerator);
+  fields(clock.tsc_ctc_denominator);
+  fields(clock.mtc_period_known);
+  fields(clock.mtc_period);
+  fields(clock.max_nonturbo_ratio);
+  fields(clock.tsc_hz);
+  for (const trace::AddressRange& range : configuration.ranges) {
+    fields(range.kind);
+    fields(range.first);
+    fields(range.last);
+  }
+  fields(configuration.rtit_ctl);
+  fields(configuration.rtit_ctl_known);
+}
+
+void put(base::FieldWriter& fields, const trace::Stream& stream) {
+  fields(stream.cpu);
+  fields(stream.pid);
+  fields(stream.tid);
+  fields(stream.space);
+  fields(stream.data.size());
+  fields(stream.switches.size());
+  for (const trace::Switch& one : stream.switches) {
+    fields(one.tsc);
+    fields(one.pid);
+    fields(one.tid);
+    fields(one.space);
+  }
+  fields(stream.losses.size());
+  for (const trace::KnownLoss& loss : stream.losses) {
+    fields(loss.offset);
+    fields(loss.cause);
+    fields(loss.lost_bytes);
+  }
+}
+
+// A build-id stands for a file's bytes; others are all looked at.
+void put(base::FieldWriter& fields, const trace::TraceBundle& bundle, const trace::CodeRegion& region) {
+  fields(region.space);
+  fields(region.address);
+  fields(region.size);
+  fields(region.tsc_from);
+  fields(region.tsc_to);
+  fields(region.file_offset);
+  fields(region.bytes.size());
+  const bool has_file = region.file >= 0 && static_cast<std::size_t>(region.file) < bundle.files.size();
+  const std::string id = has_file ? bundle.files[static_cast<std::size_t>(region.file)].build_id : "";
+  put(fields, id);
+  fields(id.empty() ? base::check_sum(region.bytes.bytes()) : sample_of(region.bytes.bytes()));
+}
+
+}  // namespace
+
+std::uint64_t sample_of(base::Bytes stream) {
+  std::uint64_t sum = stream.size();
+  if (stream.size() <= kSamples * kSampleBytes) return base::mix(sum, base::check_sum(stream));
+  const std::size_t step = (stream.size() - kSampleBytes) / (kSamples - 1);
+  for (std::size_t i = 0; i + 1 < kSamples; ++i)
+    sum = base::mix(sum, base::check_sum(stream.subspan(i * step, kSampleBytes)));
+  return base::mix(sum, base::check_sum(stream.last(kSampleBytes)));
+}
+
+std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync) {
+  base::FieldWriter fields;
+  fields(resync);
+  put(fields, bundle.configuration);
+  for (const trace::Space& space : bundle.spaces) {
+    fields(space.pid);
+    fields(space.cr3);
+    fields(space.cr3_known);
+  }
+  fields(bundle.streams.size());
+  for (const trace::Stream& stream : bundle.streams) put(fields, stream);
+  fields(bundle.code.size());
+  for (const trace::CodeRegion& region : bundle.code) put(fields, bundle, region);
+  return base::check_sum(fields.bytes());
+}
+
+Stamp stamp_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return {static_cast<std::uint64_t>(info.st_size), info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
+}
+
+}  // namespace ptkit::index

@@ -1,0 +1,248 @@
+#include "index/index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check_sum.h"
+#include "base/fields.h"
+#include "flow/checkpoint_fields.h"
+
+namespace ptkit::index {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x0058'4449'4B54'5054;  // "TPTKIDX"
+constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kMostStreams = 1U << 20U;
+
+struct Header {
+  std::uint64_t magic = kMagic;
+  std::uint32_t format = kFormat;
+  std::uint32_t decoder = flow::kCheckpointVersion;
+  std::uint64_t size = 0;  // of the file
+  std::uint64_t identity = 0;
+  Stamp stamp;
+  std::uint32_t streams = 0;
+  std::uint64_t table_size = 0;  // behind the header: streams and their segments
+  std::uint64_t table_sum = 0;
+
+  template <typename Fields>
+  void describe(Fields& fields) {
+    fields(magic);
+    fields(format);
+    fields(decoder);
+    fields(size);
+    fields(identity);
+    fields(stamp.size);
+    fields(stamp.time);
+    fields(streams);
+    fields(table_size);
+    fields(table_sum);
+  }
+};
+
+template <typename Fields>
+void describe(Fields& fields, Segment& segment) {
+  fields(segment.psb);
+  fields(segment.begin);
+  fields(segment.ip);
+  fields(segment.flags);
+  fields(segment.space);
+  fields(segment.pid);
+  fields(segment.tid);
+  fields(segment.instructions);
+  fields(segment.blocks);
+  fields(segment.order);
+  fields(segment.troubles);
+  fields(segment.tsc_least);
+  fields(segment.tsc_most);
+  fields(segment.bytes_sum);
+  fields(segment.blob.offset);
+  fields(segment.blob.checkpoint);
+  fields(segment.blob.time);
+  fields(segment.blob.lines);
+  fields(segment.blob.sum);
+}
+
+template <typename Fields>
+void describe(Fields& fields, StreamIndex& stream, std::uint64_t& count) {
+  fields(stream.size);
+  fields(stream.sample);
+  fields(stream.timeless);
+  fields(count);
+}
+
+std::vector<std::uint8_t> bytes_of(Header header) {
+  base::FieldWriter fields;
+  header.describe(fields);
+  fields(base::check_sum(fields.bytes()));
+  return std::move(fields.bytes());
+}
+
+std::uint64_t blob_size(const Segment::Blob& blob) noexcept {
+  return std::uint64_t{blob.checkpoint} + blob.time + blob.lines;
+}
+
+void append(std::vector<std::uint8_t>& to, base::Bytes bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+// Ascending offsets, and a checkpoint for each segment but the first: decoding relies on it.
+bool in_order(const StreamIndex& stream) noexcept {
+  if (stream.segments.empty() || stream.segments.front().begin != 0) return false;
+  for (std::size_t i = 1; i < stream.segments.size(); ++i) {
+    const Segment& segment = stream.segments[i];
+    if (segment.begin <= stream.segments[i - 1].begin || segment.begin > stream.size) return false;
+    if (segment.psb >= segment.begin || segment.psb == 0 || segment.blob.checkpoint == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Index::Parts Index::parts(const Segment& segment) const noexcept {
+  const base::Bytes file = file_.bytes();
+  const Segment::Blob& blob = segment.blob;
+  const std::uint64_t size = blob_size(blob);
+  if (blob.offset > file.size() || size > file.size() - blob.offset) return {};
+  const base::Bytes whole =
+      file.subspan(static_cast<std::size_t>(blob.offset), static_cast<std::size_t>(size));
+  if (base::check_sum(whole) != blob.sum) return {};
+  return {true, whole.first(blob.checkpoint), whole.subspan(blob.checkpoint, blob.time),
+          whole.last(blob.lines)};
+}
+
+bool Index::is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment) {
+  const std::uint64_t begin = index.segments[segment].begin;
+  const std::uint64_t end = index.end(segment);
+  if (end > stream.size()) return false;
+  const base::Bytes part =
+      stream.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  return base::check_sum(part) == index.segments[segment].bytes_sum;
+}
+
+// What is wrong with the table, or nothing.
+std::string Index::read_streams(base::Bytes table, std::uint32_t count) {
+  base::FieldReader fields(table);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    StreamIndex stream;
+    std::uint64_t segments = 0;
+    describe(fields, stream, segments);
+    for (; segments > 0 && fields.good(); --segments) describe(fields, stream.segments.emplace_back());
+    if (!fields.good() || !in_order(stream)) return "is damaged";
+    streams_.push_back(std::move(stream));
+  }
+  return fields.rest().empty() ? "" : "is damaged";
+}
+
+// Are these the streams that were indexed? With `whole`, every byte is looked at.
+std::string Index::compare(const trace::TraceBundle& bundle, bool whole) const {
+  if (bundle.streams.size() != streams_.size()) return "is of another trace";
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const base::Bytes bytes = bundle.streams[i].data.bytes();
+    if (streams_[i].size != bytes.size() || streams_[i].sample != sample_of(bytes))
+      return "is of another trace";
+    for (std::size_t segment = 0; whole && segment < streams_[i].segments.size(); ++segment) {
+      if (!is_as_indexed(bytes, streams_[i], segment)) return "is of another trace";
+    }
+  }
+  return "";
+}
+
+base::Result<std::shared_ptr<const Index>> Index::read(const trace::TraceBuffer& file,
+                                                       const trace::TraceBundle& bundle, flow::Resync resync,
+                                                       const Stamp& stamp) {
+  const auto failed = [](std::string what) {
+    return base::Failure{base::Status::BAD_FILE, 0, std::move(what)};
+  };
+  const std::size_t header_size = bytes_of({}).size();
+  if (file.size() < header_size) return failed("is damaged");
+  const base::Bytes bytes = file.bytes();
+  base::FieldReader fields(bytes.first(header_size));
+  Header header;
+  header.describe(fields);
+  if (header.magic != kMagic) return failed("is no index");
+  if (header.format != kFormat || header.decoder != flow::kCheckpointVersion)
+    return failed("was made by another version of ptkit");
+  std::uint64_t sum = 0;
+  fields(sum);
+  if (sum != base::check_sum(bytes.first(header_size - sizeof(sum))) || header.size != bytes.size() ||
+      header.table_size > bytes.size() - header_size || header.streams > kMostStreams) {
+    return failed("is damaged");
+  }
+  const base::Bytes table = bytes.subspan(header_size, static_cast<std::size_t>(header.table_size));
+  if (base::check_sum(table) != header.table_sum) return failed("is damaged");
+  if (header.identity != identity_of(bundle, resync))
+    return failed("was made with other images or settings, or is of another trace");
+  std::shared_ptr<Index> index(new Index);
+  index->file_ = file;
+  std::string wrong = index->read_streams(table, header.streams);
+  if (wrong.empty()) wrong = index->compare(bundle, !stamp.known() || !(stamp == header.stamp));
+  if (!wrong.empty()) return failed(std::move(wrong));
+  return std::shared_ptr<const Index>(std::move(index));
+}
+
+std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64_t identity,
+                                   const Stamp& stamp) {
+  base::FieldWriter table;
+  std::vector<std::uint8_t> blobs;
+  // Offsets in the file are known once the table's size is: it does not depend on them.
+  for (int pass = 0; pass < 2; ++pass) {
+    const std::uint64_t begin = bytes_of({}).size() + table.bytes().size();
+    table = {};
+    blobs.clear();
+    for (BuiltStream& stream : streams) {
+      std::uint64_t count = stream.index.segments.size();
+      describe(table, stream.index, count);
+      for (std::size_t i = 0; i < stream.index.segments.size(); ++i) {
+        Segment& segment = stream.index.segments[i];
+        const Content& content = stream.contents[i];
+        const std::size_t at = blobs.size();
+        append(blobs, content.checkpoint);
+        append(blobs, content.time);
+        append(blobs, content.lines);
+        segment.blob = {begin + at, static_cast<std::uint32_t>(content.checkpoint.size()),
+                        static_cast<std::uint32_t>(content.time.size()),
+                        static_cast<std::uint32_t>(content.lines.size()),
+                        base::check_sum(base::Bytes(blobs).subspan(at))};
+        describe(table, segment);
+      }
+    }
+  }
+  Header header;
+  header.identity = identity;
+  header.stamp = stamp;
+  header.streams = static_cast<std::uint32_t>(streams.size());
+  header.table_size = table.bytes().size();
+  header.table_sum = base::check_sum(table.bytes());
+  header.size = bytes_of({}).size() + table.bytes().size() + blobs.size();
+  std::vector<std::uint8_t> out = bytes_of(header);
+  append(out, table.bytes());
+  append(out, blobs);
+  return out;
+}
+
+base::Failure save(const std::string& path, base::Bytes bytes) {
+  std::string temporary = path + ".XXXXXX";
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  bool good = fd >= 0;
+  while (good && !bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    good = written > 0 || (written < 0 && errno == EINTR);
+    if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  constexpr mode_t kReadable = 0644;
+  good = good && ::fchmod(fd, kReadable) == 0;
+  good = (fd < 0 || ::close(fd) == 0) && good;
+  if (good && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  base::Failure failure{base::Status::IO_ERROR, 0, path + ": cannot be written: " + std::strerror(errno)};
+  if (fd >= 0) (void)::unlink(temporary.c_str());
+  return failure;
+}
+
+}  // namespace ptkit::index

@@ -1,0 +1,122 @@
+// What is known of a trace beside it: where decoding can begin, what came before, which times and which code
+// lie where. docs/index-file.md has the format.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flow/checkpoint.h"
+#include "flow/decoder.h"
+#include "index/line_set.h"
+#include "trace/buffer.h"
+
+namespace ptkit::index {
+
+// A part of a stream, from behind a PSB+ to behind a later one.
+struct Segment {
+  enum Flag : std::uint32_t {
+    IP_KNOWN = 1,    // packets are on, and `ip` is where execution is
+    TIMES_KNOWN = 2  // `tsc_least` and `tsc_most` are; else no row has a time
+  };
+  std::uint64_t psb = 0;    // of the PSB+ behind which it begins; 0: the beginning of the stream
+  std::uint64_t begin = 0;  // offset
+  std::uint64_t ip = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t space = 0;
+  std::int64_t pid = trace::kNoId;
+  std::int64_t tid = trace::kNoId;
+  std::uint64_t instructions = 0;  // of the stream before it
+  std::uint64_t blocks = 0;
+  std::uint64_t order = 0;     // events, errors and gaps
+  std::uint64_t troubles = 0;  // errors and gaps in it
+  std::uint64_t tsc_least = 0;
+  std::uint64_t tsc_most = 0;   // inclusive
+  std::uint64_t bytes_sum = 0;  // of the stream's bytes in it
+
+  // Where in the file, and check sum of the whole.
+  struct Blob {
+    std::uint64_t offset = 0;
+    std::uint32_t checkpoint = 0;  // bytes; 0 at the beginning of the stream
+    std::uint32_t time = 0;        // 0: times are not asked for from here on
+    std::uint32_t lines = 0;
+    std::uint64_t sum = 0;
+  };
+  Blob blob;
+};
+
+struct StreamIndex {
+  std::uint64_t size = 0;    // of the stream
+  std::uint64_t sample = 0;  // hash of some of its bytes
+  bool timeless = false;     // no row has a time
+  std::vector<Segment> segments;
+
+  [[nodiscard]] std::uint64_t end(std::size_t segment) const noexcept {
+    return segment + 1 < segments.size() ? segments[segment + 1].begin : size;
+  }
+};
+
+// The file that a trace came from, as it was: {} if it is no single file.
+struct Stamp {
+  std::uint64_t size = 0;
+  std::int64_t time = 0;  // of its last change, ns
+  [[nodiscard]] bool known() const noexcept { return size != 0; }
+  [[nodiscard]] bool operator==(const Stamp&) const noexcept = default;
+};
+[[nodiscard]] Stamp stamp_of(const std::string& path);
+
+// Everything but the trace's bytes that rows depend on: code, clock, processor, threads, options.
+[[nodiscard]] std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync);
+// Of bytes at some places.
+[[nodiscard]] std::uint64_t sample_of(base::Bytes stream);
+
+class Index {
+ public:
+  // Reads what save() or to_bytes() made for this trace. BAD_FILE, and the reason, if it is damaged, of
+  // another version, or of anything else than this trace, these images and these options.
+  [[nodiscard]] static base::Result<std::shared_ptr<const Index>> read(const trace::TraceBuffer& file,
+                                                                       const trace::TraceBundle& bundle,
+                                                                       flow::Resync resync,
+                                                                       const Stamp& stamp);
+
+  [[nodiscard]] const std::vector<StreamIndex>& streams() const noexcept { return streams_; }
+  [[nodiscard]] std::size_t size() const noexcept { return file_.size(); }
+
+  // What the file has of a segment, if it is not damaged.
+  struct Parts {
+    bool good = false;
+    base::Bytes checkpoint;
+    base::Bytes time;
+    base::Bytes lines;
+  };
+  [[nodiscard]] Parts parts(const Segment& segment) const noexcept;
+  // Are the stream's bytes those that were indexed?
+  [[nodiscard]] static bool is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment);
+
+ private:
+  Index() = default;
+  [[nodiscard]] std::string read_streams(base::Bytes table, std::uint32_t count);
+  [[nodiscard]] std::string compare(const trace::TraceBundle& bundle, bool whole) const;
+
+  trace::TraceBuffer file_;
+  std::vector<StreamIndex> streams_;
+};
+
+// What the file has for a segment besides the table.
+struct Content {
+  std::vector<std::uint8_t> checkpoint;
+  std::vector<std::uint8_t> time;
+  std::vector<std::uint8_t> lines;
+};
+struct BuiltStream {
+  StreamIndex index;
+  std::vector<Content> contents;  // of each segment
+};
+
+[[nodiscard]] std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64_t identity,
+                                                 const Stamp& stamp);
+// Through a file of another name beside it. OK, or what went wrong.
+[[nodiscard]] base::Failure save(const std::string& path, base::Bytes bytes);
+
+}  // namespace ptkit::index

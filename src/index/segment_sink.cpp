@@ -1,0 +1,67 @@
+#include "index/segment_sink.h"
+
+#include <algorithm>
+
+namespace ptkit::index {
+
+void SegmentSink::note(const flow::Place& place) noexcept { oldest_ = std::min(oldest_, place.since); }
+
+void SegmentSink::on_block(const flow::Block& block) {
+  note(block.place);
+  lines_.add(block.ip, block.ip + (block.size == 0 ? 0 : block.size - 1));
+  instructions_ += block.insns.size();
+  ++blocks_;
+}
+
+void SegmentSink::on_branch(const flow::Branch& branch) {
+  note(branch.place);
+  if ((branch.flags & flow::FROM_KNOWN) != 0) lines_.add(branch.from_ip);
+  if ((branch.flags & flow::TO_KNOWN) != 0) lines_.add(branch.to_ip);
+}
+
+void SegmentSink::on_event(const flow::Event& event) {
+  note(event.place);
+  if ((event.flags & flow::EV_IP_KNOWN) != 0) lines_.add(event.ip);
+  ++order_;
+}
+
+void SegmentSink::on_error(const flow::FlowError& error) {
+  note(error.place);
+  if (error.ip_known) lines_.add(error.ip);
+  lost_packets_ = true;
+  ++order_;
+  ++troubles_;
+}
+
+void SegmentSink::on_gap(const flow::Gap& gap) {
+  note({gap.end, gap.end});
+  lost_packets_ = lost_packets_ || gap.cause == flow::GapCause::ERROR || gap.cause == flow::GapCause::LOST ||
+                  gap.cause == flow::GapCause::START;
+  if ((gap.flags & flow::FROM_KNOWN) != 0) lines_.add(gap.from_ip);
+  if ((gap.flags & flow::TO_KNOWN) != 0) lines_.add(gap.to_ip);
+  ++order_;
+  ++troubles_;
+}
+
+// Blocks have the addresses of all rows in bulk but for targets that no block begins at: those are told by a
+// packet, or stand where a part ends.
+bool SegmentSink::open(flow::BulkRoom& room) {
+  ips_.resize(kRows + flow::BulkRoom::kSlack);
+  sizes_.resize(kRows + flow::BulkRoom::kSlack);
+  room.kind = flow::BulkRows::BLOCKS;
+  room.ip = ips_.data();
+  room.bytes = sizes_.data();
+  room.row = 0;
+  room.limit = kRows;
+  return true;
+}
+
+void SegmentSink::close(const flow::BulkRoom& room) {
+  instructions_ += room.instructions;
+  order_ += room.events;
+  blocks_ += room.row;
+  for (std::size_t i = 0; i < room.row; ++i)
+    lines_.add(ips_[i], ips_[i] + (sizes_[i] == 0 ? 0 : sizes_[i] - 1));
+}
+
+}  // namespace ptkit::index

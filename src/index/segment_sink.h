@@ -1,0 +1,62 @@
+// What an index keeps of the rows of a part: how many there are, and which code they name.
+#pragma once
+
+#include <atomic>
+
+#include "flow/sink.h"
+#include "index/line_set.h"
+
+namespace ptkit::index {
+
+class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
+ public:
+  // IN_BULK: addresses that only packets tell are left out.
+  enum class Rows : std::uint8_t { IN_BULK, ONE_BY_ONE };
+  // `cancelled` makes full() true at once; it must outlive the sink.
+  SegmentSink(Rows rows, const std::atomic<bool>& cancelled) : rows_(rows), cancelled_(cancelled) {}
+
+  void on_block(const flow::Block& block) override;
+  void on_branch(const flow::Branch& branch) override;
+  void on_event(const flow::Event& event) override;
+  void on_error(const flow::FlowError& error) override;
+  void on_gap(const flow::Gap& gap) override;
+  [[nodiscard]] bool full() const override {
+    return ++asked_ % kPackets == 0 || cancelled_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] flow::BulkSink* bulk() override { return rows_ == Rows::IN_BULK ? this : nullptr; }
+
+  void touch(std::uint64_t ip) { lines_.add(ip); }
+
+  [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }
+  [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }
+  [[nodiscard]] std::uint64_t order() const noexcept { return order_; }        // events, errors and gaps
+  [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }  // errors and gaps
+  // Bytes were passed over: packets cannot be read one behind the other.
+  [[nodiscard]] bool lost_packets() const noexcept { return lost_packets_; }
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  // Place::since of a row
+  [[nodiscard]] const LineSet& lines() const noexcept { return lines_; }
+
+ private:
+  static constexpr unsigned kPackets = 8192;
+  static constexpr std::size_t kRows = std::size_t{1} << 13U;
+
+  [[nodiscard]] bool open(flow::BulkRoom& room) override;
+  void close(const flow::BulkRoom& room) override;
+  void add_edges(std::span<const flow::EdgeCount> /*edges*/, std::uint32_t /*space*/) override {}
+  void note(const flow::Place& place) noexcept;
+
+  Rows rows_;
+  const std::atomic<bool>& cancelled_;
+  mutable unsigned asked_ = 0;
+  std::vector<std::uint64_t> ips_;
+  std::vector<std::uint32_t> sizes_;
+  LineSet lines_;
+  std::uint64_t instructions_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t order_ = 0;
+  std::uint64_t troubles_ = 0;
+  std::uint64_t oldest_ = ~std::uint64_t{0};
+  bool lost_packets_ = false;
+};
+
+}  // namespace ptkit::index

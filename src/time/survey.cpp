@@ -1,0 +1,78 @@
+#include "time/survey.h"
+
+#include <algorithm>
+
+#include "base/fields.h"
+#include "time/calibrate.h"
+#include "time/timeline.h"
+
+namespace ptkit::time {
+
+class TimeSurvey::Impl {
+ public:
+  Impl(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
+       std::span<const trace::KnownLoss> losses)
+      : line_(stream, losses, errata, calibrate(stream, losses, clock, errata)) {}
+
+  // An answer's `tsc` is the lower limit of a point between the places asked for, or of an earlier answer.
+  Limits read_to(std::uint64_t end) {
+    Limits limits{known_, last_low_, most_, last_least_};
+    for (;;) {
+      take_points(end, limits);
+      if (line_.is_past(end) || !line_.read_frame()) break;
+    }
+    // Behind the last point it is the limit of the stream's end that counts.
+    if (line_.is_past(kUnknown)) limits.least_low = std::min(limits.least_low, line_.tail());
+    limits.most_tsc = most_;
+    return limits;
+  }
+
+  [[nodiscard]] std::vector<std::uint8_t> state_at(std::uint64_t psb) const {
+    const Timeline::State* const found = line_.state_at(psb);
+    if (found == nullptr) return {};
+    Timeline::State state = *found;
+    base::FieldWriter fields;
+    (void)state.describe(fields);
+    return std::move(fields.bytes());
+  }
+
+  [[nodiscard]] bool needs_all_questions() const noexcept { return line_.model().long_tnt; }
+
+ private:
+  // Points are read frame by frame, and forgotten when nobody asks for them any more.
+  void take_points(std::uint64_t end, Limits& limits) {
+    const History& points = line_.history();
+    for (std::size_t i = taken_ - std::min(taken_, line_.forgotten()); i < points.size(); ++i) {
+      if (points.place(i).first > end) return;
+      const std::uint64_t low = points.low(i);
+      const std::uint64_t least = std::min({low, points.high(i), points.high_before(i)});
+      limits.least_tsc = limits.any ? std::min(limits.least_tsc, low) : low;
+      limits.least_low = limits.any ? std::min(limits.least_low, least) : least;
+      limits.any = known_ = true;
+      most_ = std::max(most_, low);
+      last_low_ = low;
+      last_least_ = least;
+      taken_ = line_.forgotten() + i + 1;
+    }
+  }
+
+  Timeline line_;
+  std::size_t taken_ = 0;  // points, of all that there were
+  bool known_ = false;
+  std::uint64_t most_ = 0;  // lower limit so far
+  std::uint64_t last_low_ = 0;
+  std::uint64_t last_least_ = 0;
+};
+
+TimeSurvey::TimeSurvey(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
+                       std::span<const trace::KnownLoss> losses)
+    : impl_(std::make_unique<Impl>(stream, clock, errata, losses)) {}
+TimeSurvey::~TimeSurvey() = default;
+
+TimeSurvey::Limits TimeSurvey::read_to(std::uint64_t end) { return impl_->read_to(end); }
+
+std::vector<std::uint8_t> TimeSurvey::state_at(std::uint64_t psb) const { return impl_->state_at(psb); }
+
+bool TimeSurvey::needs_all_questions() const noexcept { return impl_->needs_all_questions(); }
+
+}  // namespace ptkit::time

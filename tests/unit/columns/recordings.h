@@ -1,0 +1,141 @@
+// Streams of random programs, and all tables of them, for tests that compare ways to decode.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "../flow/roundtrip.h"
+#include "columns/reader.h"
+
+namespace ptkit::columns {
+
+inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::uint32_t overflow_per_mille,
+                                                     bool return_compression, bool timing) {
+  softpt::UnitConfig config;
+  config.ptw = true;
+  config.psb_bytes = 512;
+  config.tsc_ctc_numerator = 168;
+  config.tsc_ctc_denominator = 2;
+  config.return_compression = return_compression;
+  config.mtc = config.cyc = timing;
+  walk::WalkOptions options;
+  options.seed = seed;
+  options.overflow_per_mille = overflow_per_mille;
+  options.odd_return_per_mille = 20;
+  options.steps = 40000;
+  return flow::roundtrip::bundle_of(walk::random_walk(options), config);
+}
+
+// The first stream, again and again: the end of one and the beginning of the next do not fit.
+inline void repeat(trace::TraceBundle& bundle, unsigned times) {
+  const base::Bytes once = bundle.streams[0].data.bytes();
+  std::vector<std::uint8_t> bytes;
+  for (unsigned i = 0; i < times; ++i) bytes.insert(bytes.end(), once.begin(), once.end());
+  bundle.streams[0].data = trace::TraceBuffer::from_vector(std::move(bytes));
+}
+
+inline void damage(trace::TraceBundle& bundle, unsigned places, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const base::Bytes whole = bundle.streams[0].data.bytes();
+  std::vector<std::uint8_t> bytes(whole.begin(), whole.end());
+  for (unsigned i = 0; i < places; ++i)
+    bytes[static_cast<std::size_t>(random() % bytes.size())] = static_cast<std::uint8_t>(random());
+  bundle.streams[0].data = trace::TraceBuffer::from_vector(std::move(bytes));
+}
+
+struct Table {
+  std::unique_ptr<Batch> rows;
+  std::unique_ptr<Batch> errors;
+  std::unique_ptr<Batch> gaps;
+};
+
+struct Reading {
+  std::size_t threads = 1;
+  std::size_t segment = 0;
+  std::size_t rows = SIZE_MAX;  // in a part
+  std::shared_ptr<const index::Index> index{};
+  bool fast = true;
+};
+
+inline void put_behind(std::unique_ptr<Batch>& all, std::unique_ptr<Batch> more) {
+  if (more == nullptr) return;
+  if (all == nullptr) {
+    all = std::move(more);
+  } else {
+    ASSERT_TRUE(all->append(std::move(*more)));
+  }
+}
+
+inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
+                  const Reading& how) {
+  const image::Image image(bundle);
+  flow::CodeCachePool pool(image);
+  flow::FlowOptions options;
+  options.fast = how.fast;
+  TableReader::Input input;
+  input.bundle = bundle;
+  for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) input.streams.push_back(i);
+  const auto make = [&](std::uint32_t stream, flow::FlowSink& sink, const flow::Checkpoint* from,
+                        bool ahead) {
+    const trace::Stream& of = bundle->streams[stream];
+    return from == nullptr ? std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
+                                                                 sink, nullptr, &pool)
+                           : std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
+                                                                 sink, nullptr, &pool, *from, ahead);
+  };
+  input.factory = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack*) {
+    return make(stream, sink, nullptr, false);
+  };
+  input.decoder = make;
+  input.threads = how.threads;
+  input.index = how.index;
+  input.segment = how.segment;
+  TableReader reader(std::move(input), request);
+  Table out;
+  for (auto step = TableReader::Step::MORE; step != TableReader::Step::END;) {
+    step = reader.step(how.rows);
+    if (step == TableReader::Step::MORE) continue;
+    put_behind(out.rows, reader.take(how.rows));
+    put_behind(out.errors, reader.take_errors());
+    put_behind(out.gaps, reader.take_gaps());
+  }
+  return out;
+}
+
+inline Request request_of(TableId table, bool time) {
+  Request request;
+  request.table = table;
+  request.time = time;
+  return request;
+}
+
+inline void expect_equal(Batch* a, Batch* b) {
+  ASSERT_EQ(a == nullptr, b == nullptr);
+  if (a == nullptr) return;
+  ASSERT_EQ(a->rows(), b->rows());
+  const auto columns = columns_of(a->table());
+  for (std::size_t i = 0; i < columns.size() && a->rows() != 0; ++i) {
+    ASSERT_EQ(std::memcmp(a->data(i), b->data(i), a->rows() * cell_size(columns[i].type)), 0)
+        << table_name(a->table()) << '.' << columns[i].name;
+  }
+  // The last run may have no rows.
+  const auto runs_of = [](const Batch& batch) {
+    std::vector<Run> runs = batch.runs();
+    if (!runs.empty() && runs.back().row == batch.rows()) runs.pop_back();
+    return runs;
+  };
+  const std::vector<Run> runs = runs_of(*a);
+  const std::vector<Run> others = runs_of(*b);
+  ASSERT_EQ(runs.size(), others.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i].row, others[i].row);
+    EXPECT_TRUE(runs[i].same_owner(others[i]));
+  }
+}
+
+inline constexpr TableId kTables[] = {TableId::branches, TableId::blocks, TableId::instructions,
+                                      TableId::events,   TableId::errors, TableId::gaps,
+                                      TableId::edges};
+
+}  // namespace ptkit::columns
