@@ -42,8 +42,8 @@ constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
 
 // Bits behind the first `count`.
 std::uint32_t without(std::uint32_t bits, unsigned count) noexcept {
-  const unsigned left = static_cast<unsigned>(std::bit_width(bits)) - 1 - count;
-  return (bits & ((1U << left) - 1)) | 1U << left;
+  const std::uint32_t first = std::bit_floor(bits) >> count;
+  return (bits & (first - 1)) | first;
 }
 
 // What the last packet that decides began with, a PSB+ with its PSBEND's first byte.
