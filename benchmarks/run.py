@@ -15,14 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness import growth, headline, table, threads
+from harness import growth, headline, parts, table, threads
 from harness.contest import ROOT, Checks
 from harness.machine import machine
 from harness.questions import QUESTIONS, Question
 from recordings import Recording, load
 
 CORPUS = ("mruby", "avscript_32", "Unzip")
-WHAT = ("table", "headline", "threads", "growth", "all")
+WHAT = ("table", "headline", "threads", "growth", "parts", "all")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -155,6 +155,18 @@ def run_growth(arguments: argparse.Namespace, found: list[Recording]) -> list[di
     return rows
 
 
+def run_parts(arguments: argparse.Namespace, found: list[Recording]) -> list[dict[str, Any]]:
+    """The largest recording that has CYC packets."""
+    clocked = [one for one in found if one.kind == "cyc"]
+    if not clocked:
+        return []
+    largest = max(clocked, key=lambda one: one.trace_bytes)
+    rows = parts.compare(arguments.recordings / largest.path, arguments.rounds)
+    if not arguments.json:
+        parts.show(rows)
+    return rows
+
+
 def keep(report: dict[str, Any], build: Path) -> None:
     """The figures stay in the build folder, by time and commit."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
@@ -186,6 +198,8 @@ def main() -> None:
         report["threads"] = run_threads(arguments, found)
     if "growth" in wanted:
         report["growth"] = run_growth(arguments, found)
+    if "parts" in wanted:
+        report["parts"] = run_parts(arguments, found)
     if arguments.json:
         print(json.dumps(report, indent=2))
     keep(report, arguments.build)

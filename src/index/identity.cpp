@@ -1,7 +1,7 @@
 // Is an index that of this trace, these images and these options?
 #include <sys/stat.h>
 
-#include <algorithm>
+#include <filesystem>
 
 #include "base/check_sum.h"
 #include "base/fields.h"
@@ -104,11 +104,29 @@ std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync)
   return base::check_sum(fields.bytes());
 }
 
-Stamp stamp_of(const std::string& path) {
+namespace {
+
+Stamp stamp_of_file(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   constexpr std::int64_t kSecond = 1'000'000'000;
   return {static_cast<std::uint64_t>(info.st_size), info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
+Stamp stamp_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return stamp_of_file(path);
+  // Of all files in it: their order is not told.
+  Stamp all;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    if (at->is_directory(error)) return {};
+    const Stamp one = stamp_of_file(at->path().string());
+    all.size += one.size;
+    all.time ^= static_cast<std::int64_t>(base::mix(one.size, static_cast<std::uint64_t>(one.time)));
+  }
+  return error ? Stamp{} : all;
 }
 
 }  // namespace ptkit::index

@@ -57,10 +57,10 @@ struct StreamIndex {
   }
 };
 
-// The file that a trace came from, as it was: {} if it is no single file.
+// The file that a trace came from, or the files of a folder, as they were: {} if that is not known.
 struct Stamp {
   std::uint64_t size = 0;
-  std::int64_t time = 0;  // of its last change, ns
+  std::int64_t time = 0;  // of its last change, ns; of files: a hash of all
   [[nodiscard]] bool known() const noexcept { return size != 0; }
   [[nodiscard]] bool operator==(const Stamp&) const noexcept = default;
 };

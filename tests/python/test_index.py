@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -228,3 +229,14 @@ def test_command_line(loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (told["path"], told["segments"]) == (f"{path}.ptindex", 1)
     assert main(words) == 0
     assert "1 segments" in capsys.readouterr().out
+
+
+def test_folder(corpus: Path, open_trace: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "mruby"
+    shutil.copytree(corpus / "libxdc" / "mruby", folder, copy_function=shutil.copyfile)
+    assert open_trace(folder).index().path == f"{folder}.ptindex"
+    assert open_trace(folder)._settings.index is not None
+    with (folder / "trace").open("r+b") as file:
+        file.seek(400_000)
+        file.write(b"\x02\xff")
+    assert open_trace(folder)._settings.index is None
