@@ -6,17 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "simd/cells_avx512.h"
 #include "simd/isa.h"
-#include "simd/target.h"
-
-#if PT_SIMD_X86
-#include <immintrin.h>
-// gcc 12 takes the undefined vectors of its own intrinsics for variables that nobody set.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
 
 namespace ptkit::columns {
 namespace {
@@ -37,12 +28,6 @@ void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
     row += kWide;
   } while (row < end);
 }
-
-#if PT_SIMD_X86
-PT_INLINE_AVX512 __mmask8 pairs(unsigned lanes) noexcept {
-  return static_cast<__mmask8>(_pdep_u32(lanes, 0x55) * 3);
-}
-#endif
 
 class Part {
  public:
@@ -137,9 +122,9 @@ class Part {
     const __m512i before = _mm512_alignr_epi64(ends, _mm512_set1_epi64(static_cast<long long>(row)), 7);
     const unsigned some = _mm512_cmpgt_epu64_mask(ends, before);
     time::Question* const asked = questions_.data() + size_;
-    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(pairs(some & 0xf), first));
+    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(simd::halves(some & 0xf), first));
     _mm512_storeu_si512(asked + std::popcount(some & 0xf),
-                        _mm512_maskz_compress_epi64(pairs(some >> 4U), second));
+                        _mm512_maskz_compress_epi64(simd::halves(some >> 4U), second));
     _mm512_storeu_si512(ends_.data() + size_, _mm512_maskz_compress_epi64(static_cast<__mmask8>(some), ends));
     size_ += static_cast<std::size_t>(std::popcount(some));
     const std::uint64_t end = runs[kLanes - 1].row_end;

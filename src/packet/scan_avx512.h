@@ -3,15 +3,10 @@
 #pragma once
 
 #include "packet/scan_kernels.h"
+#include "simd/cells_avx512.h"
 #include "simd/chain_avx512.h"
 
 #if PT_SIMD_X86
-
-// gcc 12 takes the undefined vectors of its own intrinsics for variables that nobody set.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
 
 namespace ptkit::packet::scan {
 

@@ -2,17 +2,8 @@
 #include <bit>
 #include <cstddef>
 
-#include "simd/target.h"
+#include "simd/cells_avx512.h"
 #include "time/history.h"
-
-#if PT_SIMD_X86
-#include <immintrin.h>
-// gcc 12 takes the undefined vectors of its own intrinsics for variables that nobody set.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
 
 namespace ptkit::time {
 
@@ -25,11 +16,6 @@ PT_INLINE_AVX512 __m512i all_of(std::uint64_t value) noexcept {
 
 PT_INLINE_AVX512 __m512i widen_infos(const History::Info* infos) noexcept {
   return _mm512_cvtepu16_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(infos)));
-}
-
-// A bit for each half of 16-byte cells.
-PT_INLINE_AVX512 __mmask8 pairs(unsigned cells) noexcept {
-  return static_cast<__mmask8>(_pdep_u32(cells, 0x55) * 3);
 }
 
 }  // namespace
@@ -57,8 +43,8 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
     _mm512_mask_storeu_epi64(low_.data() + to, lanes, floor);
     _mm512_mask_storeu_epi64(high_.data() + to, lanes, _mm512_mask_mov_epi64(ceil, over, all));
 
-    const __mmask8 first = pairs(lanes & 0xfU);
-    const __mmask8 second = pairs(static_cast<unsigned>(lanes) >> 4U);
+    const __mmask8 first = simd::halves(lanes & 0xfU);
+    const __mmask8 second = simd::halves(static_cast<unsigned>(lanes) >> 4U);
     _mm512_mask_storeu_epi64(place_.data() + to, first,
                              _mm512_maskz_loadu_epi64(first, cycles.place.data() + i));
     _mm512_mask_storeu_epi64(place_.data() + to + 4, second,
