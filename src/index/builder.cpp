@@ -18,15 +18,20 @@ constexpr std::size_t kAhead = 3;  // segments for each thread that are decoded 
 constexpr std::size_t kRows = std::size_t{1} << 13U;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// Rows that follow, or came right before, may name these addresses although no block does.
+// Rows that follow, or came right before, may name these addresses although no block does. 0 is none, but
+// where execution is.
 void touch(SegmentSink& sink, const flow::Checkpoint& at) {
-  sink.touch(at.walk.ip);
+  if (at.walk.ip != 0 || at.placed.state == flow::Placer::State::ON) sink.touch(at.walk.ip);
   if (at.walk.anchor_known) sink.touch(at.walk.anchor_ip);
   if (at.placed.abort_known) sink.touch(at.placed.abort_ip);
   if (at.placed.resume_ip != 0) sink.touch(at.placed.resume_ip);
   if (!at.walk.branch) return;
-  for (const std::uint64_t ip : {at.walk.branch->last_ip, at.walk.branch->next_ip, at.walk.branch->target})
-    sink.touch(ip);
+  const flow::Run& run = *at.walk.branch;
+  sink.touch(run.last_ip);
+  sink.touch(run.next_ip);
+  const bool direct =
+      run.end == flow::RunEnd::COND || run.end == flow::RunEnd::JUMP || run.end == flow::RunEnd::CALL;
+  if (direct) sink.touch(run.target);
 }
 
 }  // namespace
