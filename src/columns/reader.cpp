@@ -58,7 +58,9 @@ void TableReader::open_stream() {
   stream_ = &input_.bundle->streams[index];
   const bool packets = request_.table == TableId::packets;
   const bool follow = packets && request_.context && !stream_->switches.empty();
-  if (needs_time(request_) || follow) row_track_ = make_track(*stream_);
+  // A track would look for timing packets up to the end of the stream.
+  const bool timeless = input_.index != nullptr && input_.index->streams()[index].timeless;
+  if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
   if (packets) {
     source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
