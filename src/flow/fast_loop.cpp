@@ -104,6 +104,7 @@ class Pass {
     const Way& way = graph_.ways()[cell.way];
     calls_.call(graph_.pushed() + way.push, way.pushes, way.depth);
   }
+  void finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip);
   [[nodiscard]] FastStop take_bits(std::uint32_t bits, std::uint32_t& base, std::uint64_t offset);
   [[nodiscard]] Cell* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Cell* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
@@ -230,6 +231,29 @@ template <typename Rows, bool kPlaces>
   return true;
 }
 
+// What is handed back.
+template <typename Rows, bool kPlaces>
+void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
+  const auto position = static_cast<std::uint64_t>(at - base_);
+  room_.used_bytes += position - state_.position;
+  state_.last_ip = last_ip;
+  state_.since = since_;
+  state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
+  state_.node = graph_.node_of(base);
+  if (last_ >= state_.position) state_.last = last_of(base_[last_], state_.node != 0);
+  state_.position = position;
+  state_.tip_watch = watch_;
+  state_.tips_deferred = deferred_;
+  state_.moved = state_.node != 0 || left_ != 0;
+  if (left_ != 0) {
+    const Leave& leave = graph_.leave(graph_.ways()[left_]);
+    state_.resume_ip = leave.resume_ip;
+    state_.end_ip = leave.end_ip;
+  }
+  room_.row = rows_.rows;
+  room_.instructions += instructions_;
+}
+
 template <typename Rows, bool kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
@@ -319,24 +343,7 @@ FastStop Pass<Rows, kPlaces>::run() {
   if (stop == FastStop::NONE) {
     stop = at >= end && end == stream_end - kWindow ? FastStop::PACKET : FastStop::FULL;
   }
-  const auto position = static_cast<std::uint64_t>(at - base_);
-  room_.used_bytes += position - state_.position;
-  state_.last_ip = last_ip;
-  state_.since = since_;
-  state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
-  state_.node = graph_.node_of(base);
-  if (last_ >= state_.position) state_.last = last_of(base_[last_], state_.node != 0);
-  state_.position = position;
-  state_.tip_watch = watch_;
-  state_.tips_deferred = deferred_;
-  state_.moved = state_.node != 0 || left_ != 0;
-  if (left_ != 0) {
-    const Leave& leave = graph_.leave(graph_.ways()[left_]);
-    state_.resume_ip = leave.resume_ip;
-    state_.end_ip = leave.end_ip;
-  }
-  room_.row = rows_.rows;
-  room_.instructions += instructions_;
+  finish(at, base, last_ip);
   return stop;
 }
 
