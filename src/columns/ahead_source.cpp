@@ -55,6 +55,7 @@ void AheadSource::start() {
   const std::uint64_t first = psb(1);
   if (first == flow::kNoPsb) return;
   decoder_->stop_behind_psb_after(first);
+  likely_ = decoder_->checkpoint();  // whose stream it is, and what its configuration tells
   for (std::size_t i = 1; i < input_.threads; ++i) threads_.emplace_back([this] { work(); });
 }
 

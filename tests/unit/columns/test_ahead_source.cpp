@@ -98,9 +98,9 @@ class Cut {
   Request request_;
 };
 
-TEST(AheadSource, TakesMostOfWhatWasDecodedAhead) {
-  const auto bundle = recording(4, 0, true, false);
-  // Threads that come late find nothing left to do, so that one decode says little.
+// Segments that were taken, and those that were decoded again. Threads that come late find nothing left to
+// do, so that one decode says little.
+AheadSource::Figures figures_of(const std::shared_ptr<trace::TraceBundle>& bundle) {
   Cut cut(bundle);
   AheadSource::Figures sum;
   for (unsigned i = 0; i < 20; ++i) {
@@ -108,8 +108,23 @@ TEST(AheadSource, TakesMostOfWhatWasDecodedAhead) {
     sum.taken += figures.taken;
     sum.again += figures.again;
   }
-  EXPECT_GE(sum.taken, 20U);
-  EXPECT_LE(sum.again * 10, sum.taken);
+  return sum;
+}
+
+TEST(AheadSource, TakesMostOfWhatWasDecodedAhead) {
+  const AheadSource::Figures figures = figures_of(recording(4, 0, true, false));
+  EXPECT_GE(figures.taken, 20U);
+  EXPECT_LE(figures.again * 10, figures.taken);
+}
+
+// The first segments, too, know what the bundle says of the stream.
+TEST(AheadSource, KnowsWhoseStreamItIs) {
+  const auto bundle = recording(4, 0, true, false);
+  bundle->streams[0].pid = bundle->streams[0].tid = 77;
+  bundle->configuration.rtit_ctl_known = true;
+  const AheadSource::Figures figures = figures_of(bundle);
+  EXPECT_GE(figures.taken, 20U);
+  EXPECT_LE(figures.again * 10, figures.taken);
 }
 
 // What is not read to its end leaves nothing behind: neither threads nor memory.
