@@ -228,7 +228,7 @@ def test_command_line(loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert (told["path"], told["segments"]) == (f"{path}.ptindex", 1)
     assert main(words) == 0
-    assert "1 segments" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(", 1 segment\n")
 
 
 def test_folder(corpus: Path, open_trace: Any, tmp_path: Path) -> None:

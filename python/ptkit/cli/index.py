@@ -31,5 +31,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(asdict(made))
     else:
-        print(f"{made.path}: {made.size_bytes:,} bytes, {made.segments:,} segments")
+        parts = "1 segment" if made.segments == 1 else f"{made.segments:,} segments"
+        print(f"{made.path}: {made.size_bytes:,} bytes, {parts}")
     return 0
