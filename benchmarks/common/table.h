@@ -1,7 +1,6 @@
 // One table of a trace by the columns layer, as Python reads it: the image and the decoded code are kept.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
@@ -40,28 +39,24 @@ class Session {
     request.mask = columns::ColumnMask{1} << columns::index_of(Column::branches_from_ip) |
                    columns::ColumnMask{1} << columns::index_of(Column::branches_to_ip) |
                    columns::ColumnMask{1} << columns::index_of(Column::branches_kind);
-    const std::size_t room = part + columns::TableReader::kSlackRows;
-    std::vector<std::uint64_t> from(room);
-    std::vector<std::uint64_t> to(room);
-    std::vector<std::uint8_t> kind(room);
-    std::array<void*, columns::kMaxColumns> arrays{};
-    arrays[columns::index_of(Column::branches_from_ip)] = from.data();
-    arrays[columns::index_of(Column::branches_to_ip)] = to.data();
-    arrays[columns::index_of(Column::branches_kind)] = kind.data();
+    const auto memory =
+        columns::take_part(*memory_, request.table, request.mask, part + columns::TableReader::kSlackRows);
     auto reader = open(request, {0});
     Outcome outcome;
     for (;;) {
-      reader->lend(arrays, room);
+      reader->lend(memory);
       auto step = columns::TableReader::Step::MORE;
       while (step == columns::TableReader::Step::MORE) step = reader->step(part);
       std::vector<columns::Run> runs;
-      const std::size_t count = reader->end_part(part, runs);
-      outcome.rows += count;
+      const columns::PartMemory told = reader->end_part(part, runs);
+      outcome.rows += told.rows;
       outcome.errors += reader->error_rows();
       static_cast<void>(reader->take_errors());
       static_cast<void>(reader->take_gaps());
-      if (count != 0) outcome.sum += to[count - 1];
-      if (count < part) return outcome;
+      const auto* const to =
+          static_cast<const std::uint64_t*>(told.columns[columns::index_of(Column::branches_to_ip)]);
+      if (told.rows != 0) outcome.sum += to[told.rows - 1];
+      if (told.rows < part) return outcome;
     }
   }
 
@@ -103,6 +98,7 @@ class Session {
   std::shared_ptr<const trace::TraceBundle> bundle_;
   image::Image image_;
   flow::CodeCachePool code_;
+  std::shared_ptr<columns::MemoryPool> memory_ = std::make_shared<columns::MemoryPool>();
 };
 
 }  // namespace ptkit::bench

@@ -17,8 +17,7 @@ constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
 // Memory of parts that are read one after the other into the same columns.
 struct Part {
-  std::shared_ptr<void> memory;
-  std::vector<void*> columns;
+  columns::PartMemory memory;
   std::size_t rows = 0;
   std::vector<columns::Run> runs;  // of the last one
   py::dict given;
@@ -116,6 +115,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.threads = threads;
   input.cut = engine == "ptkit";
   if (index != nullptr && !ticks) input.index = index->index;
+  input.memory = session->part_memory;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
   reader->session = std::move(session);
@@ -175,69 +175,53 @@ py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error
   return batch_to_python(self.reader->take(limit));
 }
 
-// Where the columns of a part lie, one behind the other in one block of memory.
-struct PartLayout {
-  std::vector<std::size_t> begins;  // by index of the column
-  std::size_t bytes = 0;
-};
-
-PartLayout layout_of(const columns::Request& request, std::size_t rows) {
-  constexpr std::size_t kLine = 64;
-  constexpr std::size_t kApart = 5 * kLine;  // equal rows of two columns do not compete for the same lines
-  PartLayout layout;
+// Arrays by name, of rows in memory that they keep.
+py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::size_t rows) {
+  const columns::Request& request = self.reader->request();
+  const py::capsule owner(new std::shared_ptr<void>(part.memory),
+                          [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); });
   const auto infos = columns::columns_of(request.table);
+  py::dict arrays;
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    layout.begins.push_back(layout.bytes);
     if (((request.mask >> i) & 1) == 0) continue;
-    const std::size_t bytes = (rows + TableReader::kSlackRows) * columns::cell_size(infos[i].type);
-    layout.bytes += (bytes + kLine - 1) / kLine * kLine + kApart;
+    arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
+        read_only_array(infos[i].type, part.columns[i], rows, owner);
   }
-  return layout;
+  return arrays;
 }
 
 // Arrays of `rows` rows, by name, that fill() writes to.
 py::dict make_part(Reader& self, std::size_t rows) {
   const columns::Request& request = self.reader->request();
-  const PartLayout layout = layout_of(request, rows);
   const Turn turn(self);
-  auto memory = self.session->part_memory->take(layout.bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  auto* const first = static_cast<std::uint8_t*>(memory.get());
-  const py::capsule owner(new std::shared_ptr<void>(memory),
-                          [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); });
-  const auto infos = columns::columns_of(request.table);
-  py::dict arrays;
-  std::vector<void*> columns(infos.size(), nullptr);
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (((request.mask >> i) & 1) == 0) continue;
-    columns[i] = first + layout.begins[i];
-    arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
-        read_only_array(infos[i].type, columns[i], rows, owner);
-  }
   Part part;
-  part.memory = std::move(memory);
-  part.columns = std::move(columns);
+  part.memory = columns::take_part(*self.session->part_memory, request.table, request.mask,
+                                   rows + TableReader::kSlackRows);
+  if (part.memory.memory == nullptr) throw std::bad_alloc();
   part.rows = rows;
+  py::dict arrays = arrays_of(self, part.memory, rows);
   self.part = std::move(part);
   return arrays;
 }
 
 // Fills the part with rows, fewer than it has at the end only: how many, their runs (the same object as long
-// as they do not change), and whether errors or gaps came up.
+// as they do not change), whether errors or gaps came up, and arrays of the rows if they lie elsewhere.
 py::tuple fill(Reader& self, bool stop_on_error) {
   const Turn turn(self);
   Part& part = self.part;
-  if (part.memory == nullptr) throw std::runtime_error("make_part() comes first");
-  self.reader->lend(part.columns, part.rows + TableReader::kSlackRows);
+  if (part.memory.memory == nullptr) throw std::runtime_error("make_part() comes first");
+  self.reader->lend(part.memory);
   work(self, part.rows, stop_on_error);
   std::vector<columns::Run> runs;
-  const std::size_t count = self.reader->end_part(part.rows, runs);
+  const columns::PartMemory told = self.reader->end_part(part.rows, runs);
   if (!part.runs_given || !same_runs(runs, part.runs)) {
     part.given = runs_to_python(runs);
     part.runs = std::move(runs);
     part.runs_given = true;
   }
-  return py::make_tuple(count, part.given, self.reader->has_side_rows());
+  const bool elsewhere = told.memory != part.memory.memory;
+  return py::make_tuple(told.rows, part.given, self.reader->has_side_rows(),
+                        elsewhere ? py::object(arrays_of(self, told, told.rows)) : py::object(py::none()));
 }
 
 py::object side(std::unique_ptr<columns::Batch> batch) {

@@ -10,14 +10,23 @@ namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kLargestSegment = std::size_t{1} << 20U;
-// Memory of rows that a segment should take, and above which it ends at the next PSB+.
-constexpr std::size_t kGoodBytes = std::size_t{4} << 20U;
-constexpr std::size_t kMostBytes = kGoodBytes * 4;
+// A segment is worth a thread's while from here on, where it ends with rows and where it ends with counts.
+constexpr std::size_t kSmallestOfRows = std::size_t{32} << 10U;
+constexpr std::size_t kSmallestOfCounts = AheadSource::kSmallestSegment;
+// Memory of rows that a segment should take, so that those in flight stay in the caches; that it has at
+// first; and above which it ends at the next PSB+.
+constexpr std::size_t kGoodBytes = std::size_t{2} << 20U;
+constexpr std::size_t kBlockBytes = kGoodBytes * 4;
+constexpr std::size_t kMostBytes = kGoodBytes * 8;
+// Rows of a part that may come to stand before a segment's.
+constexpr std::size_t kMostFront = std::size_t{1} << 17U;
 constexpr std::size_t kSliceRows = std::size_t{1} << 18U;
 constexpr std::size_t kSlicePackets = 8192;
 constexpr std::size_t kSliceTimes = std::size_t{1} << 16U;
 // Segments that are decoded or wait for their turn, for each thread.
 constexpr std::size_t kAhead = 2;
+// Segments of a short stream, for each thread: so that all of them end at about the same time.
+constexpr std::size_t kShares = 6;
 // So many wrong assumptions one behind the other: the next ones are likely to be wrong as well.
 constexpr unsigned kMisses = 3;
 constexpr unsigned kMostMisses = 6;
@@ -32,12 +41,30 @@ AheadSource::Job::Job(const AheadSource& owner, std::size_t job_number, const fl
               owner.psbs_[job_number + 1], likely) {
   sink.begin_stream(owner.input_.index, owner.input_.stream, nullptr);
   if (owner.input_.times) sink.defer_times();
+  const Request& request = owner.input_.request;
+  if (request.table == TableId::edges) return;
+  const std::size_t front = owner.input_.part <= kMostFront ? owner.input_.part : 0;
+  const std::size_t row = std::max<std::size_t>(row_bytes(request.table, sink.main()->mask()), 1);
+  const std::size_t rows = front + kBlockBytes / row;
+  sink.use_memory(take_part(*owner.input_.memory, request.table, sink.main()->mask(), rows), front);
 }
 
 AheadSource::AheadSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {
-  segment_ = input_.segment != 0 ? input_.segment
-                                 : std::clamp(input_.stream.data.size() / (input_.threads * 8),
-                                              kSmallestSegment, kLargestSegment / 4);
+  if (input_.segment != 0) {
+    segment_ = input_.segment;
+  } else if (input_.request.table == TableId::edges) {
+    segment_ = std::clamp(share(), smallest(), kLargestSegment / 4);
+  } else {
+    segment_ = smallest();  // until the first one has shown how many rows there are
+  }
+}
+
+std::size_t AheadSource::smallest() const noexcept {
+  return input_.request.table == TableId::edges ? kSmallestOfCounts : kSmallestOfRows;
+}
+
+std::size_t AheadSource::share() const noexcept {
+  return input_.stream.data.size() / (input_.threads * kShares);
 }
 
 AheadSource::~AheadSource() {
@@ -81,10 +108,6 @@ AheadSource::Job* AheadSource::claim(std::size_t threads_ahead) {
     return nullptr;
   (void)psb(next_claim_ + 1);
   jobs_.emplace_back(*this, next_claim_, likely_);
-  if (!spare_.empty()) {
-    jobs_.back().sink.use_memory(std::move(spare_.back()));
-    spare_.pop_back();
-  }
   ++next_claim_;
   return &jobs_.back();
 }
@@ -137,8 +160,8 @@ void AheadSource::adapt(Job& job) {
                                                                : job.decoder.result().end.packets.position;
   const double grown = static_cast<double>(end - begin) * kGoodBytes /
                        static_cast<double>(std::max<std::size_t>(job.sink.bytes(), 1));
-  const double most = static_cast<double>(kLargestSegment);
-  segment_ = std::max(kSmallestSegment, static_cast<std::size_t>(std::min(grown, most)));
+  const std::size_t most = std::clamp(share(), smallest(), kLargestSegment);
+  segment_ = std::max(smallest(), static_cast<std::size_t>(std::min(grown, static_cast<double>(most))));
 }
 
 AheadSource::Job* AheadSource::find(std::size_t number) noexcept {
@@ -153,10 +176,6 @@ void AheadSource::drop(Job* job) {
   const std::scoped_lock lock(mutex_);
   for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
     if (&*at != job) continue;
-    if (spare_.size() <= input_.threads * kAhead) {
-      spare_.push_back(std::move(job->sink.main()));
-      spare_.back()->clear();
-    }
     dropped.splice(dropped.begin(), jobs_, at);
     return;
   }
@@ -171,6 +190,7 @@ bool AheadSource::run() {
 
 // In its turn, straight into the sink.
 bool AheadSource::decode() {
+  sink_.settle();
   if (decoder_->run()) return true;
   if (!decoder_->stopped()) return false;
   real_ = decoder_->checkpoint();

@@ -18,7 +18,7 @@ namespace ptkit::columns {
 
 class AheadSource final : public flow::RowSource {
  public:
-  // A segment is worth a thread's while from here on. Also the smallest stream to be cut, in halves.
+  // The smallest stream to be cut, in halves.
   static constexpr std::size_t kSmallestSegment = std::size_t{64} << 10U;
 
   struct Input {
@@ -26,9 +26,11 @@ class AheadSource final : public flow::RowSource {
     std::uint32_t index = 0;
     const trace::Stream& stream;
     flow::MakeDecoder make;
-    std::size_t threads = 2;  // with the one that calls run()
-    std::size_t segment = 0;  // bytes, about; 0: by itself
-    bool times = false;       // that `sink` has a track for
+    std::size_t threads = 2;                                              // with the one that calls run()
+    std::size_t segment = 0;                                              // bytes, about; 0: by itself
+    bool times = false;                                                   // that `sink` has a track for
+    std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
+    std::size_t part = 0;                                                 // rows of the parts that are read
   };
   // What `input` refers to and `sink` must outlive this.
   AheadSource(Input input, RowSink& sink);
@@ -61,6 +63,8 @@ class AheadSource final : public flow::RowSource {
   [[nodiscard]] Job* claim(std::size_t threads_ahead);
   void work_on(Job& job, bool once);
   void finish(Job& job);
+  [[nodiscard]] std::size_t smallest() const noexcept;
+  [[nodiscard]] std::size_t share() const noexcept;
   void adapt(Job& job);
   [[nodiscard]] std::uint64_t psb(std::size_t number);
   [[nodiscard]] Job* find(std::size_t number) noexcept;
@@ -96,7 +100,6 @@ class AheadSource final : public flow::RowSource {
   std::condition_variable done_;
   std::vector<std::uint64_t> psbs_{0};  // where segments begin to learn, as far as they were looked for
   std::list<Job> jobs_;
-  std::vector<std::unique_ptr<Batch>> spare_;  // memory of earlier segments: new memory costs more than rows
   std::size_t next_claim_ = 1;
   std::size_t segment_ = 0;
   flow::Checkpoint likely_;

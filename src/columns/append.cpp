@@ -46,20 +46,44 @@ bool RowSink::tell_times(RowSink& behind, std::size_t most) {
 
 bool RowSink::take_rows(RowSink& behind) {
   Batch& rows = *behind.main_;
-  if (main_->rows() == 0 && rows.rows() != 0 && !main_->is_lent()) {
+  if (take_memory(behind)) {
     std::swap(main_, behind.main_);
     behind.main_->clear();
     return true;
   }
   const std::size_t count = std::min(rows.rows(), room());
+  if (!main_->has_room(count)) settle();
   if (!main_->append_rows(rows, 0, count)) out_of_memory_ = true;
   if (!out_of_memory_) rows.drop_front(count);
   return !out_of_memory_;
 }
 
-void RowSink::use_memory(std::unique_ptr<Batch> empty) {
-  for (const Run& run : main_->runs()) empty->begin_run(run);
-  main_ = std::move(empty);
+// Can the part lie where the rows behind are? Then only those are copied that came before; or those that are
+// missing, if they are fewer.
+bool RowSink::take_memory(RowSink& behind) {
+  Batch& rows = *behind.main_;
+  const std::size_t there = main_->rows();
+  if (!rows.is_lent()) return there == 0 && rows.rows() != 0 && !main_->is_lent();
+  if (there >= part_rows_ || there + rows.rows() < part_rows_) return false;
+  const std::size_t missing = part_rows_ - there;
+  return !(missing < there && main_->has_room(missing)) && rows.prepend(*main_);
+}
+
+void RowSink::use_memory(const PartMemory& part, std::size_t front) noexcept {
+  if (part.memory != nullptr) static_cast<void>(main_->lend(part.columns, part.rows, part.memory, front));
+}
+
+void RowSink::begin_part(const PartMemory& part, std::size_t rows) {
+  part_ = part;
+  part_rows_ = rows;
+  part_begins_ = true;
+}
+
+void RowSink::settle() noexcept {
+  if (!part_begins_) return;
+  part_begins_ = false;
+  // Too many rows are there already: they are copied when the part ends.
+  static_cast<void>(main_->lend(part_.columns, part_.rows, part_.memory));
 }
 
 bool RowSink::append_rest(RowSink& behind) {

@@ -69,7 +69,7 @@ Batch::Batch(TableId table, ColumnMask mask) noexcept
     : table_(table), mask_(mask & ((ColumnMask{1} << columns_of(table).size()) - 1)) {}
 
 bool Batch::reserve(std::size_t extra) noexcept {
-  if (front_ + rows_ + extra <= room_) return true;
+  if (has_room(extra)) return true;
   close_up();
   if (rows_ + extra <= room_) return true;
   const auto columns = columns_of(table_);
@@ -81,6 +81,7 @@ bool Batch::reserve(std::size_t extra) noexcept {
     room = std::min(room, buffers_[i].capacity() / size);
   }
   room_ = room;
+  if (!is_lent()) owner_.reset();
   return true;
 }
 
@@ -177,17 +178,45 @@ void Batch::drop_front(std::size_t count) {
   for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
 }
 
-bool Batch::lend(std::span<void* const> columns, std::size_t capacity) noexcept {
-  if (rows_ > capacity) return false;
+bool Batch::prepend(Batch& before) {
+  const std::size_t count = before.rows_;
+  if (count > front_) return false;
+  const auto columns = columns_of(table_);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
+    const std::size_t bytes = count * cell_size(columns[i].type);
+    std::memcpy(at(i, 0) - bytes, before.at(i, 0), bytes);
+  }
+  front_ -= count;
+  std::vector<Run> own;
+  std::swap(own, runs_);
+  const std::size_t rows = rows_ + count;
+  for (const Run& run : before.runs_) {
+    rows_ = static_cast<std::size_t>(run.row);
+    begin_run(run);
+  }
+  for (const Run& run : own) {
+    rows_ = count + static_cast<std::size_t>(run.row);
+    begin_run(run);
+  }
+  rows_ = rows;
+  return true;
+}
+
+bool Batch::lend(std::span<void* const> columns, std::size_t capacity, std::shared_ptr<void> owner,
+                 std::size_t front) noexcept {
+  if (rows_ + front > capacity) return false;
   const auto infos = columns_of(table_);
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((mask_ >> i) & 1) == 0) continue;
     const std::size_t size = cell_size(infos[i].type);
-    if (rows_ != 0) std::memmove(columns[i], at(i, 0), rows_ * size);
+    auto* const first = static_cast<std::uint8_t*>(columns[i]) + front * size;
+    if (rows_ != 0 && first != at(i, 0)) std::memmove(first, at(i, 0), rows_ * size);
     buffers_[i].lend(columns[i], capacity * size);
   }
-  front_ = 0;
+  front_ = front;
   room_ = capacity;
+  owner_ = std::move(owner);
   return true;
 }
 

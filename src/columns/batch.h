@@ -100,13 +100,20 @@ class Batch {
   void drop_front(std::size_t count);
   // The rows move to these columns, with room for `capacity` rows each, and so do rows that come, as long as
   // there is room: then they go to memory of the batch again. False: it has too many rows, and nothing
-  // changed.
-  [[nodiscard]] bool lend(std::span<void* const> columns, std::size_t capacity) noexcept;
+  // changed. The first `front` rows of the columns are left free. `owner` is kept as long as rows are there.
+  [[nodiscard]] bool lend(std::span<void* const> columns, std::size_t capacity,
+                          std::shared_ptr<void> owner = nullptr, std::size_t front = 0) noexcept;
   [[nodiscard]] bool is_lent() const noexcept;
+  [[nodiscard]] const std::shared_ptr<void>& owner() const noexcept { return owner_; }
+  // Is there room for so many more rows without a move?
+  [[nodiscard]] bool has_room(std::size_t extra) const noexcept { return front_ + rows_ + extra <= room_; }
+  // Puts the rows of `before` before these, which stay where they are. False: there is no room; nothing
+  // changed.
+  [[nodiscard]] bool prepend(Batch& before);
   // Forgets all rows and runs but keeps the memory.
   void clear() noexcept;
   // The cells of the column with this index, as bytes.
-  [[nodiscard]] const std::uint8_t* data(std::size_t index) noexcept { return at(index, 0); }
+  [[nodiscard]] std::uint8_t* data(std::size_t index) noexcept { return at(index, 0); }
   // A column's memory, with the first row at its beginning. After shrink() only.
   [[nodiscard]] ColumnBuffer& buffer(std::size_t index) noexcept { return buffers_[index]; }
   void shrink() noexcept;
@@ -124,6 +131,7 @@ class Batch {
   std::size_t rows_ = 0;
   std::size_t room_ = 0;
   std::array<ColumnBuffer, kMaxColumns> buffers_;
+  std::shared_ptr<void> owner_;  // of what was lent
   std::vector<Run> runs_;
 };
 

@@ -75,10 +75,17 @@ void TableReader::open_stream() {
     const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
       return input_.decoder(index, sink, from, ahead);
     };
-    source_ =
-        std::make_unique<AheadSource>(AheadSource::Input{request_, index, *stream_, make, input_.threads,
-                                                         input_.segment, row_track_ != nullptr},
-                                      sink_);
+    AheadSource::Input input{request_,
+                             index,
+                             *stream_,
+                             make,
+                             input_.threads,
+                             input_.segment,
+                             row_track_ != nullptr,
+                             input_.memory,
+                             part_.rows - std::min(part_.rows, kSlackRows)};
+    source_ = std::make_unique<AheadSource>(std::move(input), sink_);
+    settles_ = true;
     return;
   }
   if (flow::changes_with_time(*input_.bundle, *stream_)) flow_track_ = make_track(*stream_);
@@ -97,9 +104,11 @@ TableReader::Step TableReader::step(std::size_t rows) {
       return Step::END;
     }
   }
+  if (!settles_) sink_.settle();
   sink_.begin_slice(std::min(rows, sink_.main()->rows() + kSliceRows), kSlicePackets);
   if (source_ == nullptr || !source_->run()) {
     source_.reset();
+    settles_ = false;
     flow_track_.reset();
     row_track_.reset();
     bytes_before_ += stream_->data.size();
@@ -131,25 +140,31 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   return tail;
 }
 
-void TableReader::lend(std::span<void* const> columns, std::size_t capacity) {
-  lent_.assign(columns.begin(), columns.end());
-  // Too many rows are there already: end_part() copies.
-  static_cast<void>(sink_.main()->lend(lent_, capacity));
+void TableReader::lend(const PartMemory& part) {
+  part_ = part;
+  sink_.begin_part(part, part.rows - std::min(part.rows, kSlackRows));
 }
 
-std::size_t TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
+PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
+  // Rows that a segment's thread wrote stay where they are.
+  if (sink_.main()->owner() == nullptr || sink_.main()->owner() == part_.memory) sink_.settle();
   Batch& rest = *sink_.main();
-  const std::size_t count = std::min(rows, rest.rows());
+  PartMemory told;
+  told.rows = std::min(rows, rest.rows());
+  const bool copies = rest.owner() == nullptr;
+  told.memory = copies ? part_.memory : rest.owner();
   const auto infos = columns_of(rest.table());
-  for (std::size_t i = 0; i < infos.size() && count > 0; ++i) {
-    if (((rest.mask() >> i) & 1) == 0 || rest.data(i) == lent_[i]) continue;
-    std::memcpy(lent_[i], rest.data(i), count * cell_size(infos[i].type));
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((rest.mask() >> i) & 1) == 0) continue;
+    told.columns[i] = copies ? part_.columns[i] : rest.data(i);
+    if (copies && told.rows != 0)
+      std::memcpy(part_.columns[i], rest.data(i), told.rows * cell_size(infos[i].type));
   }
   for (const Run& run : rest.runs()) {
-    if (run.row < count) runs.push_back(run);
+    if (run.row < told.rows) runs.push_back(run);
   }
-  rest.drop_front(count);
-  return count;
+  rest.drop_front(told.rows);
+  return told;
 }
 
 namespace {

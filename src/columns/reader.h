@@ -39,6 +39,7 @@ class TableReader {
     std::size_t segment = 0;                    // bytes, about; 0: by itself
     std::shared_ptr<const index::Index> index;  // of the bundle; may be null
     bool cut = true;                            // may streams be cut into segments?
+    std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
   };
   TableReader(Input input, const Request& request);
 
@@ -54,11 +55,11 @@ class TableReader {
   [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
   // Behind the last row that is asked for, columns that are lent need room for so many more.
   static constexpr std::size_t kSlackRows = flow::BulkRoom::kSlack;
-  // The rows of the part that begins go straight to these columns (all that were asked for), with room for
-  // `capacity` rows each. They must outlive the reader, or the next call.
-  void lend(std::span<void* const> columns, std::size_t capacity);
-  // Ends that part: up to `rows` rows are in the columns; returns how many. Further ones begin the next part.
-  [[nodiscard]] std::size_t end_part(std::size_t rows, std::vector<Run>& runs);
+  // The rows of the part that begins go straight to this memory, unless they are in such memory of the reader
+  // already. It has room for kSlackRows more than the part.
+  void lend(const PartMemory& part);
+  // Ends that part: up to `rows` rows, and where they lie. Further ones begin the next part.
+  [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
   // Errors or gaps met since the last call (null: not kept).
   [[nodiscard]] std::unique_ptr<Batch> take_errors();
   [[nodiscard]] std::unique_ptr<Batch> take_gaps();
@@ -84,12 +85,13 @@ class TableReader {
   Request request_;
   std::atomic<bool> cancelled_{false};
   RowSink sink_;
-  std::vector<void*> lent_;
+  PartMemory part_;
   std::size_t next_stream_ = 0;
   const trace::Stream* stream_ = nullptr;
   std::unique_ptr<time::TimeTrack> row_track_;
   std::unique_ptr<time::TimeTrack> flow_track_;
   std::unique_ptr<flow::RowSource> source_;
+  bool settles_ = false;  // source_ does so itself
   bool finished_ = false;
   std::uint64_t bytes_before_ = 0;
   std::uint64_t bytes_total_ = 0;

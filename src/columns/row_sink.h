@@ -8,6 +8,7 @@
 #include "columns/batch.h"
 #include "columns/deferred_times.h"
 #include "columns/edges.h"
+#include "columns/part_memory.h"
 #include "columns/request.h"
 #include "flow/sink.h"
 #include "packet/scan.h"
@@ -56,8 +57,15 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Fills so many times in; false when there are no more to be filled in.
   [[nodiscard]] bool tell_times(RowSink& behind, std::size_t most);
   [[nodiscard]] std::size_t bytes() const noexcept { return main_->bytes() + deferred_.bytes(); }  // of rows
-  // An empty batch like that of the main table, for its memory.
-  void use_memory(std::unique_ptr<Batch> empty);
+  // Rows of the main table go here as long as there is room, behind `front` rows that are left free.
+  void use_memory(const PartMemory& part, std::size_t front) noexcept;
+
+  // --- Rows of a part that somebody reads
+  // The next `rows` rows are a part. They go to `part`, which has room for some more, if nothing better is
+  // found until settle().
+  void begin_part(const PartMemory& part, std::size_t rows);
+  // Rows of the part that begins go to its memory from now on. Without one that begins: nothing changes.
+  void settle() noexcept;
   void run_out_of_memory() noexcept { out_of_memory_ = true; }
   // Rows of the main table until the sink is full.
   [[nodiscard]] std::size_t room() const noexcept { return row_limit_ - std::min(row_limit_, main_->rows()); }
@@ -74,6 +82,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override;
   void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
+  [[nodiscard]] bool take_memory(RowSink& behind);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
   [[nodiscard]] time::TimeRange time_at(flow::Place place, const Batch& batch);  // of its next row
@@ -98,6 +107,9 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::unique_ptr<Batch> main_;
   std::unique_ptr<Batch> errors_;  // null if they are the main table, or not asked for
   std::unique_ptr<Batch> gaps_;
+  PartMemory part_;
+  std::size_t part_rows_ = 0;
+  bool part_begins_ = false;
   EdgeCounter edges_;
   time::TimeTrack* track_ = nullptr;
   DeferredTimes deferred_;

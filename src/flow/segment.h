@@ -50,12 +50,20 @@ class SegmentDecoder {
 
  private:
   // Takes no rows, and lets run() look around.
-  class Silent final : public FlowSink {
+  class Silent final : public FlowSink, private BulkSink {
    public:
     [[nodiscard]] bool full() const override { return ++packets_ % kPackets == 0; }
+    [[nodiscard]] BulkSink* bulk() override { return this; }
 
    private:
     static constexpr unsigned kPackets = 4096;
+    [[nodiscard]] bool open(BulkRoom& room) override {
+      room.kind = BulkRows::NONE;
+      return true;
+    }
+    void close(const BulkRoom&) override {}
+    void add_edges(std::span<const EdgeCount>, std::uint32_t) override {}
+
     mutable unsigned packets_ = 0;
   };
 

@@ -114,7 +114,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     kept: Runs | None = None
     count = rows
     while count == rows:
-        filled, found, has_sides = reader.fill(plan.raises)
+        filled, found, has_sides, elsewhere = reader.fill(plan.raises)
         sides = no_sides
         if has_sides:
             _check_errors(plan, reader)
@@ -123,10 +123,12 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
             kept = Runs(filled, found)
         count, runs = filled, found
         if count or has_sides:
+            if elsewhere is None and count < rows:
+                elsewhere = {name: array[:count] for name, array in memory.items()}
             yield Table(
                 schema,
                 count,
-                memory if count == rows else {name: array[:count] for name, array in memory.items()},
+                elsewhere or memory,
                 kept,
                 columns=plan.shown,
                 context=plan.context,

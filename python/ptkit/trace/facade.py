@@ -41,8 +41,8 @@ class Trace(Tables):
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
     arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``time``, ``ip``,
     ``symbol``, ``taken``, ``order``, ``threads`` and ``errors``. The ``iter_`` methods give the same rows in
-    parts of ``rows`` rows, in bounded memory; with ``reuse=True`` all parts share the same memory, so that a
-    part is valid until the next one is asked for.
+    parts of ``rows`` rows, in bounded memory; with ``reuse=True`` parts share memory, so that a part is
+    valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
 

@@ -41,7 +41,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -68,7 +68,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -103,7 +103,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -130,7 +130,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -159,7 +159,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -186,7 +186,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -213,7 +213,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 
@@ -241,7 +241,7 @@ class Parts(ABC):
             Rows of each part, at least 1; the last part may have fewer. By default 65,536 with ``reuse``,
             so that a part stays in the processor's caches, and 1,000,000 without.
         reuse : bool
-            All parts share the same memory: a part is valid until the next one is asked for.
+            Parts share memory: a part is valid until the next one is asked for.
         **query
             See `ptkit.decode.Query`.
 

@@ -56,6 +56,7 @@ struct Reading {
   std::size_t rows = SIZE_MAX;  // in a part
   std::shared_ptr<const index::Index> index{};
   bool fast = true;
+  std::size_t* elsewhere = nullptr;  // to read parts by read_parts()
 };
 
 inline void put_behind(std::unique_ptr<Batch>& all, std::unique_ptr<Batch> more) {
@@ -65,6 +66,33 @@ inline void put_behind(std::unique_ptr<Batch>& all, std::unique_ptr<Batch> more)
   } else {
     ASSERT_TRUE(all->append(std::move(*more)));
   }
+}
+
+// Parts of the main table, which go to memory that is used again; `elsewhere` counts those that lie in memory
+// of the reader.
+inline std::unique_ptr<Batch> read_parts(TableReader& reader, std::size_t rows, std::size_t& elsewhere) {
+  const auto pool = std::make_shared<MemoryPool>();
+  const Request& request = reader.request();
+  const PartMemory part = take_part(*pool, request.table, request.mask, rows + TableReader::kSlackRows);
+  auto all = std::make_unique<Batch>(request.table, request.mask);
+  for (std::size_t count = rows; count == rows;) {
+    reader.lend(part);
+    auto step = TableReader::Step::MORE;
+    while (step == TableReader::Step::MORE) step = reader.step(rows);
+    std::vector<Run> runs;
+    const PartMemory told = reader.end_part(rows, runs);
+    count = told.rows;
+    if (told.memory != part.memory) ++elsewhere;
+    Batch copy(request.table, request.mask);
+    EXPECT_TRUE(copy.lend(told.columns, count, told.memory));
+    for (const Run& run : runs) {
+      copy.add_rows(run.row - copy.rows());
+      copy.begin_run(run);
+    }
+    copy.add_rows(count - copy.rows());
+    EXPECT_TRUE(all->append_rows(copy, 0, count));
+  }
+  return all;
 }
 
 inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
@@ -93,6 +121,12 @@ inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Reque
   input.segment = how.segment;
   TableReader reader(std::move(input), request);
   Table out;
+  if (how.elsewhere != nullptr) {
+    out.rows = read_parts(reader, how.rows, *how.elsewhere);
+    out.errors = reader.take_errors();
+    out.gaps = reader.take_gaps();
+    return out;
+  }
   for (auto step = TableReader::Step::MORE; step != TableReader::Step::END;) {
     step = reader.step(how.rows);
     if (step == TableReader::Step::MORE) continue;

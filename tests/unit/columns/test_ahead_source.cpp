@@ -58,6 +58,29 @@ TEST(AheadSource, AlsoForSeveralStreams) {
   expect_same_tables(bundle, 2000);
 }
 
+// Parts into memory that is used again: they lie where a segment's thread put them, or begin before that, or
+// are put together.
+TEST(AheadSource, PartsOfSegmentsAreTheWhole) {
+  for (const std::uint64_t seed : {1U, 2U}) {
+    const auto bundle = recording(seed, 0, seed == 1, seed == 2);
+    repeat(*bundle, 4);
+    std::size_t elsewhere = 0;
+    for (const TableId table : {TableId::branches, TableId::blocks, TableId::instructions, TableId::events}) {
+      SCOPED_TRACE(table_name(table));
+      Table plain = read(bundle, request_of(table, seed == 2), {});
+      for (const std::size_t rows : {7U, 100U, 700U, 5000U, 200000U}) {
+        SCOPED_TRACE(rows);
+        Table cut = read(bundle, request_of(table, seed == 2),
+                         {.threads = 3, .segment = 2500, .rows = rows, .elsewhere = &elsewhere});
+        expect_equal(plain.rows.get(), cut.rows.get());
+        expect_equal(plain.errors.get(), cut.errors.get());
+        expect_equal(plain.gaps.get(), cut.gaps.get());
+      }
+    }
+    EXPECT_GE(elsewhere, 20U) << "nothing was handed over";
+  }
+}
+
 class Cut {
  public:
   explicit Cut(std::shared_ptr<trace::TraceBundle> bundle)

@@ -144,6 +144,28 @@ TEST(Batch, PutsRowsWhereItWasLentMemory) {
   EXPECT_EQ(lent.from[1], 2000u);
 }
 
+TEST(Batch, RowsThatCameBeforeAreMovedToTheFront) {
+  for (std::size_t count = 0; count <= 12; ++count) {
+    SCOPED_TRACE(count);
+    Lent lent(40);
+    Batch whole = filled(20);
+    const auto streams = spread(whole);
+    Batch batch(TableId::branches, whole.mask());
+    ASSERT_TRUE(batch.lend(lent.columns, 40, nullptr, 10));
+    ASSERT_TRUE(batch.append_rows(whole, count, 20 - count));
+    Batch before(TableId::branches, whole.mask());
+    ASSERT_TRUE(before.append_rows(whole, 0, count));
+    ASSERT_EQ(batch.prepend(before), count <= 10) << "as many as there is room for";
+    if (count > 10) continue;
+    EXPECT_EQ(spread(batch), streams);
+    EXPECT_EQ(batch.runs().size(), 7U);
+    for (std::size_t row = 0; row < 20; ++row) {
+      EXPECT_EQ(lent.from[10 - count + row], 1000 + row);
+      EXPECT_EQ(lent.kind[10 - count + row], row);
+    }
+  }
+}
+
 TEST(Batch, TakesItsOwnMemoryWhereWhatWasLentIsTooSmall) {
   Lent lent(8);
   Batch batch(TableId::branches, bit(Column::branches_from_ip) | bit(Column::branches_kind));
