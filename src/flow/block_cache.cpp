@@ -238,6 +238,8 @@ Run& BlockCache::build(std::uint64_t ip) {
   const auto number = static_cast<std::uint32_t>(runs_.end());
   Run& run = runs_.add();
   run.ip = ip;
+  run.number_low = static_cast<std::uint16_t>(number);
+  run.number_high = static_cast<std::uint8_t>(number >> 16U);
   run.first = static_cast<std::uint32_t>(insns_.end());
   fill(run, room);
   insns_.keep(run.count);

@@ -36,11 +36,16 @@ struct Run {
   std::uint32_t first = 0;  // its instructions in the cache's pool
   std::uint16_t count = 0;
   std::uint16_t size = 0;  // bytes
+  std::uint16_t number_low = 0;
+  std::uint8_t number_high = 0;
   RunEnd end = RunEnd::FALL;
   BranchKind branch = BranchKind::COND;         // of the last instruction, unless FALL or FAIL
   insn::InsnKind kind = insn::InsnKind::OTHER;  // of the last instruction
   bool pushes = false;                          // a near call that return compression counts
   base::Status failure = base::Status::OK;
+
+  // In its cache: less than 2^24.
+  [[nodiscard]] std::uint32_t number() const noexcept { return std::uint32_t{number_high} << 16U | number_low; }
 };
 static_assert(sizeof(Run) <= 64, "one cache line");
 
@@ -71,6 +76,8 @@ class BlockCache {
     return *(run.target_run ? run.target_run : (run.target_run = &at(run.target)));
   }
 
+  [[nodiscard]] Run& run(std::uint32_t number) const noexcept { return runs_[number]; }
+  [[nodiscard]] std::size_t run_count() const noexcept { return runs_.size(); }
   [[nodiscard]] std::span<const BlockInsn> insns(const Run& run) const noexcept {
     return insns_.part(run.first, run.count);
   }

@@ -9,6 +9,7 @@ namespace ptkit::flow {
 
 namespace {
 
+constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
 // What a way does to the call stack.
@@ -24,9 +25,8 @@ DecisionGraph::DecisionGraph(BlockCache& cache, bool return_compression)
       builder_(std::make_unique<WayBuilder>(cache)),
       nodes_(1),
       ways_(1),
-      leaves_(1),
-      groups_(1),
-      row_edges_(1) {
+      tails_(2) {
+  tails_[kOpenTail] = {.flags = kWent, .has_branch = true, .is_open = true};
   nodes_[0].base = bit_cells_.add_node(0);
 }
 
@@ -39,11 +39,11 @@ WayBuilder& DecisionGraph::begin_way() {
 
 std::size_t DecisionGraph::bytes() const noexcept {
   return bit_cells_.bytes() + target_cells_.bytes() + nodes_.capacity() * sizeof(Node) +
-         nodes_by_ip_.bytes() + ways_.capacity() * sizeof(Way) + leaves_.capacity() * sizeof(Leave) +
-         groups_.capacity() * sizeof(RowGroup) + steps_.capacity() * sizeof(Step) +
-         (pushed_.capacity() + insn_ips_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
-         (row_edges_.capacity() + target_edges_.capacity() + used_.capacity()) * sizeof(std::uint32_t) +
-         insn_sizes_.capacity() + insn_classes_.capacity() + way_insns_.bytes();
+         nodes_by_ip_.bytes() + ways_.capacity() * sizeof(Way) + tails_.capacity() * sizeof(WayTail) +
+         steps_.capacity() * sizeof(PathStep) + pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
+         (row_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() + used_.capacity()) *
+             sizeof(std::uint32_t) +
+         way_rows_.bytes() + way_insns_.bytes();
 }
 
 NodeId DecisionGraph::node(std::uint64_t ip) {
@@ -58,45 +58,19 @@ NodeId DecisionGraph::node(std::uint64_t ip) {
   return id;
 }
 
-void DecisionGraph::note(const Run& run) {
-  const std::size_t end = std::size_t{run.first} + run.count;
-  if (insn_ips_.size() < end) {
-    insn_ips_.resize(end);
-    insn_sizes_.resize(end);
-    insn_classes_.resize(end);
-  }
-  std::uint64_t ip = run.ip;
-  std::size_t at = run.first;
-  for (const BlockInsn& insn : cache_.insns(run)) {
-    insn_ips_[at] = ip;
-    insn_sizes_[at] = insn.size;
-    insn_classes_[at] = static_cast<std::uint8_t>(insn.cls);
-    ip += insn.size;
-    ++at;
-  }
-}
-
 WayId DecisionGraph::add_way(const WayBuilder& builder) {
   Way way;
-  way.group = static_cast<std::uint32_t>(groups_.size());
   way.step = static_cast<std::uint32_t>(steps_.size());
   way.push = static_cast<std::uint32_t>(pushed_.size());
-  way.rows = static_cast<std::uint16_t>(builder.rows.size());
   way.steps = static_cast<std::uint16_t>(builder.steps.size());
+  way.part = static_cast<std::uint16_t>(builder.part);
   way.pushes = static_cast<std::uint8_t>(builder.calls.size());
   way.depth = static_cast<std::uint8_t>(builder.depth);
-  for (std::size_t i = 0; i < builder.rows.size(); ++i) {
-    const std::size_t at = i % RowGroup::kRows;
-    if (at == 0) groups_.emplace_back();
-    const WayBuilder::Row& row = builder.rows[i];
-    groups_.back().from[at] = row.from;
-    groups_.back().to[at] = row.to;
-    groups_.back().kind[at] = static_cast<std::uint8_t>(row.kind);
-    groups_.back().flags[at] = row.flags;
+  way.returns = builder.returns;
+  if (builder.tail.has_branch || builder.tail.end_ip != 0) {
+    way.tail = static_cast<std::uint32_t>(tails_.size());
+    tails_.push_back(builder.tail);
   }
-  // Whole groups are copied, even of a way that has no rows.
-  if (builder.rows.empty()) way.group = 0;
-  for (const Run* run : builder.noted) note(*run);
   steps_.insert(steps_.end(), builder.steps.begin(), builder.steps.end());
   pushed_.insert(pushed_.end(), builder.calls.begin(), builder.calls.end());
   ways_.push_back(way);
@@ -141,9 +115,9 @@ bool DecisionGraph::find_exit(Node& node) {
   WayBuilder& builder = begin_way();
   Run* run = &cache_.at(node.ip);
   if (!builder.path(run) || run->end == RunEnd::COND) return false;
-  builder.row(run->last_ip, 0, run->branch, kWent);
   if (run->pushes && !builder.push(run->next_ip)) return false;
   node.exit = add_way(builder);
+  ways_.back().tail = kOpenTail;
   node.exit_insns = static_cast<std::uint16_t>(builder.insns);
   node.returns = run->end == RunEnd::RETURN;
   return true;
@@ -164,14 +138,11 @@ Cell& DecisionGraph::add_target(NodeId from, Packet packet, std::uint64_t ip, No
 
 Cell* DecisionGraph::add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
   WayBuilder& builder = begin_way();
-  Leave leave;
-  if (!builder.leave(nodes_[from].ip, packet == Packet::PGD ? &ip : nullptr, filter, leave)) return nullptr;
+  if (!builder.leave(nodes_[from].ip, packet == Packet::PGD ? &ip : nullptr, filter)) return nullptr;
   Cell& cell = add_target(from, packet, ip, 0);
   cell.way = add_way(builder);
   cell.insns = static_cast<std::uint16_t>(builder.insns);
   cell.flags = static_cast<std::uint8_t>(CELL_OFF | calls_of(builder));
-  ways_.back().leave = static_cast<std::uint32_t>(leaves_.size());
-  leaves_.push_back(leave);
   return &cell;
 }
 
@@ -201,18 +172,97 @@ Cell* DecisionGraph::target(NodeId from, Packet packet, std::uint64_t ip, const 
   return &cell;
 }
 
-// The first `rows` of the way, so many times.
-void DecisionGraph::count_rows(Way& way, std::size_t rows, std::uint64_t times) {
-  if (way.edge == 0) {
-    way.edge = static_cast<std::uint32_t>(row_edges_.size());
-    for (std::size_t i = 0; i < rows; ++i) {
-      const RowGroup& group = groups_[way.group + i / RowGroup::kRows];
-      const std::size_t at = i % RowGroup::kRows;
-      row_edges_.push_back(edges_.number(group.from[at], group.to[at],
-                                         static_cast<BranchKind>(group.kind[at]), group.flags[at]));
+std::vector<WayBranch> DecisionGraph::branches_of(const Way& way) const {
+  std::vector<WayBranch> branches;
+  const WayTail& tail = tails_[way.tail];
+  const PathStep* const steps = steps_.data() + way.step;
+  for (std::size_t i = 0; i < way.steps; ++i) {
+    const Run& run = cache_.run(steps[i].run());
+    const bool is_last = i + 1U == way.steps;
+    if (is_last && way.part != 0) break;
+    if (is_last && tail.has_branch) {
+      branches.push_back({run.last_ip, tail.to, run.branch, tail.flags});
+    } else if (run.end == RunEnd::RETURN) {
+      branches.push_back({run.last_ip, cache_.run(steps[i + 1].run()).ip, run.branch, kWent});
+    } else if (steps[i].taken()) {
+      branches.push_back({run.last_ip, run.target, run.branch, kWent});
+    } else if (run.end == RunEnd::COND) {
+      branches.push_back({run.last_ip, run.next_ip, run.branch, kBoth});
     }
   }
+  return branches;
+}
+
+template <typename Visit>
+void DecisionGraph::each_block(const Way& way, const Visit& visit) const {
+  for (std::size_t i = 0; i < way.steps; ++i) {
+    const Run& run = cache_.run(steps_[way.step + i].run());
+    const bool is_part = i + 1U == way.steps && way.part != 0;
+    const auto insns = cache_.insns(run);
+    visit(run, is_part ? insns.first(way.part) : insns);
+  }
+}
+
+void DecisionGraph::add_way_branches(WayId id) { way_rows_.add_branches(id, branches_of(ways_[id])); }
+
+void DecisionGraph::add_way_blocks(WayId id) {
+  std::vector<WayBlock> blocks;
+  each_block(ways_[id], [&](const Run& run, std::span<const BlockInsn> insns) {
+    std::uint32_t bytes = 0;
+    for (const BlockInsn& insn : insns) bytes += insn.size;
+    blocks.push_back({run.ip, bytes, static_cast<std::uint32_t>(insns.size())});
+  });
+  way_rows_.add_blocks(id, blocks);
+}
+
+std::uint32_t DecisionGraph::add_way_insns(WayId id) {
+  const std::uint32_t first = way_insns_.begin(id);
+  each_block(ways_[id],
+             [&](const Run& run, std::span<const BlockInsn> insns) { way_insns_.add(run.ip, insns); });
+  return first;
+}
+
+// Counts the branches of a way that resolves returns.
+void DecisionGraph::count_returning(Way& way, std::uint64_t times) {
+  if (way.edge == 0) {
+    way.edge = static_cast<std::uint32_t>(row_edges_.size()) + 1;
+    const std::vector<WayBranch> branches = branches_of(way);
+    row_edges_.push_back(static_cast<std::uint32_t>(branches.size()));
+    for (const WayBranch& one : branches) {
+      row_edges_.push_back(edges_.number(one.from, one.to, one.kind, one.flags));
+    }
+  }
+  const std::size_t rows = row_edges_[way.edge - 1];
   for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[way.edge + i], times);
+}
+
+std::uint32_t DecisionGraph::number_step(PathStep step) {
+  const Run& run = cache_.run(step.run());
+  std::uint32_t number = 0;
+  if (run.end != RunEnd::FALL) {
+    number = edges_.number(run.last_ip, step.taken() ? run.target : run.next_ip, run.branch, kBoth);
+  }
+  return step_edges_[step.value()] = number + 1;
+}
+
+// Counts the way's branches, without the last one if its target is not its own.
+void DecisionGraph::count_way(Way& way, std::uint64_t times) {
+  if (way.steps == 0) return;
+  WayTail& tail = tails_[way.tail];
+  if (way.returns) return count_returning(way, times);
+  if (step_edges_.size() < cache_.run_count() * 2) step_edges_.resize(cache_.run_count() * 2);
+  const std::size_t steps = way.steps - (tail.has_branch || way.part != 0 ? 1U : 0U);
+  for (std::size_t i = 0; i < steps; ++i) {
+    const PathStep step = steps_[way.step + i];
+    const std::uint32_t known = step_edges_[step.value()];
+    edges_.count((known != 0 ? known : number_step(step)) - 1, times);
+  }
+  if (!tail.has_branch || tail.is_open) return;
+  if (tail.edge == 0) {
+    const Run& last = last_run(way);
+    tail.edge = edges_.number(last.last_ip, tail.to, last.branch, tail.flags) + 1;
+  }
+  edges_.count(tail.edge - 1, times);
 }
 
 void DecisionGraph::note_bits(const Cell& cell) {
@@ -224,22 +274,19 @@ void DecisionGraph::note_target(const Cell& cell) {
 }
 
 void DecisionGraph::take_bits(Cell& cell, std::uint64_t times) {
-  Way& way = ways_[cell.way];
-  count_rows(way, way.rows, times);
+  count_way(ways_[cell.way], times);
 }
 
 void DecisionGraph::take_target(std::size_t index, std::uint64_t times) {
   const Cell& cell = target_cells_.all()[index];
   Way& way = ways_[cell.way];
-  if ((cell.flags & CELL_TARGET) == 0) return count_rows(way, way.rows, times);
-  const std::size_t last = way.rows - 1U;
-  count_rows(way, last, times);
+  count_way(way, times);
+  if ((cell.flags & CELL_TARGET) == 0) return;
   if (target_edges_.size() <= index) target_edges_.resize(target_cells_.all().size());
   std::uint32_t& edge = target_edges_[index];
   if (edge == 0) {
-    const RowGroup& group = groups_[way.group + last / RowGroup::kRows];
-    const std::size_t at = last % RowGroup::kRows;
-    edge = edges_.number(group.from[at], cell.ip, static_cast<BranchKind>(group.kind[at]), group.flags[at]);
+    const Run& last = last_run(way);
+    edge = edges_.number(last.last_ip, cell.ip, last.branch, kBoth);
   }
   edges_.count(edge, times);
 }

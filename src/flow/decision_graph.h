@@ -14,29 +14,21 @@
 #include "flow/edge_index.h"
 #include "flow/way_builder.h"
 #include "flow/way_insns.h"
+#include "flow/way_rows.h"
 
 namespace ptkit::flow {
 
-// Eight branches.
-struct alignas(16) RowGroup {
-  static constexpr std::size_t kRows = 8;
-  std::array<std::uint64_t, kRows> from{};
-  std::array<std::uint64_t, kRows> to{};
-  std::array<std::uint8_t, kRows> kind{};
-  std::array<std::uint8_t, kRows> flags{};
-};
-
 // What lies between a node and where a packet leads: what the Cell does not say of it.
 struct Way {
-  std::uint32_t group = 0;  // its rows
-  std::uint32_t step = 0;   // its blocks
-  std::uint32_t push = 0;   // return addresses that calls left on the stack
-  std::uint32_t edge = 0;   // its rows' numbers as edges; 0: not looked up yet
-  std::uint32_t leave = 0;  // packets went off
-  std::uint16_t rows = 0;
+  std::uint32_t step = 0;  // the first run that is gone through
+  std::uint32_t push = 0;  // return addresses that calls left on the stack
+  std::uint32_t tail = 0;
+  std::uint32_t edge = 0;  // returns: its rows' numbers as edges; 0: not looked up yet
   std::uint16_t steps = 0;
+  std::uint16_t part = 0;  // instructions of the last run, where not all
   std::uint8_t pushes = 0;
   std::uint8_t depth = 0;  // of calls within, at most
+  bool returns = false;    // to calls within
 };
 
 class DecisionGraph {
@@ -71,18 +63,15 @@ class DecisionGraph {
   [[nodiscard]] std::uint64_t target_mask() const noexcept { return target_cells_.mask(); }
   [[nodiscard]] const Way* ways() const noexcept { return ways_.data(); }
   [[nodiscard]] std::size_t way_count() const noexcept { return ways_.size(); }
-  [[nodiscard]] const Leave& leave(const Way& way) const noexcept { return leaves_[way.leave]; }
-  [[nodiscard]] const RowGroup* groups() const noexcept { return groups_.data(); }
-  [[nodiscard]] const Step* steps() const noexcept { return steps_.data(); }
+  // Packets went off through this way.
+  [[nodiscard]] const WayTail& leave(const Way& way) const noexcept { return tails_[way.tail]; }
   [[nodiscard]] const std::uint64_t* pushed() const noexcept { return pushed_.data(); }
-  // By place in the cache's pool, for all instructions that are part of a way.
-  [[nodiscard]] const std::uint64_t* insn_ips() const noexcept { return insn_ips_.data(); }
+  // Rows of ways: those that were added.
+  [[nodiscard]] const WayRows& way_rows() const noexcept { return way_rows_; }
   [[nodiscard]] const WayInsns& way_insns() const noexcept { return way_insns_; }
-  std::uint32_t add_way_insns(WayId id) {
-    const Way& way = ways_[id];
-    return way_insns_.add(id, std::span(steps_).subspan(way.step, way.steps), insn_ips_.data(),
-                          insn_sizes_.data(), insn_classes_.data());
-  }
+  void add_way_branches(WayId id);
+  void add_way_blocks(WayId id);
+  std::uint32_t add_way_insns(WayId id);
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
 
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
@@ -101,10 +90,10 @@ class DecisionGraph {
 
  private:
   static constexpr std::uint32_t kTargetUse = 1U << 31U;
+  static constexpr std::uint32_t kOpenTail = 1;
   static constexpr std::uint64_t kCarry = std::uint64_t{1} << 32U;
 
   WayBuilder& begin_way();
-  void note(const Run& run);
   WayId add_way(const WayBuilder& builder);
   [[nodiscard]] std::uint32_t from(NodeId node, Packet packet) const noexcept {
     return nodes_[node].base | static_cast<std::uint32_t>(packet);
@@ -113,7 +102,16 @@ class DecisionGraph {
   [[nodiscard]] Cell& add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to);
   [[nodiscard]] Cell* add_status(NodeId from, std::uint64_t ip);
   [[nodiscard]] Cell* add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter);
-  void count_rows(Way& way, std::size_t rows, std::uint64_t times);
+  [[nodiscard]] std::vector<WayBranch> branches_of(const Way& way) const;
+  [[nodiscard]] const Run& last_run(const Way& way) const noexcept {
+    return cache_.run(steps_[way.step + way.steps - 1U].run());
+  }
+  // Calls visit(run, instructions, their bytes) for each block of the way.
+  template <typename Visit>
+  void each_block(const Way& way, const Visit& visit) const;
+  [[nodiscard]] std::uint32_t number_step(PathStep step);
+  void count_returning(Way& way, std::uint64_t times);
+  void count_way(Way& way, std::uint64_t times);
   void take_bits(Cell& cell, std::uint64_t times);
   void take_target(std::size_t index, std::uint64_t times);
 
@@ -125,18 +123,17 @@ class DecisionGraph {
   std::vector<Node> nodes_;
   IpIndex nodes_by_ip_;
   std::vector<Way> ways_;
-  std::vector<Leave> leaves_;
-  std::vector<RowGroup> groups_;
-  std::vector<Step> steps_;
+  std::vector<WayTail> tails_;
+  std::vector<PathStep> steps_;
   std::vector<std::uint64_t> pushed_;
   EdgeIndex edges_;
-  std::vector<std::uint32_t> row_edges_;
-  std::vector<std::uint32_t> target_edges_;  // of the last rows of target cells; 0: not looked up yet
+  // Numbers as edges plus 1; 0: not looked up yet.
+  std::vector<std::uint32_t> step_edges_;    // by PathStep
+  std::vector<std::uint32_t> target_edges_;  // of the last rows of target cells
+  std::vector<std::uint32_t> row_edges_;     // of ways that return; without 1
   std::vector<std::uint32_t> used_;          // cells; of targets, with kTargetUse
   bool used_lost_ = false;                   // some have moved since
-  std::vector<std::uint64_t> insn_ips_;
-  std::vector<std::uint8_t> insn_sizes_;
-  std::vector<std::uint8_t> insn_classes_;
+  WayRows way_rows_;
   WayInsns way_insns_;
 };
 

@@ -246,7 +246,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
   state_.tips_deferred = deferred_;
   state_.moved = state_.node != 0 || left_ != 0;
   if (left_ != 0) {
-    const Leave& leave = graph_.leave(graph_.ways()[left_]);
+    const WayTail& leave = graph_.leave(graph_.ways()[left_]);
     state_.resume_ip = leave.resume_ip;
     state_.end_ip = leave.end_ip;
   }

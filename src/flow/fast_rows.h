@@ -56,14 +56,17 @@ struct BranchRows {
   static constexpr bool kBounded = true;
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row), from_(room.from_ip), to_(room.to_ip), kind_(room.branch), flags_(room.flags) {}
-  void begin(const DecisionGraph& graph) noexcept {
-    ways_ = graph.ways();
-    groups_ = graph.groups();
+  void begin(DecisionGraph& graph) noexcept {
+    graph_ = &graph;
+    parts_ = graph.way_rows().branch_parts();
+    groups_ = graph.way_rows().groups();
   }
-  void bits(const Cell& cell) noexcept {
-    const Way& way = ways_[cell.way];
-    const RowGroup* group = groups_ + way.group;
-    const std::size_t end = rows + way.rows;
+  void bits(const Cell& cell) {
+    if (cell.way >= parts_.size() || parts_[cell.way].first == 0) [[unlikely]]
+      add(cell.way);
+    const WayPart& part = parts_[cell.way];
+    const RowGroup* group = groups_ + part.first;
+    const std::size_t end = rows + part.rows;
     for (std::size_t at = rows; at < end; at += RowGroup::kRows, ++group) {
       if (from_ != nullptr) std::memcpy(from_ + at, group->from.data(), sizeof group->from);
       if (to_ != nullptr) std::memcpy(to_ + at, group->to.data(), sizeof group->to);
@@ -72,7 +75,7 @@ struct BranchRows {
     }
     rows = end;
   }
-  void target(const Cell& cell) noexcept {
+  void target(const Cell& cell) {
     bits(cell);
     if (to_ != nullptr && (cell.flags & CELL_TARGET) != 0) to_[rows - 1] = cell.ip;
   }
@@ -80,7 +83,13 @@ struct BranchRows {
   std::size_t rows;
 
  private:
-  const Way* ways_ = nullptr;
+  [[gnu::noinline]] void add(WayId way) {
+    graph_->add_way_branches(way);
+    begin(*graph_);
+  }
+
+  DecisionGraph* graph_ = nullptr;
+  std::span<const WayPart> parts_;
   const RowGroup* groups_ = nullptr;
   std::uint64_t* from_;
   std::uint64_t* to_;
@@ -129,28 +138,35 @@ struct BlockRows {
   static constexpr bool kBounded = true;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row), ip_(room.ip), bytes_(room.bytes), insns_(room.insns) {}
-  void begin(const DecisionGraph& graph) noexcept {
-    ways_ = graph.ways();
-    steps_ = graph.steps();
-    ips_ = graph.insn_ips();
+  void begin(DecisionGraph& graph) noexcept {
+    graph_ = &graph;
+    parts_ = graph.way_rows().block_parts();
+    blocks_ = graph.way_rows().blocks();
   }
-  void bits(const Cell& cell) noexcept {
-    const Way& way = ways_[cell.way];
-    const Step* step = steps_ + way.step;
-    for (const Step* const end = step + way.steps; step != end; ++step, ++rows) {
-      if (ip_ != nullptr) ip_[rows] = ips_[step->first];
-      if (bytes_ != nullptr) bytes_[rows] = step->size;
-      if (insns_ != nullptr) insns_[rows] = step->count;
+  void bits(const Cell& cell) {
+    if (cell.way >= parts_.size() || parts_[cell.way].first == 0) [[unlikely]]
+      add(cell.way);
+    const WayPart& part = parts_[cell.way];
+    const WayBlock* block = blocks_ + part.first;
+    for (const WayBlock* const end = block + part.rows; block != end; ++block, ++rows) {
+      if (ip_ != nullptr) ip_[rows] = block->ip;
+      if (bytes_ != nullptr) bytes_[rows] = block->bytes;
+      if (insns_ != nullptr) insns_[rows] = block->insns;
     }
   }
-  void target(const Cell& cell) noexcept { bits(cell); }
+  void target(const Cell& cell) { bits(cell); }
   [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
   std::size_t rows;
 
  private:
-  const Way* ways_ = nullptr;
-  const Step* steps_ = nullptr;
-  const std::uint64_t* ips_ = nullptr;
+  [[gnu::noinline]] void add(WayId way) {
+    graph_->add_way_blocks(way);
+    begin(*graph_);
+  }
+
+  DecisionGraph* graph_ = nullptr;
+  std::span<const WayPart> parts_;
+  const WayBlock* blocks_ = nullptr;
   std::uint64_t* ip_;
   std::uint32_t* bytes_;
   std::uint32_t* insns_;

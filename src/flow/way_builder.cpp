@@ -9,7 +9,6 @@ namespace ptkit::flow {
 
 namespace {
 
-constexpr std::uint8_t kBoth = FROM_KNOWN | TO_KNOWN;
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
 // Longer ways are left to the Walker: those of one packet together stay far below what WalkBudget allows.
@@ -19,12 +18,12 @@ constexpr std::size_t kMostDepth = 32;
 
 }  // namespace
 
-bool WayBuilder::part(const Run& run, std::uint32_t count, std::uint32_t size) {
+bool WayBuilder::add(const Run& run, std::uint32_t count) {
   if (count == 0) return true;
   insns += count;
   if (insns > kMostInsns || steps.size() == kMostSteps) return false;
-  noted.push_back(&run);
-  steps.push_back({run.first, static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(size)});
+  steps.emplace_back(run);
+  tail.has_branch = false;
   return true;
 }
 
@@ -39,7 +38,7 @@ bool WayBuilder::step(Run*& run) {
     run = &cache_.next(*run);
     return true;
   }
-  row(run->last_ip, run->target, run->branch, kWent);
+  steps.back().take();
   if (run->pushes && !push(run->next_ip)) return false;
   run = &cache_.target(*run);
   return true;
@@ -61,13 +60,14 @@ WayEnd WayBuilder::bits(std::uint64_t ip, std::uint32_t bits, bool return_compre
     const bool bit = (bits & next) != 0;
     if (!path(run)) return WayEnd::STUCK;
     if (run->end == RunEnd::COND) {
-      row(run->last_ip, bit ? run->target : run->next_ip, BranchKind::COND, bit ? kWent : kBoth);
+      if (bit) steps.back().take();
       run = bit ? &cache_.target(*run) : &cache_.next(*run);
     } else if (run->end == RunEnd::RETURN && return_compression && bit) {
       if (calls.empty()) return WayEnd::RETURN;
       const std::uint64_t target = calls.back();
       calls.pop_back();
-      row(run->last_ip, target, BranchKind::RETURN, kWent);
+      tail = {.to = target, .flags = kWent, .has_branch = true};
+      returns = true;
       run = &cache_.at(target);
     } else {
       return WayEnd::STUCK;
@@ -97,12 +97,13 @@ bool WayBuilder::has_cr3_write(const Run& run) const {
                      [](const BlockInsn& insn) { return is_anchor(insn, Anchor::CR3_WRITE); });
 }
 
-void WayBuilder::leave_at_branch(const Run& run, const std::uint64_t* ip, const AddressFilter& filter,
-                                 Leave& out) {
+void WayBuilder::leave_at_branch(const Run& run, const std::uint64_t* ip, const AddressFilter& filter) {
   const LeavingBranch branch = leaving_branch(run, ip, filter);
-  row(run.last_ip, branch.to, run.branch, branch.flags);
-  out.resume_ip = branch.resume_ip;
-  out.end_ip = branch.to;
+  tail = {.to = branch.to,
+          .resume_ip = branch.resume_ip,
+          .end_ip = branch.to,
+          .flags = branch.flags,
+          .has_branch = true};
 }
 
 // Walker::walk_to_ip()
@@ -111,7 +112,7 @@ bool WayBuilder::reach(std::uint64_t from, std::uint64_t ip) {
   while (run->ip != ip) {
     if (run->end == RunEnd::FAIL) return false;
     if (const std::uint32_t count = count_to(*run, ip); count != 0) {
-      return part(*run, count, static_cast<std::uint32_t>(ip - run->ip));
+      return end_in(*run, count);
     }
     if (!block(*run)) return false;
     if (run->end != RunEnd::JUMP && run->end != RunEnd::CALL && run->end != RunEnd::FALL) return false;
@@ -121,27 +122,27 @@ bool WayBuilder::reach(std::uint64_t from, std::uint64_t ip) {
 }
 
 // Walker::leave()
-bool WayBuilder::leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter, Leave& out) {
+bool WayBuilder::leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter) {
   Run* run = &cache_.at(from);
   for (;;) {
-    out.resume_ip = out.end_ip = run->ip;
+    tail.resume_ip = tail.end_ip = run->ip;
     if (ip != nullptr && run->ip == *ip) return true;
     if (run->end == RunEnd::FAIL) return false;
     if (ip == nullptr && has_cr3_write(*run)) return false;
     if (const std::uint32_t count = ip != nullptr ? count_to(*run, *ip) : 0; count != 0) {
-      out.resume_ip = out.end_ip = *ip;
-      return part(*run, count, static_cast<std::uint32_t>(*ip - run->ip));
+      tail.resume_ip = tail.end_ip = *ip;
+      return end_in(*run, count);
     }
     if (!block(*run)) return false;
     if (run->end != RunEnd::JUMP && run->end != RunEnd::CALL && run->end != RunEnd::FALL) {
-      leave_at_branch(*run, ip, filter, out);
+      leave_at_branch(*run, ip, filter);
       return true;
     }
     const bool left = ip == nullptr && leaves_filter(*run, filter);
     if (!step(run)) return false;
     if (left) {
-      out.resume_ip = 0;
-      out.end_ip = run->ip;
+      tail.resume_ip = 0;
+      tail.end_ip = run->ip;
       return true;
     }
   }

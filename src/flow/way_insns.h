@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace ptkit::flow {
+#include "flow/rows.h"
 
-struct Step;
+namespace ptkit::flow {
 
 class WayInsns {
  public:
@@ -20,9 +20,9 @@ class WayInsns {
   [[nodiscard]] std::uint32_t first(std::uint32_t id) const noexcept {
     return id < firsts_.size() ? firsts_[id] : 0;
   }
-  // Takes them from columns by place in the cache's pool.
-  std::uint32_t add(std::uint32_t id, std::span<const Step> steps, const std::uint64_t* ips,
-                    const std::uint8_t* sizes, const std::uint8_t* classes);
+  // Adds way `id`, and returns its first one: blocks are added to it until the next way begins.
+  std::uint32_t begin(std::uint32_t id);
+  void add(std::uint64_t ip, std::span<const BlockInsn> insns);
 
   [[nodiscard]] const std::uint64_t* ips() const noexcept { return ips_.data(); }
   [[nodiscard]] const std::uint8_t* sizes() const noexcept { return sizes_.data(); }
@@ -33,6 +33,8 @@ class WayInsns {
   }
 
  private:
+  void reach(std::size_t end);
+
   std::vector<std::uint32_t> firsts_;  // by id
   std::vector<std::uint64_t> ips_;
   std::vector<std::uint8_t> sizes_;

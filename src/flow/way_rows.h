@@ -1,0 +1,67 @@
+// Rows of the ways of a DecisionGraph, laid out so that they are copied at once: of ways for which they were
+// asked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flow/rows.h"
+
+namespace ptkit::flow {
+
+// Eight branches.
+struct alignas(16) RowGroup {
+  static constexpr std::size_t kRows = 8;
+  std::array<std::uint64_t, kRows> from{};
+  std::array<std::uint64_t, kRows> to{};
+  std::array<std::uint8_t, kRows> kind{};
+  std::array<std::uint8_t, kRows> flags{};
+};
+
+struct WayBranch {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  BranchKind kind = BranchKind::COND;
+  std::uint8_t flags = 0;
+};
+
+struct WayBlock {
+  std::uint64_t ip = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t insns = 0;
+};
+
+// Of one way.
+struct WayPart {
+  std::uint32_t first = 0;  // group or block; 0: not there yet
+  std::uint32_t rows = 0;
+};
+
+class WayRows {
+ public:
+  WayRows() : groups_(2), blocks_(1) {}
+
+  // By way, as far as they were asked for.
+  [[nodiscard]] std::span<const WayPart> branch_parts() const noexcept { return branches_; }
+  [[nodiscard]] std::span<const WayPart> block_parts() const noexcept { return block_parts_; }
+  [[nodiscard]] const RowGroup* groups() const noexcept { return groups_.data(); }
+  [[nodiscard]] const WayBlock* blocks() const noexcept { return blocks_.data(); }
+
+  void add_branches(std::uint32_t way, std::span<const WayBranch> branches);
+  void add_blocks(std::uint32_t way, std::span<const WayBlock> blocks);
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return (branches_.capacity() + block_parts_.capacity()) * sizeof(WayPart) +
+           groups_.capacity() * sizeof(RowGroup) + blocks_.capacity() * sizeof(WayBlock);
+  }
+
+ private:
+  std::vector<WayPart> branches_;
+  std::vector<WayPart> block_parts_;
+  std::vector<RowGroup> groups_;  // number 1 stands for no rows
+  std::vector<WayBlock> blocks_;
+};
+
+}  // namespace ptkit::flow
