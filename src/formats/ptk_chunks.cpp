@@ -106,29 +106,39 @@ base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file) {
   return walk(file);
 }
 
+std::string find_fault(const ChunkHeader& header, base::Bytes stored) {
+  if (stored.size() != header.stored_size) return "is cut off";
+  if (crc32c(stored) != header.payload_check) return "is damaged (its checksum is wrong)";
+  if ((header.flags & ~std::uint32_t{ZSTD}) != 0) return "has flags that are not known";
+  if (header.plain_size > kMaxPlainBytes) {
+    return "would unpack to " + std::to_string(header.plain_size) + " bytes; the limit is " +
+           std::to_string(kMaxPlainBytes);
+  }
+  const bool packed = (header.flags & ZSTD) != 0;
+  const std::uint64_t size = packed ? ZSTD_getFrameContentSize(stored.data(), stored.size()) : stored.size();
+  return size == header.plain_size ? "" : "has two sizes";
+}
+
+bool unpack(const ChunkHeader& header, base::Bytes stored, std::span<std::uint8_t> plain) noexcept {
+  if ((header.flags & ZSTD) == 0) {
+    std::copy(stored.begin(), stored.end(), plain.begin());
+    return true;
+  }
+  const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), stored.data(), stored.size());
+  return ZSTD_isError(size) == 0 && size == plain.size();
+}
+
 base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry) {
   const ChunkHeader& header = entry.header;
   const auto failed = [&](const std::string& what) {
     return base::Failure{base::Status::BAD_FILE, entry.offset,
                          "the " + type_name(header.type) + " chunk " + at(entry.offset) + " " + what};
   };
-  if (!fits(file, entry)) return failed("is cut off");
-  const base::Bytes stored = file.subspan(entry.offset + kChunkHeaderBytes, header.stored_size);
-  if (crc32c(stored) != header.payload_check) return failed("is damaged (its checksum is wrong)");
-  if ((header.flags & ~std::uint32_t{ZSTD}) != 0) return failed("has flags that are not known");
-  if (header.plain_size > kMaxPlainBytes) {
-    return failed("would unpack to " + std::to_string(header.plain_size) + " bytes; the limit is " +
-                  std::to_string(kMaxPlainBytes));
-  }
-  if ((header.flags & ZSTD) == 0) {
-    if (header.plain_size != header.stored_size) return failed("has two sizes");
-    return std::vector<std::uint8_t>(stored.begin(), stored.end());
-  }
-  if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.plain_size)
-    return failed("has two sizes");
+  const base::Bytes rest = file.subspan(entry.offset + kChunkHeaderBytes);
+  const base::Bytes stored = rest.first(std::min<std::size_t>(rest.size(), header.stored_size));
+  if (const std::string fault = find_fault(header, stored); !fault.empty()) return failed(fault);
   std::vector<std::uint8_t> plain(header.plain_size);
-  const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), stored.data(), stored.size());
-  if (ZSTD_isError(size) != 0 || size != plain.size()) return failed("cannot be unpacked");
+  if (!unpack(header, stored, plain)) return failed("cannot be unpacked");
   return plain;
 }
 

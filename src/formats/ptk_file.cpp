@@ -1,5 +1,6 @@
 #include "formats/ptk_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -26,6 +27,9 @@ ChunkFile::ChunkFile(std::string path, std::FILE* file)
 }
 
 base::Result<ChunkFile> ChunkFile::create(const std::string& path) {
+  // Who has the old file open goes on reading it, and this may be who writes.
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) static_cast<void>(::unlink(path.c_str()));
   std::FILE* opened = std::fopen(path.c_str(), "wbe");
   if (opened == nullptr) {
     return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot create: " + std::strerror(errno)};

@@ -1,5 +1,12 @@
 #include "formats/ptk_format.h"
 
+#include "simd/isa.h"
+#include "simd/target.h"
+
+#if PT_SIMD_X86
+#include <immintrin.h>
+#endif
+
 namespace ptkit::formats::ptk {
 
 namespace {
@@ -34,9 +41,23 @@ std::uint32_t load_u32(const std::uint8_t* from) {
   return static_cast<std::uint32_t>(base::load_le<4>(from));
 }
 
+#if PT_SIMD_X86
+// Every processor with AVX2 has it.
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(base::Bytes bytes) noexcept {
+  std::uint64_t value = ~std::uint32_t{0};
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) value = _mm_crc32_u64(value, base::load_le<8>(bytes.data()));
+  auto rest = static_cast<std::uint32_t>(value);
+  for (const std::uint8_t byte : bytes) rest = _mm_crc32_u8(rest, byte);
+  return ~rest;
+}
+#endif
+
 }  // namespace
 
 std::uint32_t crc32c(base::Bytes bytes) noexcept {
+#if PT_SIMD_X86
+  if (simd::isa_choice().isa != simd::Isa::SCALAR) return crc32c_by_instruction(bytes);
+#endif
   std::uint64_t value = ~std::uint32_t{0};
   for (; bytes.size() >= kCrcStep; bytes = bytes.subspan(kCrcStep)) {
     const std::uint64_t word = base::load_le<8>(bytes.data()) ^ value;

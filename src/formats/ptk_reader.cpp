@@ -29,7 +29,8 @@ using Ids = std::map<std::uint32_t, std::size_t>;
 
 class Reader {
  public:
-  Reader(std::string path, base::Bytes file) : path_(std::move(path)), file_(file) {}
+  Reader(std::string path, base::Bytes file, std::shared_ptr<const ptk::OpenFile> open)
+      : path_(std::move(path)), file_(file), open_(std::move(open)) {}
 
   base::Result<trace::TraceBundle> read() {
     auto list = ptk::list_chunks(path_, file_);
@@ -43,6 +44,7 @@ class Reader {
       return bad_file(path_,
                       "the bundle has no META chunk that can be read; it does not say how it was recorded");
     finish();
+    if (failure_) return *failure_;
     say_end(list.value().indexed);
     return std::move(bundle_);
   }
@@ -63,11 +65,11 @@ class Reader {
   }
 
   void read_entry(const IndexEntry& entry) {
+    if (static_cast<ChunkType>(entry.header.type) == ChunkType::DATA) return add_data(entry);
     auto payload = ptk::read_chunk(file_, entry);
     const auto type = static_cast<ChunkType>(entry.header.type);
     if (!payload.ok()) {
       warn(payload.failure().detail + "; it was skipped");
-      if (type == ChunkType::DATA) parts_[entry.header.id].lose(entry.header.place, entry.header.plain_size);
       return;
     }
     const std::vector<std::uint8_t>& bytes = payload.value();
@@ -82,12 +84,11 @@ class Reader {
         return read_json(entry, bytes, [&](const Json&, auto root) { add_file(entry, root); });
       case ChunkType::SIDEBAND:
         return read_json(entry, bytes, [this](const Json&, auto root) { add_sideband(root); });
-      case ChunkType::DATA:
-        return add_data(entry, bytes);
       case ChunkType::CODE:
         return add_code(entry, bytes);
       case ChunkType::SYMBOLS:
         return add_symbols(entry, bytes);
+      case ChunkType::DATA:
       case ChunkType::INDEX:
         return;
     }
@@ -151,8 +152,16 @@ class Reader {
     }
   }
 
-  void add_data(const IndexEntry& entry, base::Bytes bytes) {
-    if (parts_[entry.header.id].add(entry.header.place, bytes)) return;
+  // Checked now, unpacked when it is needed.
+  void add_data(const IndexEntry& entry) {
+    stored_.resize(static_cast<std::size_t>(entry.header.stored_size));
+    const bool there = open_->read(entry.offset + ptk::kChunkHeaderBytes, stored_);
+    const std::string fault = there ? ptk::find_fault(entry.header, stored_) : "cannot be read";
+    if (!fault.empty()) {
+      warn("the DATA chunk at byte " + std::to_string(entry.offset) + " " + fault + "; it was skipped");
+      return parts_[entry.header.id].lose(entry.header.place, entry.header.plain_size);
+    }
+    if (parts_[entry.header.id].add(entry)) return;
     warn("a DATA chunk of stream " + std::to_string(entry.header.id) + " at byte " +
          std::to_string(entry.offset) + " repeats bytes of the stream; it was skipped");
   }
@@ -234,7 +243,12 @@ class Reader {
       warn("stream " + std::to_string(id) + " has data and no STRM chunk; its thread is not known");
       bundle_.streams.emplace_back().name = "stream " + std::to_string(id);
     }
-    for (const auto& hole : parts.give_to(bundle_.streams[at->second])) {
+    const auto holes = parts.give_to(bundle_.streams[at->second], open_);
+    if (!holes.ok()) {
+      failure_ = bad_file(path_, holes.failure().detail);
+      return;
+    }
+    for (const auto& hole : holes.value()) {
       warn(std::to_string(hole.unexplained) + " bytes of stream " + std::to_string(id) +
            " are missing before its byte " + std::to_string(hole.end));
     }
@@ -267,6 +281,8 @@ class Reader {
 
   std::string path_;
   base::Bytes file_;
+  std::shared_ptr<const ptk::OpenFile> open_;
+  std::vector<std::uint8_t> stored_;  // of the chunk that is being looked at
   trace::TraceBundle bundle_;
   std::optional<base::Failure> failure_;
   Json meta_ = Json::object();
@@ -284,7 +300,9 @@ class Reader {
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
   auto file = trace::TraceBuffer::map_file(path);
   if (!file.ok()) return file.failure();
-  return Reader(path, file.value().bytes()).read();
+  auto open = ptk::OpenFile::open(path);
+  if (!open.ok()) return open.failure();
+  return Reader(path, file.value().bytes(), std::move(open.value())).read();
 }
 
 }  // namespace

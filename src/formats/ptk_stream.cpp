@@ -4,11 +4,14 @@
 
 namespace ptkit::formats::ptk {
 
-bool StreamParts::add(std::uint64_t place, base::Bytes bytes) {
-  if (place < position_ || bytes.size() > trace::kTscMax - place) return false;
-  if (place != position_ || parts_.empty()) parts_.push_back({place, data_.size()});
-  data_.insert(data_.end(), bytes.begin(), bytes.end());
-  position_ = place + bytes.size();
+bool StreamParts::add(const IndexEntry& entry) {
+  const std::uint64_t place = entry.header.place;
+  const std::uint64_t size = entry.header.plain_size;
+  if (place < position_ || size > trace::kTscMax - place) return false;
+  if (place != position_ || parts_.empty()) parts_.push_back({place, size_});
+  if (size != 0) pieces_.push_back({size_, entry.offset + kChunkHeaderBytes, entry.header});
+  size_ += static_cast<std::size_t>(size);
+  position_ = place + size;
   return true;
 }
 
@@ -21,7 +24,7 @@ std::uint64_t StreamParts::data_offset(std::uint64_t place) const {
   const auto after =
       std::upper_bound(parts_.begin(), parts_.end(), place,
                        [](std::uint64_t value, const Part& part) { return value < part.place; });
-  const std::uint64_t limit = after == parts_.end() ? data_.size() : after->offset;
+  const std::uint64_t limit = after == parts_.end() ? size_ : after->offset;
   if (after == parts_.begin()) return limit;
   const Part& part = *(after - 1);
   return std::min(part.offset + (place - part.place), limit);
@@ -32,14 +35,18 @@ std::vector<StreamParts::Hole> StreamParts::holes() const {
   std::uint64_t end = 0;  // of the part before
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i].place != end) found.push_back({end, parts_[i].place, parts_[i].place - end});
-    const std::uint64_t next = i + 1 < parts_.size() ? parts_[i + 1].offset : data_.size();
+    const std::uint64_t next = i + 1 < parts_.size() ? parts_[i + 1].offset : size_;
     end = parts_[i].place + (next - parts_[i].offset);
   }
   if (end_ > end) found.push_back({end, end_, end_ - end});
   return found;
 }
 
-std::vector<StreamParts::Hole> StreamParts::give_to(trace::Stream& stream) {
+base::Result<std::vector<StreamParts::Hole>> StreamParts::give_to(
+    trace::Stream& stream, const std::shared_ptr<const OpenFile>& file) {
+  auto data = make_stream_data(file, std::move(pieces_), size_);
+  if (!data.ok()) return data.failure();
+  stream.data = std::move(data.value());
   const auto by_offset = [](const trace::KnownLoss& a, const trace::KnownLoss& b) {
     return a.offset < b.offset;
   };
@@ -58,7 +65,6 @@ std::vector<StreamParts::Hole> StreamParts::give_to(trace::Stream& stream) {
   for (trace::KnownLoss& one : stream.losses) one.offset = data_offset(one.offset);
   stream.losses.insert(stream.losses.end(), added.begin(), added.end());
   std::stable_sort(stream.losses.begin(), stream.losses.end(), by_offset);
-  stream.data = trace::TraceBuffer::from_vector(std::move(data_));
   return unexplained;
 }
 

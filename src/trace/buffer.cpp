@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -14,6 +15,13 @@ TraceBuffer TraceBuffer::from_vector(std::vector<std::uint8_t> bytes) {
   auto owner = std::make_shared<const std::vector<std::uint8_t>>(std::move(bytes));
   const base::Bytes view(owner->data(), owner->size());
   return {view, std::move(owner)};
+}
+
+TraceBuffer TraceBuffer::from_source(base::Bytes bytes, std::shared_ptr<ByteSource> source) {
+  ByteSource* const made_by = source.get();
+  TraceBuffer buffer(bytes, std::move(source));
+  buffer.source_ = made_by;
+  return buffer;
 }
 
 base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
@@ -44,7 +52,14 @@ base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
 TraceBuffer TraceBuffer::slice(std::size_t offset, std::size_t size) const {
   if (offset > bytes_.size()) offset = bytes_.size();
   if (size > bytes_.size() - offset) size = bytes_.size() - offset;
-  return {bytes_.subspan(offset, size), owner_};
+  return {part(offset, offset + size), owner_};
+}
+
+base::Bytes TraceBuffer::part(std::size_t begin, std::size_t end) const noexcept {
+  end = std::min(end, bytes_.size());
+  begin = std::min(begin, end);
+  if (source_ != nullptr) source_->need(begin, end);
+  return bytes_.subspan(begin, end - begin);
 }
 
 }  // namespace ptkit::trace

@@ -1,4 +1,5 @@
-// Trace bytes with an owner: a mapped file, a vector, or memory that someone else keeps alive.
+// Trace bytes with an owner: a mapped file, a vector, memory that someone else keeps alive, or a source that
+// makes them when they are asked for.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,14 @@
 
 namespace ptkit::trace {
 
+// Makes bytes in memory of its own when they are first needed. For any number of threads.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // On return, bytes [begin, end) are there and do not change any more.
+  virtual void need(std::size_t begin, std::size_t end) noexcept = 0;
+};
+
 class TraceBuffer {
  public:
   TraceBuffer() = default;
@@ -18,15 +27,23 @@ class TraceBuffer {
       : bytes_(bytes), owner_(std::move(owner)) {}
 
   [[nodiscard]] static TraceBuffer from_vector(std::vector<std::uint8_t> bytes);
+  // `bytes` is the memory of `source`, which makes them.
+  [[nodiscard]] static TraceBuffer from_source(base::Bytes bytes, std::shared_ptr<ByteSource> source);
   [[nodiscard]] static base::Result<TraceBuffer> map_file(const std::string& path);  // read-only mmap
   [[nodiscard]] TraceBuffer slice(std::size_t offset, std::size_t size) const;       // shares the owner
 
-  [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
+  [[nodiscard]] base::Bytes bytes() const noexcept {
+    if (source_ != nullptr) source_->need(0, bytes_.size());
+    return bytes_;
+  }
+  // Bytes [begin, end) only.
+  [[nodiscard]] base::Bytes part(std::size_t begin, std::size_t end) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
 
  private:
   base::Bytes bytes_;
   std::shared_ptr<const void> owner_;
+  ByteSource* source_ = nullptr;  // part of what owner_ keeps alive
 };
 
 }  // namespace ptkit::trace
