@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "packet/scan.h"
 #include "time/calibrate.h"
 #include "time/timeline.h"
 
@@ -12,6 +13,18 @@ namespace ptkit::time {
 namespace {
 
 constexpr std::uint32_t kMaxError = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kLook = std::uint64_t{1} << 18U;  // bytes; most streams have a TSC in their first PSB+
+
+// Without a TSC no time is ever known: then there is nothing to be read. True where bytes are missing, since
+// what follows a loss is not counted as a FrameReader reads it.
+bool may_have_times(base::Bytes stream, const packet::Errata& errata, bool losses) noexcept {
+  packet::PacketCounter counter(stream, true, errata);
+  const auto& packets = counter.counts().packets;
+  const auto tsc = static_cast<std::size_t>(packet::PacketKind::TSC);
+  while (!losses && packets[tsc] == 0 && counter.run(kLook)) {
+  }
+  return losses || packets[tsc] != 0;
+}
 
 }  // namespace
 
@@ -313,7 +326,8 @@ class TimeTrack::Impl {
 
 TimeTrack::TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
                      std::span<const trace::KnownLoss> losses)
-    : impl_(std::make_unique<Impl>(stream, clock, errata, losses)) {}
+    : impl_(std::make_unique<Impl>(may_have_times(stream, errata, !losses.empty()) ? stream : base::Bytes{},
+                                   clock, errata, losses)) {}
 TimeTrack::TimeTrack(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 TimeTrack::~TimeTrack() = default;
 TimeTrack::TimeTrack(TimeTrack&&) noexcept = default;
