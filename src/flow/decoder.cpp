@@ -62,7 +62,7 @@ class FlowDecoder::Impl {
         events_(packets_, placer_, walker_, context_, options.errata,
                 tick_options(configuration.clock, options), event_trace(configuration)),
         fast_(packets_, events_, placer_, walker_, recovery_, context_, filter_,
-              options.fast ? sink.bulk() : nullptr) {
+              options.fast ? sink.bulk() : nullptr, options.most_graph_bytes) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisRetc) != 0)
       walker_.set_return_compression(false);
   }

@@ -8,7 +8,8 @@ namespace ptkit::flow {
 using base::Status;
 
 FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer& placer, Walker& walker,
-                   Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk)
+                   Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk,
+                   std::size_t most_bytes)
     : packets_(packets),
       events_(events),
       placer_(placer),
@@ -16,6 +17,7 @@ FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer&
       recovery_(recovery),
       context_(context),
       bulk_(bulk),
+      most_bytes_(most_bytes),
       loop_(packets.stream(), filter, walker.calls_) {
   if (events_.ticks_.on || placer_.options_.no_code) bulk_ = nullptr;
   if (bulk_ == nullptr) return;
@@ -58,7 +60,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
     counted_space_ = room.space;
     in_order_ = room.in_order;
   }
-  if (graph->bytes() > kMostBytes) {
+  if (graph->bytes() > most_bytes_) {
     if (room.kind == BulkRows::EDGES) give_counts();
     walker_.cache_->forget_graph();
     graph = &walker_.cache_->graph(walker_.return_compression_);

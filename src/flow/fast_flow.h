@@ -11,9 +11,11 @@ namespace ptkit::flow {
 
 class FastFlow {
  public:
-  // The parts of one decoder. `bulk` may be null: then nothing is fast.
+  // The parts of one decoder. `bulk` may be null: then nothing is fast. A graph that has grown above
+  // `most_bytes` is forgotten.
   FastFlow(packet::PacketDecoder& packets, EventDecoder& events, Placer& placer, Walker& walker,
-           Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk);
+           Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk,
+           std::size_t most_bytes);
   ~FastFlow();
   FastFlow(const FastFlow&) = delete;
   FastFlow& operator=(const FastFlow&) = delete;
@@ -27,9 +29,6 @@ class FastFlow {
   void give_counts();
 
  private:
-  // Graphs are bounded: some million ways.
-  static constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
-
   [[nodiscard]] bool plain() const noexcept;
   bool work(std::uint64_t end, std::uint64_t last_psb);
   [[nodiscard]] FastState take_state() const;
@@ -44,6 +43,7 @@ class FastFlow {
   Recovery& recovery_;
   ContextTracker& context_;
   BulkSink* bulk_;
+  std::size_t most_bytes_;
   FastLoop loop_;
   std::vector<BlockCache*> counted_;  // whose graphs may have counts
   std::uint32_t counted_space_ = 0;   // for which they are

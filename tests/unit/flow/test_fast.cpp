@@ -171,6 +171,28 @@ TEST_P(Fast, GivesThemForDamagedStreams) {
   }
 }
 
+// A graph that has grown too large is forgotten, and what was counted in it is given first.
+TEST_P(Fast, GivesThemInLittleMemory) {
+  constexpr std::size_t kLittle = std::size_t{64} << 10U;
+  const auto bundle = bundle_of(walk_of(GetParam(), 3, 6000), GetParam().config);
+  const image::Image image(bundle);
+  const auto bytes_with = [&](std::size_t most) {
+    FlowOptions options;
+    options.most_graph_bytes = most;
+    expect_same(bundle, options);
+    Reading parts;
+    parts.part = 50;
+    expect_same(bundle, options, parts);
+    CodeCachePool pool(image);
+    Reading reading;
+    reading.table = TableId::edges;
+    static_cast<void>(read(bundle, image, options, &pool, reading));
+    return pool.idle().bytes;
+  };
+  EXPECT_LT(bytes_with(kLittle), bytes_with(kMostGraphBytes));
+  static_cast<void>(bytes_with(0));
+}
+
 INSTANTIATE_TEST_SUITE_P(Walk, Fast, testing::ValuesIn(forms()),
                          [](const auto& form) { return std::string(form.param.name); });
 
