@@ -59,6 +59,7 @@ struct Reading {
   std::size_t threads = 1;
   std::size_t segment = 0;
   columns::Selection selection;
+  std::shared_ptr<const index::Index> index{};
 };
 
 // The bundle's streams, read with these options. `pool` may be null.
@@ -75,6 +76,7 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
   input.errata = options.errata;
   input.threads = reading.threads;
   input.segment = reading.segment;
+  input.index = reading.index;
   input.factory = [&](std::uint32_t stream, FlowSink& sink, time::TimeTrack* track) {
     return std::make_unique<FlowDecoder>(bundle->streams[stream], bundle->configuration, image, options, sink,
                                          track, pool);
