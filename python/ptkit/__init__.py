@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import os as _os
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from ptkit import _core
@@ -50,7 +52,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_core.isa()  # what PTKIT_FORCE_ISA asks for must be there
+
+def _check_instructions() -> None:
+    """What PTKIT_FORCE_ISA asks for must be there."""
+    try:
+        _core.isa()
+    except PtkitError as error:
+        if _os.path.basename(_sys.argv[0]) != "ptkit" and _sys.orig_argv[1:3] != ["-m", "ptkit"]:
+            raise
+        # The command line's own handling of errors comes after this import.
+        print(f"ptkit: error: {error}", file=_sys.stderr)
+        _sys.exit(2)
+
+
+_check_instructions()
 
 # Loaded when first asked for: modules, and names of modules.
 _LAZY = ("analysis", "capture")

@@ -82,6 +82,22 @@ def test_an_unknown_instruction_set_is_an_error(name: str) -> None:
     assert f"PTKIT_FORCE_ISA={name} cannot be had" in done.stderr
 
 
+def test_the_command_line_says_it_on_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ptkit", "info", "nothing"],
+        env=os.environ | {"PTKIT_FORCE_ISA": "mmx"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("ptkit: error: ")
+    assert done.stderr.count("\n") == 1
+    assert "PTKIT_FORCE_ISA=mmx cannot be had" in done.stderr
+    assert "scalar" in done.stderr
+
+
 def test_every_instruction_set_gives_the_same() -> None:
     code = f"import ptkit; print(dict(ptkit.packet_counts(bytes.fromhex('{(STREAM * 20).hex()}'))))"
     outputs = set()

@@ -73,6 +73,24 @@ def test_ctrl_c_stops_a_long_decode(long_trace: Any, way: str) -> None:
     assert statistics.median(delays) < 0.2, delays
 
 
+def test_ctrl_c_in_a_part_that_shares_memory(long_trace: Any) -> None:
+    columns = ["from_ip", "to_ip"]
+    first = next(long_trace.iter_branches(rows=1000, columns=columns))
+    parts = long_trace.iter_branches(rows=100_000_000, reuse=True, columns=columns)
+    timer = threading.Timer(0.02, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(parts)
+    timer.join()
+    assert next(parts, None) is None  # it has ended
+    del parts
+    again = long_trace.iter_branches(rows=1000, reuse=True, columns=columns)
+    part = next(again)
+    for name in columns:
+        assert part[name].tolist() == first[name].tolist()
+    assert len(next(again)) == 1000
+
+
 def test_ctrl_c_stops_all_threads(loop: Any, packets: Any) -> None:
     bundle = ptkit._core.Bundle()
     bundle.add_code(loop.BASE, loop.CODE)
