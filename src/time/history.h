@@ -22,7 +22,6 @@ class History {
     Rank rank = Rank::NONE;
     std::uint8_t flags = 0;
 
-    bool operator==(const Info&) const = default;
   };
   struct Point {
     Extent place;
@@ -30,7 +29,6 @@ class History {
     std::uint64_t high = 0;
     Info info;
 
-    bool operator==(const Point&) const = default;
     template <typename Fields>
     void describe(Fields& fields) {  // for files: see base/fields.h
       place.describe(fields);

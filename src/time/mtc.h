@@ -12,7 +12,6 @@ struct CtcReference {
   double time = 0;
   unsigned bits = 16;  // of `ctc` that are known
 
-  bool operator==(const CtcReference&) const = default;
   template <typename Fields>
   void describe(Fields& fields) {  // for files: see base/fields.h
     fields(known);

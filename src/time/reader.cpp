@@ -48,33 +48,6 @@ FrameReader::FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> l
   first_psb_ = decoder_.position();
 }
 
-FrameReader::FrameReader(const FrameReader& like, std::uint64_t from)
-    : decoder_(like.decoder_.stream(), {}, like.decoder_.errata()),
-      losses_(like.losses_),
-      tnt_time_(like.tnt_time_),
-      tsc_(like.tsc_),
-      first_psb_(like.first_psb_),
-      ratio_(like.ratio_) {
-  ended_ = decoder_.sync_forward(from) != Status::OK;
-  const auto behind = std::lower_bound(
-      losses_.begin(), losses_.end(), decoder_.position(),
-      [](const trace::KnownLoss& loss, std::uint64_t offset) { return loss.offset < offset; });
-  next_loss_ = static_cast<std::size_t>(behind - losses_.begin());
-}
-
-// The last IP, the census and where the stream began are not compared: frames do not depend on them.
-bool FrameReader::is_as(const FrameReader& other) const noexcept {
-  const packet::DecoderState& mine = decoder_.state();
-  const packet::DecoderState& its = other.decoder_.state();
-  return mine.position == its.position && mine.in_psb == its.in_psb && mine.block_open == its.block_open &&
-         mine.block_items_4 == its.block_items_4 && next_loss_ == other.next_loss_ &&
-         opening_ == other.opening_ && opening_known_ == other.opening_known_ && tsc_ == other.tsc_ &&
-         psb_ == other.psb_ && ratio_ == other.ratio_ && ratio_before_ == other.ratio_before_ &&
-         follow_ == other.follow_ && after_cyc_ == other.after_cyc_ &&
-         psb_after_cyc_ == other.psb_after_cyc_ && lost_ == other.lost_ &&
-         cycles_lost_ == other.cycles_lost_ && ended_ == other.ended_;
-}
-
 // True if bytes are missing before `end`: then decoding goes on at the first PSB after the loss.
 bool FrameReader::cross_loss(std::uint64_t end) {
   bool crossed = false;

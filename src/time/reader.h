@@ -33,18 +33,8 @@ class FrameReader {
   // `losses` (by offset): where bytes are missing from the stream.
   FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata);
 
-  // Begins at the first PSB at or after `from`, and takes what changes rarely to be as in `like`.
-  FrameReader(const FrameReader& like, std::uint64_t from);
-
   // Reads the next frame, in the memory of the last. False: the stream had ended before.
   [[nodiscard]] bool next(Frame& frame);
-
-  // Whatever follows, will both read the same?
-  [[nodiscard]] bool is_as(const FrameReader& other) const noexcept;
-  // No CYC was read: ratios that were in force before are still to be told to the next one.
-  void add_ratios_of(const FrameReader& before) noexcept {
-    ratio_before_ = std::max(ratio_before_, before.ratio_before_);
-  }
 
   // For files (base/fields.h): all that is carried to the next frame. True if it is a state of this stream.
   template <typename Fields>

@@ -15,65 +15,23 @@ Timeline::Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses,
   reader_.set_tnt_time(model_.tnt_time);
 }
 
-namespace {
-
-// Far enough before `psb` to meet a PSB, if there is one.
-std::uint64_t before_psb(base::Bytes stream, std::uint64_t psb) {
-  const base::Bytes before =
-      stream.first(static_cast<std::size_t>(std::min<std::uint64_t>(psb, stream.size())));
-  for (std::uint64_t back = std::uint64_t{1} << 14; back < before.size(); back *= 16) {
-    const std::uint64_t from = before.size() - back;
-    if (packet::find_psb(before, from) < before.size()) return from;
-  }
-  return 0;
-}
-
-}  // namespace
-
-Timeline::Timeline(const Timeline& like, std::uint64_t psb)
-    : reader_(like.reader_, before_psb(like.reader_.stream(), psb)),
-      model_(like.model_),
-      begun_for_(psb),
-      wraps_seen_(like.wraps_seen_) {}
-
 Timeline::Timeline(const Timeline& like, const State& state)
     : reader_(state.reader),
       model_(like.model_),
       opening_(state.opening),
-      begun_for_(state.psb),
-      begin_(state),
       wraps_seen_(state.wraps_seen) {
   history_.begin(state.tsc);
 }
 
-bool Timeline::State::is_as(const State& other) const noexcept {
-  return psb == other.psb && reader.is_as(other.reader) && opening == other.opening &&
-         wraps_seen == other.wraps_seen && tsc == other.tsc;
-}
-
 const Timeline::State* Timeline::state_at(std::uint64_t psb) const noexcept {
-  if (begin_ && begin_->psb == psb) return &*begin_;
   for (const auto& state : states_) {
     if (state && state->psb == psb) return &*state;
   }
   return nullptr;
 }
 
-void Timeline::complete(const State& real) noexcept {
-  const auto add = [&](FrameReader& reader, bool& wraps_seen) {
-    if (!cycles_seen_) reader.add_ratios_of(real.reader);
-    if (!wraps_asked_) wraps_seen = wraps_seen || real.wraps_seen;
-  };
-  add(reader_, wraps_seen_);
-  if (begin_) add(begin_->reader, begin_->wraps_seen);
-  for (auto& state : states_) {
-    if (state) add(state->reader, state->wraps_seen);
-  }
-}
-
 void Timeline::note_state() {
   const State state{frame_.psb, reader_, opening_, wraps_seen_, history_.point(history_.size() - 1)};
-  if (frame_.psb == begun_for_) begin_ = state;
   states_[next_state_++ % states_.size()] = state;
 }
 
@@ -95,7 +53,6 @@ bool Timeline::read_frame() {
 }
 
 void Timeline::resolve() {
-  cycles_seen_ = cycles_seen_ || frame_.cycles.size > 0;
   const bool back = frame_.opened && frame_.end == FrameEnd::TSC && frame_.end_tsc < opening_.origin;
   double end = kNoLimit;
   if (frame_.end == FrameEnd::TSC && !back) end = static_cast<double>(frame_.end_tsc - opening_.origin);
@@ -119,7 +76,6 @@ void Timeline::resolve_points(double end, bool back) {
   const MtcBounds bounds{opening_.low, end, opening_.reference,
                          end < kNoLimit ? reference_of(frame_.end_tma, end, model_) : CtcReference{},
                          wraps_seen_};
-  wraps_asked_ = wraps_asked_ || end == kNoLimit;
   const MtcResult mtc = resolve_mtc(frame_, bounds, model_);
   wraps_seen_ = wraps_seen_ || mtc.wrapped;
   resolve_cycles(frame_, model_, opening_.cyc_low);

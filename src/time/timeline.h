@@ -21,7 +21,6 @@ class Timeline {
     CtcReference reference;
     double cyc_low = -kNoLimit;  // of the last CYC before
 
-    bool operator==(const Opening&) const = default;
     template <typename Fields>
     void describe(Fields& fields) {  // for files: see base/fields.h
       fields(origin);
@@ -34,8 +33,6 @@ class Timeline {
 
   Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
            const ClockModel& model);
-  // Begins some PSBs before `psb`, and takes what changes rarely to be as in `like`.
-  Timeline(const Timeline& like, std::uint64_t psb);
 
   // All that is carried over the TSC of a PSB+.
   struct State {
@@ -45,8 +42,6 @@ class Timeline {
     bool wraps_seen = false;
     History::Point tsc;  // as it is told to who asks
 
-    // Whatever follows, will both come to the same?
-    [[nodiscard]] bool is_as(const State& other) const noexcept;
     // For files. True if it is a state of the stream that `reader` reads.
     template <typename Fields>
     bool describe(Fields& fields) {
@@ -61,14 +56,8 @@ class Timeline {
   Timeline(const Timeline& like, const State& state);
   // One that has the reader of this one, to be filled in.
   [[nodiscard]] State blank_state() const { return {kUnknown, reader_, {}, false, {}}; }
-  // The state at the TSC of the PSB+ at `psb`; null if it was not read yet, too long ago, or has no TSC. That
-  // of the PSB which this was begun for is always kept.
+  // The state at the TSC of the PSB+ at `psb`; null if it was not read yet, too long ago, or has no TSC.
   [[nodiscard]] const State* state_at(std::uint64_t psb) const noexcept;
-  // Takes what only a timeline from the beginning knows, as far as nothing rests on it yet.
-  void complete(const State& real) noexcept;
-  [[nodiscard]] std::uint64_t begun_for() const noexcept {
-    return begun_for_;
-  }  // PSB; kUnknown: the beginning
 
   // Until a point behind `offset` is known, or the stream ends. Points before may be forgotten: indices
   // change by what forgotten() grows.
@@ -100,15 +89,11 @@ class Timeline {
   History history_;
   std::size_t forgotten_ = 0;
   std::array<std::uint64_t, 4> psbs_{};
-  std::uint64_t begun_for_ = kUnknown;  // PSB
-  std::optional<State> begin_;          // at that
   std::array<std::optional<State>, 4> states_;
   std::size_t next_state_ = 0;
   std::uint64_t tail_ = kUnknown;
   bool ended_ = false;
   bool wraps_seen_ = false;
-  bool cycles_seen_ = false;
-  bool wraps_asked_ = false;  // a frame was resolved that rests on wraps_seen_
 };
 
 }  // namespace ptkit::time

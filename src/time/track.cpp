@@ -35,8 +35,6 @@ class TimeTrack::Impl {
       : losses_(std::make_shared<const Losses>(losses.begin(), losses.end())),
         line_(stream, *losses_, errata, calibrate(stream, *losses_, clock, errata)) {}
 
-  Impl(const Impl& like, std::uint64_t psb) : losses_(like.losses_), line_(like.line_, psb) {}
-
   Impl(const Impl& like, const Timeline::State& state) : losses_(like.losses_), line_(like.line_, state) {}
 
   [[nodiscard]] std::unique_ptr<Impl> from(base::Bytes bytes) const {
@@ -56,44 +54,6 @@ class TimeTrack::Impl {
     }
   }
 
-  std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc) {
-    read_past(offset);
-    const History& known = line_.history();
-    if (known.empty() || offset < known.first_offset()) {
-      if (any_known_) return offset;
-      return known.empty() ? kUnknown : known.first_offset();  // the time is not known before
-    }
-    const auto quiet = [&](std::uint64_t high, std::uint64_t low) { return high < tsc && high >= low; };
-    std::uint64_t newest = newest_low_;
-    for (std::size_t i = high_hint_ = known.seek(high_hint_, offset); i + 1 < known.size(); ++i) {
-      const std::uint64_t low = known.low(i);
-      const std::uint64_t end = known.place(i + 1).first;
-      if (low < newest || !quiet(known.high(i), low) || !quiet(known.high_before(i + 1), low)) return offset;
-      newest = low;
-      offset = end;
-    }
-    return offset;
-  }
-
-  // Whether `before` would have answered the same, and goes on as this one does.
-  bool follows(Impl& before) {
-    const std::uint64_t psb = line_.begun_for();
-    read_past(psb);
-    before.read_past(psb);
-    const Timeline::State* const mine = line_.state_at(psb);
-    const Timeline::State* const its = before.line_.state_at(psb);
-    if (its != nullptr) line_.complete(*its);
-    if (unsure_ || mine == nullptr || its == nullptr || !mine->is_as(*its)) return false;
-    if (!first_) {
-      take_answers_of(before);
-      return true;
-    }
-    if (first_->asked.since == before.last_since_ && first_->asked.offset == before.last_offset_)
-      return false;
-    if (line_.model().long_tnt && first_->asked.since == before.group_end_) return false;
-    return std::min(first_->low, first_->high) >= before.newest_low_;
-  }
-
   TimeRange at(std::uint64_t since, std::uint64_t offset) {
     if (since == last_since_ && offset == last_offset_) return last_range_;
     last_since_ = since;
@@ -109,7 +69,7 @@ class TimeTrack::Impl {
     const History& known = line_.history();
     if (known.size() < 2 || !any_known_ || line_.model().long_tnt) return 0;
     const bool first_branch = line_.model().tnt_time == TntTime::FIRST_BRANCH;
-    const std::uint64_t begin = std::max(known.first_offset(), begin_of_turn());
+    const std::uint64_t begin = known.first_offset();
     const std::uint64_t end = known.last_offset();
     std::size_t since_at = low_hint_;
     std::size_t offset_at = high_hint_;
@@ -187,43 +147,17 @@ class TimeTrack::Impl {
 
   TimeRange find(std::uint64_t since, std::uint64_t offset) {
     read_past(since);
-    if (is_ahead()) unsure_ = unsure_ || since < begin_of_turn();
     std::uint64_t low = 0;
     Rank rank = Rank::NONE;
     if (!find_low(since, offset, low, rank)) {
-      unsure_ = unsure_ || is_ahead();
       if (!any_known_) return {};
       low = newest_low_;
     }
     if (line_.model().long_tnt) low = low_of_group(since, offset, low);
     read_past(offset);
     const std::uint64_t high = find_high(offset, low, rank);
-    if (!first_) first_ = First{{since, offset}, low, high};
     return answer(low, high, rank);
   }
-
-  // ---- tracks that begin ahead of their turn
-
-  [[nodiscard]] bool is_ahead() const noexcept { return line_.begun_for() != kUnknown; }
-
-  // What lies before is not for certain what a track from the beginning knows.
-  [[nodiscard]] std::uint64_t begin_of_turn() const noexcept {
-    if (!is_ahead()) return 0;
-    const Timeline::State* const state = line_.state_at(line_.begun_for());
-    return state == nullptr ? kUnknown : state->tsc.place.first;
-  }
-
-  void take_answers_of(const Impl& before) noexcept {
-    newest_low_ = before.newest_low_;
-    any_known_ = before.any_known_;
-    last_since_ = before.last_since_;
-    last_offset_ = before.last_offset_;
-    last_range_ = before.last_range_;
-    group_end_ = before.group_end_;
-    group_low_ = before.group_low_;
-  }
-
-  // ---- finding times
 
   TimeRange answer(std::uint64_t low, std::uint64_t high, Rank rank) noexcept {
     any_known_ = true;
@@ -301,19 +235,10 @@ class TimeTrack::Impl {
   }
 
   using Losses = std::vector<trace::KnownLoss>;
-  std::shared_ptr<const Losses> losses_;  // tracks that are ahead read the same
+  std::shared_ptr<const Losses> losses_;  // tracks made by from() read the same
   Timeline line_;
   std::size_t low_hint_ = 0;
   std::size_t high_hint_ = 0;
-
-  // The first question that was answered, and the limits that were found for it.
-  struct First {
-    Question asked;
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-  };
-  std::optional<First> first_;
-  bool unsure_ = false;  // an answer rests on what lies before this track's turn
 
   std::uint64_t newest_low_ = 0;
   bool any_known_ = false;
@@ -337,36 +262,10 @@ TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) { return impl
 
 void TimeTrack::at(std::span<const Question> questions, TimeRange* out) { impl_->at(questions, out); }
 
-std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
-  return impl_->quiet_until(offset, tsc);
-}
-
-TimeTrack TimeTrack::ahead(std::uint64_t psb) const { return TimeTrack(std::make_unique<Impl>(*impl_, psb)); }
-
 std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {
   std::unique_ptr<Impl> impl = impl_->from(state);
   if (impl == nullptr) return std::nullopt;
   return TimeTrack(std::move(impl));
-}
-
-bool TimeTrack::follows(TimeTrack& before) { return impl_->follows(*before.impl_); }
-
-std::vector<PsbTime> psb_times(base::Bytes stream, const packet::Errata& errata) {
-  std::vector<PsbTime> times;
-  packet::PacketDecoder decoder(stream, {}, errata);
-  packet::Packet packet;
-  std::uint64_t last = 0;
-  for (std::uint64_t from = 0; decoder.sync_forward(from) == base::Status::OK; from = decoder.position()) {
-    PsbTime found{decoder.position(), 0, false};
-    while (decoder.next(packet) == base::Status::OK && decoder.state().in_psb) {
-      if (packet.kind != packet::PacketKind::TSC || found.known) continue;
-      last = extend_tsc(last, packet.payload);
-      found.tsc = last;
-      found.known = true;
-    }
-    times.push_back(found);
-  }
-  return times;
 }
 
 }  // namespace ptkit::time

@@ -48,18 +48,6 @@ class TimeTrack {
   // The same for many places, one after the other; `out` has room for as many answers.
   void at(std::span<const Question> questions, TimeRange* out);
 
-  // For who asks about packets themselves only (since == offset), and only to learn when a time comes: at
-  // offsets from `offset` up to the returned one, tsc + error is less than `tsc`, and whether they are asked
-  // for or not changes no answer. May be `offset` itself: nothing is certain.
-  [[nodiscard]] std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc);
-
-  // A track of the same stream, to be asked about what lies behind the PSB+ at `psb` before others asked this
-  // one about all that lies before it.
-  [[nodiscard]] TimeTrack ahead(std::uint64_t psb) const;
-  // `before` was asked about all that lies before the PSB+ for which this track was made: would it have given
-  // the same answers, and go on as this one does? If not, it has to be asked all again.
-  [[nodiscard]] bool follows(TimeTrack& before);
-
   // A track of the same stream that goes on from what a TimeSurvey said of a PSB+; none if it cannot be true.
   [[nodiscard]] std::optional<TimeTrack> from(base::Bytes state) const;
 
@@ -68,16 +56,6 @@ class TimeTrack {
   explicit TimeTrack(std::unique_ptr<Impl> impl) noexcept;
   std::unique_ptr<Impl> impl_;
 };
-
-// The TSC that a PSB+ tells.
-struct PsbTime {
-  std::uint64_t psb = 0;  // its offset
-  std::uint64_t tsc = 0;
-  bool known = false;
-};
-
-// Of all PSBs, in one pass that looks at nothing else.
-[[nodiscard]] std::vector<PsbTime> psb_times(base::Bytes stream, const packet::Errata& errata);
 
 // perf's conversion; 0 if the clock does not know it and has no tsc_hz (check clock.perf_time_known ||
 // clock.tsc_hz).

@@ -288,6 +288,33 @@ TEST(TimeTrack, EmptyAndUnsynchronised) {
   EXPECT_FALSE(unsynchronised.at(0, 63).known);
 }
 
+// Far behind the beginning, or never: before it no time is known, whatever else is there.
+TEST(TimeTrack, TheFirstTscComesLate) {
+  const SyntheticTrace trace = synthesize({});
+  const std::size_t least = std::size_t{3} << 18U;
+  std::vector<std::uint8_t> bytes;
+  for (int i = 0; i < 8; ++i) bytes.insert(bytes.end(), {0x02, 0x82});
+  bytes.insert(bytes.end(), {0x02, 0x23});
+  while (bytes.size() < least) bytes.insert(bytes.end(), {0x06, 0x1b, 0x59, 0x01});  // TNT, CYC, MTC
+  const std::uint64_t begin = bytes.size();
+  for (const bool never : {true, false}) {
+    if (!never) bytes.insert(bytes.end(), trace.bytes.begin(), trace.bytes.end());
+    TimeTrack track(bytes, trace.clock, {});
+    std::size_t known = 0;
+    for (std::uint64_t offset = 0; offset < begin; offset += 1000) known += track.at(offset, offset).known;
+    EXPECT_EQ(known, 0U);
+    if (never) continue;
+    for (const Truth& branch : trace.branches) {
+      const TimeRange range = track.at(begin + branch.since, begin + branch.offset);
+      if (!range.known) continue;
+      ++known;
+      EXPECT_LE(range.tsc, branch.tsc);
+      EXPECT_GE(range.tsc + range.error, branch.tsc);
+    }
+    EXPECT_GT(known, trace.branches.size() / 2);
+  }
+}
+
 TEST(TimeTrack, GarbageBeforeTheFirstPsb) {
   SyntheticTrace trace = synthesize({});
   trace.bytes.insert(trace.bytes.begin(), 16, 0xff);
