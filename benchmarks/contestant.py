@@ -152,6 +152,7 @@ def main() -> None:
     question = QUESTIONS[arguments.question]
     # After an error both engines go on at the next PSB.
     trace = ptkit.open(arguments.trace, engine=arguments.engine, resync="psb")
+    trace.packet_counts()  # what is packed in a bundle is unpacked before anything is timed
     answer: dict[str, Any] = {}
     if arguments.action == "check":
         outcome = question.check(trace)

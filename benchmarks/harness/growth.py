@@ -19,6 +19,21 @@ def grow(table: str, build: Path, trace: Path, most: int) -> list[dict[str, Any]
     return [{"table": table, **answer([program, table, str(trace), str(size * 10**6)])} for size in sizes]
 
 
+def differing(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Tables of the same bytes have the same branches and errors; sentences about those that have not."""
+    known: dict[int, dict[str, Any]] = {}
+    found = []
+    for row in rows:
+        first = known.setdefault(row["bytes"], row)
+        for what in ("rows", "errors"):
+            if row[what] != first[what]:
+                found.append(
+                    f"{row['bytes']:,} bytes: {first[what]:,} {what} by {first['table']}, "
+                    f"{row[what]:,} by {row['table']}"
+                )
+    return found
+
+
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """One line for each size."""
     heads = zip(

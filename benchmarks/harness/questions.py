@@ -94,6 +94,12 @@ QUESTIONS = (
         first=True,
     ),
     Question(
+        "coverage",
+        "edges of a buffer into a map of 64 KiB, as fuzzers want them, code known",
+        (Contestant("coverage/ptkit"), _BLOCKS),
+        ((Contestant("coverage/ptkit"), *_by_both_engines("edges")),),
+    ),
+    Question(
         "branches",
         "every branch through iter_branches(reuse=True)",
         (_python("branches"), _BLOCKS),

@@ -1,0 +1,76 @@
+// The fuzzer's call: the trace as one buffer, its edges into a map that is cleared before, and what of it is
+// new to all buffers so far. From the second run on the code is known.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "aggregate/coverage.h"
+#include "common/contest.h"
+
+namespace ptkit::bench {
+namespace {
+
+constexpr std::size_t kMapBytes = 65536;
+
+class Fuzzer {
+ public:
+  explicit Fuzzer(const trace::TraceBundle& bundle)
+      : bundle_(bundle),
+        decoder_(std::shared_ptr<const trace::TraceBundle>(std::shared_ptr<void>(), &bundle),
+                 options_for(bundle)) {
+    decoder_.set_space(bundle.streams.front().space);
+  }
+
+  Outcome run() {
+    std::fill(hits_.begin(), hits_.end(), std::uint8_t{0});
+    const auto decoded = decoder_.decode(bundle_.streams.front().data.bytes(), {hits_, virgin_});
+    Outcome outcome;
+    outcome.rows = decoded.value().branches;
+    outcome.errors = decoded.value().errors;
+    outcome.sum = decoded.value().edges;
+    return outcome;
+  }
+
+  std::uint64_t digest() {
+    decoder_.sort_edges();
+    Digest digest;
+    for (const aggregate::Edge& edge : decoder_.edges()) {
+      digest.add(edge.from_ip);
+      digest.add(edge.to_ip);
+      digest.add(static_cast<std::uint64_t>(edge.kind));
+      digest.add(edge.count);
+    }
+    return digest.value();
+  }
+
+ private:
+  static flow::FlowOptions options_for(const trace::TraceBundle& bundle) {
+    flow::FlowOptions options;
+    options.errata = packet::errata_for(bundle.configuration.cpu);
+    return options;
+  }
+
+  const trace::TraceBundle& bundle_;
+  aggregate::CoverageDecoder decoder_;
+  std::vector<std::uint8_t> hits_ = std::vector<std::uint8_t>(kMapBytes, 0);
+  std::vector<std::uint8_t> virgin_ = std::vector<std::uint8_t>(kMapBytes, 0xff);
+};
+
+Outcome run(const trace::TraceBundle& bundle) {
+  static Fuzzer fuzzer(bundle);
+  return fuzzer.run();
+}
+
+Outcome check(const trace::TraceBundle& bundle) {
+  Fuzzer fuzzer(bundle);
+  Outcome outcome = fuzzer.run();
+  outcome.digest = fuzzer.digest();
+  return outcome;
+}
+
+}  // namespace
+}  // namespace ptkit::bench
+
+int main(int argc, char** argv) {
+  return ptkit::bench::contest_main(argc, argv, {ptkit::bench::run, ptkit::bench::check});
+}
