@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ def _check_instructions() -> None:
     try:
         _core.isa()
     except PtkitError as error:
-        if _os.path.basename(_sys.argv[0]) != "ptkit" and _sys.orig_argv[1:3] != ["-m", "ptkit"]:
+        if _sys.argv[0].rsplit("/", 1)[-1] != "ptkit" and _sys.orig_argv[1:3] != ["-m", "ptkit"]:
             raise
         # The command line's own handling of errors comes after this import.
         print(f"ptkit: error: {error}", file=_sys.stderr)

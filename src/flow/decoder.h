@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostGraphBytes = std::size_t{512} << 20U;
 struct FlowOptions {
   Resync resync = Resync::IP;
   packet::Errata errata;
-  bool ticks = false;                // give EventKind::TICK rows
-  bool fast = true;                  // take the fast path where there is one: the rows are the same
+  bool ticks = false;  // give EventKind::TICK rows
+  bool fast = true;    // take the fast path where there is one: the rows are the same
   std::size_t most_graph_bytes = kMostGraphBytes;  // a larger one is forgotten: the rows are the same
   bool ticks_over_overflow = false;  // the length of a cycle is taken to be the same after an overflow
 };

@@ -24,7 +24,8 @@ struct ChunkList {
 // The payload of one chunk, checked and unpacked. BAD_FILE with the reason.
 [[nodiscard]] base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry);
 
-// What is wrong with a chunk of `stored` bytes, in words, as far as it shows without unpacking; empty: nothing.
+// What is wrong with a chunk of `stored` bytes, in words, as far as it shows without unpacking; empty:
+// nothing.
 [[nodiscard]] std::string find_fault(const ChunkHeader& header, base::Bytes stored);
 // Fills `plain`, of the header's plain size, from what has no fault. False if it cannot be unpacked.
 [[nodiscard]] bool unpack(const ChunkHeader& header, base::Bytes stored,

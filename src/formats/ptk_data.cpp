@@ -25,8 +25,8 @@ constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 class Room {
  public:
   explicit Room(std::size_t size) : size_(size) {
-    void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return;
     memory_ = static_cast<std::uint8_t*>(memory);
     if (size >= kHugePage) static_cast<void>(::madvise(memory, size, MADV_HUGEPAGE));

@@ -45,7 +45,8 @@ std::uint32_t load_u32(const std::uint8_t* from) {
 // Every processor with AVX2 has it.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(base::Bytes bytes) noexcept {
   std::uint64_t value = ~std::uint32_t{0};
-  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) value = _mm_crc32_u64(value, base::load_le<8>(bytes.data()));
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8))
+    value = _mm_crc32_u64(value, base::load_le<8>(bytes.data()));
   auto rest = static_cast<std::uint32_t>(value);
   for (const std::uint8_t byte : bytes) rest = _mm_crc32_u8(rest, byte);
   return ~rest;

@@ -21,8 +21,8 @@ class StreamParts {
     std::uint64_t end = 0;
     std::uint64_t unexplained = 0;  // bytes
   };
-  // Gives `stream` its data, to be read from `file`. Its losses, by stream offset until now, become offsets in that data; holes that
-  // they do not explain are added as losses, and returned.
+  // Gives `stream` its data, to be read from `file`. Its losses, by stream offset until now, become offsets
+  // in that data; holes that they do not explain are added as losses, and returned.
   [[nodiscard]] base::Result<std::vector<Hole>> give_to(trace::Stream& stream,
                                                         const std::shared_ptr<const OpenFile>& file);
 
@@ -35,7 +35,7 @@ class StreamParts {
   [[nodiscard]] std::vector<Hole> holes() const;
 
   std::vector<DataPiece> pieces_;
-  std::size_t size_ = 0;  // of the data
+  std::size_t size_ = 0;        // of the data
   std::vector<Part> parts_;     // only where a part does not begin where the one before ended
   std::uint64_t position_ = 0;  // stream offset after the last part
   std::uint64_t end_ = 0;       // after the last bytes, those that cannot be read too

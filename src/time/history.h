@@ -21,7 +21,6 @@ class History {
   struct Info {
     Rank rank = Rank::NONE;
     std::uint8_t flags = 0;
-
   };
   struct Point {
     Extent place;

@@ -16,10 +16,7 @@ Timeline::Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses,
 }
 
 Timeline::Timeline(const Timeline& like, const State& state)
-    : reader_(state.reader),
-      model_(like.model_),
-      opening_(state.opening),
-      wraps_seen_(state.wraps_seen) {
+    : reader_(state.reader), model_(like.model_), opening_(state.opening), wraps_seen_(state.wraps_seen) {
   history_.begin(state.tsc);
 }
 

@@ -13,7 +13,8 @@ namespace ptkit::time {
 namespace {
 
 constexpr std::uint32_t kMaxError = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kLook = std::uint64_t{1} << 18U;  // bytes; most streams have a TSC in their first PSB+
+constexpr std::uint64_t kLook = std::uint64_t{1}
+                                << 18U;  // bytes; most streams have a TSC in their first PSB+
 
 // Without a TSC no time is ever known: then there is nothing to be read. True where bytes are missing, since
 // what follows a loss is not counted as a FrameReader reads it.

@@ -1,5 +1,5 @@
-// Any bytes as an index, and indexes that say anything of a trace, with check sums that are right: refused, or
-// used without a crash.
+// Any bytes as an index, and indexes that say anything of a trace, with check sums that are right: refused,
+// or used without a crash.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -39,14 +39,7 @@ class Input {
 struct Scene {
   Scene() : bundle(make_bundle()), image(bundle), pool(image) {
     const trace::Stream& stream = bundle->streams[0];
-    const auto make = [&](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
-      const trace::Configuration& configuration = bundle->configuration;
-      return from == nullptr
-                 ? std::make_unique<flow::FlowDecoder>(stream, configuration, image, flow::FlowOptions{},
-                                                       sink, nullptr, &pool)
-                 : std::make_unique<flow::FlowDecoder>(stream, configuration, image, flow::FlowOptions{},
-                                                       sink, nullptr, &pool, *from, ahead);
-    };
+    const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
     const std::atomic<bool> cancelled{false};
     index::StreamBuilder builder({*bundle, stream, {}, make, kSegment, 1, cancelled});
     auto built = builder.build();
@@ -91,9 +84,9 @@ void change(std::vector<std::uint8_t>& bytes, Input& in) {
 }
 
 void change(index::Segment& segment, Input& in) {
-  std::uint64_t* const fields[] = {&segment.psb,      &segment.begin,    &segment.ip,   &segment.instructions,
-                                   &segment.blocks,   &segment.order,    &segment.troubles,
-                                   &segment.tsc_least, &segment.tsc_most, &segment.bytes_sum};
+  std::uint64_t* const fields[] = {
+      &segment.psb,   &segment.begin,    &segment.ip,        &segment.instructions, &segment.blocks,
+      &segment.order, &segment.troubles, &segment.tsc_least, &segment.tsc_most,     &segment.bytes_sum};
   const std::size_t which = in.below(std::size(fields) + 2);
   if (which < std::size(fields)) {
     *fields[which] = (in.byte() & 1U) != 0 ? in.word() : *fields[which] + in.below(512) - 256;

@@ -14,14 +14,7 @@ std::vector<std::uint8_t> build(const std::shared_ptr<trace::TraceBundle>& bundl
   const std::atomic<bool> cancelled{false};
   std::vector<index::BuiltStream> streams;
   for (const trace::Stream& stream : bundle->streams) {
-    const auto make = [&](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
-      const trace::Configuration& configuration = bundle->configuration;
-      return from == nullptr
-                 ? std::make_unique<flow::FlowDecoder>(stream, configuration, image, flow::FlowOptions{},
-                                                       sink, nullptr, &pool)
-                 : std::make_unique<flow::FlowDecoder>(stream, configuration, image, flow::FlowOptions{},
-                                                       sink, nullptr, &pool, *from, ahead);
-    };
+    const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
     index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
     auto built = builder.build();
     EXPECT_TRUE(built.has_value());

@@ -8,6 +8,7 @@
 
 #include "../softpt/walk.h"
 #include "flow/decoder.h"
+#include "flow/segment.h"
 #include "image/image.h"
 #include "time/track.h"
 #include "trace/bundle.h"
@@ -76,6 +77,18 @@ inline std::unique_ptr<RowSource> own_engine(const trace::TraceBundle& bundle, c
                                              FlowSink& sink, time::TimeTrack* track) {
   return std::make_unique<FlowDecoder>(bundle.streams[0], bundle.configuration, image, FlowOptions{}, sink,
                                        track);
+}
+
+// Our decoder of a stream, from a checkpoint on. All must outlive it.
+inline MakeDecoder maker_of(const trace::Stream& stream, const trace::TraceBundle& bundle,
+                            const image::Image& image, CodeCachePool& pool) {
+  return [&](FlowSink& sink, const Checkpoint* from, bool ahead) {
+    const trace::Configuration& configuration = bundle.configuration;
+    return from == nullptr ? std::make_unique<FlowDecoder>(stream, configuration, image, FlowOptions{}, sink,
+                                                           nullptr, &pool)
+                           : std::make_unique<FlowDecoder>(stream, configuration, image, FlowOptions{}, sink,
+                                                           nullptr, &pool, *from, ahead);
+  };
 }
 
 [[nodiscard]] inline Collector decode(const std::shared_ptr<trace::TraceBundle>& bundle,

@@ -1,4 +1,5 @@
-// Trace bytes of bundles are read and unpacked when they are needed: what becomes of the file in the meantime.
+// Trace bytes of bundles are read and unpacked when they are needed: what becomes of the file in the
+// meantime.
 #include <gtest/gtest.h>
 
 #include <thread>
