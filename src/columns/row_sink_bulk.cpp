@@ -9,7 +9,7 @@ namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
-constexpr std::size_t kPlaces = std::size_t{1} << 13U;  // between two looks at time
+constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two looks at time
 
 [[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
   switch (table) {

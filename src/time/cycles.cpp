@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simd/isa.h"
+#include "time/cycles_wide.h"
+
 namespace ptkit::time {
 namespace {
 
@@ -66,6 +69,10 @@ class Resolver {
   void rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept;
   void raise_before(std::size_t anchor, double floor) noexcept;
   void limit_low(double base) noexcept;
+  [[nodiscard]] bool is_straight(const Chain& chain, double limit) const noexcept {
+    return !odd_ && chain.is_at(limit);
+  }
+  void sum_both_ways(std::size_t begin, std::size_t end) const noexcept;
   void limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept;
   void limit_high() noexcept;
   void limit_high_of(std::size_t begin, std::size_t end, Chain& chain, double& ceiling) const noexcept;
@@ -77,6 +84,7 @@ class Resolver {
   double cycle_ = 0;  // ticks of a cycle, where all ratios are the same
   // Weights may be negative, or margins differ between two anchors: limits are made step by step.
   bool odd_ = false;
+  bool wide_ = simd::isa_choice().isa == simd::Isa::AVX512;
 };
 
 void Resolver::weigh() noexcept {
@@ -115,12 +123,13 @@ Sum Resolver::sum_of(const Segment& segment) const noexcept {
 }
 
 void Resolver::scale(const Segment& segment, double factor, double margin) noexcept {
+  odd_ = odd_ || factor < 0;
+  if (wide_) return scale_wide(cycles_, segment.begin, segment.end, factor, margin);
   double* const weight = cycles_.weight.data();
   if (factor != 1) {
     for (std::size_t i = segment.begin; i < segment.end; ++i) weight[i] *= factor;
   }
   std::fill(cycles_.margin.data() + segment.begin, cycles_.margin.data() + segment.end, margin);
-  odd_ = odd_ || factor < 0;
 }
 
 // The largest ratio that may have been in force: a CBR packet comes after the change that it tells.
@@ -190,6 +199,7 @@ void Resolver::raise_before(std::size_t anchor, double floor) noexcept {
 
 // The limits of cycles rest on them, or else on what lies before.
 void Resolver::rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept {
+  if (wide_) return rank_wide(cycles_, begin, end, before);
   const double* const weight = cycles_.weight.data();
   auto* const rank = reinterpret_cast<std::uint8_t*>(cycles_.rank.data());
   const auto other = static_cast<std::uint8_t>(before);
@@ -226,20 +236,38 @@ void Resolver::limit_low(double base) noexcept {
   }
 }
 
+// Into `low`: the ticks up to each cycle; into `high`: those behind it. Each addition waits for the one
+// before, so that both sums together take as long as one.
+void Resolver::sum_both_ways(std::size_t begin, std::size_t end) const noexcept {
+  const double* const weight = cycles_.weight.data();
+  double* const low = cycles_.low.data();
+  double* const high = cycles_.high.data();
+  double forward = 0;
+  double backward = 0;
+  for (std::size_t i = begin, j = end; i < end; ++i) {
+    forward += weight[i];
+    low[i] = forward;
+    high[--j] = backward;
+    backward += weight[j];
+  }
+}
+
 void Resolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept {
   const double* const weight = cycles_.weight.data();
   const double* const margin = cycles_.margin.data();
   double* const low = cycles_.low.data();
-  if (!odd_ && chain.is_at(floor) && begin < end) {
+  sum_both_ways(begin, end);
+  if (is_straight(chain, floor) && begin < end) {
     // Each limit is above the one before, and no chain falls behind.
-    double ticks = 0;
     const double off = margin[begin];
-    for (std::size_t i = begin; i < end; ++i) {
-      ticks += weight[i];
-      low[i] = std::max(floor, floor + ticks - off);
-    }
-    chain.ticks = ticks;
+    chain.ticks = low[end - 1];
     chain.margin = off;
+    const double base = floor;
+    if (wide_) {
+      limit_low_wide(cycles_, begin, end, base, off);
+    } else {
+      for (std::size_t i = begin; i < end; ++i) low[i] = std::max(base, base + low[i] - off);
+    }
     floor = low[end - 1];
     return;
   }
@@ -278,17 +306,14 @@ void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
     high[i] = std::max(low[i], limit);
     low[i] = std::min(low[i], limit);
   };
-  if (!odd_ && chain.is_at(ceiling) && ceiling < kNoLimit && begin < end) {
-    double ticks = 0;
+  if (is_straight(chain, ceiling) && ceiling < kNoLimit && begin < end) {
     const double off = margin[begin];
-    put(end - 1, ceiling);
-    for (std::size_t i = end - 1; i > begin; --i) {
-      ticks += weight[i];
-      put(i - 1, std::min(ceiling, ceiling - ticks + off));
-    }
-    chain.ticks = ticks + weight[begin];
+    const double base = ceiling;
+    chain.ticks = high[begin] + weight[begin];  // see sum_both_ways()
     chain.margin = off;
-    ceiling = end - 1 == begin ? ceiling : std::min(ceiling, ceiling - ticks + off);
+    ceiling = std::min(base, base - high[begin] + off);
+    if (wide_) return limit_high_wide(cycles_, begin, end, base, off);
+    for (std::size_t i = begin; i < end; ++i) put(i, std::min(base, base - high[i] + off));
     return;
   }
   for (std::size_t i = end; i-- > begin;) {
