@@ -3,7 +3,6 @@
 
 #include "packet/scan.h"
 #include "packet/scan_tables.h"
-#include "packet/tokens.h"
 #include "simd/target.h"
 
 namespace ptkit::packet::scan {
@@ -104,15 +103,5 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
   out.ip = state.last_ip = ip | (state.last_ip & keep);
   return true;
 }
-
-// Reads tokens like read_tokens(), but leaves the end of the stream and rare packets that tell time alone.
-using TokenKernel = void (*)(base::Bytes stream, DecoderState& state, bool skd007, std::uint64_t limit,
-                             const TokenArrays& arrays, Tokens& tokens) noexcept;
-void tokens_scalar(base::Bytes stream, DecoderState& state, bool skd007, std::uint64_t limit,
-                   const TokenArrays& arrays, Tokens& tokens) noexcept;
-#if PT_SIMD_X86
-void tokens_avx512(base::Bytes stream, DecoderState& state, bool skd007, std::uint64_t limit,
-                   const TokenArrays& arrays, Tokens& tokens) noexcept;
-#endif
 
 }  // namespace ptkit::packet::scan

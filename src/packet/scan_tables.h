@@ -73,7 +73,6 @@ struct RowTables {
   std::array<std::uint8_t, 64> odd_payload2{};
   std::array<std::uint8_t, 64> even_kind{};
   std::array<std::uint8_t, 128> tnt_payload{};  // by the upper seven bits
-  std::array<std::uint8_t, 64> odd_token{};     // TokenCode of IP packets
 };
 
 namespace detail {
@@ -143,7 +142,6 @@ consteval RowTables build_rows() {
     if (!has_ip_payload(kind) || kIpBytes[field] == 0xff) continue;
     tables.odd_payload2[i] = static_cast<std::uint8_t>(field);
     tables.odd_bytes[i] = kIpBytes[field];
-    tables.odd_token[i] = static_cast<std::uint8_t>((byte & 0x1f) | (field == 0 ? 0 : 0x20));
     if (field == 0) continue;
     tables.odd_flags[i] = Packet::IP_KNOWN;
     tables.odd_new[i] = is_whole_ip(field) ? 64 : static_cast<std::uint8_t>(8 * kIpBytes[field]);
