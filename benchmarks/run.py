@@ -152,7 +152,7 @@ def run_growth(arguments: argparse.Namespace, found: list[Recording]) -> list[di
     if not arguments.json:
         print(f"\ngrowth: {path.name}")
         growth.show(rows)
-    if wrong := growth.differing(rows):
+    if wrong := growth.contradictions(rows):
         sys.exit(f"{path}: " + "; ".join(wrong))
     return rows
 
