@@ -37,7 +37,7 @@ class Damage {
         break;
       }
       case 4:  // the end is missing
-        bytes_.resize(bytes_.size() - below(bytes_.size() / 4 + 1));
+        erase(bytes_.size() - below(bytes_.size() / 4 + 1), bytes_.size());
         break;
       default:
         add_to_packets(kind % kKinds);
