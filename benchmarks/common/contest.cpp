@@ -37,6 +37,14 @@ void time_rounds(const trace::TraceBundle& bundle, const Contestant& contestant,
   std::printf("}\n");
 }
 
+// glibc gives memory back to the system at every chance, until a large block was freed for the first time: as
+// most programs have done, but not one that begins with a small trace.
+void use_heap_again() {
+  constexpr std::size_t kBlock = std::size_t{8} << 20U;
+  void* volatile block = std::malloc(kBlock);
+  std::free(block);
+}
+
 }  // namespace
 
 int contest_main(int argc, char** argv, const Contestant& contestant) {
@@ -46,6 +54,7 @@ int contest_main(int argc, char** argv, const Contestant& contestant) {
     std::fprintf(stderr, "usage: %s check TRACE | time TRACE SECONDS\n", argv[0]);
     return 2;
   }
+  use_heap_again();
   auto opened = formats::open(argv[2], {});
   if (!opened.ok()) {
     std::fprintf(stderr, "%s: %s\n", argv[2], opened.failure().detail.c_str());

@@ -30,15 +30,35 @@ void EdgeCounter::add_ordered(std::span<const flow::EdgeCount> edges, std::uint3
   more.reserve(edges.size());
   for (const flow::EdgeCount& one : edges)
     more.push_back({{one.from_ip, one.to_ip, space, static_cast<std::uint8_t>(one.kind)}, one.count});
-  merge(std::move(more));
+  add_sorted(std::move(more));
 }
 
 void EdgeCounter::add_all(const EdgeCounter& others) {
   for (const auto& [edge, count] : others.counts_) counts_[edge] += count;
-  merge(others.ordered_);
+  add_sorted(others.ordered_);
 }
 
-void EdgeCounter::merge(std::vector<Counted> more) {
+// Calls put(edge, count) for the edges of both, in order.
+template <typename Put>
+void EdgeCounter::merge(const std::vector<Counted>& some, const std::vector<Counted>& others,
+                        const Put& put) {
+  auto a = some.begin();
+  auto b = others.begin();
+  while (a != some.end() && b != others.end()) {
+    if (a->first == b->first) {
+      put(a->first, a->second + b->second);
+      ++a;
+      ++b;
+    } else {
+      const auto& [edge, count] = kBefore(*a, *b) ? *a++ : *b++;
+      put(edge, count);
+    }
+  }
+  for (; a != some.end(); ++a) put(a->first, a->second);
+  for (; b != others.end(); ++b) put(b->first, b->second);
+}
+
+void EdgeCounter::add_sorted(std::vector<Counted> more) {
   if (more.empty()) return;
   if (ordered_.empty()) {
     ordered_ = std::move(more);
@@ -46,19 +66,7 @@ void EdgeCounter::merge(std::vector<Counted> more) {
   }
   std::vector<Counted> both;
   both.reserve(ordered_.size() + more.size());
-  auto a = ordered_.begin();
-  auto b = more.begin();
-  while (a != ordered_.end() && b != more.end()) {
-    if (a->first == b->first) {
-      both.emplace_back(a->first, a->second + b->second);
-      ++a;
-      ++b;
-    } else {
-      both.push_back(kBefore(*a, *b) ? *a++ : *b++);
-    }
-  }
-  both.insert(both.end(), a, ordered_.end());
-  both.insert(both.end(), b, more.end());
+  merge(ordered_, more, [&](const Edge& edge, std::uint64_t count) { both.emplace_back(edge, count); });
   ordered_ = std::move(both);
 }
 
@@ -66,19 +74,19 @@ bool EdgeCounter::move_to(Batch& edges) {
   std::vector<Counted> sorted(counts_.begin(), counts_.end());
   counts_.clear();
   std::sort(sorted.begin(), sorted.end(), kBefore);
-  merge(std::move(sorted));
-  sorted = std::exchange(ordered_, {});
-  if (!edges.reserve(sorted.size())) return false;
-  std::size_t row = edges.rows();
-  for (const auto& [edge, count] : sorted) {
+  const std::vector<Counted> ordered = std::exchange(ordered_, {});
+  if (!edges.reserve(sorted.size() + ordered.size())) return false;
+  const std::size_t before = edges.rows();
+  std::size_t row = before;
+  merge(ordered, sorted, [&](const Edge& edge, std::uint64_t count) {
     edges.put<Column::edges_from_ip>(row, edge.from_ip);
     edges.put<Column::edges_to_ip>(row, edge.to_ip);
     edges.put<Column::edges_kind>(row, edge.kind);
     edges.put<Column::edges_count>(row, count);
     edges.put<Column::edges_space>(row, edge.space);
     ++row;
-  }
-  edges.add_rows(sorted.size());
+  });
+  edges.add_rows(row - before);
   return true;
 }
 

@@ -36,7 +36,9 @@ class EdgeCounter {
  private:
   using Counted = std::pair<Edge, std::uint64_t>;
 
-  void merge(std::vector<Counted> more);
+  template <typename Put>
+  static void merge(const std::vector<Counted>& some, const std::vector<Counted>& others, const Put& put);
+  void add_sorted(std::vector<Counted> more);
 
   std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;  // that came one by one
   std::vector<Counted> ordered_;                              // the others

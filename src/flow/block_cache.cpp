@@ -212,10 +212,6 @@ BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, image::
 
 BlockCache::~BlockCache() = default;
 
-std::size_t BlockCache::bytes() const noexcept {
-  return runs_.bytes() + insns_.bytes() + runs_by_ip_.bytes() + (graph_ != nullptr ? graph_->bytes() : 0);
-}
-
 DecisionGraph& BlockCache::graph(bool return_compression) {
   if (graph_ == nullptr || graph_->return_compression() != return_compression)
     graph_ = std::make_unique<DecisionGraph>(*this, return_compression);
@@ -226,9 +222,11 @@ void BlockCache::forget_graph() noexcept { graph_.reset(); }
 
 void BlockCache::clear() {
   graph_.reset();
-  runs_by_ip_ = IpIndex();  // first: there may be no memory for it
   runs_.clear();
   insns_.clear();
+  runs_by_ip_.release();
+  arena_.clear();
+  runs_by_ip_ = IpIndex(arena_);  // from what the arena keeps
   recalled_ = learned_ = 0;
   met_missing_code_ = false;
 }

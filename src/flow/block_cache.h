@@ -45,7 +45,9 @@ struct Run {
   base::Status failure = base::Status::OK;
 
   // In its cache: less than 2^24.
-  [[nodiscard]] std::uint32_t number() const noexcept { return std::uint32_t{number_high} << 16U | number_low; }
+  [[nodiscard]] std::uint32_t number() const noexcept {
+    return std::uint32_t{number_high} << 16U | number_low;
+  }
 };
 static_assert(sizeof(Run) <= 64, "one cache line");
 
@@ -93,7 +95,8 @@ class BlockCache {
   void collect(std::map<std::int32_t, image::KeptLines>& lines) const;
   // Did anything fail to decode for which there were not as many bytes as the longest instruction has?
   [[nodiscard]] bool met_missing_code() const noexcept { return met_missing_code_; }
-  [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
+  [[nodiscard]] std::size_t bytes() const noexcept { return arena_.bytes(); }  // of memory
+  [[nodiscard]] base::Arena& arena() noexcept { return arena_; }
 
   // Instructions and runs that take memory.
   [[nodiscard]] std::size_t entries() const noexcept { return insns_.size() + runs_.size(); }
@@ -131,9 +134,10 @@ class BlockCache {
 
   const image::CodeView& view_;
   insn::ExecMode mode_;
-  Chunks<Run, 64> runs_;
-  Chunks<BlockInsn, 4096> insns_;
-  IpIndex runs_by_ip_;
+  base::Arena arena_;  // of all that follows
+  Chunks<Run, 64> runs_{arena_};
+  Chunks<BlockInsn, 4096> insns_{arena_};
+  IpIndex runs_by_ip_{arena_};
   Window window_;
   image::KeptFiles* kept_;
   Memory memory_;

@@ -5,7 +5,7 @@
 
 namespace ptkit::flow {
 
-BitCells::BitCells() { reach(0); }
+BitCells::BitCells(base::Arena& arena) : cells_(arena), taken_(arena), owners_(arena) { reach(0); }
 
 std::size_t BitCells::bytes() const noexcept {
   return cells_.capacity() * sizeof(Cell) + taken_.capacity() * sizeof(std::uint64_t) +
@@ -104,8 +104,8 @@ Cell& TargetCells::find(std::uint64_t ip, std::uint32_t from) {
 }
 
 bool TargetCells::make_room() {
-  if ((count_ + 1) * 4 <= cells_.size()) return false;
-  Cells old(cells_.size() * 2);
+  if ((count_ + 1) * 2 <= cells_.size()) return false;
+  Cells old(cells_.size() * 2, cells_.get_allocator());
   old.swap(cells_);
   for (const Cell& one : old) {
     if (one.from != 0) find(one.ip, one.from) = one;

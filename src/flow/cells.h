@@ -3,9 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "base/huge_pages.h"
+#include "base/arena.h"
 
 namespace ptkit::flow {
 
@@ -35,7 +34,7 @@ struct alignas(32) Cell {
 };
 static_assert(sizeof(Cell) == 32);
 
-using Cells = std::vector<Cell, base::HugePages<Cell>>;
+using Cells = base::ArenaVector<Cell>;
 
 // Cells of bits, packed: those of a node stand `bits` cells behind its base (bits with a leading 1), between
 // those of others. A node that needs a cell where another one is gets another base. No base is used twice:
@@ -44,7 +43,7 @@ class BitCells {
  public:
   static constexpr std::uint32_t kPatterns = 128;  // a TNT-8 packet without its lowest bit
 
-  BitCells();
+  explicit BitCells(base::Arena& arena);
 
   // A base is told in bytes. The cell is the node's if it is `from` there.
   [[nodiscard]] static Cell& at(Cell* first, std::uint32_t base, std::uint32_t bits) noexcept {
@@ -76,18 +75,18 @@ class BitCells {
   [[nodiscard]] std::size_t move(NodeId id, std::size_t from, Pattern pattern, std::uint32_t bits);
 
   Cells cells_;
-  std::vector<std::uint64_t> taken_;  // a bit for each cell
-  std::vector<NodeId> owners_;        // of bases, also of those that were left
-  std::size_t next_ = 1;              // base for a new node
-  std::size_t fit_ = 1;               // before it, cells are as good as full
+  base::ArenaVector<std::uint64_t> taken_;  // a bit for each cell
+  base::ArenaVector<NodeId> owners_;        // of bases, also of those that were left
+  std::size_t next_ = 1;                    // base for a new node
+  std::size_t fit_ = 1;                     // before it, cells are as good as full
 };
 
 // A hash table of targets.
 class TargetCells {
  public:
-  TargetCells() : cells_(kFirstSlots) {}
+  explicit TargetCells(base::Arena& arena) : cells_(kFirstSlots, arena) {}
 
-  // `from`: see Cell. The cell, if it is in one of its two first places, which share a cache line.
+  // `from`: see Cell. The cell, if it is in one of its four first places: two cache lines.
   [[nodiscard]] static Cell* look(Cell* cells, std::uint64_t mask, std::uint64_t ip,
                                   std::uint32_t from) noexcept {
     const std::uint64_t at = place(ip, from) & mask;
@@ -96,7 +95,9 @@ class TargetCells {
     if (cell->ip == ip && cell->from == from) [[likely]]
       return cell;
     cell = reinterpret_cast<Cell*>(bytes + (at ^ sizeof(Cell)));
-    return cell->ip == ip && cell->from == from ? cell : nullptr;
+    if (cell->ip == ip && cell->from == from) [[likely]]
+      return cell;
+    return look_behind(bytes, (at + 2 * sizeof(Cell)) & mask, ip, from);
   }
   // The cell, or a free one.
   [[nodiscard]] Cell& find(std::uint64_t ip, std::uint32_t from);
@@ -109,6 +110,13 @@ class TargetCells {
   [[nodiscard]] std::size_t bytes() const noexcept { return cells_.capacity() * sizeof(Cell); }
 
  private:
+  [[nodiscard]] static Cell* look_behind(std::byte* bytes, std::uint64_t at, std::uint64_t ip,
+                                         std::uint32_t from) noexcept {
+    auto* cell = reinterpret_cast<Cell*>(bytes + at);
+    if (cell->ip == ip && cell->from == from) return cell;
+    cell = reinterpret_cast<Cell*>(bytes + (at ^ sizeof(Cell)));
+    return cell->ip == ip && cell->from == from ? cell : nullptr;
+  }
   static constexpr std::size_t kFirstSlots = 1024;  // a power of two
 
   [[nodiscard]] static std::uint64_t place(std::uint64_t ip, std::uint32_t from) noexcept {

@@ -1,12 +1,12 @@
 // A list that grows without moving what it has: in chunks, so that no memory is touched that is not used.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+
+#include "base/arena.h"
 
 namespace ptkit::flow {
 
@@ -16,8 +16,13 @@ class Chunks {
   static_assert((kChunk & (kChunk - 1)) == 0);
 
  public:
+  explicit Chunks(base::Arena& arena) : chunks_(arena) {}
+  ~Chunks() { clear(); }
+  Chunks(const Chunks&) = delete;
+  Chunks& operator=(const Chunks&) = delete;
+
   [[nodiscard]] T& operator[](std::size_t index) const noexcept {
-    return (*chunks_[index / kChunk])[index % kChunk];
+    return chunks_[index / kChunk][index % kChunk];
   }
   // Elements [index, index + size): of one chunk.
   [[nodiscard]] std::span<const T> part(std::size_t index, std::size_t size) const noexcept {
@@ -28,7 +33,11 @@ class Chunks {
   // is to be kept of it is told by keep().
   [[nodiscard]] std::span<T> room(std::size_t size) {
     if (end_ % kChunk + size > kChunk) end_ = chunks_.size() * kChunk;
-    if (end_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<std::array<T, kChunk>>());
+    if (end_ == chunks_.size() * kChunk) {
+      T* const chunk = static_cast<T*>(arena().take(sizeof(T) * kChunk));
+      chunks_.push_back(chunk);
+      std::uninitialized_value_construct_n(chunks_.back(), kChunk);
+    }
     return {&(*this)[end_], size};
   }
   void keep(std::size_t size) noexcept {
@@ -53,12 +62,15 @@ class Chunks {
     return chunks_.size() * sizeof(T) * kChunk + chunks_.capacity() * sizeof(chunks_[0]);
   }
   void clear() noexcept {
-    std::vector<std::unique_ptr<std::array<T, kChunk>>>().swap(chunks_);
+    for (T* chunk : chunks_) arena().give_back(chunk, sizeof(T) * kChunk);
+    base::ArenaVector<T*>(chunks_.get_allocator()).swap(chunks_);
     end_ = size_ = 0;
   }
 
  private:
-  std::vector<std::unique_ptr<std::array<T, kChunk>>> chunks_;
+  [[nodiscard]] base::Arena& arena() const noexcept { return *chunks_.get_allocator().arena(); }
+
+  base::ArenaVector<T*> chunks_;
   std::size_t end_ = 0;
   std::size_t size_ = 0;
 };

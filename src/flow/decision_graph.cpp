@@ -23,9 +23,23 @@ DecisionGraph::DecisionGraph(BlockCache& cache, bool return_compression)
     : cache_(cache),
       return_compression_(return_compression),
       builder_(std::make_unique<WayBuilder>(cache)),
-      nodes_(1),
-      ways_(1),
-      tails_(2) {
+      bit_cells_(cache.arena()),
+      target_cells_(cache.arena()),
+      nodes_(1, cache.arena()),
+      nodes_by_ip_(cache.arena()),
+      ways_(1, cache.arena()),
+      tails_(2, cache.arena()),
+      steps_(cache.arena()),
+      pushed_(cache.arena()),
+      edges_(cache.arena()),
+      step_counts_(cache.arena()),
+      used_steps_(cache.arena()),
+      step_edges_(cache.arena()),
+      target_edges_(cache.arena()),
+      row_edges_(cache.arena()),
+      used_(cache.arena()),
+      way_rows_(cache.arena()),
+      way_insns_(cache.arena()) {
   tails_[kOpenTail] = {.flags = kWent, .has_branch = true, .is_open = true};
   nodes_[0].base = bit_cells_.add_node(0);
 }
@@ -40,8 +54,10 @@ WayBuilder& DecisionGraph::begin_way() {
 std::size_t DecisionGraph::bytes() const noexcept {
   return bit_cells_.bytes() + target_cells_.bytes() + nodes_.capacity() * sizeof(Node) +
          nodes_by_ip_.bytes() + ways_.capacity() * sizeof(Way) + tails_.capacity() * sizeof(WayTail) +
-         steps_.capacity() * sizeof(PathStep) + pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
-         (row_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() + used_.capacity()) *
+         steps_.capacity() * sizeof(PathStep) +
+         (pushed_.capacity() + step_counts_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
+         (row_edges_.capacity() + step_edges_.capacity() + used_steps_.capacity() + target_edges_.capacity() +
+          used_.capacity()) *
              sizeof(std::uint32_t) +
          way_rows_.bytes() + way_insns_.bytes();
 }
@@ -236,13 +252,20 @@ void DecisionGraph::count_returning(Way& way, std::uint64_t times) {
   for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[way.edge + i], times);
 }
 
-std::uint32_t DecisionGraph::number_step(PathStep step) {
-  const Run& run = cache_.run(step.run());
-  std::uint32_t number = 0;
-  if (run.end != RunEnd::FALL) {
-    number = edges_.number(run.last_ip, step.taken() ? run.target : run.next_ip, run.branch, kBoth);
+// The edges that lie in the steps of the ways that were counted.
+void DecisionGraph::count_steps() {
+  for (const std::uint32_t value : used_steps_) {
+    std::uint32_t& edge = step_edges_[value];
+    if (edge == 0) {
+      const PathStep step(value);
+      const Run& run = cache_.run(step.run());
+      const bool goes_on = run.end == RunEnd::FALL;
+      const std::uint64_t to = step.taken() ? run.target : run.next_ip;
+      edge = 1 + (goes_on ? 0 : edges_.number(run.last_ip, to, run.branch, kBoth));
+    }
+    edges_.count(edge - 1, std::exchange(step_counts_[value], 0));
   }
-  return step_edges_[step.value()] = number + 1;
+  used_steps_.clear();
 }
 
 // Counts the way's branches, without the last one if its target is not its own.
@@ -250,12 +273,15 @@ void DecisionGraph::count_way(Way& way, std::uint64_t times) {
   if (way.steps == 0) return;
   WayTail& tail = tails_[way.tail];
   if (way.returns) return count_returning(way, times);
-  if (step_edges_.size() < cache_.run_count() * 2) step_edges_.resize(cache_.run_count() * 2);
+  if (step_counts_.size() < cache_.run_count() * 2) {
+    step_counts_.resize(cache_.run_count() * 2);
+    step_edges_.resize(step_counts_.size());
+  }
   const std::size_t steps = way.steps - (tail.has_branch || way.part != 0 ? 1U : 0U);
   for (std::size_t i = 0; i < steps; ++i) {
-    const PathStep step = steps_[way.step + i];
-    const std::uint32_t known = step_edges_[step.value()];
-    edges_.count((known != 0 ? known : number_step(step)) - 1, times);
+    const std::uint32_t value = steps_[way.step + i].value();
+    if (step_counts_[value] == 0) used_steps_.push_back(value);
+    step_counts_[value] += times;
   }
   if (!tail.has_branch || tail.is_open) return;
   if (tail.edge == 0) {
@@ -273,9 +299,7 @@ void DecisionGraph::note_target(const Cell& cell) {
   used_.push_back(static_cast<std::uint32_t>(&cell - target_cells_.all().data()) | kTargetUse);
 }
 
-void DecisionGraph::take_bits(Cell& cell, std::uint64_t times) {
-  count_way(ways_[cell.way], times);
-}
+void DecisionGraph::take_bits(Cell& cell, std::uint64_t times) { count_way(ways_[cell.way], times); }
 
 void DecisionGraph::take_target(std::size_t index, std::uint64_t times) {
   const Cell& cell = target_cells_.all()[index];
@@ -291,7 +315,7 @@ void DecisionGraph::take_target(std::size_t index, std::uint64_t times) {
   edges_.count(edge, times);
 }
 
-const std::vector<EdgeCount>& DecisionGraph::take_counts(bool in_order) {
+std::span<const EdgeCount> DecisionGraph::take_counts(bool in_order) {
   Cells& bits = bit_cells_.all();
   Cells& targets = target_cells_.all();
   const auto take = [&](std::size_t index, bool target) {
@@ -310,6 +334,7 @@ const std::vector<EdgeCount>& DecisionGraph::take_counts(bool in_order) {
     for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);
     for (std::size_t i = 0; i < targets.size(); ++i) take(i, true);
   }
+  count_steps();
   used_.clear();
   used_lost_ = false;
   return in_order ? edges_.take() : edges_.take_unordered();

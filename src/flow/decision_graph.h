@@ -77,7 +77,7 @@ class DecisionGraph {
   [[nodiscard]] std::size_t bytes() const noexcept;  // of memory
 
   // The edges that were counted; counts from 0 again. Valid until the next call.
-  [[nodiscard]] const std::vector<EdgeCount>& take_counts(bool in_order);
+  [[nodiscard]] std::span<const EdgeCount> take_counts(bool in_order);
   // The cell's count leaves 0. Whoever notes all of them may take counts without order, which looks at no
   // others.
   void note_bits(const Cell& cell);
@@ -109,7 +109,7 @@ class DecisionGraph {
   // Calls visit(run, instructions, their bytes) for each block of the way.
   template <typename Visit>
   void each_block(const Way& way, const Visit& visit) const;
-  [[nodiscard]] std::uint32_t number_step(PathStep step);
+  void count_steps();
   void count_returning(Way& way, std::uint64_t times);
   void count_way(Way& way, std::uint64_t times);
   void take_bits(Cell& cell, std::uint64_t times);
@@ -120,19 +120,21 @@ class DecisionGraph {
   std::unique_ptr<WayBuilder> builder_;
   BitCells bit_cells_;
   TargetCells target_cells_;
-  std::vector<Node> nodes_;
+  base::ArenaVector<Node> nodes_;
   IpIndex nodes_by_ip_;
-  std::vector<Way> ways_;
-  std::vector<WayTail> tails_;
-  std::vector<PathStep> steps_;
-  std::vector<std::uint64_t> pushed_;
+  base::ArenaVector<Way> ways_;
+  base::ArenaVector<WayTail> tails_;
+  base::ArenaVector<PathStep> steps_;
+  base::ArenaVector<std::uint64_t> pushed_;
   EdgeIndex edges_;
+  base::ArenaVector<std::uint64_t> step_counts_;  // by PathStep
+  base::ArenaVector<std::uint32_t> used_steps_;   // whose count is not 0
   // Numbers as edges plus 1; 0: not looked up yet.
-  std::vector<std::uint32_t> step_edges_;    // by PathStep
-  std::vector<std::uint32_t> target_edges_;  // of the last rows of target cells
-  std::vector<std::uint32_t> row_edges_;     // of ways that return; without 1
-  std::vector<std::uint32_t> used_;          // cells; of targets, with kTargetUse
-  bool used_lost_ = false;                   // some have moved since
+  base::ArenaVector<std::uint32_t> step_edges_;    // by PathStep
+  base::ArenaVector<std::uint32_t> target_edges_;  // of the last rows of target cells
+  base::ArenaVector<std::uint32_t> row_edges_;     // of ways that return; without 1
+  base::ArenaVector<std::uint32_t> used_;          // cells; of targets, with kTargetUse
+  bool used_lost_ = false;                         // some have moved since
   WayRows way_rows_;
   WayInsns way_insns_;
 };

@@ -1,6 +1,7 @@
 #include "flow/edge_index.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 
@@ -22,7 +23,7 @@ std::size_t EdgeIndex::place(const EdgeCount& edge) const noexcept {
 }
 
 void EdgeIndex::grow() {
-  std::vector<std::uint32_t> old(slots_.size() * 2);
+  base::ArenaVector<std::uint32_t> old(slots_.size() * 2, slots_.get_allocator());
   old.swap(slots_);
   for (const std::uint32_t number : old) {
     if (number != 0) slots_[place(edges_[number])] = number;
@@ -42,7 +43,36 @@ std::uint32_t EdgeIndex::number(std::uint64_t from, std::uint64_t to, BranchKind
   return number;
 }
 
-const std::vector<EdgeCount>& EdgeIndex::take() {
+// Numbers from `first` on, by where they are from: digit by digit, the last one first.
+void EdgeIndex::order_by_from(std::span<std::uint32_t> out, std::uint32_t first) const {
+  constexpr unsigned kDigit = 11;
+  struct Item {
+    std::uint64_t from;
+    std::uint32_t number;
+  };
+  base::ArenaVector<Item> items(out.size(), order_.get_allocator());
+  base::ArenaVector<Item> others(out.size(), order_.get_allocator());
+  std::uint64_t least = UINT64_MAX;
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i] = {edges_[first + i].from_ip, first + static_cast<std::uint32_t>(i)};
+    least = std::min(least, items[i].from);
+    most = std::max(most, items[i].from);
+  }
+  for (unsigned shift = 0; shift < 64 && (most - least) >> shift != 0; shift += kDigit) {
+    const auto digit = [&](const Item& item) {
+      return static_cast<std::size_t>((item.from - least) >> shift) & ((std::size_t{1} << kDigit) - 1);
+    };
+    std::array<std::uint32_t, std::size_t{1} << kDigit> places{};
+    for (const Item& item : items) ++places[digit(item)];
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), 0U);
+    for (const Item& item : items) others[places[digit(item)]++] = item;
+    items.swap(others);
+  }
+  std::transform(items.begin(), items.end(), out.begin(), [](const Item& item) { return item.number; });
+}
+
+std::span<const EdgeCount> EdgeIndex::take() {
   edges_[0].count = 0;
   const std::size_t known = order_.size();
   if (known + 1 < edges_.size()) {
@@ -53,8 +83,14 @@ const std::vector<EdgeCount>& EdgeIndex::take() {
     };
     order_.resize(edges_.size() - 1);
     const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(known);
-    std::iota(middle, order_.end(), static_cast<std::uint32_t>(known + 1));
-    std::sort(middle, order_.end(), before);
+    order_by_from(std::span(order_).subspan(known), static_cast<std::uint32_t>(known + 1));
+    for (auto first = middle; first != order_.end();) {
+      const std::uint64_t from = edges_[*first].from_ip;
+      auto end = first + 1;
+      while (end != order_.end() && edges_[*end].from_ip == from) ++end;
+      if (end - first > 1) std::sort(first, end, before);
+      first = end;
+    }
     std::inplace_merge(order_.begin(), middle, order_.end(), before);
   }
   taken_.clear();
@@ -68,7 +104,7 @@ const std::vector<EdgeCount>& EdgeIndex::take() {
   return taken_;
 }
 
-const std::vector<EdgeCount>& EdgeIndex::take_unordered() {
+std::span<const EdgeCount> EdgeIndex::take_unordered() {
   taken_.clear();
   for (const std::uint32_t number : used_) {
     EdgeCount& edge = edges_[number];

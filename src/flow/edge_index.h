@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
+#include "base/arena.h"
 #include "flow/bulk.h"
 
 namespace ptkit::flow {
@@ -11,7 +12,8 @@ namespace ptkit::flow {
 // Number 0 is no edge: a branch of which one end is not known.
 class EdgeIndex {
  public:
-  EdgeIndex() : slots_(kFirstSlots), edges_(1) {}
+  explicit EdgeIndex(base::Arena& arena)
+      : slots_(kFirstSlots, arena), edges_(1, arena), order_(arena), used_(arena), taken_(arena) {}
 
   [[nodiscard]] std::uint32_t number(std::uint64_t from, std::uint64_t to, BranchKind kind,
                                      std::uint8_t flags);
@@ -21,9 +23,9 @@ class EdgeIndex {
   }
   // All edges that were counted, ordered by from, to and kind. Counts are 0 afterwards. Valid until the next
   // call.
-  [[nodiscard]] const std::vector<EdgeCount>& take();
+  [[nodiscard]] std::span<const EdgeCount> take();
   // The same in the order in which they were first counted: looks at no others.
-  [[nodiscard]] const std::vector<EdgeCount>& take_unordered();
+  [[nodiscard]] std::span<const EdgeCount> take_unordered();
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
@@ -31,12 +33,13 @@ class EdgeIndex {
 
   [[nodiscard]] std::size_t place(const EdgeCount& edge) const noexcept;
   void grow();
+  void order_by_from(std::span<std::uint32_t> out, std::uint32_t first) const;
 
-  std::vector<std::uint32_t> slots_;  // numbers; 0: free
-  std::vector<EdgeCount> edges_;
-  std::vector<std::uint32_t> order_;  // numbers of the first edges, sorted
-  std::vector<std::uint32_t> used_;   // numbers of edges whose count is not 0
-  std::vector<EdgeCount> taken_;
+  base::ArenaVector<std::uint32_t> slots_;  // numbers; 0: free
+  base::ArenaVector<EdgeCount> edges_;
+  base::ArenaVector<std::uint32_t> order_;  // numbers of the first edges, sorted
+  base::ArenaVector<std::uint32_t> used_;   // numbers of edges whose count is not 0
+  base::ArenaVector<EdgeCount> taken_;
 };
 
 }  // namespace ptkit::flow

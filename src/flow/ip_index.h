@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "base/arena.h"
 
 namespace ptkit::flow {
 
@@ -13,7 +14,7 @@ class IpIndex {
  public:
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
 
-  IpIndex() : slots_(kFirstSize) {}
+  explicit IpIndex(base::Arena& arena) : slots_(kFirstSize, arena) {}
 
   // The number that was put for `ip`, or kNone. `has_ip(number)` says whether that thing is at `ip`.
   template <typename HasIp>
@@ -32,6 +33,8 @@ class IpIndex {
     place({tag_of(ip), number});
     ++count_;
   }
+  // Gives its memory back: it is not used any more.
+  void release() noexcept { base::ArenaVector<Slot>(slots_.get_allocator()).swap(slots_); }
   [[nodiscard]] std::size_t bytes() const noexcept { return slots_.size() * sizeof(Slot); }
 
  private:
@@ -55,14 +58,14 @@ class IpIndex {
   // every table that was outgrown has cost its memory once.
   void grow() {
     constexpr std::size_t kSmall = 32768;
-    std::vector<Slot> old(slots_.size() * (slots_.size() < kSmall ? 4 : 2));
+    base::ArenaVector<Slot> old(slots_.size() * (slots_.size() < kSmall ? 4 : 2), slots_.get_allocator());
     old.swap(slots_);
     for (const Slot& slot : old) {
       if (slot.number != kNone) place(slot);
     }
   }
 
-  std::vector<Slot> slots_;
+  base::ArenaVector<Slot> slots_;
   std::size_t count_ = 0;
 };
 

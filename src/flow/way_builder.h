@@ -31,6 +31,7 @@ struct WayTail {
 class PathStep {
  public:
   PathStep() = default;
+  explicit PathStep(std::uint32_t value) noexcept : value_(value) {}
   explicit PathStep(const Run& run) noexcept : value_(run.number() << 1U) {}
   void take() noexcept { value_ |= 1U; }
   [[nodiscard]] std::uint32_t run() const noexcept { return value_ >> 1U; }

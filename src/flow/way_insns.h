@@ -5,14 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "base/arena.h"
 #include "flow/rows.h"
 
 namespace ptkit::flow {
 
 class WayInsns {
  public:
+  explicit WayInsns(base::Arena& arena) : firsts_(arena), ips_(arena), sizes_(arena), classes_(arena) {}
+
   // So many cells behind the last one may be read.
   static constexpr std::size_t kSlack = 16;
 
@@ -35,10 +37,10 @@ class WayInsns {
  private:
   void reach(std::size_t end);
 
-  std::vector<std::uint32_t> firsts_;  // by id
-  std::vector<std::uint64_t> ips_;
-  std::vector<std::uint8_t> sizes_;
-  std::vector<std::uint8_t> classes_;
+  base::ArenaVector<std::uint32_t> firsts_;  // by id
+  base::ArenaVector<std::uint64_t> ips_;
+  base::ArenaVector<std::uint8_t> sizes_;
+  base::ArenaVector<std::uint8_t> classes_;
   std::uint32_t end_ = 1;
 };
 

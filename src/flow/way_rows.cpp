@@ -6,7 +6,7 @@ namespace ptkit::flow {
 
 namespace {
 
-void put(std::vector<WayPart>& parts, std::uint32_t way, std::size_t first, std::size_t rows) {
+void put(base::ArenaVector<WayPart>& parts, std::uint32_t way, std::size_t first, std::size_t rows) {
   if (way >= parts.size()) parts.resize(std::max<std::size_t>(way + 1, parts.size() * 2));
   parts[way] = {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(rows)};
 }

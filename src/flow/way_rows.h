@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "base/arena.h"
 #include "flow/rows.h"
 
 namespace ptkit::flow {
@@ -42,7 +42,8 @@ struct WayPart {
 
 class WayRows {
  public:
-  WayRows() : groups_(2), blocks_(1) {}
+  explicit WayRows(base::Arena& arena)
+      : branches_(arena), block_parts_(arena), groups_(2, arena), blocks_(1, arena) {}
 
   // By way, as far as they were asked for.
   [[nodiscard]] std::span<const WayPart> branch_parts() const noexcept { return branches_; }
@@ -58,10 +59,10 @@ class WayRows {
   }
 
  private:
-  std::vector<WayPart> branches_;
-  std::vector<WayPart> block_parts_;
-  std::vector<RowGroup> groups_;  // number 1 stands for no rows
-  std::vector<WayBlock> blocks_;
+  base::ArenaVector<WayPart> branches_;
+  base::ArenaVector<WayPart> block_parts_;
+  base::ArenaVector<RowGroup> groups_;  // number 1 stands for no rows
+  base::ArenaVector<WayBlock> blocks_;
 };
 
 }  // namespace ptkit::flow

@@ -181,7 +181,8 @@ TEST(BlockCacheTest, ClearForgetsAll) {
 }
 
 TEST(IpIndexTest, FindsWhatWasPut) {
-  IpIndex index;
+  base::Arena arena;
+  IpIndex index(arena);
   std::vector<std::uint64_t> ips;
   std::mt19937_64 random(9);
   for (std::uint32_t number = 0; number < 40'000; ++number) {
@@ -199,8 +200,40 @@ TEST(IpIndexTest, FindsWhatWasPut) {
   EXPECT_EQ(index.find(0x7000'0000'0001, is_there(0x7000'0000'0001)), IpIndex::kNone);
 }
 
+TEST(ArenaTest, BlocksDoNotOverlap) {
+  base::Arena arena;
+  struct Block {
+    std::uint8_t* bytes;
+    std::size_t size;
+    std::uint8_t mark;
+  };
+  std::vector<Block> blocks;
+  std::mt19937 random(5);
+  const auto give_back = [&arena](const Block& block) {
+    EXPECT_EQ(std::count(block.bytes, block.bytes + block.size, block.mark), std::ptrdiff_t(block.size));
+    arena.give_back(block.bytes, block.size);
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t size = random() % (std::size_t{1} << random() % 18U) + (i % 1000 == 0 ? 3U << 19U : 1U);
+    const auto mark = static_cast<std::uint8_t>(i);
+    auto* const bytes = static_cast<std::uint8_t*>(arena.take(size));
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(bytes) % 64, 0u);
+    std::fill_n(bytes, size, mark);
+    blocks.push_back({bytes, size, mark});
+    if (random() % 3 == 0) continue;
+    std::swap(blocks[random() % blocks.size()], blocks.back());
+    give_back(blocks.back());
+    blocks.pop_back();
+  }
+  EXPECT_LT(arena.bytes(), std::size_t{64} << 20U);
+  for (const Block& block : blocks) give_back(block);
+  arena.clear();
+  EXPECT_LE(arena.bytes(), std::size_t{1} << 20U);
+}
+
 TEST(ChunksTest, PartsAreInOnePiece) {
-  Chunks<std::uint32_t, 16> list;
+  base::Arena arena;
+  Chunks<std::uint32_t, 16> list(arena);
   std::vector<std::size_t> starts;
   for (std::uint32_t i = 0; i < 100; ++i) {
     const std::span<std::uint32_t> room = list.room(10);
