@@ -26,7 +26,7 @@ class Arena {
 
  private:
   static constexpr std::size_t kLine = 64;
-  static constexpr std::size_t kFirstSlab = std::size_t{1} << 17U;
+  static constexpr std::size_t kFirstSlab = std::size_t{1} << 18U;
   static constexpr std::size_t kSlab = std::size_t{1} << 21U;
   static constexpr std::size_t kLarge = kSlab / 2;  // more than this goes to the system, one by one
   struct Free {
