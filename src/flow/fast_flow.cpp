@@ -133,7 +133,7 @@ void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
   if (packets_.next(packet) != Status::OK) return;
   std::uint64_t bits = 0;
   unsigned left = 0;
-  for (std::uint32_t next = std::bit_floor(state.rest) >> 1U; next != 0; next >>= 1U, ++left) {
+  for (std::uint64_t next = std::bit_floor(state.rest) >> 1U; next != 0; next >>= 1U, ++left) {
     if ((state.rest & next) != 0) bits |= std::uint64_t{1} << left;
   }
   events_.apply_rest(packet, bits, left, walked + state.instructions_before);

@@ -1,5 +1,6 @@
 #include "flow/fast_loop.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -41,15 +42,28 @@ constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
 }();
 
 // Bits behind the first `count`.
-std::uint32_t without(std::uint32_t bits, unsigned count) noexcept {
-  const std::uint32_t first = std::bit_floor(bits) >> count;
+template <typename Bits>
+Bits without(Bits bits, unsigned count) noexcept {
+  const Bits first = std::bit_floor(bits) >> count;
   return (bits & (first - 1)) | first;
 }
 
-// What the last packet that decides began with, a PSB+ with its PSBEND's first byte.
-FastLast last_of(std::uint8_t first, bool on) noexcept {
-  if (first == kEscape) return on ? FastLast::ENABLED : FastLast::DISABLED;
-  switch (kTargetPackets[first]) {
+// As many of the first bits as a cell can have.
+std::uint32_t first_of(std::uint32_t bits) noexcept { return bits; }
+std::uint32_t first_of(std::uint64_t bits) noexcept {
+  constexpr unsigned kMostWidth = 7;  // with the leading 1
+  const auto width = static_cast<unsigned>(std::bit_width(bits));
+  return static_cast<std::uint32_t>(bits >> (std::max(width, kMostWidth) - kMostWidth));
+}
+
+constexpr std::size_t kLongTntSize = 8;
+bool is_long_tnt(const std::uint8_t* at) noexcept { return at[0] == kEscape && at[1] == 0xa3; }
+
+// What the last packet that decides was; of a PSB+, its PSBEND.
+FastLast last_of(const std::uint8_t* at, bool on) noexcept {
+  if (is_long_tnt(at)) return FastLast::BRANCH;
+  if (*at == kEscape) return on ? FastLast::ENABLED : FastLast::DISABLED;
+  switch (kTargetPackets[*at]) {
     case static_cast<std::uint8_t>(DecisionGraph::Packet::PGE):
       return FastLast::ENABLED;
     case static_cast<std::uint8_t>(DecisionGraph::Packet::PGD):
@@ -105,7 +119,9 @@ class Pass {
     calls_.call(graph_.pushed() + way.push, way.pushes, way.depth);
   }
   void finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip);
-  [[nodiscard]] FastStop take_bits(std::uint32_t bits, std::uint32_t& base, std::uint64_t offset);
+  template <typename Bits>
+  [[nodiscard]] FastStop take_bits(Bits bits, std::uint32_t& base, std::uint64_t offset);
+  [[nodiscard]] FastStop take_long(const std::uint8_t* at, std::uint32_t& base);
   [[nodiscard]] Cell* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Cell* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
   [[nodiscard]] bool take_psb(const std::uint8_t*& at, std::uint32_t& base, std::uint64_t& last_ip);
@@ -167,26 +183,36 @@ template <typename Rows, bool kPlaces>
   return found;
 }
 
-// Bits of a TNT packet that are not known yet, or with returns whose targets lie on the stack. NONE: all were
-// used.
+// Bits of a TNT packet that are not known yet, with returns whose targets lie on the stack, or more than a
+// TNT-8 packet has. NONE: all were used.
 template <typename Rows, bool kPlaces>
-[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(std::uint32_t bits, std::uint32_t& base,
+template <typename Bits>
+[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(Bits bits, std::uint32_t& base,
                                                           std::uint64_t offset) {
+  // Rows of one more way, and of a return, can follow.
+  constexpr std::size_t kMostRows = BulkRoom::kSlack - 4 * std::size_t{WayBuilder::kMostInsns};
+  constexpr bool kLong = sizeof(Bits) > sizeof(std::uint32_t);
+  const std::size_t first_row = rows_.rows;
   unsigned used = 0;
   const std::uint64_t before = instructions_;
   while (bits > 1) {
-    Cell* cell = &BitCells::at(bits_, base, bits);
+    if (kLong && rows_.rows - first_row > kMostRows) break;
+    const std::uint32_t first = first_of(bits);
+    Cell* cell = &BitCells::at(bits_, base, first);
     if (cell->from != base) {
       if (used == 0 && !may_build()) return builds_ < kMostBuilds ? FastStop::PACKET : FastStop::FULL;
-      cell = find_bits(base, bits);
+      cell = find_bits(base, first);
       if (cell == nullptr) break;
     }
     rows_.bits(*cell);
     go(*cell, base);
     if ((cell->flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
-    if ((cell->flags & (CELL_RETURN | CELL_STUCK)) == 0) return FastStop::NONE;
-    used += cell->used;
-    bits = without(bits, cell->used);
+    const bool all = (cell->flags & (CELL_RETURN | CELL_STUCK)) == 0;
+    if (all && (!kLong || first == bits)) return FastStop::NONE;
+    const unsigned now = all ? static_cast<unsigned>(std::bit_width(first)) - 1 : cell->used;
+    used += now;
+    bits = without(bits, now);
+    if (all) continue;
     if ((cell->flags & CELL_STUCK) != 0 || calls_.empty()) break;
     const std::uint64_t ip = return_target();
     cell = TargetCells::look(targets_, target_mask_, ip, base);
@@ -202,6 +228,20 @@ template <typename Rows, bool kPlaces>
   state_.instructions_before = before;
   place(rows_.rows, last_, offset);
   return FastStop::REST;
+}
+
+// A TNT-64 packet.
+template <typename Rows, bool kPlaces>
+[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
+  constexpr unsigned kOpcodeBits = 16;
+  const auto offset = static_cast<std::uint64_t>(at - base_);
+  const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
+  if (bits <= 1) return FastStop::PACKET;
+  if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
+  since_ = last_;
+  last_ = offset;
+  place(rows_.rows, since_, offset);
+  return FastStop::NONE;
 }
 
 // A PSB+ that repeats what is known: Placer::status(), and events that change nothing. False: it does not.
@@ -240,7 +280,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
   state_.since = since_;
   state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
   state_.node = graph_.node_of(base);
-  if (last_ >= state_.position) state_.last = last_of(base_[last_], state_.node != 0);
+  if (last_ >= state_.position) state_.last = last_of(base_ + last_, state_.node != 0);
   state_.position = position;
   state_.tip_watch = watch_;
   state_.tips_deferred = deferred_;
@@ -334,7 +374,11 @@ FastStop Pass<Rows, kPlaces>::run() {
       at += form.size;
       continue;
     }
-    if (!skip_timing(at) && !take_psb(at, base, last_ip)) {
+    if (is_long_tnt(at)) {
+      stop = take_long(at, base);
+      if (stop != FastStop::NONE) break;
+      at += kLongTntSize;
+    } else if (!skip_timing(at) && !take_psb(at, base, last_ip)) {
       stop = FastStop::PACKET;
       break;
     }

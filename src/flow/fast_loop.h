@@ -41,7 +41,7 @@ struct FastState {
   bool moved = false;      // the walker
   std::uint64_t psbs = 0;  // that were used
   // REST
-  std::uint32_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
+  std::uint64_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
   std::uint64_t instructions_before = 0;  // in the room, when the packet began
 };
 

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
 
 // Longer ways are left to the Walker: those of one packet together stay far below what WalkBudget allows.
-constexpr std::uint32_t kMostInsns = 1024;
 constexpr std::size_t kMostSteps = 256;
 constexpr std::size_t kMostDepth = 32;
 

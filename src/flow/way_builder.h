@@ -45,6 +45,8 @@ class PathStep {
 // A way while it is being found. Mirrors Walker: use_bits(), walk_to_decision(), walk_to_ip() and leave().
 class WayBuilder {
  public:
+  static constexpr std::uint32_t kMostInsns = 1024;  // of a way
+
   explicit WayBuilder(BlockCache& cache) : cache_(cache) {}
 
   void clear() {

@@ -240,6 +240,30 @@ TEST(FastByHand, RecursionDeeperThanTheCallStack) {
   }
 }
 
+TEST(FastByHand, LongPacketsOfShortWays) {
+  for (const char* bits :
+       {"nnnnnnn", "tntntntntntn", "nnnnnnnnnnnnttttttttttttt", "nnnnnnnttttttttttttttttttttttttttttttttt"}) {
+    Scene scene(kRecursion);
+    scene.begin().tnt(bits).tnt("n").tnt(bits).tip(Scene::kCode).tnt(bits).pgd().pge(Scene::kCode).tnt(bits);
+    expect_same(scene);
+  }
+}
+
+TEST(FastByHand, LongPacketsOfManyInstructions) {
+  // 1000: `jz 1003; ret; call 1000`, much straight code, `ret`
+  for (const std::size_t nops : {10U, 250U, 900U}) {
+    std::vector<std::uint8_t> code{0x74, 0x01, 0xc3, 0xe8, 0xf8, 0xff, 0xff, 0xff};
+    code.insert(code.end(), nops, 0x90);
+    code.push_back(0xc3);
+    Scene scene(code);
+    const std::string calls(47, 't');
+    const std::string returns = "n" + std::string(45, 't');
+    scene.begin().tnt(calls.c_str()).tnt(returns.c_str()).tnt("t").tip(Scene::kCode);
+    scene.tnt(calls.c_str()).tnt(returns.c_str()).tnt(calls.c_str());
+    expect_same(scene);
+  }
+}
+
 TEST(FastByHand, ReturnsWithoutCalls) {
   Scene scene(kRecursion);
   scene.begin().tnt("tt").tip(Scene::kCode).tnt("t").tip(Scene::kCode + 8).tip(Scene::kCode).tnt("tnt");
