@@ -58,12 +58,15 @@ class InArena {
   template <typename U>
   explicit(false) InArena(const InArena<U>& other) noexcept : arena_(other.arena()) {}
 
-  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(arena_->take(count * sizeof(T))); }
-  void deallocate(T* memory, std::size_t count) noexcept { arena_->give_back(memory, count * sizeof(T)); }
+  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(arena_->take(count * kSize)); }
+  void deallocate(T* memory, std::size_t count) noexcept { arena_->give_back(memory, count * kSize); }
   [[nodiscard]] Arena* arena() const noexcept { return arena_; }
   [[nodiscard]] bool operator==(const InArena& other) const noexcept { return arena_ == other.arena_; }
 
  private:
+  // Containers of pointers are meant: their elements are as long as a pointer.
+  static constexpr std::size_t kSize = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
+
   Arena* arena_;
 };
 
