@@ -30,6 +30,11 @@ bool usable(const char* folder) {
          std::strlen(folder) + kRoom <= sizeof(sockaddr_un::sun_path);
 }
 
+bool hung_up(int connection) {
+  char byte = 0;
+  return ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 // Sends the whole message, and a file with it.
 bool send_with_file(int connection, const qemu::Welcome& welcome, int file) {
   qemu::Welcome message = welcome;
@@ -91,6 +96,8 @@ std::optional<ChannelServer::Caller> ChannelServer::accept() {
   const ssize_t got = ::recv(connection, &caller.hello, sizeof caller.hello, MSG_WAITALL);
   caller.sound = got == static_cast<ssize_t>(sizeof caller.hello) &&
                  caller.hello.magic == qemu::kChannelMagic && caller.hello.version == qemu::kChannelVersion;
+  const bool cut = got >= 0 && got < static_cast<ssize_t>(sizeof caller.hello);
+  caller.gone = (cut && hung_up(connection)) || (got < 0 && errno == ECONNRESET);
   caller.hello.program[sizeof caller.hello.program - 1] = 0;
   return caller;
 }

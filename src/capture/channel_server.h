@@ -28,6 +28,7 @@ class ChannelServer {
     pid_t pid = 0;  // as seen from here
     qemu::Hello hello{};
     bool sound = false;  // it is a plugin of this version
+    bool gone = false;   // hung up before its hello was said: killed, before it ran anything
   };
   // The next one who calls, if any.
   [[nodiscard]] std::optional<Caller> accept();

@@ -132,6 +132,7 @@ void EmulatorRecorder::Session::wait(const ChannelServer& server) const {
 }
 
 void EmulatorRecorder::Session::on_call(ChannelServer& server, const ChannelServer::Caller& caller) {
+  if (caller.gone) return;
   if (!caller.sound) {
     recording_->warn("Process " + std::to_string(caller.pid) +
                      " called the recorder in a way that it does not understand: it is not recorded.");

@@ -32,11 +32,8 @@ class FakeGuest {
   bool call(const std::string& socket_path) { return call(socket_path, Parent()); }
   // False if the recorder does not want it.
   bool call(const std::string& socket_path, const Parent& parent, std::uint32_t magic = qemu::kChannelMagic) {
-    const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
-    if (::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+    const int connection = connect_to(socket_path);
+    if (connection < 0) return false;
     qemu::Hello hello{};
     hello.magic = magic;
     hello.version = qemu::kChannelVersion;
@@ -51,6 +48,13 @@ class FakeGuest {
     ::close(connection);
     next_block_ = static_cast<std::uint32_t>(parent.blocks);
     return accepted;
+  }
+  // As one that is killed before it has said so many bytes.
+  static void hang_up(const std::string& socket_path, std::size_t bytes) {
+    const int connection = connect_to(socket_path);
+    const qemu::Hello hello{};
+    static_cast<void>(::send(connection, &hello, bytes, MSG_NOSIGNAL));
+    ::close(connection);
   }
 
   [[nodiscard]] qemu::ArenaHeader& arena() const { return *reinterpret_cast<qemu::ArenaHeader*>(memory_); }
@@ -114,6 +118,16 @@ class FakeGuest {
   template <typename T>
   static void set(T& to, T value) {
     __atomic_store_n(&to, value, __ATOMIC_SEQ_CST);
+  }
+
+  static int connect_to(const std::string& socket_path) {
+    const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+    if (::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return connection;
+    ::close(connection);
+    return -1;
   }
 
   bool receive(int connection) {

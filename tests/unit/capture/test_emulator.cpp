@@ -75,6 +75,19 @@ int guest_waits(const std::string& socket) {
   for (;;) ::pause();
 }
 
+// Children that are killed before they have said who they are, and one of another kind.
+int guest_has_odd_callers(const std::string& socket) {
+  Loop loop(socket);
+  loop.run(1);
+  FakeGuest::hang_up(socket, 0);
+  FakeGuest::hang_up(socket, 4);
+  FakeGuest::hang_up(socket, sizeof(qemu::Hello) - 1);
+  FakeGuest other;
+  if (other.call(socket, {}, 0x12345678)) return 91;
+  loop.run(1);
+  return 0;
+}
+
 int guest_has_threads(const std::string& socket) {
   Loop loop(socket);
   std::thread other([&] {
@@ -268,6 +281,7 @@ const std::map<std::string, Guest>& guests() {
       {"executes", guest_executes},
       {"notes", guest_notes},
       {"changes-code", guest_changes_code},
+      {"has-odd-callers", guest_has_odd_callers},
       {"calls-in-another-way", hello_of_another_kind},
       {"never-calls", [](const std::string&) { return 5; }},
   };
@@ -381,6 +395,14 @@ TEST(EmulatorRecorder, GivesEachThreadAStream) {
   EXPECT_EQ(all.result.instructions, insns_of_lines(2, 2));
   ASSERT_EQ(all.result.warnings.size(), 1U);
   EXPECT_TRUE(has(all.result.warnings[0], "2 threads were not recorded"));
+}
+
+TEST(EmulatorRecorder, WarnsOfCallersOfAnotherKindOnly) {
+  const Recorded all = record("has-odd-callers");
+  EXPECT_EQ(all.result.exit_status, 0);
+  EXPECT_EQ(all.result.instructions, insns_of_lines(2));
+  ASSERT_EQ(all.result.warnings.size(), 1U);
+  EXPECT_TRUE(has(all.result.warnings[0], "does not understand"));
 }
 
 TEST(EmulatorRecorder, FollowsAChildThatOutlivesItsParent) {
