@@ -1,5 +1,7 @@
 #include "flow/context.h"
 
+#include <algorithm>
+
 #include "flow/segment.h"
 
 namespace ptkit::flow {
@@ -43,6 +45,15 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
   context_.pid = pid;
   see();
   give(offset);
+}
+
+std::uint64_t ContextTracker::quiet_until(std::uint64_t offset) {
+  std::uint64_t tsc = walker_.view().valid_to();
+  if (next_switch_ < stream_.switches.size()) tsc = std::min(tsc, stream_.switches[next_switch_].tsc);
+  if (offset < quiet_end_ && tsc == quiet_tsc_) return quiet_end_;
+  quiet_tsc_ = tsc;
+  quiet_end_ = track_->quiet_until(offset, tsc);
+  return quiet_end_;
 }
 
 void ContextTracker::follow_time(std::uint64_t offset) {

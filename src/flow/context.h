@@ -22,6 +22,9 @@ class ContextTracker {
   void time_moved(std::uint64_t offset) {
     if (follows_time_) follow_time(offset);
   }
+  [[nodiscard]] bool follows_time() const noexcept { return follows_time_; }
+  // Packets at offsets from `offset` up to the returned one move nothing but the time.
+  [[nodiscard]] std::uint64_t quiet_until(std::uint64_t offset);
 
  private:
   friend struct CheckpointAccess;
@@ -41,6 +44,9 @@ class ContextTracker {
   std::uint64_t tsc_ = trace::kTscMin;
   std::size_t next_switch_ = 0;
   bool follows_time_ = false;
+  // What quiet_until() said, and until which time.
+  std::uint64_t quiet_end_ = 0;
+  std::uint64_t quiet_tsc_ = 0;
 };
 
 }  // namespace ptkit::flow

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "flow/plain_packets.h"
+
 namespace ptkit::flow {
 
 using base::Status;
@@ -44,10 +46,22 @@ bool FastFlow::plain() const noexcept {
   if (packets.in_psb || packets.block_open || !packets.last_ip_known) return false;
   if (events_.in_header_ || events_.pebs_waits_ || !events_.pending_.empty()) return false;
   if (placer_.state_ == Placer::State::LOST || placer_.wants_psb_ || recovery_.is_open()) return false;
-  if (placer_.options_.tnt_disabled || context_.follows_time_) return false;
+  if (placer_.options_.tnt_disabled) return false;
   if (walker_.in_tx_ || walker_.bits_left_ != 0 || walker_.anchor_known_ || !walker_.budget_.whole())
     return false;
   return placer_.state_ == Placer::State::OFF || !walker_.at_end_;
+}
+
+// Where code or threads change with time, packets before `end` are taken that change neither.
+bool FastFlow::quiet(std::uint64_t& end) {
+  constexpr std::uint64_t kLeast = 64;  // bytes that are worth it
+  if (!context_.follows_time()) return true;
+  const std::uint64_t position = packets_.position();
+  if (position < look_at_) return false;
+  end = std::min(end, context_.quiet_until(position));
+  if (end >= position + kLeast) return true;
+  look_at_ = position + kLeast;
+  return false;
 }
 
 bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
@@ -79,6 +93,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   if (state.node != 0) state.end_ip = graph->at(state.node).ip;
   give_state(state, room);
   bulk_->close(room);
+  if (context_.follows_time()) follow_time(state, begin);
   if (stop == FastStop::REST) finish_tnt(state, walked);
   return packets_.position() != begin;
 }
@@ -125,6 +140,18 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   placer_.after_branch_ = state.last == FastLast::BRANCH;
   placer_.trig_anchored_ = state.last != FastLast::DISABLED;
   placer_.trig_anchor_ = walker_.instructions_;
+}
+
+// The simple decoder asks for the time at each packet behind one that tells it.
+void FastFlow::follow_time(const FastState& state, std::uint64_t begin) {
+  const std::uint8_t* const bytes = packets_.stream().data();
+  const std::uint64_t last = state.tnt_before != FastState::kNone ? state.tnt_before : state.since;
+  if (last < begin || state.last == FastLast::NONE) {
+    events_.timing_seen_ = events_.timing_seen_ || any_timing(bytes + begin, bytes + state.position);
+    return;
+  }
+  context_.time_moved(last);
+  events_.timing_seen_ = any_timing(bytes + last + plain_size(bytes + last), bytes + state.position);
 }
 
 // The first bits of the packet at the position were used.

@@ -23,16 +23,18 @@ class FastFlow {
   // Uses packets of the stream before `end` while they are plain, PSB+ up to the one at `last_psb`.
   // Afterwards the next one is for the simple decoder, unless the sink is full. False: there was none.
   bool run(std::uint64_t end, std::uint64_t last_psb) {
-    return bulk_ != nullptr && plain() && work(end, last_psb);
+    return bulk_ != nullptr && plain() && quiet(end) && work(end, last_psb);
   }
   // Gives what was only counted so far.
   void give_counts();
 
  private:
   [[nodiscard]] bool plain() const noexcept;
+  [[nodiscard]] bool quiet(std::uint64_t& end);
   bool work(std::uint64_t end, std::uint64_t last_psb);
   [[nodiscard]] FastState take_state() const;
   void give_state(const FastState& state, const BulkRoom& room);
+  void follow_time(const FastState& state, std::uint64_t begin);
   void finish_tnt(const FastState& state, std::uint64_t walked);
   void give_counts(DecisionGraph& graph);
 
@@ -46,6 +48,7 @@ class FastFlow {
   std::size_t most_bytes_;
   FastLoop loop_;
   std::vector<BlockCache*> counted_;  // whose graphs may have counts
+  std::uint64_t look_at_ = 0;         // before, code or threads may change
   std::uint32_t counted_space_ = 0;   // for which they are
   bool in_order_ = true;              // how the sink wants them
 };

@@ -56,9 +56,6 @@ std::uint32_t first_of(std::uint64_t bits) noexcept {
   return static_cast<std::uint32_t>(bits >> (std::max(width, kMostWidth) - kMostWidth));
 }
 
-constexpr std::size_t kLongTntSize = 8;
-bool is_long_tnt(const std::uint8_t* at) noexcept { return at[0] == kEscape && at[1] == 0xa3; }
-
 // What the last packet that decides was; of a PSB+, its PSBEND.
 FastLast last_of(const std::uint8_t* at, bool on) noexcept {
   if (is_long_tnt(at)) return FastLast::BRANCH;

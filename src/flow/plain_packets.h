@@ -15,6 +15,13 @@ inline constexpr std::uint8_t kPgeKind = 0x11;
 inline constexpr std::uint8_t kPgdKind = 0x01;
 inline constexpr std::uint8_t kFupKind = 0x1d;
 
+inline constexpr std::uint8_t kEscape = 0x02;  // first byte of TNT-64, PSB, PSBEND, PIP, ...
+inline constexpr std::size_t kPsbendSize = 2;
+inline constexpr std::size_t kLongTntSize = 8;
+[[nodiscard]] inline bool is_long_tnt(const std::uint8_t* at) noexcept {
+  return at[0] == kEscape && at[1] == 0xa3;
+}
+
 struct IpForm {
   std::uint64_t take = 0;  // bits that come from the packet
   std::uint64_t keep = 0;  // from the last IP
@@ -77,6 +84,19 @@ template <typename T>
     return true;
   }
   return false;
+}
+
+// Of TNT and IP packets and PSBEND.
+[[nodiscard]] inline std::size_t plain_size(const std::uint8_t* at) noexcept {
+  if ((*at & 1U) != 0) return kIpForms[*at >> 5U].size;
+  if (*at != kEscape) return 1;
+  return is_long_tnt(at) ? kLongTntSize : kPsbendSize;
+}
+
+// Does a packet between those two tell time? Between them are such packets and PADs only.
+[[nodiscard]] inline bool any_timing(const std::uint8_t* at, const std::uint8_t* end) noexcept {
+  while (at < end && *at == 0) ++at;
+  return at < end;
 }
 
 }  // namespace ptkit::flow

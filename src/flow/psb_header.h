@@ -5,9 +5,6 @@
 
 namespace ptkit::flow {
 
-inline constexpr std::uint8_t kEscape = 0x02;  // first byte of PSB, PSBEND, PIP, ...
-inline constexpr std::size_t kPsbendSize = 2;
-
 // What a PSB+ may say without changing anything.
 struct PsbKnown {
   bool any = false;                   // false: none may

@@ -38,6 +38,12 @@ void Timeline::read_past(std::uint64_t offset) {
   }
 }
 
+void Timeline::read_on(std::uint64_t offset, std::uint64_t to) {
+  while (!is_past(to) && psbs_[2] <= offset) {  // the next frame may make psbs_[1] the first
+    if (!read_frame()) return;
+  }
+}
+
 bool Timeline::read_frame() {
   if (!reader_.next(frame_)) {
     ended_ = true;

@@ -62,6 +62,8 @@ class Timeline {
   // Until a point behind `offset` is known, or the stream ends. Points before may be forgotten: indices
   // change by what forgotten() grows.
   void read_past(std::uint64_t offset);
+  // Reads on, until a point behind `to` is known, as far as points of the PSB+ before `offset` are kept.
+  void read_on(std::uint64_t offset, std::uint64_t to);
   bool read_frame();  // false: the stream ends
   [[nodiscard]] bool is_past(std::uint64_t offset) const noexcept {
     return ended_ || (!history_.empty() && history_.last_offset() > offset);

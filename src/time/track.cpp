@@ -63,6 +63,27 @@ class TimeTrack::Impl {
     return last_range_;
   }
 
+  std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc) {
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 14U;  // bytes; more is seldom certain
+    read_past(offset);
+    keep_hints([&] { line_.read_on(offset, offset + kFar); });
+    const History& known = line_.history();
+    if (known.empty() || offset < known.first_offset()) {
+      if (any_known_) return offset;
+      return known.empty() ? kUnknown : known.first_offset();  // the time is not known before
+    }
+    const auto quiet = [&](std::uint64_t high, std::uint64_t low) { return high < tsc && high >= low; };
+    std::uint64_t newest = newest_low_;
+    for (std::size_t i = high_hint_ = known.seek(high_hint_, offset); i + 1 < known.size(); ++i) {
+      const std::uint64_t low = known.low(i);
+      const std::uint64_t end = known.place(i + 1).first;
+      if (low < newest || !quiet(known.high(i), low) || !quiet(known.high_before(i + 1), low)) return offset;
+      newest = low;
+      offset = end;
+    }
+    return offset;
+  }
+
  private:
   // Answers the first questions as find() would, as long as they lie between points that are known already;
   // says how many.
@@ -228,8 +249,14 @@ class TimeTrack::Impl {
 
   void read_past(std::uint64_t offset) {
     if (line_.is_past(offset)) return;
+    keep_hints([&] { line_.read_past(offset); });
+  }
+
+  // Hints stay true while points are forgotten.
+  template <typename Read>
+  void keep_hints(Read read) {
     const std::size_t before = line_.forgotten();
-    line_.read_past(offset);
+    read();
     const std::size_t gone = line_.forgotten() - before;
     low_hint_ -= std::min(low_hint_, gone);
     high_hint_ -= std::min(high_hint_, gone);
@@ -262,6 +289,10 @@ TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) { return impl_->at(since, offset); }
 
 void TimeTrack::at(std::span<const Question> questions, TimeRange* out) { impl_->at(questions, out); }
+
+std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
+  return impl_->quiet_until(offset, tsc);
+}
 
 std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {
   std::unique_ptr<Impl> impl = impl_->from(state);

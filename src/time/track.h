@@ -48,6 +48,11 @@ class TimeTrack {
   // The same for many places, one after the other; `out` has room for as many answers.
   void at(std::span<const Question> questions, TimeRange* out);
 
+  // For who asks about packets themselves only (since == offset), and only to learn when a time comes: at
+  // offsets from `offset` up to the returned one, tsc + error is less than `tsc`, and whether they are asked
+  // for or not changes no answer. May be `offset` itself: nothing is certain.
+  [[nodiscard]] std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc);
+
   // A track of the same stream that goes on from what a TimeSurvey said of a PSB+; none if it cannot be true.
   [[nodiscard]] std::optional<TimeTrack> from(base::Bytes state) const;
 

@@ -130,7 +130,54 @@ void add_losses(trace::Stream& stream, std::mt19937_64& random) {
     stream.losses.push_back({offset, base::Status::RING_WRAPPED, random() % 2 * 100});
 }
 
+// Code that is replaced, and threads of several processes, at some times of the first stream.
+void add_changes(trace::TraceBundle& bundle, const FlowOptions& options, std::mt19937_64& random) {
+  trace::Stream& stream = bundle.streams[0];
+  const base::Bytes bytes = stream.data.bytes();
+  time::TimeTrack track(bytes, bundle.configuration.clock, options.errata);
+  std::vector<std::uint64_t> times;
+  for (std::uint64_t offset = random() % (bytes.size() / 4 + 1); offset < bytes.size();
+       offset += 1 + random() % (bytes.size() / 8 + 1)) {
+    const time::TimeRange range = track.at(offset, offset);
+    if (range.known) times.push_back(range.tsc + random() % (std::uint64_t{range.error} + 2));
+  }
+  std::sort(times.begin(), times.end());
+  bundle.spaces.resize(2);
+  for (const std::uint64_t tsc : times) {
+    if (random() % 2 == 0) {
+      // The same code in both, or in one only.
+      const trace::SpaceId space = random() % 8 == 0 ? 1 : random() % 2 == 0 ? 0 : trace::kAnySpace;
+      stream.switches.push_back({tsc, 7, static_cast<std::int64_t>(random() % 3), space});
+      continue;
+    }
+    trace::CodeRegion& region = bundle.code[random() % bundle.code.size()];
+    if (tsc <= region.tsc_from || region.tsc_to <= tsc) continue;
+    trace::CodeRegion later = region;
+    region.tsc_to = later.tsc_from = tsc;
+    if (random() % 3 == 0) {
+      const base::Bytes old = region.bytes.bytes();
+      std::vector<std::uint8_t> changed(old.begin(), old.end());
+      if (!changed.empty()) changed[random() % changed.size()] = 0x90;
+      later.bytes = trace::TraceBuffer::from_vector(std::move(changed));
+    }
+    bundle.code.push_back(std::move(later));
+  }
+}
+
 class Fast : public testing::TestWithParam<Form> {};
+
+TEST_P(Fast, GivesThemForCodeAndThreadsThatChange) {
+  for (std::uint64_t seed = 1; seed <= seeds(12); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(walk_of(GetParam(), seed, 1000), GetParam().config);
+    const FlowOptions options = some_options(random);
+    add_changes(*bundle, options, random);
+    expect_same(bundle, options);
+    expect_same(bundle, options, some_reading(random));
+    if (HasFailure()) return;
+  }
+}
 
 TEST_P(Fast, GivesTheRowsOfTheSimpleDecoder) {
   for (std::uint64_t seed = 1; seed <= seeds(2); ++seed) {
@@ -261,6 +308,40 @@ TEST(FastByHand, LongPacketsOfManyInstructions) {
     scene.begin().tnt(calls.c_str()).tnt(returns.c_str()).tnt("t").tip(Scene::kCode);
     scene.tnt(calls.c_str()).tnt(returns.c_str()).tnt(calls.c_str());
     expect_same(scene);
+  }
+}
+
+// `jz 1000; jz 1000; mov cr3, rax; mov cr3, rax`: behind it lies code of the other process, which was
+// replaced while this one ran. What is seen of it depends on the last packet behind one that told the time.
+TEST(FastByHand, CodeOfAnotherProcessThatChangedMeanwhile) {
+  constexpr std::uint64_t kCr3 = 0x1000;
+  constexpr std::uint64_t kOther = Scene::kCode + 10;
+  const auto many = [](Scene& scene) {
+    for (unsigned i = 0; i < 200; ++i) scene.tnt("nt");
+  };
+  enum class Time { EARLIER, BEFORE, BETWEEN };
+  for (const Time time : {Time::EARLIER, Time::BEFORE, Time::BETWEEN}) {
+    Scene scene({0x74, 0xfe, 0x74, 0xfc, 0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xd8});
+    scene.put(kOther, {0x74, 0xfe}, trace::kTscMin, 1000, 1);
+    scene.put(kOther, {0x90, 0x74, 0xfe}, 1000, trace::kTscMax, 1);
+    scene.bundle().spaces = {{7, kCr3, true}, {8, kCr3 * 2, true}};
+    scene.with_time = true;
+    scene.configuration.clock.max_nonturbo_ratio = 20;
+    scene.psb().add(PacketKind::TSC, 500).add(PacketKind::CBR, 20).add(PacketKind::PIP, kCr3);
+    scene.mode(64).fup(Scene::kCode).psbend().tnt("t");
+    many(scene.add(PacketKind::TSC, 600));
+    many(scene.add(PacketKind::CYC, 1000));
+    if (time == Time::EARLIER) many(scene.add(PacketKind::CYC, 1000));
+    scene.tnt("nn");
+    if (time == Time::BEFORE) scene.add(PacketKind::CYC, 1000);
+    scene.add(PacketKind::PIP, kCr3);
+    if (time == Time::BETWEEN) scene.add(PacketKind::CYC, 1000);
+    scene.add(PacketKind::PIP, kCr3 * 2).tnt("ttt").raw(std::vector<std::uint8_t>(64, 0));
+    scene.add(PacketKind::TSC, 2700).tnt("t");
+    expect_same(scene);
+    const Collect rows = scene.decode();
+    EXPECT_EQ(rows.errors.size(), 0);
+    EXPECT_EQ(rows.branches.back().from_ip, kOther + 1);
   }
 }
 

@@ -288,6 +288,43 @@ TEST(TimeTrack, EmptyAndUnsynchronised) {
   EXPECT_FALSE(unsynchronised.at(0, 63).known);
 }
 
+// Packets that are not asked for because of quiet_until() change nothing, and none of them reaches the time.
+TEST(TimeTrack, QuietUntilATimeComes) {
+  constexpr std::uint64_t kStride = 100'000;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    SyntheticConfig config;
+    config.seed = seed;
+    config.branches = 50'000;
+    config.mtc = seed % 5 != 0;
+    config.cyc = seed % 3 != 0;
+    config.first_branch = seed % 2 == 0;
+    config.psb_bytes = 512U << seed % 3;
+    if (seed % 4 == 0) config.overflows = 1e-3;
+    const SyntheticTrace trace = synthesize(config);
+    TimeTrack all(trace.bytes, trace.clock, {});
+    TimeTrack few(trace.bytes, trace.clock, {});
+    std::uint64_t quiet = 0;
+    std::uint64_t limit = 0;
+    std::size_t asked = 0;
+    for (const Truth& packet : trace.packets) {
+      const TimeRange range = all.at(packet.offset, packet.offset);
+      if (packet.offset < quiet) {
+        ASSERT_LT(range.tsc + range.error, limit) << packet.offset;
+        continue;
+      }
+      const TimeRange same = few.at(packet.offset, packet.offset);
+      ++asked;
+      ASSERT_EQ(range.tsc, same.tsc) << packet.offset;
+      ASSERT_EQ(range.error, same.error) << packet.offset;
+      ASSERT_EQ(range.source, same.source) << packet.offset;
+      if (range.known) limit = (range.tsc / kStride + 1) * kStride;
+      quiet = few.quiet_until(packet.offset, limit);
+    }
+    EXPECT_LT(asked, trace.packets.size() / 4);
+  }
+}
+
 // Far behind the beginning, or never: before it no time is known, whatever else is there.
 TEST(TimeTrack, TheFirstTscComesLate) {
   const SyntheticTrace trace = synthesize({});
