@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model-specific registers of Processor Trace: numbers and bits. Shared by drivers and by the C++ core.
- * Source: Intel SDM vol. 3, "Intel Processor Trace", section "Configuration and Control"; numbers: vol. 4.
+ * The model-specific registers of Processor Trace, Branch Trace Store and last branch records, and the CPUID words
+ * that describe them: numbers and bits. Shared by drivers and by the C++ core; no includes.
+ * Source: Intel SDM vol. 3, chapters "Intel Processor Trace" (section "Configuration and Control"), "Debug, Branch
+ * Profile, TSC, ..." and "Last Branch Records"; numbers: vol. 4.
  */
 #ifndef PTKIT_RTIT_REGS_H
 #define PTKIT_RTIT_REGS_H
@@ -14,6 +16,28 @@
 #define PT_MSR_RTIT_CR3_MATCH 0x572
 #define PT_MSR_RTIT_ADDR0_A 0x580 /* ADDRn_A = 0x580 + 2 n, ADDRn_B = 0x581 + 2 n, n < 4 */
 #define PT_MSR_RTIT_ADDR_COUNT 4
+
+/* OUTPUT_BASE: physical address, bits 6:0 reserved. */
+#define PT_OUTPUT_BASE_SHIFT 7
+
+/* OUTPUT_MASK_PTRS. The lowest bits always read as ones. */
+#define PT_OUTPUT_MASK_LOWEST 0x7f
+#define PT_OUTPUT_TABLE_OFFSET_SHIFT 7 /* index of the entry in the ToPA table */
+#define PT_OUTPUT_TABLE_OFFSET_WIDTH 25
+#define PT_OUTPUT_OFFSET_SHIFT 32
+#define PT_OUTPUT_OFFSET_WIDTH 32
+
+/* CR3_MATCH: bits 4:0 reserved. */
+#define PT_CR3_MATCH_SHIFT 5
+
+/* Entries of a table of physical addresses (ToPA), 8 bytes each, as bit numbers. */
+#define PT_TOPA_ENTRY_BYTES 8
+#define PT_TOPA_END 0
+#define PT_TOPA_INT 2
+#define PT_TOPA_STOP 4
+#define PT_TOPA_SIZE_SHIFT 6 /* 4 KiB << size */
+#define PT_TOPA_SIZE_WIDTH 4
+#define PT_TOPA_BASE_SHIFT 12
 
 /* IA32_RTIT_CTL: single bits, as bit numbers. */
 #define PT_CTL_TRACE_EN 0
@@ -55,9 +79,69 @@
 #define PT_STATUS_TRIGGER_EN 2
 #define PT_STATUS_ERROR 4
 #define PT_STATUS_STOPPED 5
-#define PT_STATUS_PEND_PSB_PMI 6
+#define PT_STATUS_PEND_PSB 6
 #define PT_STATUS_PEND_TOPA_PMI 7
 #define PT_STATUS_PACKET_BYTE_COUNT_SHIFT 32
 #define PT_STATUS_PACKET_BYTE_COUNT_WIDTH 17
+
+/* Other registers that tracing touches; bits as bit numbers. */
+#define PT_MSR_PERF_GLOBAL_STATUS 0x38e
+#define PT_MSR_PERF_GLOBAL_OVF_CTRL 0x390 /* newer name: IA32_PERF_GLOBAL_STATUS_RESET */
+#define PT_PERF_GLOBAL_TRACE_TOPA_PMI 55
+#define PT_MSR_VMX_MISC 0x485
+#define PT_VMX_MISC_PT_IN_VMX 14 /* clear: VMXON clears TraceEn, and setting it then faults */
+#define PT_MSR_PLATFORM_INFO 0xce
+#define PT_PLATFORM_INFO_MAX_NON_TURBO_SHIFT 8
+#define PT_PLATFORM_INFO_MAX_NON_TURBO_WIDTH 8
+#define PT_MSR_MISC_ENABLE 0x1a0
+#define PT_MISC_ENABLE_BTS_UNAVAILABLE 11
+
+/* CPUID, as bit numbers. */
+#define PT_CPUID_7_EBX_PT 25
+#define PT_CPUID_14_EBX_CR3_FILTER 0
+#define PT_CPUID_14_EBX_PSB_CYC 1
+#define PT_CPUID_14_EBX_IP_FILTER 2
+#define PT_CPUID_14_EBX_MTC 3
+#define PT_CPUID_14_EBX_PTWRITE 4
+#define PT_CPUID_14_EBX_POWER_EVENT 5
+#define PT_CPUID_14_EBX_PSB_PMI_PRESERVATION 6
+#define PT_CPUID_14_EBX_EVENT_TRACE 7
+#define PT_CPUID_14_EBX_TNT_DISABLE 8
+#define PT_CPUID_14_ECX_TOPA 0
+#define PT_CPUID_14_ECX_TOPA_MULTIPLE 1
+#define PT_CPUID_14_ECX_SINGLE_RANGE 2
+#define PT_CPUID_14_ECX_TRACE_TRANSPORT 3
+#define PT_CPUID_14_ECX_LIP 31
+#define PT_CPUID_14_1_EAX_RANGES_WIDTH 3 /* from bit 0: address ranges */
+#define PT_CPUID_14_1_EAX_MTC_SHIFT 16   /* bitmap of the values of MTCFreq */
+#define PT_CPUID_14_1_EBX_CYC_SHIFT 0    /* of CycThresh */
+#define PT_CPUID_14_1_EBX_PSB_SHIFT 16   /* of PSBFreq */
+
+/* Branch Trace Store. */
+#define PT_MSR_DS_AREA 0x600
+#define PT_MSR_DEBUGCTL 0x1d9
+#define PT_DEBUGCTL_LBR 0
+#define PT_DEBUGCTL_BTF 1
+#define PT_DEBUGCTL_TR 6
+#define PT_DEBUGCTL_BTS 7
+#define PT_DEBUGCTL_BTINT 8
+#define PT_DEBUGCTL_BTS_OFF_OS 9
+#define PT_DEBUGCTL_BTS_OFF_USR 10
+#define PT_DEBUGCTL_FREEZE_LBRS_ON_PMI 11
+#define PT_DEBUGCTL_FREEZE_PERFMON_ON_PMI 12
+#define PT_DEBUGCTL_FREEZE_WHILE_SMM 14
+#define PT_DEBUGCTL_RTM 15
+
+/* Last branch records: of a model's own, and architectural ones. */
+#define PT_MSR_LBR_SELECT 0x1c8
+#define PT_MSR_LASTBRANCH_TOS 0x1c9
+#define PT_MSR_LASTBRANCH_0_FROM_IP 0x680
+#define PT_MSR_LASTBRANCH_0_TO_IP 0x6c0
+#define PT_MSR_LBR_INFO_0 0xdc0
+#define PT_MSR_ARCH_LBR_CTL 0x14ce
+#define PT_MSR_ARCH_LBR_DEPTH 0x14cf
+#define PT_MSR_ARCH_LBR_0_INFO 0x1200
+#define PT_MSR_ARCH_LBR_0_FROM_IP 0x1500
+#define PT_MSR_ARCH_LBR_0_TO_IP 0x1600
 
 #endif /* PTKIT_RTIT_REGS_H */
