@@ -1,7 +1,8 @@
 # Warnings and sanitizers, as one interface target.
 add_library(ptkit_warnings INTERFACE)
 target_compile_options(ptkit_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
   $<$<BOOL:${PTKIT_WERROR}>:-Werror>)
 if(PTKIT_SANITIZE)
   add_compile_options(-fsanitize=${PTKIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Branch Trace Store: every branch as a record in a buffer that the DS area names.
+ * Intel SDM vol. 3, chapter "Debug, Branch Profile, TSC, ...", sections "BTS and DS Save Area" and
+ * "Setting Up the DS Save Area". Layouts are those of 64-bit mode.
+ */
+#ifndef PTKIT_COMMON_PT_BTS_H
+#define PTKIT_COMMON_PT_BTS_H
+
+#include "pt_buffer.h"
+#include "pt_ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The DS buffer management area; addresses are linear. */
+struct pt_ds_area {
+	uint64_t bts_base;
+	uint64_t bts_index; /* where the next record goes; the processor's */
+	uint64_t bts_maximum; /* the byte behind the buffer */
+	uint64_t bts_threshold; /* an interrupt when the index gets here */
+	uint64_t pebs_base;
+	uint64_t pebs_index;
+	uint64_t pebs_maximum;
+	uint64_t pebs_threshold;
+	uint64_t pebs_counter_reset[24];
+};
+
+struct pt_bts_record {
+	uint64_t from;
+	uint64_t to;
+	uint64_t flags;
+};
+
+#define PT_BTS_FLAG_PREDICTED 4 /* bit number */
+
+/* What pt_bts_start() changes, for pt_bts_stop() to undo. */
+struct pt_bts_state {
+	uint64_t ds_area; /* linear address of the area */
+	uint64_t debugctl; /* of TR, BTS, BTINT, BTS_OFF_OS, BTS_OFF_USR: those to set with TR and
+			      BTS */
+	uint64_t saved_ds_area;
+};
+
+/*
+ * Lays a buffer out that is empty. `reserve` records are left between the threshold and the end,
+ * for those that are written before the interrupt is served; 0: no interrupt, the buffer is a ring.
+ * PT_E_INVALID unless the buffer is aligned to 8 bytes and holds more than `reserve` records.
+ */
+int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint64_t reserve);
+
+/* Bits of DEBUGCTL. `interrupt`: as the buffer was laid out. */
+uint64_t pt_bts_debugctl(bool os, bool user, bool interrupt);
+
+/* DS_AREA, then DEBUGCTL, whose other bits stay. PT_E_BUSY, with nothing written, if branches are
+ * recorded already. */
+int pt_bts_start(const struct pt_ops *ops, struct pt_bts_state *state);
+
+/* DEBUGCTL, then DS_AREA as it was before. */
+int pt_bts_stop(const struct pt_ops *ops, const struct pt_bts_state *state);
+
+/* Bytes of the buffer that are used for records, and the position of the next record. */
+uint64_t pt_bts_size(const struct pt_ds_area *area);
+uint64_t pt_bts_position(const struct pt_ds_area *area);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PTKIT_COMMON_PT_BTS_H */
