@@ -212,7 +212,6 @@ void Generator::paging() {
   told_paging_ = paging_state;
 }
 
-// What a far transfer loads comes between its FUP and its TIP.
 void Generator::emit_transfer_state() {
   const auto cr3 = std::exchange(transfer_cr3, std::nullopt);
   const auto base = std::exchange(transfer_vmcs, std::nullopt);
@@ -249,7 +248,7 @@ void Generator::next_instruction(std::uint64_t ip) {
 void Generator::psb_if_due() {
   if (!enables.trigger() || sequence_open_ || psb_held_) return;
   if (!psb_due()) return;
-  if (enables.packet() && !ip_known_) return;
+  if (enables.packet() && !ip_known_ && config.branches) return;
   psb_plus();
 }
 
@@ -265,12 +264,12 @@ void Generator::psb_plus() {
   told_paging_.reset();
   emit_tsc_tma();
   writer.put(make(PacketKind::CBR, ratio_));
-  if (!config.user_only) {
+  if (!config.user_only && (enables.context || !config.hides_context)) {
     writer.put(pip_packet());
     told_paging_ = paging_state;
     if (vmcs) writer.put(vmcs_packet(*vmcs));
   }
-  if (enables.packet()) {
+  if (enables.packet() && config.branches) {
     writer.put(tsx_packet(false));
     told_transaction_ = in_transaction;
     writer.put(mode_packet());
@@ -289,17 +288,30 @@ void Generator::repeat_state_if_changed() {
 
 void Generator::start() {
   if (enables.trigger()) return;
-  const bool fresh = !std::exchange(started_, true);
-  enables = Enables{};
-  enables.trace = true;
-  close_sequence();
-  timing_.restart_cycles();
-  if (fresh) {
+  reset_enables();
+  if (!std::exchange(started_, true)) {
     psb_plus();
   } else {
     time_anew();
     psb_if_due();
   }
+}
+
+void Generator::reset_enables() noexcept {
+  enables = Enables{};
+  enables.trace = true;
+  close_sequence();
+  timing_.restart_cycles();
+}
+
+void Generator::begin(bool context, std::optional<std::uint64_t> bytes_since_psb) {
+  reset_enables();
+  started_ = true;
+  enables.context = context;
+  if (!bytes_since_psb) return psb_plus();
+  psb_start_ = writer.bytes_written() - *bytes_since_psb;
+  time_anew();
+  psb_if_due();
 }
 
 void Generator::packets_on(std::uint64_t ip) {

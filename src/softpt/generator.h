@@ -52,7 +52,9 @@ class Generator {
   void set_ratio(std::uint8_t ratio);
 
   // Enabling.
-  void start();                                           // TraceEn set
+  void start();  // TraceEn set
+  // The same with ContextEn known; the last PSB began this many bytes ago (none: there is none).
+  void begin(bool context, std::optional<std::uint64_t> bytes_since_psb);
   void packets_on(std::uint64_t ip);                      // PacketEn set: TIP.PGE
   void packets_off(std::optional<std::uint64_t> target);  // PacketEn cleared: TIP.PGD
   void overflow();                                        // OVF alone
@@ -70,6 +72,7 @@ class Generator {
   void paging();  // PIP, if the configuration lets it out
   void mode_exec();
   void vmcs_now(std::uint64_t base);  // VMCS, likewise
+  void emit_transfer_state();         // what a far transfer loads: between its FUP and its TIP
   void transfer_unseen();             // a far transfer without packets: only its state
   void flush_branches();
 
@@ -80,9 +83,8 @@ class Generator {
   void open_sequence() noexcept { sequence_open_ = true; }
   void close_sequence() noexcept { sequence_open_ = false; }
   void hold_psb(bool held) noexcept { psb_held_ = held; }
-  [[nodiscard]] bool psb_due() const noexcept {
-    return writer.bytes_written() - psb_start_ >= config.psb_bytes;
-  }
+  [[nodiscard]] std::uint64_t bytes_since_psb() const noexcept { return writer.bytes_written() - psb_start_; }
+  [[nodiscard]] bool psb_due() const noexcept { return bytes_since_psb() >= config.psb_bytes; }
 
   // The short way.
   [[nodiscard]] bool lend(Lane& lane);
@@ -109,7 +111,7 @@ class Generator {
   void emit_tnt(unsigned count, packet::PacketKind kind);
   void emit_tsc_tma();
   void emit_mode_if_due();
-  void emit_transfer_state();
+  void reset_enables() noexcept;
   [[nodiscard]] packet::Packet mode_packet() const noexcept;
   [[nodiscard]] packet::Packet tsx_packet(bool aborted) const noexcept;
   [[nodiscard]] packet::Packet pip_packet() const noexcept;

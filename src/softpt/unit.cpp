@@ -75,6 +75,15 @@ void PtUnit::disable(std::uint64_t ip) {
   state_->enables.filter = false;
 }
 
+void PtUnit::begin(bool context, std::optional<std::uint64_t> bytes_since_psb) {
+  state_->begin(context, bytes_since_psb);
+}
+void PtUnit::assume(bool context, bool filter) {
+  state_->enables.context = context;
+  state_->enables.filter = filter;
+}
+std::uint64_t PtUnit::bytes_since_psb() const noexcept { return state_->bytes_since_psb(); }
+
 // ---- branches
 
 void PtUnit::conditional(bool taken) {
@@ -133,6 +142,13 @@ void PtUnit::far_transfer_out() {
   state_->enables.context = false;
 }
 
+void PtUnit::far_transfer_out(std::uint64_t target) {
+  if (!state_->enables.packet()) return state_->transfer_unseen();
+  state_->flush_branches();
+  state_->emit_transfer_state();
+  disable(target);
+}
+
 void PtUnit::async(std::uint64_t from_ip, std::uint64_t target) {
   if (!state_->enables.packet()) return state_->transfer_unseen();
   state_->fup(from_ip);
@@ -143,6 +159,11 @@ void PtUnit::async(std::uint64_t from_ip, std::uint64_t target) {
 void PtUnit::async_out(std::uint64_t from_ip) {
   if (state_->enables.packet()) state_->fup(from_ip);
   far_transfer_out();
+}
+
+void PtUnit::async_out(std::uint64_t from_ip, std::uint64_t target) {
+  if (state_->enables.packet()) state_->fup(from_ip);
+  far_transfer_out(target);
 }
 
 void PtUnit::tsx(bool in_tx, bool aborted, std::uint64_t ip) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/bytes.h"
@@ -85,6 +86,12 @@ class PtUnit {
   void disable();                  // TraceEn cleared: TIP.PGD without IP
   void disable(std::uint64_t ip);  // left the filter to `ip`: TIP.PGD with IP
 
+  // What registers decide, for TraceUnit. TraceEn is set; the last PSB began so many bytes ago: TSC, TMA and
+  // CBR (nothing: PSB+). ContextEn and FilterEn are made known where no packet tells of them.
+  void begin(bool context, std::optional<std::uint64_t> bytes_since_psb);
+  void assume(bool context, bool filter);
+  [[nodiscard]] std::uint64_t bytes_since_psb() const noexcept;
+
   // --- branches
   // `next_ip` is where control goes on; without it a PSB that is due waits for the next known IP.
   void conditional(bool taken);  // Jcc, JCXZ, LOOPcc
@@ -92,12 +99,14 @@ class PtUnit {
   void call(std::uint64_t next_ip, std::uint64_t target);           // direct near CALL
   void call_indirect(std::uint64_t next_ip, std::uint64_t target);  // indirect near CALL
   void jump_indirect(std::uint64_t target);
-  void ret(std::uint64_t target);           // near RET: compressed where allowed
-  void far_transfer(std::uint64_t target);  // target visible to the filter: TIP
-  void far_transfer_out();                  // SYSCALL etc. into a filtered CPL: TIP.PGD without IP
+  void ret(std::uint64_t target);               // near RET: compressed where allowed
+  void far_transfer(std::uint64_t target);      // target visible to the filter: TIP
+  void far_transfer_out();                      // SYSCALL etc. into a filtered CPL: TIP.PGD without IP
+  void far_transfer_out(std::uint64_t target);  // out of an IP filter: TIP.PGD with IP
   void async(std::uint64_t from_ip,
              std::uint64_t target);       // interrupt, exception, signal seen from user space: FUP + TIP
   void async_out(std::uint64_t from_ip);  // the same into a filtered CPL: FUP + TIP.PGD
+  void async_out(std::uint64_t from_ip, std::uint64_t target);  // out of an IP filter
   // Begin, commit: MODE.TSX + FUP. Abort: MODE.TSX alone; the FUP and TIP come by async().
   void tsx(bool in_tx, bool aborted, std::uint64_t ip);
   void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
