@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "capture/processor.h"
-#include "ptkit/rtit_regs.h"
+#include "rtit/config.h"
 
 namespace ptkit::capture {
 
@@ -17,19 +17,17 @@ namespace {
 constexpr std::uint32_t kTscPerCtc = 480;
 constexpr std::uint8_t kRatio = 30;  // CBR, and the ratio at which cycles are TSC ticks
 
-constexpr std::uint64_t bit(unsigned position) { return std::uint64_t{1} << position; }
-
 std::uint64_t rtit_ctl(const RecordOptions& options) {
-  std::uint64_t value = bit(PT_CTL_TRACE_EN) | bit(PT_CTL_USER) | bit(PT_CTL_BRANCH_EN);
-  if (options.cyc) value |= bit(PT_CTL_CYC_EN);
-  if (options.mtc) value |= bit(PT_CTL_MTC_EN);
-  if (options.tsc) value |= bit(PT_CTL_TSC_EN);
-  if (!options.return_compression) value |= bit(PT_CTL_DIS_RETC);
-  value |= std::uint64_t{options.mtc_period} << PT_CTL_MTC_FREQ_SHIFT;
-  value |= std::uint64_t{options.cyc_threshold} << PT_CTL_CYC_THRESH_SHIFT;
-  const auto period =
-      static_cast<std::uint64_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
-  return value | period << PT_CTL_PSB_FREQ_SHIFT;
+  rtit::RtitConfig config;
+  config.trace_en = config.user = config.branch_en = true;
+  config.cyc_en = options.cyc;
+  config.mtc_en = options.mtc;
+  config.tsc_en = options.tsc;
+  config.dis_retc = !options.return_compression;
+  config.mtc_freq = options.mtc_period;
+  config.cyc_thresh = options.cyc_threshold;
+  config.psb_freq = static_cast<std::uint8_t>(std::countr_zero(options.psb_period) - 11);  // 2048 << PSBFreq
+  return rtit::values_of(config).ctl;
 }
 
 }  // namespace

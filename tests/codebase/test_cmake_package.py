@@ -14,7 +14,7 @@ BUILD = Path(os.environ.get("PTKIT_BUILD", ROOT / "build" / "test")).resolve()
 
 # Folders whose code runs in loops: unwinding has no place there (formats and capture use libraries that
 # throw).
-NO_EXCEPTIONS = ("base", "insn", "packet", "time", "flow", "softpt")
+NO_EXCEPTIONS = ("base", "rtit", "insn", "packet", "time", "flow", "softpt")
 
 
 def run(*command: str | Path) -> str:
@@ -46,4 +46,13 @@ def test_hot_folders_compile_without_exceptions() -> None:
         pytest.skip("no C++ compiler")
     sources = [path for folder in NO_EXCEPTIONS for path in sorted((ROOT / "src" / folder).glob("*.cpp"))]
     assert sources
-    run("c++", "-std=c++20", "-fno-exceptions", "-fsyntax-only", f"-I{ROOT / 'src'}", *sources)
+    run(
+        "c++",
+        "-std=c++20",
+        "-fno-exceptions",
+        "-fsyntax-only",
+        f"-I{ROOT / 'src'}",
+        f"-I{ROOT / 'kernel'}",
+        f"-I{ROOT / 'kernel' / 'include'}",
+        *sources,
+    )

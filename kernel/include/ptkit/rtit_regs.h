@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model-specific registers of Processor Trace, Branch Trace Store and last branch records, and the CPUID words
- * that describe them: numbers and bits. Shared by drivers and by the C++ core; no includes.
- * Source: Intel SDM vol. 3, chapters "Intel Processor Trace" (section "Configuration and Control"), "Debug, Branch
+ * The model-specific registers of Processor Trace, Branch Trace Store and last branch records, and the CPUID
+ * words that describe them: numbers and bits. Shared by drivers and by the C++ core; no includes. Source:
+ * Intel SDM vol. 3, chapters "Intel Processor Trace" (section "Configuration and Control"), "Debug, Branch
  * Profile, TSC, ..." and "Last Branch Records"; numbers: vol. 4.
  */
 #ifndef PTKIT_RTIT_REGS_H
@@ -112,16 +112,20 @@
 #define PT_CPUID_14_ECX_SINGLE_RANGE 2
 #define PT_CPUID_14_ECX_TRACE_TRANSPORT 3
 #define PT_CPUID_14_ECX_LIP 31
-#define PT_CPUID_14_1_EAX_RANGES_WIDTH 3 /* from bit 0: address ranges */
-#define PT_CPUID_14_1_EAX_MTC_SHIFT 16   /* bitmap of the values of MTCFreq */
-#define PT_CPUID_14_1_EBX_CYC_SHIFT 0    /* of CycThresh */
-#define PT_CPUID_14_1_EBX_PSB_SHIFT 16   /* of PSBFreq */
+#define PT_CPUID_14_1_EAX_RANGES_WIDTH 3       /* from bit 0: address ranges */
+#define PT_CPUID_14_1_EAX_MTC_SHIFT 16         /* bitmap of the values of MTCFreq */
+#define PT_CPUID_14_1_EBX_CYC_SHIFT 0          /* of CycThresh */
+#define PT_CPUID_14_1_EBX_PSB_SHIFT 16         /* of PSBFreq */
+#define PT_CPUID_80000008_EAX_PHYSICAL_WIDTH 8 /* from bit 0: MAXPHYADDR */
+#define PT_CPUID_80000008_EAX_LINEAR_SHIFT 8
+#define PT_CPUID_80000008_EAX_LINEAR_WIDTH 8
 
 /* Branch Trace Store. */
 #define PT_MSR_DS_AREA 0x600
 #define PT_MSR_DEBUGCTL 0x1d9
 #define PT_DEBUGCTL_LBR 0
 #define PT_DEBUGCTL_BTF 1
+#define PT_DEBUGCTL_BUS_LOCK_DETECT 2
 #define PT_DEBUGCTL_TR 6
 #define PT_DEBUGCTL_BTS 7
 #define PT_DEBUGCTL_BTINT 8
@@ -129,10 +133,13 @@
 #define PT_DEBUGCTL_BTS_OFF_USR 10
 #define PT_DEBUGCTL_FREEZE_LBRS_ON_PMI 11
 #define PT_DEBUGCTL_FREEZE_PERFMON_ON_PMI 12
+#define PT_DEBUGCTL_ENABLE_UNCORE_PMI 13
 #define PT_DEBUGCTL_FREEZE_WHILE_SMM 14
 #define PT_DEBUGCTL_RTM 15
 
-/* Last branch records: of a model's own, and architectural ones. */
+/* Last branch records: of a model's own, and architectural ones. There are up to 32 of each, one behind the
+ * other. */
+#define PT_LBR_COUNT 32
 #define PT_MSR_LBR_SELECT 0x1c8
 #define PT_MSR_LASTBRANCH_TOS 0x1c9
 #define PT_MSR_LASTBRANCH_0_FROM_IP 0x680
@@ -143,5 +150,39 @@
 #define PT_MSR_ARCH_LBR_0_INFO 0x1200
 #define PT_MSR_ARCH_LBR_0_FROM_IP 0x1500
 #define PT_MSR_ARCH_LBR_0_TO_IP 0x1600
+
+/* MSR_LBR_SELECT: a set bit leaves branches of its kind out. */
+#define PT_LBR_SELECT_CPL_EQ_0 0
+#define PT_LBR_SELECT_CPL_NEQ_0 1
+#define PT_LBR_SELECT_JCC 2
+#define PT_LBR_SELECT_NEAR_REL_CALL 3
+#define PT_LBR_SELECT_NEAR_IND_CALL 4
+#define PT_LBR_SELECT_NEAR_RET 5
+#define PT_LBR_SELECT_NEAR_IND_JMP 6
+#define PT_LBR_SELECT_NEAR_REL_JMP 7
+#define PT_LBR_SELECT_FAR_BRANCH 8
+#define PT_LBR_SELECT_EN_CALLSTACK 9
+
+/* IA32_LBR_CTL: a set bit records branches of its kind. */
+#define PT_ARCH_LBR_CTL_LBR_EN 0
+#define PT_ARCH_LBR_CTL_OS 1
+#define PT_ARCH_LBR_CTL_USR 2
+#define PT_ARCH_LBR_CTL_CALL_STACK 3
+#define PT_ARCH_LBR_CTL_JCC 16
+#define PT_ARCH_LBR_CTL_NEAR_REL_JMP 17
+#define PT_ARCH_LBR_CTL_NEAR_IND_JMP 18
+#define PT_ARCH_LBR_CTL_NEAR_REL_CALL 19
+#define PT_ARCH_LBR_CTL_NEAR_IND_CALL 20
+#define PT_ARCH_LBR_CTL_NEAR_RET 21
+#define PT_ARCH_LBR_CTL_OTHER_BRANCH 22
+
+/* MSR_LBR_INFO_n and IA32_LBR_n_INFO. */
+#define PT_LBR_INFO_CYC_CNT_WIDTH 16
+#define PT_ARCH_LBR_INFO_BR_TYPE_SHIFT 56
+#define PT_ARCH_LBR_INFO_BR_TYPE_WIDTH 4
+#define PT_ARCH_LBR_INFO_CYC_CNT_VALID 60
+#define PT_LBR_INFO_TSX_ABORT 61
+#define PT_LBR_INFO_IN_TSX 62
+#define PT_LBR_INFO_MISPRED 63
 
 #endif /* PTKIT_RTIT_REGS_H */
