@@ -27,6 +27,7 @@ class FakePlatform : public Platform {
   }
   void write_physical(std::uint64_t address, base::Bytes bytes) override {
     writes.emplace_back(address, bytes.size());
+    stream.insert(stream.end(), bytes.begin(), bytes.end());
     for (const std::uint8_t byte : bytes) {
       page(address)[address % kPage] = byte;
       ++address;
@@ -52,6 +53,7 @@ class FakePlatform : public Platform {
   unsigned interrupts = 0;
   std::function<void()> on_interrupt;
   std::vector<std::uint8_t> transport;
+  std::vector<std::uint8_t> stream;  // all that was written to memory, in order
   std::vector<std::pair<std::uint64_t, std::size_t>> writes;
 
  private:

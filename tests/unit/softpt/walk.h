@@ -23,7 +23,8 @@ enum class Op : std::uint8_t {
   IRET,
   SYSCALL,
   PTWRITE,
-  REP
+  REP,
+  MOV_CR3
 };
 
 struct Insn {
@@ -56,8 +57,9 @@ inline constexpr std::uint64_t kModules[] = {0x401000, 0x7ffff7dd1000, 0x5555555
 
 class ProgramMaker {
  public:
-  // `strings`: with string instructions that repeat.
-  explicit ProgramMaker(std::uint64_t seed, bool strings = false) : random_(seed), strings_(strings) {}
+  // `strings`: with string instructions that repeat; `system`: with MOV CR3.
+  explicit ProgramMaker(std::uint64_t seed, bool strings = false, bool system = false)
+      : random_(seed), strings_(strings), system_(system) {}
 
   Program make(std::uint32_t functions) {
     for (const std::uint64_t address : kModules) program_.regions.push_back({address, {}});
@@ -115,6 +117,9 @@ class ProgramMaker {
       case 13:
         return emit(f, Op::RET, {0xc3});
       default:
+        // A conditional parts it from what comes then: without a packet in between, a TIP.PGD could be of
+        // either.
+        if (system_ && below(3) == 0) emit(f, Op::MOV_CR3, {0x0f, 0x22, 0xd8});
         return direct(f, Op::JCC, {0x0f, 0x84}, {0, f, false, below(blocks)});
     }
   }
@@ -167,6 +172,7 @@ class ProgramMaker {
 
   std::mt19937_64 random_;
   bool strings_;
+  bool system_;
   Program program_;
   std::vector<Patch> patches_;
 };

@@ -1,0 +1,51 @@
+// libipt decodes what the trace unit in software writes to the instructions that ran.
+#include <gtest/gtest.h>
+
+#include "../flow/roundtrip.h"
+#include "../softpt/random_machine.h"
+#include "reference/decoder.h"
+
+namespace ptkit {
+namespace {
+
+using softpt::test::RandomMachine;
+using softpt::test::RunOptions;
+
+std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const image::Image& image,
+                                        flow::FlowSink& sink, time::TimeTrack* track) {
+  return reference::make_reference(bundle.streams[0], bundle.configuration, image, flow::FlowOptions{}, sink,
+                                   track);
+}
+
+class ReferenceOfUnit : public testing::TestWithParam<RunOptions> {};
+
+TEST_P(ReferenceOfUnit, DecodesToWhatRan) {
+  std::size_t instructions = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    RunOptions options = GetParam();
+    options.seed = seed;
+    RandomMachine machine(options);
+    machine.run();
+    SCOPED_TRACE(testing::Message() << std::hex << "CTL " << machine.ctl());
+    const auto bundle =
+        flow::roundtrip::bundle_for(machine.program.regions, machine.config(), machine.platform.stream);
+    const flow::roundtrip::Collector rows = flow::roundtrip::decode(bundle, libipt);
+    for (const flow::FlowError& error : rows.errors) {
+      ADD_FAILURE() << base::status_name(error.code) << " at " << error.place.offset;
+    }
+    EXPECT_EQ(rows.ips.size(), machine.ips.size());
+    ASSERT_TRUE(rows.ips == machine.ips);
+    instructions += rows.ips.size();
+  }
+  EXPECT_GT(instructions, 20000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Unit, ReferenceOfUnit,
+                         testing::Values(RunOptions{.ranges = false},
+                                         RunOptions{.topa = true, .ranges = false},
+                                         RunOptions{.steps = 30000, .topa = true},
+                                         RunOptions{.steps = 30000, .trace_stops = true}));
+
+}  // namespace
+}  // namespace ptkit
