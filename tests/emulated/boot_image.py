@@ -1,0 +1,230 @@
+"""What the emulated machine boots: Debian's kernel, placed in memory, and an initial file system of files."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import shutil
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian import Missing, Packages
+
+HERE = Path(__file__).resolve().parent
+
+MEGABYTE = 1 << 20
+BOOT_SECTOR = 0x7C00  # where the BIOS puts it
+INFO = 0x90000  # the boot protocol's structures
+INITRD = 256 * MEGABYTE
+NOTE_PVH_ENTRY = 18  # of owner Xen
+COMMAND_LINE = "console=ttyS0,115200n8 quiet mce=off nmi_watchdog=0 panic=-1 rdinit=/init"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as it lies in memory."""
+
+    image: Path  # flat
+    address: int
+    entry: int
+
+
+def unpack_kernel(folder: Path) -> Kernel:
+    """Debian's kernel, decompressed here: the emulated machine would take half a minute for that."""
+    packages = Packages(folder / "apt")
+    tree = folder / "kernel"
+    if not tree.exists():
+        packages.unpack(tree, packages.depends("linux-image-amd64", "linux-image-"))
+    compressed = next((tree / "boot").glob("vmlinuz-*"))
+    elf = _decompress(compressed.read_bytes())
+    address, flat, entry = _flatten(elf)
+    image = folder / "kernel.img"
+    image.write_bytes(flat)
+    return Kernel(image, address, entry)
+
+
+def _decompress(image: bytes) -> bytes:
+    """The ELF file in a bzImage (Linux' Documentation/arch/x86/boot.rst)."""
+    setup_sectors = image[0x1F1] or 4
+    offset, length = struct.unpack_from("<II", image, 0x248)
+    payload = image[(setup_sectors + 1) * 512 + offset :][:length]
+    if not payload.startswith(b"\xfd7zXZ"):
+        raise Missing("the kernel is not compressed with xz, as Debian's are")
+    return lzma.LZMADecompressor().decompress(payload)
+
+
+def _flatten(elf: bytes) -> tuple[int, bytes, int]:
+    """Physical address, bytes from there on, and the PVH entry point."""
+    (table,) = struct.unpack_from("<Q", elf, 32)
+    size, count = struct.unpack_from("<HH", elf, 54)
+    segments = [struct.unpack_from("<IIQQQQQQ", elf, table + number * size) for number in range(count)]
+    loads = [
+        (physical, elf[offset : offset + length])
+        for kind, _, offset, _, physical, length, *_ in segments
+        if kind == 1
+    ]
+    start = min(physical for physical, _ in loads)
+    flat = bytearray(max(physical + len(data) for physical, data in loads) - start)
+    for physical, data in loads:
+        flat[physical - start : physical - start + len(data)] = data
+    notes = [elf[offset : offset + length] for kind, _, offset, _, _, length, *_ in segments if kind == 4]
+    return start, bytes(flat), _pvh_entry(notes)
+
+
+def _pvh_entry(notes: list[bytes]) -> int:
+    for note in notes:
+        place = 0
+        while place + 12 <= len(note):
+            name_size, size, kind = struct.unpack_from("<III", note, place)
+            name = note[place + 12 : place + 12 + name_size]
+            data = place + 12 + _rounded(name_size)
+            if kind == NOTE_PVH_ENTRY and name == b"Xen\0":
+                return int.from_bytes(note[data : data + size], "little")
+            place = data + _rounded(size)
+    raise Missing("the kernel has no PVH entry point (CONFIG_PVH)")
+
+
+def _rounded(size: int) -> int:
+    return (size + 3) & ~3
+
+
+def write_boot_files(folder: Path, kernel: Kernel, initrd_bytes: int, memory: int, arguments: str) -> None:
+    """`boot.img`, a floppy disk that goes to the kernel's entry, and `info.img`, what it is told.
+
+    Parameters
+    ----------
+    memory
+        Bytes of the machine's memory; the BIOS has its ACPI tables in the last 64 KiB.
+    arguments
+        More of the kernel's command line.
+    """
+    modules, regions, text = INFO + 0x100, INFO + 0x200, INFO + 0x400
+    tables = memory - 0x10000
+    areas = [(0, 0x9F000, 1), (0xF0000, 0x10000, 2), (MEGABYTE, tables - MEGABYTE, 1), (tables, 0x10000, 3)]
+    info = struct.pack("<IIIIQQQQII", 0x336EC578, 1, 0, 1, modules, text, 0, regions, len(areas), 0)
+    blob = bytearray(0x1000)
+    blob[: len(info)] = info
+    struct.pack_into("<QQQQ", blob, 0x100, INITRD, initrd_bytes, 0, 0)
+    for number, (start, size, kind) in enumerate(areas):
+        struct.pack_into("<QQII", blob, 0x200 + number * 24, start, size, kind, 0)
+    line = f"{COMMAND_LINE} {arguments}".encode()
+    blob[0x400 : 0x400 + len(line)] = line
+    (folder / "info.img").write_bytes(blob)
+    _assemble(folder, kernel)
+
+
+def _assemble(folder: Path, kernel: Kernel) -> None:
+    symbols = ["--defsym", f"PVH_INFO={INFO}", "--defsym", f"PVH_ENTRY={kernel.entry}"]
+    unlinked, sector = folder / "boot.o", folder / "boot.img"
+    run("as", "--32", *symbols, "-o", unlinked, HERE / "boot.S")
+    run("ld", "-m", "elf_i386", "-Ttext", hex(BOOT_SECTOR), "--oformat", "binary", "-o", sector, unlinked)
+    sector.write_bytes(sector.read_bytes().ljust(1474560, b"\0"))
+
+
+def run(*command: str | Path) -> str:
+    """Runs a program of the tool chain; what it prints."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise Missing(f"{command[0]} is not installed") from None
+    except subprocess.CalledProcessError as failed:
+        raise Missing(f"{' '.join(map(str, command))}: {failed.stderr}") from None
+    return done.stdout
+
+
+class Archive:
+    """A cpio archive (newc), which the kernel unpacks to its first file system."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._names: set[str] = set()
+
+    def add(self, name: str, data: bytes, mode: int = 0o644) -> None:
+        """A file, with the folders above it."""
+        self._add(name, data, 0o100000 | mode)
+
+    def link(self, name: str, target: str) -> None:
+        """A symbolic link."""
+        self._add(name, target.encode(), 0o120777)
+
+    def device(self, name: str, major: int, minor: int) -> None:
+        """A character device."""
+        self._add(name, b"", 0o020600, (major, minor))
+
+    def folder(self, name: str) -> None:
+        """An empty folder, with those above it."""
+        for above in [*reversed(Path(name).parents), Path(name)]:
+            if str(above) != "." and str(above) not in self._names:
+                self._entry(str(above), b"", 0o040755)
+
+    def bytes(self) -> bytes:
+        """The whole archive."""
+        self._entry("TRAILER!!!", b"", 0)
+        return b"".join(self._parts)
+
+    def _add(self, name: str, data: bytes, mode: int, device: tuple[int, int] = (0, 0)) -> None:
+        if name in self._names:
+            return
+        self.folder(str(Path(name).parent))
+        self._entry(name, data, mode, device)
+
+    def _entry(self, name: str, data: bytes, mode: int, device: tuple[int, int] = (0, 0)) -> None:
+        self._names.add(name)
+        words = (len(self._parts), mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0)
+        head = "070701" + "".join(f"{word:08x}" for word in words) + name + "\0"
+        self._parts.append(head.encode().ljust(len(head) + -len(head) % 4, b"\0"))
+        self._parts.append(data.ljust(len(data) + -len(data) % 4, b"\0"))
+
+
+def base_archive(folder: Path, host: Path) -> Archive:
+    """Busybox, perf with its libraries, our own program, and what starts them."""
+    tree = folder / "guest"
+    if not tree.exists():
+        Packages(folder / "apt").unpack_closure(tree, "busybox-static", "linux-perf")
+    archive = Archive()
+    for name in ("proc", "sys", "dev", "tmp", "sbin", "etc"):
+        archive.folder(name)
+    archive.device("dev/console", 5, 1)
+    archive.add("init", (HERE / "guest" / "init").read_bytes(), 0o755)
+    archive.add("bin/busybox", (tree / "bin" / "busybox").read_bytes(), 0o755)
+    archive.add("bin/host", host.read_bytes(), 0o755)
+    add_program(archive, tree, tree / "usr" / "bin" / "perf", "usr/bin/perf")
+    return archive
+
+
+def add_program(archive: Archive, tree: Path, program: Path, name: str) -> None:
+    """A dynamic program and the libraries that it needs, from an unpacked `tree`."""
+    folders = [tree / part for part in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")]
+    archive.add(name, program.read_bytes(), 0o755)
+    loader = tree / "lib64" / "ld-linux-x86-64.so.2"
+    archive.add("lib64/ld-linux-x86-64.so.2", _resolved(loader, tree).read_bytes(), 0o755)
+    waiting, seen = [program], set()
+    while waiting:
+        for line in run("objdump", "-p", waiting.pop()).splitlines():
+            kind, _, library = line.strip().partition(" ")
+            if kind != "NEEDED" or library.strip() in seen:
+                continue
+            library = library.strip()
+            seen.add(library)
+            found = [place / library for place in folders if os.path.lexists(place / library)]
+            if not found:
+                raise Missing(f"no {library} among the unpacked packages")
+            path = _resolved(found[0], tree)
+            archive.add(f"usr/lib/x86_64-linux-gnu/{library}", path.read_bytes(), 0o755)
+            waiting.append(path)
+
+
+def _resolved(path: Path, tree: Path) -> Path:
+    """`path` with links followed inside of `tree`."""
+    while path.is_symlink():
+        target = str(path.readlink())
+        path = tree / target.lstrip("/") if target.startswith("/") else path.parent / target
+    return path
+
+
+def compile_static(source: Path, program: Path, *flags: str) -> Path:
+    """A static program, which needs nothing of the machine that runs it."""
+    run(shutil.which("gcc") or "gcc", "-O2", "-static", *flags, "-o", program, source)
+    return program

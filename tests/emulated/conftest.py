@@ -1,0 +1,32 @@
+"""The emulated machine, for those who ask for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import bochs
+import pytest
+from debian import Missing
+from machine import Machine
+
+
+@pytest.fixture(scope="session")
+def machine() -> Machine:
+    """The machine; skips where it is neither built nor asked for."""
+    folder = bochs.build_folder()
+    asked = os.environ.get("PTKIT_EMULATED") == "1"
+    if not asked and not (folder / "bochs" / "bochs").exists():
+        pytest.skip("the emulated machine is not built: set PTKIT_EMULATED=1 (three minutes once, 800 MB)")
+    try:
+        return Machine(folder)
+    except Missing as missing:
+        if asked:
+            raise
+        pytest.skip(f"the emulated machine cannot be built here: {missing}")
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For files of runs."""
+    return tmp_path_factory.mktemp("emulated")

@@ -1,0 +1,215 @@
+"""Runs scripts in an emulated machine with Processor Trace: `machine.py SCRIPT [FILE...]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import bochs
+import boot_image
+from debian import Missing, Packages
+
+MEMORY = 1024 * boot_image.MEGABYTE
+IPS = 50_000_000  # instructions in a second of the machine's own time
+
+CONFIGURATION = """\
+config_interface: textconfig
+display_library: nogui
+cpu: model=corei7_skylake_x, count={cpus}, ips={ips}, msrs="{msrs}"
+cpu: reset_on_triple_fault=0, ignore_bad_msrs=0
+memory: guest={megabytes}, host={megabytes}
+romimage: file="{bios}/bochs/BIOS-bochs-latest"
+vgaromimage: file="{bios}/vgabios/vgabios.bin"
+optramimage1: file="{kernel}", address={kernel_address:#x}
+optramimage2: file="{folder}/initrd.img", address={initrd:#x}
+optramimage3: file="{folder}/info.img", address={info:#x}
+floppya: 1_44="{folder}/boot.img", status=inserted, write_protected=1
+boot: floppy
+clock: sync=none, time0=utc
+com1: enabled=1, mode=file, dev="{folder}/serial.txt"
+log: "{folder}/bochs.txt"
+panic: action=fatal
+error: action=ignore
+info: action=ignore
+debug: action=ignore
+"""
+
+
+@dataclass
+class Run:
+    """What a run of the machine left.
+
+    Attributes
+    ----------
+    files
+        By name, what the guest handed over.
+    truth
+        The file of the log of what was executed.
+    seconds
+        Of this machine's time.
+    """
+
+    files: dict[str, bytes]
+    serial: str
+    truth: Path
+    seconds: float
+    stopped: bool  # by itself, not by the limit
+    status: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The script's exit status; None if it did not end."""
+        text = self.files.get("status")
+        self.status = None if text is None else int(text)
+
+
+class Machine:
+    """The emulated machine, built where it is not.
+
+    Parameters
+    ----------
+    folder
+        The build folder.
+
+    Raises
+    ------
+    Missing
+        Something cannot be downloaded or built here.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or bochs.build_folder()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.program = bochs.build(self.folder)
+        self.bios = self.folder / "bios"
+        if not self.bios.exists():
+            Packages(self.folder / "apt").unpack(self.bios, "bochsbios", "vgabios")
+        self.kernel = boot_image.unpack_kernel(self.folder)
+        self.host = boot_image.compile_static(boot_image.HERE / "guest" / "host.c", self.folder / "host")
+
+    def run(
+        self,
+        script: str,
+        folder: Path,
+        *,
+        files: dict[str, Path] | None = None,
+        cpus: int = 1,
+        limit: float = 300,
+        arguments: str = "",
+    ) -> Run:
+        """Boots, runs `script` (busybox' shell) and switches off.
+
+        Parameters
+        ----------
+        folder
+            For the run's files; made if absent.
+        files
+            By name in the guest, programs to put there.
+        limit
+            Seconds after which the machine is stopped.
+        arguments
+            More of the kernel's command line.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        archive = boot_image.base_archive(self.folder, self.host)
+        archive.add("script", script.encode())
+        for name, path in (files or {}).items():
+            archive.add(name, path.read_bytes(), 0o755)
+        initrd = archive.bytes()
+        (folder / "initrd.img").write_bytes(initrd)
+        boot_image.write_boot_files(folder, self.kernel, len(initrd), MEMORY, arguments)
+        configuration = folder / "bochsrc.txt"
+        configuration.write_text(self._configuration(folder, cpus))
+        begun = time.monotonic()
+        stopped = self._emulate(configuration, folder, limit)
+        return Run(
+            _received(folder / "output.bin"),
+            (folder / "serial.txt").read_text(errors="replace"),
+            folder / "truth.bin",
+            time.monotonic() - begun,
+            stopped,
+        )
+
+    def _configuration(self, folder: Path, cpus: int) -> str:
+        return CONFIGURATION.format(
+            cpus=cpus,
+            ips=IPS,
+            msrs=boot_image.HERE / "instrument" / "msrs.def",
+            megabytes=MEMORY // boot_image.MEGABYTE,
+            bios=self.bios / "usr" / "share",
+            kernel=self.kernel.image,
+            kernel_address=self.kernel.address,
+            initrd=boot_image.INITRD,
+            info=boot_image.INFO,
+            folder=folder,
+        )
+
+    def _emulate(self, configuration: Path, folder: Path, limit: float) -> bool:
+        environment = os.environ | {
+            "PTKIT_OUTPUT": str(folder / "output.bin"),
+            "PTKIT_TRUTH": str(folder / "truth.bin"),
+            "BXSHARE": str(self.bios / "usr" / "share" / "bochs"),
+        }
+        (folder / "serial.txt").touch()
+        command = [str(self.program), "-q", "-f", str(configuration)]
+        with (folder / "console.txt").open("wb") as console:
+            try:
+                subprocess.run(
+                    command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                    stdout=console, stderr=console, timeout=limit, check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return False
+        return True
+
+
+def _received(path: Path) -> dict[str, bytes]:
+    """The files that guest/host.c sent."""
+    data = path.read_bytes() if path.exists() else b""
+    files, place = {}, 0
+    while place + 12 <= len(data):
+        length, size = struct.unpack_from("<IQ", data, place)
+        name = data[place + 12 : place + 12 + length].decode()
+        place += 12 + length + size
+        files[name] = data[place - size : place]
+    return files
+
+
+def main() -> int:
+    """Runs a script and leaves what it handed over in a folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("script", type=Path, help="for busybox' shell, run as root")
+    parser.add_argument("file", nargs="*", type=Path, help="programs for the guest's /bin")
+    parser.add_argument("--cpus", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300, help="seconds")
+    parser.add_argument("--out", type=Path, default=Path("emulated-run"))
+    options = parser.parse_args()
+    try:
+        machine = Machine()
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    shutil.rmtree(options.out, ignore_errors=True)
+    programs = {f"bin/{path.name}": path for path in options.file}
+    run = machine.run(
+        options.script.read_text(),
+        options.out.resolve(),
+        files=programs,
+        cpus=options.cpus,
+        limit=options.limit,
+    )
+    for name, data in run.files.items():
+        (options.out / name).write_bytes(data)
+    print(run.files.get("log", run.serial.encode()).decode(errors="replace"), end="")
+    print(f"{run.seconds:.1f} s, status {run.status}, in {options.out}", file=sys.stderr)
+    return 0 if run.status == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
