@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # pytest does so by itself
+
 from debian import Missing, Packages
+from kernels import build_folder
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -76,11 +79,6 @@ EDITS = (
         "    if (ret <= 0) {\n      BX_PANIC((\"RAM: read failed",
     ),
 )  # fmt: skip
-
-
-def build_folder() -> Path:
-    """Where everything downloaded and built goes: $PTKIT_EMULATED_BUILD, else build/emulated."""
-    return Path(os.environ.get("PTKIT_EMULATED_BUILD", ROOT / "build" / "emulated")).resolve()
 
 
 def build(folder: Path) -> Path:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import bochs
 import pytest
 from debian import Missing
+from kernels import build_folder
 from machine import Machine
 
 
 @pytest.fixture(scope="session")
 def machine() -> Machine:
     """The machine; skips where it is neither built nor asked for."""
-    folder = bochs.build_folder()
+    folder = build_folder()
     asked = os.environ.get("PTKIT_EMULATED") == "1"
     if not asked and not (folder / "bochs" / "bochs").exists():
         pytest.skip("the emulated machine is not built: set PTKIT_EMULATED=1 (three minutes once, 800 MB)")

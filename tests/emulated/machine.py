@@ -12,9 +12,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # pytest does so by itself
+
 import bochs
 import boot_image
 from debian import Missing, Packages
+from kernels import build_folder
 
 MEMORY = 1024 * boot_image.MEGABYTE
 IPS = 50_000_000  # instructions in a second of the machine's own time
@@ -84,7 +87,7 @@ class Machine:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or bochs.build_folder()
+        self.folder = folder or build_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.program = bochs.build(self.folder)
         self.bios = self.folder / "bios"

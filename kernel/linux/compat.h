@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Differences between kernels, 6.1 and newer. */
+#ifndef PTKIT_LINUX_COMPAT_H
+#define PTKIT_LINUX_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+
+/* A mapping that cannot be made writable later, nor inherited or dumped. */
+static inline void ptkit_vm_read_only(struct vm_area_struct *vma)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
+#else
+	vma->vm_flags |= VM_DONTEXPAND | VM_DONTDUMP;
+	vma->vm_flags &= ~VM_MAYWRITE;
+#endif
+}
+
+/* The largest order of pages that alloc_pages() takes. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+#define PTKIT_LARGEST_ORDER MAX_PAGE_ORDER
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+#define PTKIT_LARGEST_ORDER MAX_ORDER
+#else
+#define PTKIT_LARGEST_ORDER (MAX_ORDER - 1)
+#endif
+
+#endif /* PTKIT_LINUX_COMPAT_H */

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Loading and unloading; the device. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/init.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+
+#include "ptkit.h"
+
+struct ptkit_caps ptkit_caps;
+
+/* For those only who may trace anyway; see ptkit_open(). */
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "ptkit",
+	.mode = 0666,
+	.fops = &ptkit_file_operations,
+};
+
+static int __init ptkit_init(void)
+{
+	int error = ptkit_read_caps(&ptkit_caps);
+
+	if (error)
+		return error;
+	error = ptkit_units_init();
+	if (error)
+		return error;
+	error = misc_register(&device);
+	if (error) {
+		ptkit_units_exit();
+		return error;
+	}
+	pr_info("ABI %u, CPUID 14H EBX %#x ECX %#x\n", PTKIT_ABI, ptkit_caps.cpuid_14_0[1],
+		ptkit_caps.cpuid_14_0[2]);
+	return 0;
+}
+
+static void __exit ptkit_exit(void)
+{
+	misc_deregister(&device);
+	ptkit_units_exit();
+}
+
+module_init(ptkit_init);
+module_exit(ptkit_exit);
+
+MODULE_DESCRIPTION("Intel Processor Trace without perf");
+MODULE_AUTHOR("ptkit contributors");
+MODULE_LICENSE("Dual MIT/GPL");
+MODULE_VERSION("0.1.0");

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What the parts of the module share. */
+#ifndef PTKIT_LINUX_PTKIT_H
+#define PTKIT_LINUX_PTKIT_H
+
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include "common/pt_ops.h"
+#include "common/pt_sequence.h"
+#include "common/pt_topa.h"
+#include "ptkit/ptkit_ioctl.h"
+
+/* The processor: the real one (machine.c), or a model of it in test builds (model.c). */
+struct ptkit_machine {
+	void (*cpuid)(u32 leaf, u32 subleaf, u32 words[4]); /* EAX, EBX, ECX, EDX */
+	struct pt_ops ops; /* of the processor that they are called on */
+};
+
+extern const struct ptkit_machine ptkit_machine;
+
+/* What this machine can do; as read when the module was loaded. */
+struct ptkit_caps {
+	u32 cpuid_1_eax;
+	u32 cpuid_7_ebx;
+	u32 cpuid_14_0[4];
+	u32 cpuid_14_1[4];
+	u32 cpuid_15[4];
+	u8 physical_bits;
+	u8 linear_bits;
+};
+
+/* -ENODEV without Processor Trace. */
+int ptkit_read_caps(struct ptkit_caps *caps);
+u64 ptkit_features(const struct ptkit_caps *caps);
+
+/*
+ * Checks a configuration, and makes registers of it, those of output excepted; cr3_match is what
+ * the process' page tables have. On -EINVAL and -EOPNOTSUPP config->refused is set.
+ */
+int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
+		     struct pt_state *state);
+
+/* Memory of a buffer, in the order in which it is filled. */
+struct ptkit_memory {
+	u64 bytes;
+	struct pt_region *regions;
+	u32 region_count;
+	struct pt_table *tables; /* with ToPA */
+	u32 table_count;
+	struct pt_topa topa;
+	bool single_range;
+};
+
+int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
+		      const struct ptkit_config *config, int node);
+void ptkit_memory_free(struct ptkit_memory *memory);
+void ptkit_memory_clear(const struct ptkit_memory *memory);
+/* Whether there is anything but zeros from a position on to the end. */
+bool ptkit_memory_used_behind(const struct ptkit_memory *memory, u64 position);
+int ptkit_memory_copy(const struct ptkit_memory *memory, u64 offset, u64 bytes, void __user *to);
+int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *vma);
+/* Registers for the beginning, and the position that registers stand for. */
+int ptkit_memory_begin(const struct ptkit_memory *memory, struct pt_state *state);
+int ptkit_memory_position(const struct ptkit_memory *memory, const struct pt_state *state,
+			  u64 *position);
+
+/* One processor's part of a session. All but memory is guarded by the lock of units.c. */
+struct ptkit_trace {
+	unsigned int cpu;
+	struct ptkit_memory memory;
+	struct pt_state state; /* as last loaded, or read back */
+	u64 position; /* at the last stop */
+	int error;
+	bool started; /* the processor's unit is ours */
+	bool wanted; /* it is to trace whenever the processor is online */
+	bool running; /* it does */
+	bool ring;
+	bool lapped;
+	bool full;
+	wait_queue_head_t *wait; /* woken up when tracing ends without anybody's wish */
+};
+
+int ptkit_units_init(void);
+void ptkit_units_exit(void);
+/* All of them or none; `state` is that of the session, without output. */
+int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const struct pt_state *state);
+int ptkit_units_stop(struct ptkit_trace *traces, unsigned int count);
+int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count);
+/* `restart`: also where a TraceStop range or an error had ended it. */
+int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart);
+/* Stops; what cannot be stopped is left running, and is to keep its memory. */
+void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count);
+void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
+
+/* /dev/ptkit, see session.c */
+extern const struct file_operations ptkit_file_operations;
+extern struct ptkit_caps ptkit_caps;
+
+#endif /* PTKIT_LINUX_PTKIT_H */

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* /dev/ptkit: an open file is a session; see ptkit/ptkit_ioctl.h. */
+#include <linux/capability.h>
+#include <linux/cpu.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/pid.h>
+#include <linux/poll.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+#include <linux/uaccess.h>
+
+#include <asm/tsc.h>
+
+#include "compat.h"
+#include "ptkit.h"
+
+#define DRIVER_VERSION (0 << 16 | 1 << 8 | 0)
+#define MOST_BYTES ((u64)SZ_1G * 4)
+#define DATA_SHIFT 40 /* offsets for mmap(): a processor's number, then a place in its buffer */
+
+struct ptkit_session {
+	struct mutex lock; /* one request at a time */
+	bool configured; /* set last: what is below does not change afterwards */
+	struct pt_state state;
+	/* Whose page tables state.cr3_match names; kept, so that nobody else gets them. */
+	struct mm_struct *mm;
+	struct ptkit_trace *traces;
+	unsigned int count;
+	wait_queue_head_t wait;
+};
+
+/* The rest of a longer structure than we know of has to be zero, and stays so. */
+static int copy_in(void *to, size_t known, const void __user *from, unsigned int command)
+{
+	return copy_struct_from_user(to, known, from, _IOC_SIZE(command));
+}
+
+static int copy_out(void __user *to, unsigned int command, const void *from, size_t known)
+{
+	size_t bytes = min_t(size_t, known, _IOC_SIZE(command));
+
+	return copy_to_user(to, from, bytes) ? -EFAULT : 0;
+}
+
+static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->count; i++) {
+		if (session->traces[i].cpu == cpu)
+			return &session->traces[i];
+	}
+	return NULL;
+}
+
+static int query(void __user *argument, unsigned int command)
+{
+	struct ptkit_query query = {
+		.abi = PTKIT_ABI,
+		.driver_version = DRIVER_VERSION,
+		.features = ptkit_features(&ptkit_caps),
+		.cpuid_1_eax = ptkit_caps.cpuid_1_eax,
+		.cpuid_7_ebx = ptkit_caps.cpuid_7_ebx,
+		.physical_bits = ptkit_caps.physical_bits,
+		.tsc_khz = tsc_khz,
+		.cpus = nr_cpu_ids,
+		.most_bytes = MOST_BYTES,
+	};
+
+	memcpy(query.cpuid_14_0, ptkit_caps.cpuid_14_0, sizeof(query.cpuid_14_0));
+	memcpy(query.cpuid_14_1, ptkit_caps.cpuid_14_1, sizeof(query.cpuid_14_1));
+	memcpy(query.cpuid_15, ptkit_caps.cpuid_15, sizeof(query.cpuid_15));
+	return copy_out(argument, command, &query, sizeof(query));
+}
+
+/* Under page-table isolation user code runs with a table of its own, in the page behind. */
+static u64 cr3_of(const struct mm_struct *mm, const struct ptkit_config *config)
+{
+	u64 cr3 = __pa(mm->pgd);
+
+	if (boot_cpu_has(X86_FEATURE_PTI) && (config->flags & PTKIT_TRACE_USER))
+		cr3 += PAGE_SIZE;
+	return cr3;
+}
+
+static int find_process(struct ptkit_session *session, const struct ptkit_config *config)
+{
+	struct pid *pid;
+	struct task_struct *task;
+	struct mm_struct *mm = NULL;
+
+	if (!config->process)
+		return 0;
+	pid = find_get_pid(config->process);
+	task = get_pid_task(pid, PIDTYPE_PID);
+	put_pid(pid);
+	if (task) {
+		mm = get_task_mm(task);
+		put_task_struct(task);
+	}
+	if (!mm)
+		return -ESRCH;
+	mmgrab(mm);
+	mmput(mm);
+	session->mm = mm;
+	session->state.cr3_match = cr3_of(mm, config);
+	return 0;
+}
+
+static void free_traces(struct ptkit_session *session)
+{
+	unsigned int i;
+
+	for (i = 0; i < session->count; i++) {
+		if (!session->traces[i].running)
+			ptkit_memory_free(&session->traces[i].memory);
+	}
+	kvfree(session->traces);
+	session->traces = NULL;
+	session->count = 0;
+	if (session->mm)
+		mmdrop(session->mm);
+	session->mm = NULL;
+}
+
+static int add_trace(struct ptkit_session *session, const struct ptkit_config *config,
+		     unsigned int cpu)
+{
+	struct ptkit_trace *trace = &session->traces[session->count];
+	int error = ptkit_memory_make(&trace->memory, &ptkit_caps, config, cpu_to_node(cpu));
+
+	if (error)
+		return error;
+	trace->cpu = cpu;
+	trace->ring = config->mode == PTKIT_MODE_RING;
+	trace->wait = &session->wait;
+	session->count++;
+	return 0;
+}
+
+static int make_traces(struct ptkit_session *session, const struct ptkit_config *config)
+{
+	cpumask_var_t cpus;
+	unsigned int cpu;
+	int error = 0;
+
+	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
+		return -ENOMEM;
+	cpus_read_lock();
+	if (config->target == PTKIT_TARGET_ALL)
+		cpumask_copy(cpus, cpu_online_mask);
+	else
+		cpumask_set_cpu(config->cpu, cpus);
+	cpus_read_unlock();
+	session->traces =
+		kvcalloc(cpumask_weight(cpus), sizeof(*session->traces), GFP_KERNEL_ACCOUNT);
+	if (!session->traces)
+		error = -ENOMEM;
+	for_each_cpu(cpu, cpus) {
+		if (!error)
+			error = add_trace(session, config, cpu);
+	}
+	free_cpumask_var(cpus);
+	return error;
+}
+
+static int check_config(struct ptkit_config *config)
+{
+	if (config->target == PTKIT_TARGET_CPU &&
+	    (config->cpu >= nr_cpu_ids || !cpu_possible(config->cpu))) {
+		config->refused = offsetof(struct ptkit_config, cpu);
+		return -EINVAL;
+	}
+	if (config->buffer_bytes > MOST_BYTES) {
+		config->refused = offsetof(struct ptkit_config, buffer_bytes);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int apply_config(struct ptkit_session *session, struct ptkit_config *config)
+{
+	int error;
+
+	memset(&session->state, 0, sizeof(session->state));
+	error = ptkit_make_state(&ptkit_caps, config, &session->state);
+	if (!error)
+		error = check_config(config);
+	if (!error)
+		error = find_process(session, config);
+	if (!error)
+		error = make_traces(session, config);
+	if (error)
+		free_traces(session);
+	return error;
+}
+
+static int configure(struct ptkit_session *session, void __user *argument, unsigned int command)
+{
+	struct ptkit_config config;
+	int error;
+
+	if (session->configured)
+		return -EBUSY;
+	error = copy_in(&config, sizeof(config), argument, command);
+	if (error)
+		return error;
+	config.refused = 0;
+	error = apply_config(session, &config);
+	if (error)
+		return copy_out(argument, command, &config, sizeof(config)) ? -EFAULT : error;
+	/* Pairs with ptkit_mmap() and ptkit_poll(). */
+	smp_store_release(&session->configured, true);
+	return 0;
+}
+
+static int describe_buffer(struct ptkit_session *session, void __user *argument,
+			   unsigned int command)
+{
+	struct ptkit_buffer buffer;
+	const struct ptkit_trace *trace;
+	int error = copy_in(&buffer, sizeof(buffer), argument, command);
+
+	if (error)
+		return error;
+	trace = find_trace(session, buffer.cpu);
+	if (!trace || buffer.zero)
+		return -EINVAL;
+	buffer.data_offset = (u64)buffer.cpu << DATA_SHIFT;
+	buffer.data_bytes = trace->memory.bytes;
+	buffer.sideband_offset = 0;
+	buffer.sideband_bytes = 0;
+	return copy_out(argument, command, &buffer, sizeof(buffer));
+}
+
+static int read_status(struct ptkit_session *session, void __user *argument, unsigned int command)
+{
+	struct ptkit_status status;
+	struct ptkit_trace *trace;
+	int error = copy_in(&status, sizeof(status), argument, command);
+
+	if (error)
+		return error;
+	trace = find_trace(session, status.cpu);
+	if (!trace || status.zero)
+		return -EINVAL;
+	ptkit_units_status(trace, &status);
+	return copy_out(argument, command, &status, sizeof(status));
+}
+
+static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_status *status,
+		       struct ptkit_snapshot *snapshot)
+{
+	const struct ptkit_memory *memory = &trace->memory;
+	bool lapped = status->flags & PTKIT_STATUS_LAPPED;
+	struct pt_piece pieces[2];
+	void __user *to = u64_to_user_ptr(snapshot->address);
+	u32 count;
+	u32 i;
+
+	snapshot->bytes = min(snapshot->bytes, lapped ? memory->bytes : status->position);
+	count = pt_newest_pieces(memory->bytes, status->position, snapshot->bytes, pieces);
+	for (i = 0; i < count; i++) {
+		int error = ptkit_memory_copy(memory, pieces[i].offset, pieces[i].bytes, to);
+
+		if (error)
+			return error;
+		to += pieces[i].bytes;
+	}
+	return 0;
+}
+
+static int take_snapshot(struct ptkit_session *session, void __user *argument, unsigned int command)
+{
+	struct ptkit_snapshot snapshot;
+	struct ptkit_status status = {};
+	struct ptkit_trace *trace;
+	bool wanted;
+	int error = copy_in(&snapshot, sizeof(snapshot), argument, command);
+
+	if (error)
+		return error;
+	trace = find_trace(session, snapshot.cpu);
+	if (!trace || !trace->started)
+		return -EINVAL;
+	wanted = trace->wanted;
+	error = ptkit_units_pause(trace, 1);
+	ptkit_units_status(trace, &status);
+	snapshot.flags = status.flags;
+	snapshot.position = status.position;
+	if (!error)
+		error = copy_newest(trace, &status, &snapshot);
+	if (wanted) {
+		int failed = ptkit_units_resume(trace, 1, false);
+
+		error = error ? error : failed;
+	}
+	return error ? error : copy_out(argument, command, &snapshot, sizeof(snapshot));
+}
+
+static int control(struct ptkit_session *session, unsigned int command)
+{
+	int error;
+
+	if (_IOC_SIZE(command))
+		return -ENOTTY;
+	switch (_IOC_NR(command)) {
+	case _IOC_NR(PTKIT_START):
+		return ptkit_units_start(session->traces, session->count, &session->state);
+	case _IOC_NR(PTKIT_RESUME):
+		return ptkit_units_resume(session->traces, session->count, true);
+	case _IOC_NR(PTKIT_STOP):
+		error = ptkit_units_stop(session->traces, session->count);
+		break;
+	case _IOC_NR(PTKIT_PAUSE):
+		error = ptkit_units_pause(session->traces, session->count);
+		break;
+	default:
+		return -ENOTTY;
+	}
+	wake_up_interruptible(&session->wait);
+	return error;
+}
+
+static long do_ioctl(struct ptkit_session *session, void __user *argument, unsigned int command)
+{
+	switch (_IOC_NR(command)) {
+	case _IOC_NR(PTKIT_QUERY):
+		return query(argument, command);
+	case _IOC_NR(PTKIT_CONFIGURE):
+		return configure(session, argument, command);
+	default:
+		break;
+	}
+	if (!session->configured)
+		return -EINVAL;
+	switch (_IOC_NR(command)) {
+	case _IOC_NR(PTKIT_BUFFER):
+		return describe_buffer(session, argument, command);
+	case _IOC_NR(PTKIT_STATUS):
+		return read_status(session, argument, command);
+	case _IOC_NR(PTKIT_SNAPSHOT):
+		return take_snapshot(session, argument, command);
+	default:
+		return control(session, command);
+	}
+}
+
+static long ptkit_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct ptkit_session *session = file->private_data;
+	long done;
+
+	if (_IOC_TYPE(command) != PTKIT_IOCTL_TYPE)
+		return -ENOTTY;
+	if (mutex_lock_interruptible(&session->lock))
+		return -ERESTARTSYS;
+	done = do_ioctl(session, (void __user *)argument, command);
+	mutex_unlock(&session->lock);
+	return done;
+}
+
+static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct ptkit_session *session = file->private_data;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	const struct ptkit_trace *trace;
+
+	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
+		return -EINVAL;
+	trace = find_trace(session, offset >> DATA_SHIFT);
+	if (!trace || (offset & (BIT_ULL(DATA_SHIFT) - 1)))
+		return -EINVAL;
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start > trace->memory.bytes)
+		return -EINVAL;
+	if (vma->vm_flags & VM_WRITE)
+		return -EPERM;
+	ptkit_vm_read_only(vma);
+	return ptkit_memory_map(&trace->memory, vma);
+}
+
+/* POLLIN: nothing more comes before PTKIT_RESUME or PTKIT_START. POLLERR: some processor failed. */
+static __poll_t ptkit_poll(struct file *file, poll_table *table)
+{
+	struct ptkit_session *session = file->private_data;
+	__poll_t events = EPOLLIN | EPOLLRDNORM;
+	unsigned int i;
+
+	poll_wait(file, &session->wait, table);
+	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
+		return EPOLLERR;
+	for (i = 0; i < session->count; i++) {
+		if (READ_ONCE(session->traces[i].error))
+			return EPOLLERR;
+		if (READ_ONCE(session->traces[i].wanted))
+			events = 0;
+	}
+	return events;
+}
+
+static int ptkit_open(struct inode *inode, struct file *file)
+{
+	struct ptkit_session *session;
+
+	if (!perfmon_capable())
+		return -EPERM;
+	session = kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
+	if (!session)
+		return -ENOMEM;
+	mutex_init(&session->lock);
+	init_waitqueue_head(&session->wait);
+	file->private_data = session;
+	return 0;
+}
+
+/* The last one: mappings hold the file, too. */
+static int ptkit_release(struct inode *inode, struct file *file)
+{
+	struct ptkit_session *session = file->private_data;
+
+	ptkit_units_give_up(session->traces, session->count);
+	free_traces(session);
+	kfree(session);
+	return 0;
+}
+
+const struct file_operations ptkit_file_operations = {
+	.owner = THIS_MODULE,
+	.open = ptkit_open,
+	.release = ptkit_release,
+	.unlocked_ioctl = ptkit_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = ptkit_mmap,
+	.poll = ptkit_poll,
+};

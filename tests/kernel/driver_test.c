@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+/* Runs in the emulated machine, as root. One line a case: "ok NAME" or "not ok NAME". */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "machine.h"
+
+int failures;
+
+static void refuses_without_processor_trace(void) {
+  CHECK_EQUAL(load_module(REAL_MODULE), ENODEV);
+  CHECK(log_has("no Intel Processor Trace here: CPUID 7H EBX is 0x"));
+  CHECK(access(PTKIT_DEVICE, F_OK) != 0);
+}
+
+/* What a child's open() gives, as a user with at most one capability. */
+static int open_as_user(int capability) {
+  pid_t child = fork();
+  if (child == 0) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2] = {{0}};
+    prctl(PR_SET_KEEPCAPS, 1);
+    if (setresuid(1000, 1000, 1000) != 0) _exit(255);
+    if (capability >= 0)
+      sets[capability / 32].permitted = sets[capability / 32].effective = 1U << capability % 32;
+    if (syscall(SYS_capset, &header, sets) != 0) _exit(254);
+    _exit(open_device() >= 0 ? 0 : errno);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+static void opens_for_those_who_may_trace(void) {
+  CHECK_EQUAL(open_as_user(-1), EPERM);
+  CHECK_EQUAL(open_as_user(CAP_SYS_PTRACE), EPERM);
+  CHECK_EQUAL(open_as_user(CAP_PERFMON), 0);
+  CHECK_EQUAL(open_as_user(CAP_SYS_ADMIN), 0);
+}
+
+static void says_what_it_can(void) {
+  struct ptkit_query query;
+  int session = open_device();
+  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
+  CHECK_EQUAL(query.abi, PTKIT_ABI);
+  CHECK(query.features & PTKIT_FEATURE_TOPA);
+  CHECK(query.features & PTKIT_FEATURE_SINGLE_RANGE);
+  CHECK_EQUAL(query.features & (PTKIT_FEATURE_TASK | PTKIT_FEATURE_WAKE_UP | PTKIT_FEATURE_SIDEBAND), 0);
+  CHECK_EQUAL(query.cpuid_7_ebx, 1U << 25);
+  CHECK_EQUAL(query.cpuid_14_1[0] & 7, 4);
+  CHECK(query.cpus >= 2 && query.physical_bits >= 36);
+  close(session);
+}
+
+/* Programs of another version have shorter or longer structures. */
+static void takes_structures_of_other_sizes(void) {
+  struct {
+    struct ptkit_config config;
+    uint64_t newer;
+  } longer = {simple_config(0), 1};
+  unsigned command = _IOWR(PTKIT_IOCTL_TYPE, 1, longer);
+  uint32_t shorter[2] = {0, 0xaaaa};
+  int session = open_device();
+  CHECK_FAILS(ioctl(session, command, &longer), E2BIG);
+  longer.newer = 0;
+  CHECK_EQUAL(ioctl(session, command, &longer), 0);
+  CHECK_EQUAL(ioctl(session, _IOR(PTKIT_IOCTL_TYPE, 0, uint32_t), shorter), 0);
+  CHECK_EQUAL(shorter[0], PTKIT_ABI);
+  CHECK_EQUAL(shorter[1], 0xaaaa);
+  CHECK_FAILS(ioctl(session, _IO(PTKIT_IOCTL_TYPE, 99), 0), ENOTTY);
+  CHECK_FAILS(ioctl(session, _IO(0x12, 3), 0), ENOTTY);
+  close(session);
+}
+
+static void refuse(struct ptkit_config config, int error, size_t field) {
+  int session = open_device();
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), error);
+  CHECK_EQUAL(config.refused, field);
+  close(session);
+}
+
+#define REFUSE(error, field, ...)                           \
+  do {                                                      \
+    struct ptkit_config c = simple_config(0);               \
+    __VA_ARGS__;                                            \
+    refuse(c, error, offsetof(struct ptkit_config, field)); \
+  } while (0)
+
+static void refuses_what_it_cannot_do(void) {
+  REFUSE(EINVAL, target, c.target = 3);
+  REFUSE(EOPNOTSUPP, target, c.target = PTKIT_TARGET_TASK);
+  REFUSE(EINVAL, cpu, c.cpu = 1000000);
+  REFUSE(EINVAL, cpu, (c.target = PTKIT_TARGET_ALL, c.cpu = 1));
+  REFUSE(EINVAL, task, c.task = 1);
+  REFUSE(EINVAL, process, c.process = -1);
+  REFUSE(EINVAL, output, c.output = 2);
+  REFUSE(EINVAL, mode, c.output = PTKIT_OUTPUT_SINGLE_RANGE);
+  REFUSE(EINVAL, mode, c.mode = 2);
+  REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 0);
+  REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 4097);
+  REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 1ULL << 62);
+  REFUSE(EOPNOTSUPP, sideband_bytes, c.sideband_bytes = 4096);
+  REFUSE(EOPNOTSUPP, wake_up_bytes, c.wake_up_bytes = 4096);
+  REFUSE(EINVAL, flags, c.flags = PTKIT_TRACE_BRANCHES);
+  REFUSE(EINVAL, flags, c.flags |= 1ULL << 63);
+  REFUSE(EINVAL, flags, c.flags |= PTKIT_TRACE_PTWRITE_FUP);
+  REFUSE(EINVAL, mtc_freq, c.mtc_freq = 3);
+  REFUSE(EOPNOTSUPP, cyc_thresh, (c.flags |= PTKIT_TRACE_CYC, c.cyc_thresh = 15));
+  REFUSE(EOPNOTSUPP, mtc_freq, (c.flags |= PTKIT_TRACE_MTC, c.mtc_freq = 1));
+  REFUSE(EINVAL, cyc_thresh, c.cyc_thresh = 1);
+  REFUSE(EINVAL, cyc_thresh, (c.flags |= PTKIT_TRACE_CYC, c.cyc_thresh = 16));
+  REFUSE(EOPNOTSUPP, psb_freq, c.psb_freq = 15);
+  REFUSE(EINVAL, range_count, c.range_count = 5);
+  REFUSE(EINVAL, ranges, c.range_count = 1);
+  REFUSE(EINVAL, ranges, c.ranges[0].first = 1);
+  REFUSE(EINVAL, ranges[1], (c.range_count = 2, c.ranges[0].action = 1, c.ranges[1].action = 3));
+  REFUSE(EINVAL, ranges, (c.range_count = 1, c.ranges[0] = (struct ptkit_range){2, 1, 1, 0}));
+  REFUSE(EINVAL, ranges, (c.range_count = 1, c.ranges[0] = (struct ptkit_range){0, 1ULL << 60, 1, 0}));
+}
+
+static void needs_to_be_configured(void) {
+  struct ptkit_status status = {0};
+  int session = open_device();
+  CHECK_FAILS(ioctl(session, PTKIT_START), EINVAL);
+  CHECK_FAILS(ioctl(session, PTKIT_STOP), EINVAL);
+  CHECK_FAILS(ioctl(session, PTKIT_STATUS, &status), EINVAL);
+  CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, session, 0) == MAP_FAILED);
+  struct ptkit_config config = simple_config(0);
+  CHECK_EQUAL(ioctl(session, PTKIT_CONFIGURE, &config), 0);
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), EBUSY);
+  CHECK_FAILS(ioctl(session, PTKIT_STOP), EINVAL);
+  CHECK_FAILS(ioctl(session, PTKIT_PAUSE), EINVAL);
+  CHECK_FAILS(ioctl(session, PTKIT_RESUME), EINVAL);
+  status.cpu = 1;
+  CHECK_FAILS(ioctl(session, PTKIT_STATUS, &status), EINVAL);
+  close(session);
+}
+
+static void fills_a_buffer_and_stops(void) {
+  struct ptkit_config config = simple_config(1);
+  uint64_t bytes = 0;
+  config.buffer_bytes = 4096 * 7;
+  int session = open_session(config);
+  const uint8_t* data = map_buffer(session, 1, &bytes);
+  CHECK_EQUAL(bytes, 4096 * 7);
+  set_parameter("model_bytes", 5000);
+  for (int round = 0; round < 2; round++) {
+    CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+    CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    for (uint64_t i = 1; i <= 7; i++) {
+      uint64_t written = i * 5000 < bytes ? i * 5000 : bytes;
+      CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+      struct ptkit_status status = status_of(session, 1);
+      CHECK_EQUAL(status.position, written);
+      CHECK_EQUAL(status.flags, PTKIT_STATUS_STARTED | (written == bytes ? PTKIT_STATUS_FULL : 0));
+      CHECK(is_stretch(data, written));
+      CHECK(written == bytes || data[written] == 0);
+      CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+    }
+    CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+    CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_FULL);
+  }
+  munmap((void*)data, bytes);
+  close(session);
+}
+
+static void check_ring(struct ptkit_config config) {
+  static uint8_t newest[65536];
+  uint64_t bytes = 0;
+  config.mode = PTKIT_MODE_RING;
+  config.buffer_bytes = 16384;
+  int session = open_session(config);
+  const uint8_t* data = map_buffer(session, config.cpu, &bytes);
+  set_parameter("model_bytes", 3000);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  for (uint64_t i = 1; i <= 12; i++) {
+    struct ptkit_snapshot snapshot = {
+        .cpu = config.cpu, .address = (uintptr_t)newest, .bytes = sizeof(newest)};
+    CHECK_EQUAL(ioctl(session, PTKIT_SNAPSHOT, &snapshot), 0);
+    CHECK_EQUAL(snapshot.position, i * 3000 % bytes);
+    CHECK_EQUAL(snapshot.bytes, i * 3000 < bytes ? i * 3000 : bytes);
+    CHECK_EQUAL(!!(snapshot.flags & PTKIT_STATUS_LAPPED), i * 3000 > bytes);
+    CHECK(is_stretch(newest, snapshot.bytes));
+    CHECK_EQUAL(newest[snapshot.bytes - 1], data[snapshot.position - 1]);
+    CHECK(status_of(session, config.cpu).flags & PTKIT_STATUS_RUNNING);
+  }
+  struct ptkit_snapshot less = {.cpu = config.cpu, .address = (uintptr_t)newest, .bytes = 100};
+  CHECK_EQUAL(ioctl(session, PTKIT_SNAPSHOT, &less), 0);
+  CHECK_EQUAL(less.bytes, 100);
+  CHECK_EQUAL(newest[99], data[less.position - 1]);
+  less.address = 1;
+  CHECK_FAILS(ioctl(session, PTKIT_SNAPSHOT, &less), EFAULT);
+  CHECK(status_of(session, config.cpu).flags & PTKIT_STATUS_RUNNING);
+  munmap((void*)data, bytes);
+  close(session);
+}
+
+static void keeps_the_newest_of_a_ring(void) {
+  struct ptkit_config config = simple_config(0);
+  check_ring(config);
+  config.output = PTKIT_OUTPUT_SINGLE_RANGE;
+  check_ring(config);
+}
+
+/* More than one table has room for, in pieces as memory has them. */
+static void fills_large_buffers(void) {
+  struct ptkit_config config = simple_config(0);
+  uint64_t bytes = 0;
+  config.target = PTKIT_TARGET_ALL;
+  config.buffer_bytes = 24 << 20;
+  int session = open_session(config);
+  set_parameter("model_bytes", 25 << 20);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  for (uint32_t cpu = 0; cpu < 2; cpu++) {
+    const uint8_t* data = map_buffer(session, cpu, &bytes);
+    CHECK_EQUAL(status_of(session, cpu).position, bytes);
+    CHECK(is_stretch(data, bytes));
+    munmap((void*)data, bytes);
+  }
+  close(session);
+  config.buffer_bytes = 4ULL << 30;
+  session = open_device();
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), ENOMEM);
+  close(session);
+  set_parameter("model_bytes", 5000);
+}
+
+static void shares_no_processor(void) {
+  struct ptkit_config all = simple_config(0);
+  all.target = PTKIT_TARGET_ALL;
+  int first = open_session(simple_config(1));
+  int second = open_session(all);
+  CHECK_EQUAL(ioctl(first, PTKIT_START), 0);
+  CHECK_FAILS(ioctl(first, PTKIT_START), EBUSY);
+  CHECK_FAILS(ioctl(second, PTKIT_START), EBUSY);
+  CHECK_EQUAL(status_of(second, 0).flags, 0);
+  CHECK_EQUAL(ioctl(first, PTKIT_STOP), 0);
+  CHECK_EQUAL(ioctl(second, PTKIT_START), 0);
+  CHECK_FAILS(ioctl(first, PTKIT_START), EBUSY);
+  close(second); /* stops */
+  set_parameter("model_taken", 1);
+  CHECK_FAILS(ioctl(first, PTKIT_START), EBUSY);
+  set_parameter("model_taken", -1);
+  CHECK_EQUAL(ioctl(first, PTKIT_START), 0);
+  close(first);
+}
+
+static void reports_faults(void) {
+  struct ptkit_config all = simple_config(0);
+  all.target = PTKIT_TARGET_ALL;
+  int session = open_session(all);
+  struct pollfd poll_it = {.fd = session, .events = POLLIN};
+  set_parameter("model_faulty", 1);
+  CHECK_FAILS(ioctl(session, PTKIT_START), EIO);
+  CHECK_EQUAL(status_of(session, 0).flags, 0);
+  CHECK_EQUAL(status_of(session, 1).error, -EIO);
+  set_parameter("model_faulty", -1);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(status_of(session, 1).error, 0);
+  set_parameter("model_faulty", 1);
+  CHECK_FAILS(ioctl(session, PTKIT_PAUSE), EIO);
+  CHECK_EQUAL(poll(&poll_it, 1, 0), 1);
+  CHECK(poll_it.revents & POLLERR);
+  CHECK_FAILS(ioctl(session, PTKIT_STOP), EIO);
+  CHECK(status_of(session, 1).flags & PTKIT_STATUS_RUNNING);
+  set_parameter("model_faulty", -1);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  close(session);
+}
+
+static void maps_for_reading_only(void) {
+  int session = open_session(simple_config(0));
+  off_t elsewhere = (off_t)1 << 40;
+  void* data = mmap(NULL, 65536, PROT_READ, MAP_SHARED, session, 0);
+  CHECK(data != MAP_FAILED);
+  CHECK_FAILS(mprotect(data, 65536, PROT_READ | PROT_WRITE), EACCES);
+  CHECK_FAILS((long)mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, session, 0), EPERM);
+  CHECK_FAILS((long)mmap(NULL, 65536, PROT_READ, MAP_PRIVATE, session, 0), EINVAL);
+  CHECK_FAILS((long)mmap(NULL, 65536 + 4096, PROT_READ, MAP_SHARED, session, 0), EINVAL);
+  CHECK_FAILS((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, session, 4096), EINVAL);
+  CHECK_FAILS((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, session, elsewhere), EINVAL);
+  CHECK_FAILS((long)mremap(data, 65536, 131072, MREMAP_MAYMOVE), EFAULT);
+  set_parameter("model_bytes", 5000);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  close(session); /* the mapping keeps the session */
+  CHECK_EQUAL(unload_module(), EWOULDBLOCK);
+  CHECK(is_stretch(data, 5000));
+  munmap(data, 65536);
+}
+
+static void* pause_soon(void* session) {
+  usleep(100000);
+  ioctl(*(int*)session, PTKIT_PAUSE);
+  return NULL;
+}
+
+static void wakes_up_who_waits(void) {
+  int session = open_device();
+  struct pollfd poll_it = {.fd = session, .events = POLLIN};
+  pthread_t thread;
+  CHECK_EQUAL(poll(&poll_it, 1, 0), 1);
+  CHECK_EQUAL(poll_it.revents, POLLERR);
+  struct ptkit_config config = simple_config(0);
+  CHECK_EQUAL(ioctl(session, PTKIT_CONFIGURE, &config), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(poll(&poll_it, 1, 0), 0);
+  pthread_create(&thread, NULL, pause_soon, &session);
+  CHECK_EQUAL(poll(&poll_it, 1, 5000), 1);
+  CHECK_EQUAL(poll_it.revents, POLLIN);
+  pthread_join(thread, NULL);
+  close(session);
+}
+
+static void goes_on_when_a_processor_comes_back(void) {
+  struct ptkit_config all = simple_config(0);
+  uint64_t bytes = 0;
+  all.target = PTKIT_TARGET_ALL;
+  int session = open_session(all);
+  const uint8_t* data = map_buffer(session, 1, &bytes);
+  set_parameter("model_bytes", 5000);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  set_online(1, false);
+  struct ptkit_status status = status_of(session, 1);
+  CHECK_EQUAL(status.flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_OFFLINE);
+  CHECK_EQUAL(status.position, 5000);
+  set_online(1, true);
+  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK_EQUAL(status_of(session, 1).position, 10000);
+  set_online(1, false);
+  CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0); /* of a processor that is away: later */
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+  set_online(1, true);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  CHECK_EQUAL(status_of(session, 1).position, 15000);
+  CHECK_EQUAL(status_of(session, 0).position, 15000);
+  CHECK(is_stretch(data, 15000));
+  munmap((void*)data, bytes);
+  close(session);
+}
+
+static void traces_one_process(void) {
+  struct ptkit_config config = simple_config(0);
+  struct ptkit_query query;
+  int session = open_device();
+  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
+  CHECK(query.features & PTKIT_FEATURE_PROCESS);
+  config.process = getpid();
+  config.flags &= ~PTKIT_TRACE_KERNEL;
+  CHECK_EQUAL(ioctl(session, PTKIT_CONFIGURE, &config), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  close(session);
+  config.process = 2; /* a kernel thread: no address space */
+  session = open_device();
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), ESRCH);
+  config.process = 1 << 30;
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), ESRCH);
+  close(session);
+}
+
+static void stays_while_it_traces(void) {
+  int session = open_session(simple_config(0));
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(unload_module(), EWOULDBLOCK);
+  CHECK(status_of(session, 0).flags & PTKIT_STATUS_RUNNING);
+  close(session);
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
+}
+
+static void one_life(void) {
+  struct ptkit_config all = simple_config(0);
+  uint64_t bytes = 0;
+  all.target = PTKIT_TARGET_ALL;
+  all.buffer_bytes = 2 << 20;
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
+  int session = open_session(all);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  const uint8_t* data = map_buffer(session, 1, &bytes);
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK(is_stretch(data, 5000));
+  munmap((void*)data, bytes);
+  close(session);
+  CHECK_EQUAL(unload_module(), 0);
+}
+
+/* 50 lives of 4 MiB: a leak of any of it is seen among 200 MiB. */
+static void leaves_nothing_behind(void) {
+  CHECK_EQUAL(unload_module(), 0);
+  one_life();
+  long before = read_number("/proc/meminfo", "MemFree:");
+  for (int i = 0; i < 50; i++) one_life();
+  long after = read_number("/proc/meminfo", "MemFree:");
+  CHECK(before > 0 && after > before - 8192);
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
+}
+
+static void survives_nonsense(void) {
+  CHECK(fuzz_driver(10) > 1000);
+  CHECK_EQUAL(unload_module(), 0); /* nothing holds it: all sessions and mappings are gone */
+}
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} cases[] = {
+#define CASE(name) \
+  { #name, name }
+    CASE(refuses_without_processor_trace),
+    {"loads", NULL},
+    CASE(opens_for_those_who_may_trace),
+    CASE(says_what_it_can),
+    CASE(takes_structures_of_other_sizes),
+    CASE(refuses_what_it_cannot_do),
+    CASE(needs_to_be_configured),
+    CASE(fills_a_buffer_and_stops),
+    CASE(keeps_the_newest_of_a_ring),
+    CASE(fills_large_buffers),
+    CASE(shares_no_processor),
+    CASE(reports_faults),
+    CASE(maps_for_reading_only),
+    CASE(wakes_up_who_waits),
+    CASE(goes_on_when_a_processor_comes_back),
+    CASE(traces_one_process),
+    CASE(stays_while_it_traces),
+    CASE(leaves_nothing_behind),
+    CASE(survives_nonsense),
+};
+
+int main(void) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    failures = 0;
+    if (cases[i].run == NULL)
+      CHECK_EQUAL(load_module(MODEL_MODULE), 0);
+    else
+      cases[i].run();
+    printf("%sok %s\n", failures == 0 ? "" : "not ", cases[i].name);
+  }
+  /* Only "out of tree" and "not signed", not "warned" or "died". */
+  CHECK_EQUAL(read_number("/proc/sys/kernel/tainted", "") & ~(4096 | 8192), 0);
+  printf("%sok kernel_has_no_complaint\n", failures == 0 ? "" : "not ");
+  printf("done\n");
+  return 0;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "machine.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/klog.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define SYSLOG_ACTION_READ_ALL 3
+
+int load_module(const char* path) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno;
+  int error = syscall(SYS_finit_module, file, "", 0) ? errno : 0;
+  close(file);
+  return error;
+}
+
+int unload_module(void) { return syscall(SYS_delete_module, "ptkit", O_NONBLOCK) ? errno : 0; }
+
+static void write_file(const char* path, const char* text) {
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  CHECK(file >= 0);
+  CHECK_EQUAL(write(file, text, strlen(text)), strlen(text));
+  close(file);
+}
+
+void set_parameter(const char* name, int value) {
+  char path[128];
+  char text[32];
+  snprintf(path, sizeof(path), "/sys/module/ptkit/parameters/%s", name);
+  snprintf(text, sizeof(text), "%d", value);
+  write_file(path, text);
+}
+
+void set_online(int cpu, bool online) {
+  char path[128];
+  snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+  write_file(path, online ? "1" : "0");
+}
+
+long read_number(const char* path, const char* name) {
+  static char text[65536];
+  FILE* file = fopen(path, "r");
+  if (file == NULL) return -1;
+  size_t size = fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  text[size] = '\0';
+  const char* place = strstr(text, name);
+  return place == NULL ? -1 : strtol(place + strlen(name), NULL, 10);
+}
+
+bool log_has(const char* wanted) {
+  static char text[1 << 20];
+  int size = klogctl(SYSLOG_ACTION_READ_ALL, text, sizeof(text) - 1);
+  text[size < 0 ? 0 : size] = '\0';
+  return strstr(text, wanted) != NULL;
+}
+
+int open_device(void) { return open(PTKIT_DEVICE, O_RDWR | O_CLOEXEC); }
+
+struct ptkit_config simple_config(uint32_t cpu) {
+  struct ptkit_config config;
+  memset(&config, 0, sizeof(config));
+  config.target = PTKIT_TARGET_CPU;
+  config.cpu = cpu;
+  config.buffer_bytes = 65536;
+  config.flags = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL | PTKIT_TRACE_BRANCHES;
+  return config;
+}
+
+int open_session(struct ptkit_config config) {
+  int session = open_device();
+  CHECK(session >= 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_CONFIGURE, &config), 0);
+  return session;
+}
+
+struct ptkit_status status_of(int session, uint32_t cpu) {
+  struct ptkit_status status;
+  memset(&status, 0, sizeof(status));
+  status.cpu = cpu;
+  CHECK_EQUAL(ioctl(session, PTKIT_STATUS, &status), 0);
+  return status;
+}
+
+const uint8_t* map_buffer(int session, uint32_t cpu, uint64_t* bytes) {
+  struct ptkit_buffer buffer;
+  memset(&buffer, 0, sizeof(buffer));
+  buffer.cpu = cpu;
+  CHECK_EQUAL(ioctl(session, PTKIT_BUFFER, &buffer), 0);
+  void* place = mmap(NULL, buffer.data_bytes, PROT_READ, MAP_SHARED, session, (off_t)buffer.data_offset);
+  CHECK(place != MAP_FAILED);
+  *bytes = buffer.data_bytes;
+  return place == MAP_FAILED ? NULL : place;
+}
+
+bool is_stretch(const uint8_t* bytes, uint64_t count) {
+  for (uint64_t i = 1; i < count; i++)
+    if (bytes[i] != (bytes[i - 1] == 251 ? 1 : bytes[i - 1] + 1)) return false;
+  return count == 0 || bytes[0] != 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests do to the emulated machine and to the driver's device. */
+#ifndef PTKIT_TESTS_KERNEL_MACHINE_H
+#define PTKIT_TESTS_KERNEL_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ptkit/ptkit_ioctl.h"
+
+#define REAL_MODULE "/lib/real.ko"
+#define MODEL_MODULE "/lib/model.ko"
+
+/* 0, or errno. */
+int load_module(const char* path);
+int unload_module(void);
+
+/* A parameter of the model. */
+void set_parameter(const char* name, int value);
+void set_online(int cpu, bool online);
+/* The first number behind `name` in a file of /proc. */
+long read_number(const char* path, const char* name);
+bool log_has(const char* text);
+
+int open_device(void);
+/* All branches of user and kernel code of one processor to a full ToPA. */
+struct ptkit_config simple_config(uint32_t cpu);
+/* Opened and configured. */
+int open_session(struct ptkit_config config);
+struct ptkit_status status_of(int session, uint32_t cpu);
+/* The processor's buffer; null if it cannot be mapped. */
+const uint8_t* map_buffer(int session, uint32_t cpu, uint64_t* bytes);
+/* Whether each byte is followed by the next one that the model writes. */
+bool is_stretch(const uint8_t* bytes, uint64_t count);
+
+/* Random requests for a while (fuzz.c); how many. */
+int fuzz_driver(unsigned seconds);
+
+#endif /* PTKIT_TESTS_KERNEL_MACHINE_H */

@@ -1,0 +1,82 @@
+"""Debian's kernel and its headers, unpacked into a build folder; nothing is installed here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian import Missing, Packages
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel's unpacked packages."""
+
+    image: Path  # vmlinuz
+    headers: Path  # what modules are built against
+
+
+def build_folder() -> Path:
+    """What is downloaded and built goes to $PTKIT_EMULATED_BUILD, else to build/emulated of the project."""
+    return Path(os.environ.get("PTKIT_EMULATED_BUILD", ROOT / "build" / "emulated")).resolve()
+
+
+def debian_kernel(folder: Path) -> Kernel:
+    """The kernel of this machine's Debian release; downloaded where it is not in `folder`.
+
+    Raises
+    ------
+    Missing
+        It cannot be had here.
+    """
+    packages = Packages(folder / "apt")
+    unpacked = folder / "kernel"
+    if not unpacked.exists():
+        packages.unpack(unpacked, packages.depends("linux-image-amd64", "linux-image-"))
+    image = next((unpacked / "boot").glob("vmlinuz-*"))
+    return Kernel(image, unpack_headers(packages, folder, image.name.removeprefix("vmlinuz-")))
+
+
+def unpack_headers(packages: Packages, folder: Path, release: str) -> Path:
+    """The headers of a kernel, as modules are built against them."""
+    root = folder / f"headers-{release}"
+    name = f"linux-headers-{release}"
+    if not root.exists():
+        fresh = folder / "headers.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        needed = [packages.depends(name, prefix) for prefix in ("linux-headers-", "linux-kbuild-")]
+        packages.unpack(fresh, name, *needed)
+        # The makefile names the folder in which the package would install the rest.
+        makefile = fresh / "usr/src" / name / "Makefile"
+        makefile.write_text(makefile.read_text().replace("include /usr/src/", f"include {root}/usr/src/"))
+        fresh.rename(root)
+    return root / "usr/src" / name
+
+
+def find_kernel() -> Kernel:
+    """The same, if it is there already or asked for with PTKIT_EMULATED=1.
+
+    Raises
+    ------
+    Missing
+        Neither, or it cannot be had here.
+    """
+    folder = build_folder()
+    if os.environ.get("PTKIT_EMULATED") != "1" and not list(folder.glob("headers-*")):
+        raise Missing("not downloaded yet: set PTKIT_EMULATED=1 (80 MB once)")
+    return debian_kernel(folder)
+
+
+def find_busybox() -> Path:
+    """A busybox without libraries: the one that is installed, or the package's."""
+    installed = Path("/bin/busybox")
+    if installed.exists():
+        return installed
+    root = build_folder() / "busybox"
+    if not root.exists():
+        Packages(build_folder() / "apt").unpack(root, "busybox-static")
+    return root / "bin/busybox"
