@@ -8,6 +8,7 @@
 #include <linux/printk.h>
 #include <linux/stddef.h>
 
+#include "common/pt_check.h"
 #include "ptkit.h"
 #include "ptkit/rtit_regs.h"
 
@@ -59,33 +60,29 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 	return features;
 }
 
-#define NO_CPUID 0xff
-
-/* Bit of CTL, and bit of CPUID 14H EBX that tells of it, for a flag each. */
+/* Bits of CTL. */
 static const struct {
 	u64 flag;
 	u8 ctl;
-	u8 cpuid;
 } flag_bits[] = {
-	{PTKIT_TRACE_USER, PT_CTL_USER, NO_CPUID},
-	{PTKIT_TRACE_KERNEL, PT_CTL_OS, NO_CPUID},
-	{PTKIT_TRACE_BRANCHES, PT_CTL_BRANCH_EN, NO_CPUID},
-	{PTKIT_TRACE_TSC, PT_CTL_TSC_EN, NO_CPUID},
-	{PTKIT_TRACE_MTC, PT_CTL_MTC_EN, PT_CPUID_14_EBX_MTC},
-	{PTKIT_TRACE_CYC, PT_CTL_CYC_EN, PT_CPUID_14_EBX_PSB_CYC},
-	{PTKIT_TRACE_PTWRITE, PT_CTL_PTW_EN, PT_CPUID_14_EBX_PTWRITE},
-	{PTKIT_TRACE_PTWRITE_FUP, PT_CTL_FUP_ON_PTW, PT_CPUID_14_EBX_PTWRITE},
-	{PTKIT_TRACE_POWER, PT_CTL_PWR_EVT_EN, PT_CPUID_14_EBX_POWER_EVENT},
-	{PTKIT_TRACE_EVENTS, PT_CTL_EVENT_EN, PT_CPUID_14_EBX_EVENT_TRACE},
-	{PTKIT_TRACE_NO_RETC, PT_CTL_DIS_RETC, NO_CPUID},
-	{PTKIT_TRACE_NO_TNT, PT_CTL_DIS_TNT, PT_CPUID_14_EBX_TNT_DISABLE},
+	{ PTKIT_TRACE_USER, PT_CTL_USER },
+	{ PTKIT_TRACE_KERNEL, PT_CTL_OS },
+	{ PTKIT_TRACE_BRANCHES, PT_CTL_BRANCH_EN },
+	{ PTKIT_TRACE_TSC, PT_CTL_TSC_EN },
+	{ PTKIT_TRACE_MTC, PT_CTL_MTC_EN },
+	{ PTKIT_TRACE_CYC, PT_CTL_CYC_EN },
+	{ PTKIT_TRACE_PTWRITE, PT_CTL_PTW_EN },
+	{ PTKIT_TRACE_PTWRITE_FUP, PT_CTL_FUP_ON_PTW },
+	{ PTKIT_TRACE_POWER, PT_CTL_PWR_EVT_EN },
+	{ PTKIT_TRACE_EVENTS, PT_CTL_EVENT_EN },
+	{ PTKIT_TRACE_NO_RETC, PT_CTL_DIS_RETC },
+	{ PTKIT_TRACE_NO_TNT, PT_CTL_DIS_TNT },
 };
 
 #define REFUSE(config, field, reason)                                                              \
 	((config)->refused = offsetof(struct ptkit_config, field), (reason))
 
-static int make_flags(const struct ptkit_caps *caps, struct ptkit_config *config,
-		      struct pt_state *state)
+static int make_flags(struct ptkit_config *config, struct pt_state *state)
 {
 	u64 unknown = config->flags;
 	unsigned int i;
@@ -94,105 +91,139 @@ static int make_flags(const struct ptkit_caps *caps, struct ptkit_config *config
 		if (!(config->flags & flag_bits[i].flag))
 			continue;
 		unknown &= ~flag_bits[i].flag;
-		if (flag_bits[i].cpuid != NO_CPUID && !ebx_has(caps, flag_bits[i].cpuid))
-			return REFUSE(config, flags, -EOPNOTSUPP);
 		state->ctl |= BIT_ULL(flag_bits[i].ctl);
 	}
-	if (unknown || !(config->flags & (PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL)))
-		return REFUSE(config, flags, -EINVAL);
-	if ((config->flags & PTKIT_TRACE_PTWRITE_FUP) && !(config->flags & PTKIT_TRACE_PTWRITE))
-		return REFUSE(config, flags, -EINVAL);
-	return 0;
+	return unknown ? REFUSE(config, flags, -EINVAL) : 0;
 }
 
-/* A field of four bits; with `supported`, what is in CPUID's bitmap, otherwise nothing but 0. */
-static int make_field(struct pt_state *state, u8 value, u32 shift, u32 supported)
+static int make_periods(struct ptkit_config *config, struct pt_state *state)
 {
-	if (value > 15 || (value && !supported))
-		return -EINVAL;
-	if (supported && !(supported & BIT(value)))
-		return -EOPNOTSUPP;
-	state->ctl |= (u64)value << shift;
-	return 0;
-}
-
-static int make_periods(const struct ptkit_caps *caps, struct ptkit_config *config,
-			struct pt_state *state)
-{
-	u32 mtc = caps->cpuid_14_1[0] >> PT_CPUID_14_1_EAX_MTC_SHIFT;
-	u32 cyc = (caps->cpuid_14_1[1] >> PT_CPUID_14_1_EBX_CYC_SHIFT) & 0xffff;
-	u32 psb = caps->cpuid_14_1[1] >> PT_CPUID_14_1_EBX_PSB_SHIFT;
-	int error;
-
-	/* 0 is what CTL has after a reset: it needs to be in the bitmap where it is a period. */
-	cyc |= BIT(0);
-	psb |= BIT(0);
-	error = make_field(state, config->mtc_freq, PT_CTL_MTC_FREQ_SHIFT,
-			   config->flags & PTKIT_TRACE_MTC ? mtc : 0);
-	if (error)
-		return REFUSE(config, mtc_freq, error);
-	error = make_field(state, config->cyc_thresh, PT_CTL_CYC_THRESH_SHIFT,
-			   config->flags & PTKIT_TRACE_CYC ? cyc : 0);
-	if (error)
-		return REFUSE(config, cyc_thresh, error);
-	error = make_field(state, config->psb_freq, PT_CTL_PSB_FREQ_SHIFT,
-			   ebx_has(caps, PT_CPUID_14_EBX_PSB_CYC) ? psb : 0);
-	if (error)
-		return REFUSE(config, psb_freq, error);
-	return 0;
-}
-
-/* Writing another address to a register would fault. */
-static bool is_canonical(const struct ptkit_caps *caps, u64 address)
-{
-	unsigned int unused = 64 - caps->linear_bits;
-
-	return (u64)((s64)(address << unused) >> unused) == address;
-}
-
-static int check_range(const struct ptkit_caps *caps, const struct ptkit_range *range)
-{
-	if (range->action != PTKIT_RANGE_FILTER && range->action != PTKIT_RANGE_STOP)
-		return -EINVAL;
-	if (range->zero || range->first > range->last)
-		return -EINVAL;
-	if (!is_canonical(caps, range->first) || !is_canonical(caps, range->last))
-		return -EINVAL;
+	if (config->mtc_freq > 15)
+		return REFUSE(config, mtc_freq, -EINVAL);
+	if (config->cyc_thresh > 15)
+		return REFUSE(config, cyc_thresh, -EINVAL);
+	if (config->psb_freq > 15)
+		return REFUSE(config, psb_freq, -EINVAL);
+	state->ctl |= (u64)config->mtc_freq << PT_CTL_MTC_FREQ_SHIFT;
+	state->ctl |= (u64)config->cyc_thresh << PT_CTL_CYC_THRESH_SHIFT;
+	state->ctl |= (u64)config->psb_freq << PT_CTL_PSB_FREQ_SHIFT;
 	return 0;
 }
 
 static bool range_is_empty(const struct ptkit_range *range)
 {
-	return !range->first && !range->last && !range->action && !range->zero;
+	return !range->first && !range->last && !range->action;
 }
 
-static int make_ranges(const struct ptkit_caps *caps, struct ptkit_config *config,
-		       struct pt_state *state)
+static int refuse_range(struct ptkit_config *config, u32 range)
 {
-	u32 most = caps->cpuid_14_1[0] & (BIT(PT_CPUID_14_1_EAX_RANGES_WIDTH) - 1);
+	config->refused = offsetof(struct ptkit_config, ranges) + range * sizeof(config->ranges[0]);
+	return -EINVAL;
+}
+
+static int make_ranges(struct ptkit_config *config, struct pt_state *state)
+{
 	u32 i;
 
 	if (config->range_count > PTKIT_MOST_RANGES)
 		return REFUSE(config, range_count, -EINVAL);
-	if (config->range_count &&
-	    (!ebx_has(caps, PT_CPUID_14_EBX_IP_FILTER) || config->range_count > most))
-		return REFUSE(config, range_count, -EOPNOTSUPP);
 	for (i = 0; i < PTKIT_MOST_RANGES; i++) {
 		const struct ptkit_range *range = &config->ranges[i];
 		u32 shift = PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i;
 
-		if (i >= config->range_count && range_is_empty(range))
+		if (range->zero || (i >= config->range_count && !range_is_empty(range)))
+			return refuse_range(config, i);
+		if (i >= config->range_count)
 			continue;
-		if (i >= config->range_count || check_range(caps, range)) {
-			config->refused =
-				offsetof(struct ptkit_config, ranges) + i * sizeof(*range);
-			return -EINVAL;
-		}
+		if (range->action != PTKIT_RANGE_FILTER && range->action != PTKIT_RANGE_STOP)
+			return refuse_range(config, i);
 		state->ctl |= (u64)range->action << shift;
 		state->addr[2 * i] = range->first;
 		state->addr[2 * i + 1] = range->last;
 	}
 	return 0;
+}
+
+#define FIELD(name, why) { offsetof(struct ptkit_config, name), why }
+
+/* What a rule of the registers says about a configuration; those of output are not asked for. */
+static const struct {
+	u32 field;
+	int error;
+} rule_fields[PT_RULE_COUNT] = {
+	[PT_RULE_CYC_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_PWR_EVT_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_FUP_ON_PTW] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_MTC_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_PTW_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_BRANCH_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_EVENT_EN] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_DIS_TNT] = FIELD(flags, -EOPNOTSUPP),
+	[PT_RULE_NO_LEVEL] = FIELD(flags, -EINVAL),
+	[PT_RULE_FUP_ALONE] = FIELD(flags, -EINVAL),
+	[PT_RULE_MTC_FREQ] = FIELD(mtc_freq, -EOPNOTSUPP),
+	[PT_RULE_MTC_FREQ_VALUE] = FIELD(mtc_freq, -EOPNOTSUPP),
+	[PT_RULE_MTC_FREQ_ALONE] = FIELD(mtc_freq, -EINVAL),
+	[PT_RULE_CYC_THRESH] = FIELD(cyc_thresh, -EOPNOTSUPP),
+	[PT_RULE_CYC_THRESH_VALUE] = FIELD(cyc_thresh, -EOPNOTSUPP),
+	[PT_RULE_CYC_THRESH_ALONE] = FIELD(cyc_thresh, -EINVAL),
+	[PT_RULE_PSB_FREQ] = FIELD(psb_freq, -EOPNOTSUPP),
+	[PT_RULE_PSB_FREQ_VALUE] = FIELD(psb_freq, -EOPNOTSUPP),
+	[PT_RULE_CR3_FILTER] = FIELD(process, -EOPNOTSUPP),
+	[PT_RULE_TOPA] = FIELD(output, -EOPNOTSUPP),
+	[PT_RULE_SINGLE_RANGE] = FIELD(output, -EOPNOTSUPP),
+	[PT_RULE_ADDR_CFG_RANGE] = FIELD(range_count, -EOPNOTSUPP),
+	[PT_RULE_ADDR_A] = FIELD(ranges, -EINVAL),
+	[PT_RULE_ADDR_B] = FIELD(ranges, -EINVAL),
+	[PT_RULE_ADDR_ORDER] = FIELD(ranges, -EINVAL),
+};
+
+struct first_rule {
+	struct ptkit_config *config;
+	int error;
+};
+
+static void note_rule(void *context, enum pt_rule rule, uint32_t range)
+{
+	struct first_rule *first = context;
+
+	if (first->error || !rule_fields[rule].error)
+		return;
+	first->error = rule_fields[rule].error;
+	first->config->refused = rule_fields[rule].field;
+	if (rule_fields[rule].field == offsetof(struct ptkit_config, ranges))
+		refuse_range(first->config, range);
+}
+
+/* Erratum BDM106: Broadwell faults without BranchEn. */
+static bool needs_branch_en(u32 signature)
+{
+	static const u32 broadwells[] = { 0x306d0, 0x40670, 0x406f0, 0x50660 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(broadwells); i++) {
+		if ((signature & ~15U) == broadwells[i])
+			return true;
+	}
+	return false;
+}
+
+static int check_rules(const struct ptkit_caps *caps, struct ptkit_config *config,
+		       const struct pt_state *state)
+{
+	struct first_rule first = { .config = config };
+	struct pt_caps known = {
+		.leaf_14_ebx = caps->cpuid_14_0[1],
+		.leaf_14_ecx = caps->cpuid_14_0[2],
+		.leaf_14_1_eax = caps->cpuid_14_1[0],
+		.leaf_14_1_ebx = caps->cpuid_14_1[1],
+		.physical_bits = caps->physical_bits,
+		.linear_bits = caps->linear_bits,
+		.needs_branch_en = needs_branch_en(caps->cpuid_1_eax),
+	};
+
+	pt_check(&known, state, note_rule, &first);
+	return first.error;
 }
 
 static int check_target(const struct ptkit_caps *caps, struct ptkit_config *config)
@@ -210,22 +241,17 @@ static int check_target(const struct ptkit_caps *caps, struct ptkit_config *conf
 		return REFUSE(config, task, -EINVAL);
 	if (config->process < 0)
 		return REFUSE(config, process, -EINVAL);
-	if (config->process && !(features & PTKIT_FEATURE_PROCESS))
-		return REFUSE(config, process, -EOPNOTSUPP);
 	if (config->process && both && !(features & PTKIT_FEATURE_PROCESS_BOTH))
 		return REFUSE(config, process, -EOPNOTSUPP);
 	return 0;
 }
 
-static int check_output(const struct ptkit_caps *caps, struct ptkit_config *config)
+static int check_output(struct ptkit_config *config)
 {
 	bool single = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
-	u64 needed = single ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA;
 
 	if (config->output > PTKIT_OUTPUT_SINGLE_RANGE)
 		return REFUSE(config, output, -EINVAL);
-	if (!(ptkit_features(caps) & needed))
-		return REFUSE(config, output, -EOPNOTSUPP);
 	if (config->mode > PTKIT_MODE_RING || (single && config->mode != PTKIT_MODE_RING))
 		return REFUSE(config, mode, -EINVAL);
 	if (!config->buffer_bytes || config->buffer_bytes % PAGE_SIZE ||
@@ -245,18 +271,18 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 
 	error = check_target(caps, config);
 	if (!error)
-		error = check_output(caps, config);
+		error = check_output(config);
 	if (!error)
-		error = make_flags(caps, config, state);
+		error = make_flags(config, state);
 	if (!error)
-		error = make_periods(caps, config, state);
+		error = make_periods(config, state);
 	if (!error)
-		error = make_ranges(caps, config, state);
+		error = make_ranges(config, state);
 	if (error)
 		return error;
 	if (config->output == PTKIT_OUTPUT_TOPA)
 		state->ctl |= BIT_ULL(PT_CTL_TOPA);
 	if (config->process)
 		state->ctl |= BIT_ULL(PT_CTL_CR3_FILTER);
-	return 0;
+	return check_rules(caps, config, state);
 }
