@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -33,10 +32,7 @@ class FakePlatform : public Platform {
       ++address;
     }
   }
-  void topa_pmi() override {
-    ++interrupts;
-    if (on_interrupt) on_interrupt();
-  }
+  void topa_pmi() override { ++interrupts; }
   void write_transport(base::Bytes bytes) override {
     transport.insert(transport.end(), bytes.begin(), bytes.end());
   }
@@ -51,7 +47,6 @@ class FakePlatform : public Platform {
   }
 
   unsigned interrupts = 0;
-  std::function<void()> on_interrupt;
   std::vector<std::uint8_t> transport;
   std::vector<std::uint8_t> stream;  // all that was written to memory, in order
   std::vector<std::pair<std::uint64_t, std::size_t>> writes;

@@ -255,6 +255,35 @@ TEST_F(Filtering, AModeIsToldWithTheTransferIntoIt) {
       "MODE.Exec 20,2\nTIP 2000\nFUP 2001\nMODE.Exec 40,1\nTIP ffff800000100000\nFUP 9000\nTIP.PGD -\n");
 }
 
+TEST_F(Filtering, TheInterruptFlagIsToldWithEventTrace) {
+  start(kUser | bit(PT_CTL_EVENT_EN));
+  ProcessorState state = user();
+  state.interrupt_flag = true;
+  unit.change_state(state, 0x1001);
+  unit.change_state(state, 0x1002);
+  EXPECT_EQ(rest(), "MODE.Exec 40,5\nFUP 1001\nFUP 9000\nTIP.PGD -\n");
+}
+
+TEST_F(Filtering, APagingModeMayChangeTheContext) {
+  machine.write(PT_MSR_RTIT_CR3_MATCH, kCr3);
+  ProcessorState state = kernel(kCr3 | 0x20);
+  start(kOs | bit(PT_CTL_CR3_FILTER), state);
+  state.pae = true;
+  unit.change_state(state, 0x1003);
+  EXPECT_FALSE(unit.context_enabled());
+  state.pae = false;
+  unit.change_state(state, 0x1006);
+  EXPECT_EQ(rest(), "TIP.PGD -\nTIP.PGE 1006\nFUP 9000\nTIP.PGD -\n");
+}
+
+TEST_F(Filtering, WithPaePagingAPipHasTheLowBits) {
+  ProcessorState state = kernel();
+  state.pae = true;
+  start(kOs, state);
+  unit.mov_cr3(0x5fff, 0x1003);
+  EXPECT_EQ(rest(), "PIP 5fe0\nFUP 9000\nTIP.PGD -\n");
+}
+
 // ---- CR3
 
 struct ByCr3 : Filtering {
@@ -684,6 +713,19 @@ TEST_F(Tables, APendingPsbComesWhenTraceEnIsSet) {
   machine.start(ctl, 0x1000);
   EXPECT_FALSE(machine.status(PT_STATUS_PEND_PSB));
   EXPECT_EQ(decode(machine.platform.read(0x8000, machine.offset()))[0].kind, PacketKind::PSB);
+}
+
+TEST_F(Tables, APsbThatIsDueWhenTraceEnGoesIsPending) {
+  for (const bool preserved : {false, true}) {
+    table({0x8000, kTable | kEnd});
+    machine.write(PT_MSR_RTIT_STATUS, 0);
+    machine.start(kUser | kBranches | kTopa | bit(PT_CTL_PTW_EN) |
+                      (preserved ? bit(PT_CTL_INJECT_PSB_PMI_ON_ENABLE) : 0),
+                  0x1000);
+    for (int i = 0; i < 300; ++i) machine.unit.ptwrite(1, true, 0x1000);  // where it goes on is not known
+    machine.end(0x1000);
+    EXPECT_EQ(machine.status(PT_STATUS_PEND_PSB), preserved);
+  }
 }
 
 struct Buffered : Tables {
