@@ -17,8 +17,10 @@ bool is_mine(std::uint32_t index) noexcept {
          is_addr(index);
 }
 
+// 0 is the value at reset: CTL can always be cleared.
 bool listed(std::uint32_t bitmap, std::uint64_t ctl, unsigned shift, unsigned width) noexcept {
-  return (bitmap >> field_of(ctl, shift, width) & 1) != 0;
+  const unsigned encoding = field_of(ctl, shift, width);
+  return encoding == 0 || (bitmap >> encoding & 1) != 0;
 }
 
 }  // namespace
@@ -64,12 +66,13 @@ bool Registers::valid_ctl(std::uint64_t value) const noexcept {
   if (trace_enabled() && enables) return value == ctl_;
   const bool to_single_range = (value & (bit(PT_CTL_TOPA) | bit(PT_CTL_FABRIC_EN))) == 0;
   if (enables && to_single_range && !can.single_range()) return false;
-  if (can.mtc() && !listed(can.mtc_periods(), value, PT_CTL_MTC_FREQ_SHIFT, PT_CTL_MTC_FREQ_WIDTH))
-    return false;
-  if (can.psb_cyc()) {
-    if (!listed(can.cyc_thresholds(), value, PT_CTL_CYC_THRESH_SHIFT, PT_CTL_CYC_THRESH_WIDTH)) return false;
-    if (!listed(can.psb_periods(), value, PT_CTL_PSB_FREQ_SHIFT, PT_CTL_PSB_FREQ_WIDTH)) return false;
-  }
+  // Without its capability a field is reserved: that was looked at above.
+  if (!listed(can.mtc_periods(), value, PT_CTL_MTC_FREQ_SHIFT, PT_CTL_MTC_FREQ_WIDTH)) return false;
+  if (!listed(can.cyc_thresholds(), value, PT_CTL_CYC_THRESH_SHIFT, PT_CTL_CYC_THRESH_WIDTH)) return false;
+  if (!listed(can.psb_periods(), value, PT_CTL_PSB_FREQ_SHIFT, PT_CTL_PSB_FREQ_WIDTH)) return false;
+  const bool makes_mtc = (value & bit(PT_CTL_MTC_EN)) != 0;
+  const unsigned mtc_freq = field_of(value, PT_CTL_MTC_FREQ_SHIFT, PT_CTL_MTC_FREQ_WIDTH);
+  if (makes_mtc && (can.mtc_periods() >> mtc_freq & 1) == 0) return false;
   for (unsigned n = 0; n < can.ranges(); ++n) {
     const unsigned shift = PT_CTL_ADDR0_CFG_SHIFT + n * PT_CTL_ADDR_CFG_WIDTH;
     if (field_of(value, shift, PT_CTL_ADDR_CFG_WIDTH) > PT_ADDR_CFG_TRACE_STOP) return false;

@@ -78,6 +78,16 @@ TEST(Registers, EncodingsThatCpuidDoesNotListFault) {
   }
 }
 
+TEST(Registers, EncodingZeroIsAlwaysThereSaveForMtcPackets) {
+  Capabilities can;
+  can.leaf_14_1_eax = 0x02480002;
+  can.leaf_14_1_ebx = 0x003e3ffe;
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, 0), MsrResult::OK);
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, bit(PT_CTL_CYC_EN) | bit(PT_CTL_TRACE_EN)), MsrResult::OK);
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, bit(PT_CTL_MTC_EN)), MsrResult::FAULT);
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, bit(PT_CTL_MTC_EN) | 3 << PT_CTL_MTC_FREQ_SHIFT), MsrResult::OK);
+}
+
 TEST(Registers, SingleRangeOutputHasToBeSupportedToBeEnabled) {
   Capabilities can;
   can.leaf_14_ecx = 1 << PT_CPUID_14_ECX_TOPA | 1 << PT_CPUID_14_ECX_TRACE_TRANSPORT;
@@ -209,11 +219,10 @@ bool valid_by_parts(const Capabilities& can, std::uint64_t value) {
     if (part->ebx >= 0 && (can.leaf_14_ebx >> part->ebx & 1) == 0) return false;
     if (part->ecx >= 0 && (can.leaf_14_ecx >> part->ecx & 1) == 0) return false;
   }
-  if ((can.leaf_14_ebx & 8) != 0 && (can.leaf_14_1_eax >> 16 >> (value >> 14 & 15) & 1) == 0) return false;
-  if ((can.leaf_14_ebx & 2) != 0) {
-    if ((can.leaf_14_1_ebx >> (value >> 19 & 15) & 1) == 0) return false;
-    if ((can.leaf_14_1_ebx >> 16 >> (value >> 24 & 15) & 1) == 0) return false;
-  }
+  const bool mtc_counts = (value & 0x3c200) != 0;  // MTCEn or MTCFreq
+  if (mtc_counts && (can.leaf_14_1_eax >> 16 >> (value >> 14 & 15) & 1) == 0) return false;
+  if ((value >> 19 & 15) != 0 && (can.leaf_14_1_ebx >> (value >> 19 & 15) & 1) == 0) return false;
+  if ((value >> 24 & 15) != 0 && (can.leaf_14_1_ebx >> 16 >> (value >> 24 & 15) & 1) == 0) return false;
   for (unsigned n = 0; n < 4; ++n) {
     const std::uint64_t cfg = value >> (32 + 4 * n) & 15;
     if (cfg > 2 || (cfg != 0 && n >= (can.leaf_14_1_eax & 7))) return false;
@@ -228,9 +237,9 @@ TEST(Registers, AcceptsExactlyTheValidConfigurations) {
     Capabilities can;
     can.leaf_14_ebx = static_cast<std::uint32_t>(random() | random());
     can.leaf_14_ecx = static_cast<std::uint32_t>(random() | random());
-    can.leaf_14_1_eax = static_cast<std::uint32_t>((random() | random() << 16) | 0x10000) & ~7U;
+    can.leaf_14_1_eax = static_cast<std::uint32_t>(random() | random() << 16) & ~7U;
     can.leaf_14_1_eax |= static_cast<std::uint32_t>(random() % 5);
-    can.leaf_14_1_ebx = static_cast<std::uint32_t>(random() | 0x10001);
+    can.leaf_14_1_ebx = static_cast<std::uint32_t>(random());
     std::uint64_t value = 0;
     for (const CtlPart& part : kParts) {
       const bool chosen = random() % 2 == 0;
