@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
-from executed import Executed, Truth
+from compare import assert_same, instructions
+from executed import Truth
 from machine import Machine, Run
 from perf_data import aux_streams
 
-import ptkit
 from ptkit import _core
 
 pytestmark = pytest.mark.emulated
@@ -45,26 +43,6 @@ def run(machine: Machine, run_folder: Path) -> Run:
 def truth(run: Run) -> Truth:
     """What was executed."""
     return Truth(run.truth)
-
-
-def instructions(stream: bytes, code: dict[int, bytes], engine: str) -> ptkit.Table:
-    """The table of a raw stream."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ptkit.PtkitWarning)  # the processor is not known
-        trace = ptkit.open(stream, images=[code], engine=engine)
-    return trace.instructions(columns=["ip"])
-
-
-def assert_same(found: ptkit.Table, expected: Executed) -> None:
-    """Every instruction, in order, and no error."""
-    assert len(found.errors) == 0, str(found.errors)
-    both = min(len(found), len(expected.ip))
-    differing = np.flatnonzero(found["ip"][:both] != expected.ip[:both])
-    first = int(differing[0]) if len(differing) else both
-    around = slice(max(0, first - 3), first + 4)
-    decoded, executed = ([hex(ip) for ip in ips[around].tolist()] for ips in (found["ip"], expected.ip))
-    message = f"instruction {first} of {len(expected.ip)}: decoded {decoded}, executed {executed}"
-    assert first == len(found) == len(expected.ip), message
 
 
 def test_linux_finds_the_trace_unit(run: Run) -> None:

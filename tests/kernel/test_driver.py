@@ -14,10 +14,9 @@ import pytest
 from compiling import COMPILER
 from cpio import Archive
 from debian import Missing
-from kernels import Kernel, find_busybox, find_kernel
+from kernels import ROOT, Kernel, build_module, find_busybox, find_kernel
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 QEMU = shutil.which("qemu-system-x86_64")
 SECONDS = 300  # at the very most: a machine with much else to do
 
@@ -47,16 +46,6 @@ def kernel() -> Kernel:
         if os.environ.get("PTKIT_EMULATED") == "1":
             raise
         pytest.skip(f"Debian's kernel and headers: {missing}")
-
-
-def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str]:
-    """Builds the module from a copy; the module, and what the compiler said."""
-    for name in ("common", "include", "linux"):
-        shutil.copytree(ROOT / "kernel" / name, folder / name)
-    said = run(
-        "make", "-C", folder / "linux", f"KDIR={kernel.headers}", f"-j{os.cpu_count()}", "W=1", *options
-    )  # fmt: skip
-    return folder / "linux" / "ptkit.ko", said
 
 
 def warnings_in(said: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,3 +81,21 @@ def find_busybox() -> Path:
     if not root.exists():
         Packages(build_folder() / "apt").unpack(root, "busybox-static")
     return root / "bin/busybox"
+
+
+def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str]:
+    """Builds the driver from a copy of its sources in `folder`; the module, and what make said.
+
+    Raises
+    ------
+    Missing
+        It cannot be compiled here.
+    """
+    for name in ("common", "include", "linux"):
+        shutil.copytree(ROOT / "kernel" / name, folder / name)
+    place = folder / "linux"
+    command = ["make", "-C", str(place), f"KDIR={kernel.headers}", f"-j{os.cpu_count()}", "W=1", *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Missing(f"{' '.join(command)}:\n{done.stdout[-4000:]}")
+    return place / "ptkit.ko", done.stdout

@@ -1,0 +1,152 @@
+/*
+ * Traces with ptkit.ko on processor 0:
+ *     trace topa|single|ring user|kernel|both all|process|range|stop FILE [PROGRAM ARGUMENT...]
+ * Without a program, work() below in a child. FILE gets the trace; what it says is for the test to read.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ptkit/ptkit_ioctl.h"
+
+#define BUFFER_BYTES (4 << 20)
+#define RING_BYTES (64 << 10)
+#define ROUNDS 300
+
+extern char __start_traced_code[], __stop_traced_code[]; /* made by the linker */
+
+static void must(int good, const char *what)
+{
+	if (!good) {
+		perror(what);
+		exit(1);
+	}
+}
+
+__attribute__((section("traced_code"), noinline)) static unsigned int work(unsigned int number)
+{
+	unsigned int steps = 0;
+
+	while (number != 1 && steps < 200) {
+		number = number % 2 ? 3 * number + 1 : number / 2;
+		++steps;
+	}
+	return steps;
+}
+
+/* Work, and what is neither work nor of this process' own code. */
+static void do_something(void)
+{
+	volatile unsigned int sum = 0;
+
+	for (unsigned int i = 1; i <= ROUNDS; ++i) {
+		sum += work(i);
+		if (i % 10 == 0)
+			getppid();
+		if (i % 100 == 0)
+			sched_yield();
+	}
+}
+
+/* Stopped before anything else, so that it can be traced from its beginning. */
+static pid_t begin(char **program)
+{
+	const pid_t child = fork();
+
+	must(child >= 0, "fork");
+	if (child == 0) {
+		/* A page fault would come between entering work() and its first instruction. */
+		*(volatile char *)__start_traced_code;
+		raise(SIGSTOP);
+		if (program[0] == NULL) {
+			do_something();
+			_exit(0);
+		}
+		execvp(program[0], program);
+		_exit(127);
+	}
+	must(waitpid(child, NULL, WUNTRACED) == child, "waitpid");
+	return child;
+}
+
+static struct ptkit_config make_config(char **words, pid_t child)
+{
+	struct ptkit_config config;
+
+	memset(&config, 0, sizeof config);
+	config.target = PTKIT_TARGET_CPU;
+	config.buffer_bytes = BUFFER_BYTES;
+	config.flags = PTKIT_TRACE_BRANCHES | PTKIT_TRACE_TSC;
+	if (strcmp(words[0], "single") == 0) {
+		config.output = PTKIT_OUTPUT_SINGLE_RANGE;
+		config.mode = PTKIT_MODE_RING;
+	}
+	if (strcmp(words[0], "ring") == 0) {
+		config.buffer_bytes = RING_BYTES;
+		config.mode = PTKIT_MODE_RING;
+	}
+	if (strcmp(words[1], "kernel") != 0)
+		config.flags |= PTKIT_TRACE_USER;
+	if (strcmp(words[1], "user") != 0)
+		config.flags |= PTKIT_TRACE_KERNEL;
+	if (strcmp(words[2], "process") == 0)
+		config.process = child;
+	if (strcmp(words[2], "range") == 0 || strcmp(words[2], "stop") == 0) {
+		config.range_count = 1;
+		config.ranges[0].first = (unsigned long)__start_traced_code;
+		config.ranges[0].last = (unsigned long)__stop_traced_code - 1;
+		config.ranges[0].action =
+			strcmp(words[2], "stop") == 0 ? PTKIT_RANGE_STOP : PTKIT_RANGE_FILTER;
+	}
+	return config;
+}
+
+static void save(int session, const struct ptkit_config *config, const char *path)
+{
+	const int ring = config->buffer_bytes == RING_BYTES;
+	static unsigned char newest[BUFFER_BYTES];
+	struct ptkit_snapshot snapshot = { .address = (unsigned long)newest, .bytes = sizeof newest };
+	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	const unsigned char *mapped =
+		mmap(NULL, config->buffer_bytes, PROT_READ, MAP_SHARED, session, 0); /* processor 0 */
+
+	must(mapped != MAP_FAILED, "mmap");
+	must(ioctl(session, PTKIT_SNAPSHOT, &snapshot) == 0, "PTKIT_SNAPSHOT");
+	must(ring == !!(snapshot.flags & PTKIT_STATUS_LAPPED), "a ring that is full, others that are not");
+	must(!(snapshot.flags & PTKIT_STATUS_FULL), "a large enough buffer");
+	must(ring || memcmp(newest, mapped, snapshot.bytes) == 0, "the same bytes in the mapping");
+	must(write(file, newest, snapshot.bytes) == (ssize_t)snapshot.bytes, path);
+	close(file);
+}
+
+int main(int count, char **arguments)
+{
+	struct ptkit_config config;
+	cpu_set_t first;
+	pid_t child;
+	const int session = open(PTKIT_DEVICE, O_RDWR | O_CLOEXEC);
+
+	must(count >= 5 && session >= 0, PTKIT_DEVICE);
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	must(sched_setaffinity(0, sizeof first, &first) == 0, "sched_setaffinity");
+	child = begin(arguments + 5);
+	config = make_config(arguments + 1, child);
+	printf("work %p %p child %d\n", (void *)__start_traced_code, (void *)__stop_traced_code, child);
+	must(ioctl(session, PTKIT_CONFIGURE, &config) == 0, "PTKIT_CONFIGURE");
+	must(ioctl(session, PTKIT_START) == 0, "PTKIT_START");
+	kill(child, SIGCONT);
+	must(waitpid(child, NULL, 0) == child, "waitpid");
+	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
+	save(session, &config, arguments[4]);
+	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
+	close(session);
+	return 0;
+}
