@@ -43,6 +43,7 @@ PYTHON_RANKS = {
     "errors": 0,
     "arguments": 1,
     "schema": 1,
+    "msr": 2,
     "bundle": 2,
     "info": 2,
     "table": 3,

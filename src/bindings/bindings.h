@@ -97,6 +97,7 @@ void register_open(py::module_& module);
 void register_reference(py::module_& module);
 void register_index(py::module_& module);
 void register_isa(py::module_& module);
+void register_msr(py::module_& module);
 void register_schema(py::module_& module);
 void register_session(py::module_& module);
 void register_symbols(py::module_& module);

@@ -21,4 +21,5 @@ PYBIND11_MODULE(_core, module) {
   register_arrow(module);
   register_reference(module);
   register_isa(module);
+  register_msr(module);
 }

@@ -70,7 +70,8 @@ std::vector<CpuidRow> read_cpuid() {
 #if defined(__x86_64__) || defined(__i386__)
   constexpr std::uint32_t kLeaves[][2] = {{1, 0}, {7, 0}, {0x14, 0}, {0x14, 1}, {0x15, 0}, {kWidths, 0}};
   for (const auto& [leaf, subleaf] : kLeaves) {
-    if (leaf > __get_cpuid_max(leaf & kExtended, nullptr)) continue;
+    const auto last = static_cast<std::uint32_t>(__get_cpuid_max(leaf & kExtended, nullptr));
+    if (leaf > last) continue;
     CpuidRow row{.leaf = leaf, .subleaf = subleaf};
     __cpuid_count(leaf, subleaf, row.eax, row.ebx, row.ecx, row.edx);
     rows.push_back(row);

@@ -20,10 +20,11 @@ struct CpuidRow {
   std::uint32_t edx = 0;
 };
 
-// The words as CPUID gives them. The default is a unit that has everything.
+// The words as CPUID gives them. The default is a unit that can do everything but write to a trace
+// transport subsystem.
 struct Capabilities {
   std::uint32_t leaf_14_ebx = 0x1ff;          // 14H.0 EBX
-  std::uint32_t leaf_14_ecx = 0x8000'000f;    // 14H.0 ECX: all outputs; IPs are linear
+  std::uint32_t leaf_14_ecx = 0x8000'0007;    // 14H.0 ECX: ToPA, many entries, single range; IPs are linear
   std::uint32_t leaf_14_1_eax = 0xffff'0004;  // 14H.1 EAX: MTC periods, four address ranges
   std::uint32_t leaf_14_1_ebx = 0xffff'ffff;  // 14H.1 EBX: PSB periods, CYC thresholds
   std::uint8_t physical_bits = 46;            // 80000008H EAX: MAXPHYADDR

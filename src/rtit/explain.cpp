@@ -10,17 +10,6 @@ namespace ptkit::rtit {
 
 namespace {
 
-// A number of bytes as people say it.
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 5> kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return std::to_string(bytes) + " " + std::string(kUnits[unit]);
-}
-
 std::string mask_or_table(std::uint64_t value) {
   const std::uint64_t mask = value << PT_OUTPUT_TABLE_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST;
   const std::string table = "with ToPA, entry " + std::to_string(value) + " of the table (byte " +
@@ -29,9 +18,15 @@ std::string mask_or_table(std::uint64_t value) {
   return "one range of " + bytes_text(mask + 1) + "; " + table;
 }
 
+// "cycle", "8 cycles"
+std::string counted(std::uint64_t count, std::string_view noun) {
+  if (count == 1) return std::string(noun);
+  return std::to_string(count).append(1, ' ').append(noun).append(1, 's');
+}
+
 std::string cyc_thresh(std::uint64_t value) {
-  if (value == 0) return "a CYC packet before each packet that may have one";
-  return "a CYC packet once " + std::to_string(std::uint64_t{1} << (value - 1)) + " cycles have passed";
+  if (value == 0) return "with CYCEn, a CYC packet before each packet that may have one";
+  return "with CYCEn, a CYC packet at most every " + counted(std::uint64_t{1} << (value - 1), "cycle");
 }
 
 std::string addr_cfg(std::uint64_t value, std::string_view range) {
@@ -56,8 +51,8 @@ std::string words_of(const Field& field, std::uint64_t value) {
     case Reading::MASK_OR_TABLE:
       return mask_or_table(value);
     case Reading::MTC_FREQ:
-      return "an MTC packet each " + std::to_string(std::uint64_t{1} << value) +
-             " ticks of the crystal clock";
+      return "with MTCEn, an MTC packet every " + counted(std::uint64_t{1} << value, "tick") +
+             " of the crystal clock";
     case Reading::CYC_THRESH:
       return cyc_thresh(value);
     case Reading::PSB_FREQ:
@@ -69,6 +64,14 @@ std::string words_of(const Field& field, std::uint64_t value) {
       break;
   }
   return std::string(field.set);
+}
+
+// The n in the field of one of several registers is its number.
+std::string numbered(std::string_view name, const Register& row, std::uint32_t number) {
+  std::string out(name);
+  if (const auto place = out.find('n'); row.count > 1 && place != std::string::npos)
+    out.replace(place, 1, std::to_string((number - row.number) / row.stride));
+  return out;
 }
 
 // The runs of bits of `bits`, as fields without a meaning.
@@ -85,6 +88,16 @@ void add_rest(std::uint64_t bits, bool reserved, std::vector<FieldValue>& out) {
 
 }  // namespace
 
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return std::to_string(bytes) + " " + std::string(kUnits[unit]);
+}
+
 std::vector<FieldValue> explain(std::uint32_t number, std::uint64_t value) {
   std::vector<FieldValue> out;
   const Register* row = find_register(number);
@@ -94,7 +107,8 @@ std::vector<FieldValue> explain(std::uint32_t number, std::uint64_t value) {
     known |= field.mask();
     const std::uint64_t own = field.of(value);
     const std::uint64_t shown = field.reading == Reading::ADDRESS ? value & field.mask() : own;
-    out.push_back({std::string(field.name), field.first, field.width, shown, words_of(field, own)});
+    out.push_back(
+        {numbered(field.name, *row, number), field.first, field.width, shown, words_of(field, own)});
   }
   add_rest(value & ~known, row->complete, out);
   std::stable_sort(out.begin(), out.end(),

@@ -23,4 +23,6 @@ struct FieldValue {
 // On one line, what is not 0: "TraceEn, User, MTCFreq 3".
 [[nodiscard]] std::string summary(std::uint32_t number, std::uint64_t value);
 
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "64 KiB"
+
 }  // namespace ptkit::rtit

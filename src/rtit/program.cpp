@@ -30,7 +30,21 @@ std::string words_of_read(std::uint32_t msr) {
   }
 }
 
-std::string words_of_write(std::uint32_t msr, std::uint64_t value) {
+struct Recorder {
+  MsrProgram steps;
+  bool topa = false;  // what is loaded writes by tables
+};
+
+std::string words_of_pointers(std::uint64_t value, bool topa) {
+  const std::string place = ", goes on at byte " + std::to_string(value >> PT_OUTPUT_OFFSET_SHIFT) + " of it";
+  const std::uint64_t low = value & (bit(PT_OUTPUT_OFFSET_SHIFT) - 1);
+  if (topa) return "entry " + std::to_string(low >> PT_OUTPUT_TABLE_OFFSET_SHIFT) + " of the table" + place;
+  return "one range of " + bytes_text(low + 1) + place;
+}
+
+std::string words_of_write(std::uint32_t msr, std::uint64_t value, bool topa) {
+  if (msr == PT_MSR_RTIT_OUTPUT_MASK_PTRS) return words_of_pointers(value, topa);
+  if (msr == PT_MSR_RTIT_OUTPUT_BASE) return topa ? "the ToPA table" : "the range";
   std::string words = summary(msr, value);
   if (msr != PT_MSR_RTIT_CTL) return words;
   if (value == 0) return "as after a reset";
@@ -38,19 +52,20 @@ std::string words_of_write(std::uint32_t msr, std::uint64_t value) {
 }
 
 int record_write(void* context, std::uint32_t msr, std::uint64_t value) {
-  static_cast<MsrProgram*>(context)->push_back({Access::WRITE, msr, value, words_of_write(msr, value)});
+  auto& recorder = *static_cast<Recorder*>(context);
+  recorder.steps.push_back({Access::WRITE, msr, value, words_of_write(msr, value, recorder.topa)});
   return 0;
 }
 
 // What is read is what a unit would say that nobody uses, and where a ToPA interrupt is pending.
 int record_read(void* context, std::uint32_t msr, std::uint64_t* value) {
-  static_cast<MsrProgram*>(context)->push_back({Access::READ, msr, 0, words_of_read(msr)});
+  static_cast<Recorder*>(context)->steps.push_back({Access::READ, msr, 0, words_of_read(msr)});
   *value = msr == PT_MSR_PERF_GLOBAL_STATUS ? bit(PT_PERF_GLOBAL_TRACE_TOPA_PMI) : 0;
   return 0;
 }
 
 void record_barrier(void* context) {
-  static_cast<MsrProgram*>(context)->push_back(
+  static_cast<Recorder*>(context)->steps.push_back(
       {Access::BARRIER, 0, 0, "what was traced is seen by other processors from here on"});
 }
 
@@ -112,8 +127,10 @@ MsrProgram memory_of(const pt_topa& topa) {
 }  // namespace
 
 MsrProgram program(Sequence sequence, const RegisterValues& values, const RegisterValues& next) {
-  MsrProgram steps;
-  const pt_ops ops{.write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = &steps};
+  const std::uint64_t loaded = sequence == Sequence::SWITCH ? next.ctl : values.ctl;
+  Recorder recorder{.steps = {}, .topa = (loaded & bit(PT_CTL_TOPA)) != 0};
+  const pt_ops ops{
+      .write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = &recorder};
   pt_state state = state_of(values);
   const pt_state other = state_of(next);
   bool pending = false;
@@ -137,7 +154,7 @@ MsrProgram program(Sequence sequence, const RegisterValues& values, const Regist
       pt_seq_interrupt(&ops, &state, &pending);
       break;
   }
-  return steps;
+  return recorder.steps;
 }
 
 base::Result<OutputPlan> plan_single_range(const Region& region) {

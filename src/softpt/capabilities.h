@@ -1,47 +1,10 @@
-// What CPUID says of a processor's trace unit, and of the processor around it.
+// What CPUID says of the processor: as the model of the registers has it.
 #pragma once
 
-#include <cstdint>
-
-#include "ptkit/rtit_regs.h"
+#include "rtit/capabilities.h"
 
 namespace ptkit::softpt {
 
-// The words as CPUID gives them. The default is a unit that can do everything modelled here.
-struct Capabilities {
-  std::uint32_t leaf_14_ebx = 0x1ff;          // 14H.0 EBX
-  std::uint32_t leaf_14_ecx = 0x8000'0007;    // 14H.0 ECX: ToPA, many entries, single range; IPs are linear
-  std::uint32_t leaf_14_1_eax = 0xffff0004;   // 14H.1 EAX: MTC periods, four address ranges
-  std::uint32_t leaf_14_1_ebx = 0xffff'ffff;  // 14H.1 EBX: PSB periods, CYC thresholds
-  std::uint8_t physical_bits = 46;            // 80000008H EAX: MAXPHYADDR
-  std::uint8_t linear_bits = 48;              // 57 with five levels of paging
-
-  [[nodiscard]] bool ebx(unsigned bit) const noexcept { return (leaf_14_ebx >> bit & 1) != 0; }
-  [[nodiscard]] bool ecx(unsigned bit) const noexcept { return (leaf_14_ecx >> bit & 1) != 0; }
-  [[nodiscard]] bool topa() const noexcept { return ecx(PT_CPUID_14_ECX_TOPA); }
-  [[nodiscard]] bool topa_multiple() const noexcept { return ecx(PT_CPUID_14_ECX_TOPA_MULTIPLE); }
-  [[nodiscard]] bool single_range() const noexcept { return ecx(PT_CPUID_14_ECX_SINGLE_RANGE); }
-  [[nodiscard]] bool cr3_filter() const noexcept { return ebx(PT_CPUID_14_EBX_CR3_FILTER); }
-  [[nodiscard]] bool psb_cyc() const noexcept { return ebx(PT_CPUID_14_EBX_PSB_CYC); }
-  [[nodiscard]] bool mtc() const noexcept { return ebx(PT_CPUID_14_EBX_MTC); }
-  [[nodiscard]] bool preservation() const noexcept { return ebx(PT_CPUID_14_EBX_PSB_PMI_PRESERVATION); }
-  [[nodiscard]] bool memory_output() const noexcept { return topa() || single_range(); }
-  // Pairs of ADDRn registers.
-  [[nodiscard]] unsigned ranges() const noexcept {
-    if (!ebx(PT_CPUID_14_EBX_IP_FILTER)) return 0;
-    const unsigned count = leaf_14_1_eax & ((1U << PT_CPUID_14_1_EAX_RANGES_WIDTH) - 1);
-    return count < PT_MSR_RTIT_ADDR_COUNT ? count : PT_MSR_RTIT_ADDR_COUNT;
-  }
-  // Encodings that a field of CTL may have, as a bitmap.
-  [[nodiscard]] std::uint32_t mtc_periods() const noexcept {
-    return leaf_14_1_eax >> PT_CPUID_14_1_EAX_MTC_SHIFT;
-  }
-  [[nodiscard]] std::uint32_t cyc_thresholds() const noexcept {
-    return leaf_14_1_ebx >> PT_CPUID_14_1_EBX_CYC_SHIFT & 0xffff;
-  }
-  [[nodiscard]] std::uint32_t psb_periods() const noexcept {
-    return leaf_14_1_ebx >> PT_CPUID_14_1_EBX_PSB_SHIFT;
-  }
-};
+using rtit::Capabilities;
 
 }  // namespace ptkit::softpt

@@ -23,6 +23,7 @@ VERBS = (
     "verify",
     "bench",
     "cache",
+    "msr",
     "doctor",
 )
 
@@ -75,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, the verb's own (1: ``verify`` found a difference; ``record``: the program's),
-        2 after an error, 130 after Ctrl-C.
+        Exit status: 0, the verb's own (1: ``verify`` found a difference, or ``msr plan`` what a processor
+        would refuse; ``record``: the program's), 2 after an error, 130 after Ctrl-C.
     """
     options = build_parser().parse_args(arguments)
     try:

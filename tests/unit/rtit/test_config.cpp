@@ -95,7 +95,7 @@ const Case kCases[] = {
     {"FUPonPTW", 0x570, kNothing, SPOIL(c.fup_on_ptw = true)},
     {"MTCFreq", 0x570, kNothing, SPOIL(c.mtc_freq = 3)},
     {"CycThresh", 0x570, kNothing, SPOIL(c.cyc_thresh = 3)},
-    {"ToPA", 0x570, kNothing, SPOIL(c.fabric_en = true)},
+    {"ToPA", 0x570, kNothing, SPOIL(c.fabric_en = true; k.leaf_14_ecx |= 8U)},
     {"reserved", 0x571, kFault, SPOIL(c.status = 8)},
     {"reserved", 0x571, kFault, SPOIL(c.status = 1ULL << 49)},
     {"PendPSB", 0x571, kFault, SPOIL(c.status = 0x40; k.leaf_14_ebx &= ~0x40U)},

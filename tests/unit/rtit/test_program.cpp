@@ -65,6 +65,7 @@ TEST(Program, SaysWhy) {
   }
   EXPECT_EQ(program(Sequence::START, values()).back().words,
             "tracing begins: TraceEn, User, CR3Filter, BranchEn, ADDR1_CFG 1");
+  EXPECT_EQ(program(Sequence::START, values())[3].words, "one range of 64 KiB, goes on at byte 0 of it");
   EXPECT_EQ(program(Sequence::INTERRUPT, values()).back().place, std::uint64_t{PT_MSR_PERF_GLOBAL_OVF_CTRL});
 }
 

@@ -50,8 +50,8 @@ TEST(Explain, SaysWhatCtlMeans) {
   EXPECT_EQ(field(fields, "TraceEn").words, "traces");
   EXPECT_EQ(field(fields, "OS").words, "traces CPL 0");
   EXPECT_EQ(field(fields, "MTCFreq").value, 3U);
-  EXPECT_EQ(field(fields, "MTCFreq").words, "an MTC packet each 8 ticks of the crystal clock");
-  EXPECT_EQ(field(fields, "CycThresh").words, "a CYC packet once 1 cycles have passed");
+  EXPECT_EQ(field(fields, "MTCFreq").words, "with MTCEn, an MTC packet every 8 ticks of the crystal clock");
+  EXPECT_EQ(field(fields, "CycThresh").words, "with CYCEn, a CYC packet at most every cycle");
   EXPECT_EQ(field(fields, "PSBFreq").words, "a PSB about every 16 KiB");
   EXPECT_EQ(field(fields, "ADDR0_CFG").words, "traces code of ADDR0_A to ADDR0_B");
   EXPECT_EQ(field(fields, "DisTNT").words, "no TNT packets");
