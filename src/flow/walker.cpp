@@ -392,10 +392,6 @@ Status Walker::leave_at_branch(const std::uint64_t* ip) {
 }
 
 Status Walker::leave(const std::uint64_t* ip) {
-  if (!at_end_ && ip == nullptr && at_anchor(Anchor::CR3_WRITE)) {
-    resume_ip_ = 0;
-    return Status::OK;
-  }
   LoopGuard guard(ip_);
   while (!at_end_) {
     resume_ip_ = ip_;

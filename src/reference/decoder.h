@@ -5,6 +5,7 @@
 // - CFE, EVD and MODE.Exec's interrupt flag need version 2.1, TRIG needs 2.2.
 // - A near RET that came as a TIP does not pop its call stack (the manual says that it does).
 // - Address filters: before 2.1 a TIP.PGD without IP at a conditional branch is an error.
+// - A TIP.PGD without IP belongs to a MOV CR3 that had its PIP, too: code behind that is not walked.
 // - A conditional branch whose target is the next instruction: taken or not cannot be seen from its
 // instructions;
 //   the row says not taken.
