@@ -4,6 +4,10 @@ install(TARGETS ptkit_core ptkit_warnings ptkit_zydis ptkit_libelf ptkit_zstd pt
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
   PATTERN bindings EXCLUDE PATTERN reference EXCLUDE)
+# What headers of rtit and softpt include, and drivers' sequences, which are part of the library.
+install(DIRECTORY kernel/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit)
+install(DIRECTORY kernel/common DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ptkit
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 set_target_properties(ptkit_core PROPERTIES EXPORT_NAME core)
 install(EXPORT ptkitTargets NAMESPACE ptkit:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ptkit)
 configure_package_config_file(cmake/ptkitConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/ptkitConfig.cmake

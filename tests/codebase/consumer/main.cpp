@@ -1,5 +1,9 @@
-// Uses the installed core as a program of somebody else would: decodes one TIP.PGE and prints its IP.
+// Uses the installed core as a program of somebody else would: decodes one TIP.PGE and prints its IP, and
+// plans how such a trace is started.
+#include <common/pt_sequence.h>
 #include <packet/decoder.h>
+#include <rtit/program.h>
+#include <softpt/trace_unit.h>
 
 #include <array>
 #include <cinttypes>
@@ -11,5 +15,7 @@ int main() {
   ptkit::packet::Packet packet;
   if (decoder.next(packet) != ptkit::base::Status::OK) return 1;
   std::printf("%016" PRIx64 "\n", packet.ip);
-  return 0;
+  if (pt_status_restarted(0) != 0) return 1;
+  const auto steps = ptkit::rtit::program(ptkit::rtit::Sequence::START, {});
+  return steps.empty() || steps.back().place != PT_MSR_RTIT_CTL ? 1 : 0;
 }
