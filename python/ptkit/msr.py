@@ -35,6 +35,7 @@ __all__ = [
     "RtitConfig",
     "Step",
     "Violation",
+    "bts_plan",
     "capabilities",
     "check",
     "config_of",
@@ -590,6 +591,50 @@ def plan(config: RtitConfig, sequence: str = "start", *, to: RtitConfig | None =
     if sequence not in SEQUENCES:
         raise ConfigError(f"sequence={sequence!r}: it must be one of {', '.join(SEQUENCES)}")
     return _steps(_core.msr_program(sequence, asdict(config), None if to is None else asdict(to)))
+
+
+def bts_plan(
+    size: int,
+    *,
+    buffer: int = 0x200000,
+    area: int = 0x100000,
+    reserve: int = 0,
+    os: bool = True,
+    user: bool = True,
+) -> dict[str, list[Step]]:
+    """How Branch Trace Store is set up, started and stopped, in 64-bit mode.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the buffer; records have 24.
+    buffer, area : int
+        Linear addresses of the buffer and of the DS management area, multiples of 8.
+    reserve : int
+        An interrupt comes when room for so many records is left; 0: no interrupt, the buffer is a ring.
+    os, user : bool
+        Whether branches at CPL 0, and at CPL 1 to 3, are stored.
+
+    Returns
+    -------
+    dict of str to list of Step
+        ``"before"``, ``"start"`` and ``"stop"``. Bits of IA32_DEBUGCTL that others set stay in a driver; here
+        they are taken to be 0.
+
+    Raises
+    ------
+    ConfigError
+        If the buffer has no room, or an address is not aligned.
+    """
+    before, start, stop = _core.msr_bts(
+        integer("area", area, 0, LAST_ADDRESS),
+        integer("buffer", buffer, 0, LAST_ADDRESS),
+        integer("size", size, 0, LAST_ADDRESS),
+        integer("reserve", reserve, 0, LAST_ADDRESS),
+        os=flag("os", os),
+        user=flag("user", user),
+    )
+    return {"before": _steps(before), "start": _steps(start), "stop": _steps(stop)}
 
 
 def _steps(rows: list[tuple[str, int, int, str]]) -> list[Step]:

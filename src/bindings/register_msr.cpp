@@ -173,6 +173,22 @@ void register_outputs(py::module_& module) {
       py::arg("largest_size"), py::arg("cpuid"), "OUTPUT_BASE, OUTPUT_MASK_PTRS, memory to write, bytes.");
 }
 
+void register_bts(py::module_& module) {
+  module.def(
+      "msr_bts",
+      [](std::uint64_t area, std::uint64_t buffer, std::uint64_t bytes, std::uint64_t reserve, bool os,
+         bool user) {
+        const rtit::BtsPlan plan = value_or_raise(rtit::plan_bts({.area = area,
+                                                                  .buffer = {.base = buffer, .bytes = bytes},
+                                                                  .reserve = reserve,
+                                                                  .os = os,
+                                                                  .user = user}));
+        return py::make_tuple(tuples_of(plan.memory), tuples_of(plan.start), tuples_of(plan.stop));
+      },
+      py::arg("area"), py::arg("buffer"), py::arg("bytes"), py::arg("reserve"), py::arg("os"),
+      py::arg("user"), "Memory to write, and the steps that start and stop Branch Trace Store.");
+}
+
 void register_perf(py::module_& module) {
   module.def(
       "msr_from_perf",
@@ -236,6 +252,7 @@ void register_msr(py::module_& module) {
       py::arg("sequence"), py::arg("fields"), py::arg("next"),
       "Access, place, value and words of each step.");
   register_outputs(module);
+  register_bts(module);
   register_perf(module);
 }
 

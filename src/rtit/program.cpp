@@ -1,5 +1,9 @@
 #include "rtit/program.h"
 
+#include <array>
+#include <utility>
+
+#include "common/pt_bts.h"
 #include "common/pt_sequence.h"
 #include "common/pt_topa.h"
 #include "rtit/caps.h"
@@ -25,6 +29,10 @@ std::string words_of_read(std::uint32_t msr) {
       return "the ToPA table in use";
     case PT_MSR_RTIT_OUTPUT_MASK_PTRS:
       return "the place where output goes on";
+    case PT_MSR_DEBUGCTL:
+      return "TR and BTS must be 0 at the start: otherwise somebody else records branches; other bits stay";
+    case PT_MSR_DS_AREA:
+      return "to be put back afterwards";
     default:
       return "Trace_ToPA_PMI says whether the interrupt is of tracing";
   }
@@ -44,8 +52,10 @@ std::string words_of_pointers(std::uint64_t value, bool topa) {
 
 std::string words_of_write(std::uint32_t msr, std::uint64_t value, bool topa) {
   if (msr == PT_MSR_RTIT_OUTPUT_MASK_PTRS) return words_of_pointers(value, topa);
+  if (msr == PT_MSR_DS_AREA) return value != 0 ? "the DS area" : "as it was before";
   if (msr == PT_MSR_RTIT_OUTPUT_BASE) return topa ? "the ToPA table" : "the range";
   std::string words = summary(msr, value);
+  if (msr == PT_MSR_DEBUGCTL) return words + "; other bits as they were";
   if (msr != PT_MSR_RTIT_CTL) return words;
   if (value == 0) return "as after a reset";
   return ((value & bit(PT_CTL_TRACE_EN)) != 0 ? "tracing begins: " : "tracing ends: ") + words;
@@ -196,6 +206,34 @@ base::Result<OutputPlan> plan_topa(std::uint64_t table, std::span<const Region> 
   pt_topa_output(&topa, 0, &output);
   return OutputPlan{
       .base = output.base, .mask_ptrs = output.mask_ptrs, .memory = memory_of(topa), .bytes = topa.bytes};
+}
+
+base::Result<BtsPlan> plan_bts(const BtsOptions& options) {
+  constexpr std::array<std::string_view, 4> kFields{"BTS buffer base", "BTS index: the next record",
+                                                    "BTS absolute maximum: behind the buffer",
+                                                    "BTS interrupt threshold"};
+  pt_ds_area area{};
+  if (options.area % 8 != 0)
+    return refused("a DS area at " + hexadecimal(options.area) + ": it is aligned to 8");
+  if (pt_bts_layout(&area, options.buffer.base, options.buffer.bytes, options.reserve) != 0)
+    return refused("a BTS buffer of " + region_text(options.buffer) +
+                   ": it begins at a multiple of 8 and has room for records of 24 bytes, more than the " +
+                   std::to_string(options.reserve) + " behind the threshold");
+  BtsPlan plan;
+  const std::uint64_t values[] = {area.bts_base, area.bts_index, area.bts_maximum, area.bts_threshold};
+  for (std::size_t i = 0; i < kFields.size(); ++i)
+    plan.memory.push_back({Access::MEMORY, options.area + 8 * i, values[i], std::string(kFields[i])});
+  Recorder recorder;
+  const pt_ops ops{
+      .write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = &recorder};
+  pt_bts_state state{.ds_area = options.area,
+                     .debugctl = pt_bts_debugctl(options.os, options.user, options.reserve != 0),
+                     .saved_ds_area = 0};
+  pt_bts_start(&ops, &state);
+  plan.start = std::exchange(recorder.steps, {});
+  pt_bts_stop(&ops, &state);
+  plan.stop = std::move(recorder.steps);
+  return plan;
 }
 
 }  // namespace ptkit::rtit

@@ -63,4 +63,21 @@ struct TopaOptions {
                                                  const TopaOptions& options,
                                                  const Capabilities& capabilities);
 
+// Branch Trace Store. Addresses are linear.
+struct BtsOptions {
+  std::uint64_t area = 0;  // the DS management area
+  Region buffer;
+  std::uint64_t reserve = 0;  // records behind the interrupt's threshold; 0: no interrupt, a ring
+  bool os = true;
+  bool user = true;
+};
+
+struct BtsPlan {
+  MsrProgram memory;  // the area's fields
+  MsrProgram start;   // where DEBUGCTL and DS_AREA were 0
+  MsrProgram stop;
+};
+
+[[nodiscard]] base::Result<BtsPlan> plan_bts(const BtsOptions& options);
+
 }  // namespace ptkit::rtit

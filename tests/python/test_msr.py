@@ -231,6 +231,23 @@ def test_every_sequence_can_be_planned(capsys: pytest.CaptureFixture[str], words
         assert f"\n{name}:\n   1. " in text
 
 
+def test_bts_sets_the_bits_of_later_processors(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "bts", "64K", "--user", "--reserve", "100", "--json")
+    document = json.loads(text)
+    assert status == 0
+    assert [step["value"] for step in document["before"]] == [
+        0x200000,
+        0x200000,
+        0x200000 + 2730 * 24,
+        0x200000 + 2630 * 24,
+    ]
+    writes = [(step["name"], step["value"]) for step in document["start"] if step["access"] == "write"]
+    assert writes == [("IA32_DS_AREA", 0x100000), ("IA32_DEBUGCTL", 0x3C0)]
+    writes = [(step["name"], step["value"]) for step in document["stop"] if step["access"] == "write"]
+    assert writes == [("IA32_DEBUGCTL", 0), ("IA32_DS_AREA", 0)]
+    assert "write IA32_DEBUGCTL = 0xc0: TR, BTS; other bits as they were" in run(capsys, "bts", "1M")[1]
+
+
 def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "list")[1].count("\n") == len(msr.registers())
     assert len(json.loads(run(capsys, "list", "--json")[1])) == len(msr.registers())
@@ -260,6 +277,10 @@ def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
         ("plan --perf intel_pt/foo/", "perf's term foo"),
         ("plan --cpuid /does/not/exist", "no such file"),
         ("plan --sequence begin", "invalid choice"),
+        ("bts 20", "room for records of 24 bytes"),
+        ("bts 4K --reserve 171", "more than the 171"),
+        ("bts 4K --buffer 4", "4096 bytes at 0x4"),
+        ("bts 4K --area 4", "a DS area at 0x4"),
         ("", "ACTION"),
         ("shout", "invalid choice"),
     ],

@@ -16,6 +16,7 @@ DESCRIPTION = """\
   explain REGISTER VALUE   what a value means, field by field
   plan OPTIONS             the exact sequence of register accesses that traces as OPTIONS say, and what is
                            wrong with it by the manual's rules; exit status 1: a processor would refuse it
+  bts OPTIONS              the same for Branch Trace Store
   list                     the registers, by number and name
 Nothing is written to any register."""
 EXAMPLES = """examples:
@@ -23,7 +24,8 @@ EXAMPLES = """examples:
   ptkit msr explain DEBUGCTL 0x1c0
   ptkit msr plan --user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M
   ptkit msr plan --os --cyc --topa 64M --interrupt-every 16M --sequence start --sequence interrupt
-  ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --cpuid words.txt --json"""
+  ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --cpuid words.txt --json
+  ptkit msr bts 64K --user --reserve 100"""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 _FLAGS = {
@@ -75,6 +77,24 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     plan = actions.add_parser("plan", help="the sequence of register accesses")
     _add_plan(plan)
     common.add_json_option(plan)
+    bts = actions.add_parser("bts", help="the sequence of register accesses for Branch Trace Store")
+    bts.add_argument("size", metavar="BYTES", type=_size, help="size of the buffer")
+    bts.add_argument("--os", action="store_true", help="store branches at CPL 0")
+    bts.add_argument("--user", action="store_true", help="store branches at CPL 1 to 3 (neither: both)")
+    bts.add_argument(
+        "--reserve",
+        metavar="RECORDS",
+        type=common.number(),
+        default=0,
+        help="an interrupt when room for so many is left (default: none, the buffer is a ring)",
+    )
+    bts.add_argument(
+        "--buffer", metavar="ADDRESS", type=common.number(), default=0x200000, help="of the buffer"
+    )
+    bts.add_argument(
+        "--area", metavar="ADDRESS", type=common.number(), default=0x100000, help="of the DS area"
+    )
+    common.add_json_option(bts)
     listing = actions.add_parser("list", help="the registers")
     common.add_json_option(listing)
 
@@ -125,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "explain": _explain,
         "plan": _plan,
+        "bts": _bts,
         "list": _list,
     }
     return actions[options.action](options)
@@ -255,6 +276,24 @@ def _plan(options: argparse.Namespace) -> int:
     for name, steps in plans.items():
         _print_steps(name, steps)
     print(f"perf: -e {event}" + (f" (not said by it: {', '.join(lost)})" if lost else ""))
+    return 0
+
+
+def _bts(options: argparse.Namespace) -> int:
+    both = options.os == options.user
+    plans = msr.bts_plan(
+        options.size,
+        buffer=options.buffer,
+        area=options.area,
+        reserve=options.reserve,
+        os=both or options.os,
+        user=both or options.user,
+    )
+    if options.json:
+        output.print_json({name: [asdict(step) for step in steps] for name, steps in plans.items()})
+        return 0
+    for name, steps in plans.items():
+        _print_steps(name, steps)
     return 0
 
 

@@ -69,6 +69,19 @@ TEST(Program, SaysWhy) {
   EXPECT_EQ(program(Sequence::INTERRUPT, values()).back().place, std::uint64_t{PT_MSR_PERF_GLOBAL_OVF_CTRL});
 }
 
+TEST(Bts, NamesTheAreaAndPutsItBack) {
+  const auto plan = plan_bts({.area = 0x1000, .buffer = {0x2000, 4096}, .reserve = 0, .os = false});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text(plan.value().start),
+            "read IA32_DEBUGCTL\nread IA32_DS_AREA\nIA32_DS_AREA = 0x1000\nIA32_DEBUGCTL = 0x2c0\n");
+  EXPECT_EQ(text(plan.value().stop),
+            "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x0\nbarrier\nIA32_DS_AREA = 0x0\n");
+  ASSERT_EQ(plan.value().memory.size(), 4U);
+  EXPECT_EQ(plan.value().memory[2].place, 0x1010U);
+  EXPECT_EQ(plan.value().memory[2].value, 0x2000U + 170 * 24);
+  EXPECT_FALSE(plan_bts({.area = 0x1000, .buffer = {0x2000, 23}}).ok());
+}
+
 TEST(Output, OfOneRange) {
   const auto plan = plan_single_range({0x200000, 1 << 20});
   ASSERT_TRUE(plan.ok());
