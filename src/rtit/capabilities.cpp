@@ -4,9 +4,6 @@
 #include <cpuid.h>
 #endif
 
-#include "common/pt_check.h"
-#include "rtit/caps.h"
-
 namespace ptkit::rtit {
 
 namespace {
@@ -33,11 +30,6 @@ bool is_broadwell(std::uint32_t signature) noexcept {
 }
 
 }  // namespace
-
-unsigned Capabilities::ranges() const noexcept {
-  const pt_caps caps = caps_of(*this);
-  return pt_ranges(&caps);
-}
 
 bool has_trace_unit(std::span<const CpuidRow> rows) noexcept {
   return (find(rows, 7, 0).ebx >> PT_CPUID_7_EBX_PT & 1) != 0;

@@ -66,6 +66,7 @@ bool Registers::valid_ctl(std::uint64_t value) const noexcept {
   if (trace_enabled() && enables) return value == ctl_;
   const bool to_single_range = (value & (bit(PT_CTL_TOPA) | bit(PT_CTL_FABRIC_EN))) == 0;
   if (enables && to_single_range && !can.single_range()) return false;
+  if (enables && can.needs_branch_en && (value & bit(PT_CTL_BRANCH_EN)) == 0) return false;
   // Without its capability a field is reserved: that was looked at above.
   if (!listed(can.mtc_periods(), value, PT_CTL_MTC_FREQ_SHIFT, PT_CTL_MTC_FREQ_WIDTH)) return false;
   if (!listed(can.cyc_thresholds(), value, PT_CTL_CYC_THRESH_SHIFT, PT_CTL_CYC_THRESH_WIDTH)) return false;

@@ -100,6 +100,14 @@ TEST(Registers, SingleRangeOutputHasToBeSupportedToBeEnabled) {
   EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, 0x100), MsrResult::FAULT);
 }
 
+TEST(Registers, BroadwellNeedsBranchEn) {
+  Capabilities can;
+  can.needs_branch_en = true;
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, 0x1), MsrResult::FAULT);
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, 0x2001), MsrResult::OK);
+  EXPECT_EQ(written(can, PT_MSR_RTIT_CTL, 0x0), MsrResult::OK);
+}
+
 TEST(Registers, NothingMayChangeWhileTraceEnIsSet) {
   Registers registers{Capabilities{}};
   ASSERT_EQ(registers.write(PT_MSR_RTIT_CTL, 0x2509), MsrResult::OK);
