@@ -24,7 +24,7 @@ EXAMPLES = """examples:
   ptkit msr explain DEBUGCTL 0x1c0
   ptkit msr plan --user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M
   ptkit msr plan --os --cyc --topa 64M --interrupt-every 16M --sequence start --sequence interrupt
-  ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --cpuid words.txt --json
+  ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --json
   ptkit msr bts 64K --user --reserve 100"""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
