@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import os
-import shutil
 import struct
 import subprocess
 from dataclasses import dataclass
@@ -36,13 +35,15 @@ def unpack_kernel(folder: Path) -> Kernel:
     """Debian's kernel, decompressed here: the emulated machine would take half a minute for that."""
     packages = Packages(folder / "apt")
     tree = folder / "kernel"
-    if not tree.exists():
+    if not tree.exists():  # spares the question which kernel it is
         packages.unpack(tree, packages.depends("linux-image-amd64", "linux-image-"))
     compressed = next((tree / "boot").glob("vmlinuz-*"))
     elf = _decompress(compressed.read_bytes())
     address, flat, entry = _flatten(elf)
     image = folder / "kernel.img"
-    image.write_bytes(flat)
+    unfinished = image.with_suffix(".part")
+    unfinished.write_bytes(flat)
+    unfinished.rename(image)  # another run may be reading it
     return Kernel(image, address, entry)
 
 
@@ -137,9 +138,7 @@ def run(*command: str | Path) -> str:
 
 def base_archive(folder: Path, host: Path) -> Archive:
     """Busybox, perf with its libraries, our own program, and what starts them."""
-    tree = folder / "guest"
-    if not tree.exists():
-        Packages(folder / "apt").unpack_closure(tree, "busybox-static", "linux-perf")
+    tree = Packages(folder / "apt").unpack_closure(folder / "guest", "busybox-static", "linux-perf")
     archive = Archive()
     for name in ("proc", "sys", "dev", "tmp", "sbin", "etc"):
         archive.folder(name)
@@ -183,5 +182,6 @@ def _resolved(path: Path, tree: Path) -> Path:
 
 def compile_static(source: Path, program: Path, *flags: str) -> Path:
     """A static program, which needs nothing of the machine that runs it."""
-    run(shutil.which("gcc") or "gcc", "-O2", "-static", *flags, "-o", program, source)
-    return program
+    unfinished = program.with_suffix(".part")
+    run("gcc", "-O2", "-static", *flags, "-o", unfinished, source)
+    return unfinished.rename(program)

@@ -77,8 +77,8 @@ class Truth:
         two = context["two"]
         return Executed(ip, context["eight"], (two & 0xFF).astype(np.uint8), (two >> 8).astype(np.uint8))
 
-    def code(self, part: int, cr3: int) -> dict[int, bytes]:
-        """Pages of code that a process executed, its own and the kernel's, as they were last in a part."""
+    def code(self, part: int, cr3: int | None = None) -> dict[int, bytes]:
+        """Pages of executed code, as they were last in a part: of a process and the kernel, or of all."""
         pages: dict[int, bytes] = {}
         spaces: dict[int, int] = {}
         chosen = (self.records["kind"] == CONTEXT) | (self.records["kind"] == CODE)
@@ -88,7 +88,7 @@ class Truth:
                 kind, cpu, _, _, value = self.records[place].tolist()
                 if kind == CONTEXT:
                     spaces[cpu] = value
-                elif value >> 63 or (spaces[cpu] ^ cr3) & PROCESS == 0:
+                elif cr3 is None or value >> 63 or (spaces[cpu] ^ cr3) & PROCESS == 0:
                     file.seek(int(self._page[place]) * PAGE)
                     pages[value] = file.read(PAGE)
         return pages

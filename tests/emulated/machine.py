@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import struct
@@ -89,12 +90,12 @@ class Machine:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or build_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.program = bochs.build(self.folder)
-        self.bios = self.folder / "bios"
-        if not self.bios.exists():
-            Packages(self.folder / "apt").unpack(self.bios, "bochsbios", "vgabios")
-        self.kernel = boot_image.unpack_kernel(self.folder)
-        self.host = boot_image.compile_static(boot_image.HERE / "guest" / "host.c", self.folder / "host")
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of pytest
+            self.program = bochs.build(self.folder)
+            self.bios = Packages(self.folder / "apt").unpack(self.folder / "bios", "bochsbios", "vgabios")
+            self.kernel = boot_image.unpack_kernel(self.folder)
+            self.host = boot_image.compile_static(boot_image.HERE / "guest" / "host.c", self.folder / "host")
 
     def run(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,23 +34,26 @@ class Packages:
         for line in lines:
             if ".orig.tar." in line and line.startswith("'"):
                 uri, filename, _, checksum = line.replace("'", "").split()
-                path = self.folder / filename
-                if not path.exists():
-                    self._run("/usr/lib/apt/apt-helper", "download-file", uri, str(path), checksum)
-                return path
+                return self._download(uri, filename, checksum)
         raise Missing(f"apt's index of {SOURCE_RELEASE} names no source of {name}")
 
     def unpack(self, into: Path, *names: str) -> Path:
-        """Unpacks packages of this machine's release, without what they depend on, to `into`."""
+        """Unpacks packages of this machine's release, without dependencies, to `into`, if that is absent."""
+        if into.exists():
+            return into
         self._update()
+        unfinished = into.with_name(into.name + ".part")
+        shutil.rmtree(unfinished, ignore_errors=True)
         # Not `install --print-uris`: that names no checksums that are of use.
         for line in self._run("apt-get", "download", "--print-uris", *names).splitlines():
             uri, filename, _, checksum = line.replace("'", "").split()
-            self._unpack_file(self._download(uri, filename, checksum), into)
-        return into
+            self._run("dpkg-deb", "-x", str(self._download(uri, filename, checksum)), str(unfinished))
+        return unfinished.rename(into)
 
     def unpack_closure(self, into: Path, *names: str) -> Path:
         """The same with everything that they depend on, as for a machine on which nothing is installed."""
+        if into.exists():
+            return into
         self._update()
         nothing = self.folder / "no-status"
         nothing.touch()
@@ -70,15 +74,13 @@ class Packages:
         raise Missing(f"package {name} depends on no {prefix}*")
 
     def _download(self, uri: str, filename: str, checksum: str) -> Path:
-        path = self.folder / "debs" / filename
+        path = self.folder / "files" / filename
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            self._run("/usr/lib/apt/apt-helper", "download-file", uri, str(path), checksum)
+            unfinished = path.with_name(filename + ".part")
+            self._run("/usr/lib/apt/apt-helper", "download-file", uri, str(unfinished), checksum)
+            unfinished.rename(path)
         return path
-
-    def _unpack_file(self, package: Path, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        self._run("dpkg-deb", "-x", str(package), str(into))
 
     def _update(self) -> None:
         """Makes the configuration and fetches the lists, once."""

@@ -85,7 +85,7 @@ void Processor::before(const bxInstruction_c& instruction) {
 }
 
 void Processor::after(const bxInstruction_c& instruction) {
-  if (!executing_) return;  // the WRMSR that set TraceEn
+  if (!executing_) return;  // a WRMSR that changed TraceEn
   executing_ = false;
   if (!log_.on(unit_.trace_enabled())) return runs_.close();
   const bool repeats = instruction.repUsedL() != 0 && cpu_.get_instruction_pointer() == ip_;
@@ -190,10 +190,11 @@ int Processor::write_msr(unsigned index, Bit64u value) {
     global_status_ &= ~value;
     return 1;
   }
-  if (!unit_.trace_enabled()) unit_.set_state(state());
+  const bool traced = unit_.trace_enabled();
+  if (!traced) unit_.set_state(state());
   const softpt::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
   const softpt::MsrResult result = unit().write_msr(index, value, place);
-  if (!unit_.trace_enabled()) {  // after() may not be told of this WRMSR
+  if (traced != unit_.trace_enabled()) {  // this WRMSR is not in the trace
     runs_.close();
     executing_ = false;
   }
