@@ -11,12 +11,13 @@ export CCACHE_BASEDIR ?= $(CURDIR)
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo test test-cpp test-python wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo test test-cpp test-python emulated wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
 	@echo "make build     .venv/ with ptkit and its extras"
 	@echo "make test      every test (C++ and Python)"
+	@echo "make emulated  Linux' own driver on the trace unit's model, in an emulated machine (Debian; builds it first)"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -68,6 +69,10 @@ test-cpp: $(BUILD)/test/CMakeCache.txt
 test-python: build $(BUILD)/test/CMakeCache.txt
 	cmake --build $(BUILD)/test -j $(JOBS)
 	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q
+
+# One process: two would boot two machines. The first run downloads and builds for some minutes.
+emulated: build
+	PTKIT_EMULATED=1 timeout 1500 $(VENV)/bin/python -m pytest -q tests/emulated
 
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
 	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \
