@@ -107,6 +107,7 @@ def build(folder: Path) -> Path:
         _run([str(tree / "configure"), *CONFIGURE], tree, os.environ | flags)
         stamp.write_text(configured)
     _place_library(tree)
+    _link(tree / "instrument" / "ptkit" / "Makefile", HERE / "instrument" / "Makefile.in")
     _run(["nice", "make", f"-j{JOBS}"], tree, dict(os.environ))
     return program
 
