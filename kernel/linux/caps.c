@@ -50,6 +50,8 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 
 	if (ecx_has(caps, PT_CPUID_14_ECX_TOPA))
 		features |= PTKIT_FEATURE_TOPA;
+	if (ecx_has(caps, PT_CPUID_14_ECX_TOPA) && ecx_has(caps, PT_CPUID_14_ECX_TOPA_MULTIPLE))
+		features |= PTKIT_FEATURE_WAKE_UP;
 	if (ecx_has(caps, PT_CPUID_14_ECX_SINGLE_RANGE))
 		features |= PTKIT_FEATURE_SINGLE_RANGE;
 	if (ebx_has(caps, PT_CPUID_14_EBX_CR3_FILTER)) {
@@ -246,7 +248,21 @@ static int check_target(const struct ptkit_caps *caps, struct ptkit_config *conf
 	return 0;
 }
 
-static int check_output(struct ptkit_config *config)
+static int check_wake_up(const struct ptkit_caps *caps, struct ptkit_config *config)
+{
+	u64 bytes = config->wake_up_bytes;
+
+	if (!bytes)
+		return 0;
+	if (!(ptkit_features(caps) & PTKIT_FEATURE_WAKE_UP))
+		return REFUSE(config, wake_up_bytes, -EOPNOTSUPP);
+	if (bytes < PAGE_SIZE || (bytes & (bytes - 1)) || bytes > config->buffer_bytes / 4 ||
+	    config->mode != PTKIT_MODE_FULL || config->output != PTKIT_OUTPUT_TOPA)
+		return REFUSE(config, wake_up_bytes, -EINVAL);
+	return 0;
+}
+
+static int check_output(const struct ptkit_caps *caps, struct ptkit_config *config)
 {
 	bool single = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
 
@@ -259,9 +275,7 @@ static int check_output(struct ptkit_config *config)
 		return REFUSE(config, buffer_bytes, -EINVAL);
 	if (config->sideband_bytes)
 		return REFUSE(config, sideband_bytes, -EOPNOTSUPP);
-	if (config->wake_up_bytes)
-		return REFUSE(config, wake_up_bytes, -EOPNOTSUPP);
-	return 0;
+	return check_wake_up(caps, config);
 }
 
 int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
@@ -271,7 +285,7 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 
 	error = check_target(caps, config);
 	if (!error)
-		error = check_output(config);
+		error = check_output(caps, config);
 	if (!error)
 		error = make_flags(config, state);
 	if (!error)

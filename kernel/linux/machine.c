@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The processor that we run on. */
+#include <asm/apic.h>
 #include <asm/barrier.h>
 #include <asm/cpuid.h>
 #include <asm/msr.h>
@@ -35,8 +36,15 @@ static void barrier_msr(void *ctx)
 	wmb(); /* of the trace unit's stores, before anybody is told of them */
 }
 
+/* As perf has it; delivery sets the entry's mask. */
+static void arm_interrupt(void)
+{
+	apic->write(APIC_LVTPC, APIC_DM_NMI);
+}
+
 const struct ptkit_machine ptkit_machine = {
 	.cpuid = read_cpuid,
+	.arm_interrupt = arm_interrupt,
 	.ops = {
 		.write = write_msr,
 		.read = read_msr,

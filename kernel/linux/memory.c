@@ -89,7 +89,8 @@ static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *ca
 			const struct ptkit_config *config, int node)
 {
 	struct pt_topa_options options = {
-		.ring = config->mode == PTKIT_MODE_RING,
+		.ring = config->mode == PTKIT_MODE_RING || config->wake_up_bytes,
+		.interrupt_bytes = config->wake_up_bytes ? PAGE_SIZE : 0, /* all regions */
 		.one_entry = !(caps->cpuid_14_0[2] & BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)),
 		.largest_size = PT_TOPA_LARGEST_SIZE,
 		.physical_bits = caps->physical_bits,
@@ -106,6 +107,14 @@ static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *ca
 	return error ? -ENOMEM : 0;
 }
 
+/* An interrupt comes at the end of each region, so none may be longer. */
+static unsigned int largest_order(const struct ptkit_config *config)
+{
+	if (!config->wake_up_bytes)
+		return PTKIT_LARGEST_ORDER;
+	return min_t(unsigned int, PTKIT_LARGEST_ORDER, get_order(config->wake_up_bytes));
+}
+
 int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
 		      const struct ptkit_config *config, int node)
 {
@@ -119,7 +128,7 @@ int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps
 	if (!memory->regions)
 		return -ENOMEM;
 	if (!memory->single_range) {
-		error = allocate_regions(memory, node, PTKIT_LARGEST_ORDER);
+		error = allocate_regions(memory, node, largest_order(config));
 		if (!error)
 			error = build_tables(memory, caps, config, node);
 	} else if (get_order(memory->bytes) > PTKIT_LARGEST_ORDER) {
@@ -208,7 +217,20 @@ int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *v
 	return 0;
 }
 
-int ptkit_memory_begin(const struct ptkit_memory *memory, struct pt_state *state)
+u64 ptkit_memory_region_begin(const struct ptkit_memory *memory, u64 position)
+{
+	u64 begin = 0;
+	u32 i;
+
+	for (i = 0; i < memory->region_count; i++) {
+		if (position - begin < memory->regions[i].bytes)
+			break;
+		begin += memory->regions[i].bytes;
+	}
+	return begin;
+}
+
+int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct pt_state *state)
 {
 	struct pt_output output;
 	int error;
@@ -216,7 +238,7 @@ int ptkit_memory_begin(const struct ptkit_memory *memory, struct pt_state *state
 	if (memory->single_range)
 		error = pt_single_range(memory->regions[0].base, memory->bytes, &output);
 	else
-		error = pt_topa_output(&memory->topa, 0, &output);
+		error = pt_topa_output(&memory->topa, position, &output);
 	if (error)
 		return -EIO;
 	state->output_base = output.base;

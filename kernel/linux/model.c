@@ -186,8 +186,14 @@ static int model_read(void *ctx, u32 msr, u64 *value)
 	return 0;
 }
 
+/* There are none: what an entry with INT says is seen at the next pause. */
+static void model_arm_interrupt(void)
+{
+}
+
 const struct ptkit_machine ptkit_machine = {
 	.cpuid = model_cpuid,
+	.arm_interrupt = model_arm_interrupt,
 	.ops = {
 		.write = model_write,
 		.read = model_read,

@@ -3,6 +3,7 @@
 #ifndef PTKIT_LINUX_PTKIT_H
 #define PTKIT_LINUX_PTKIT_H
 
+#include <linux/irq_work.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
@@ -17,6 +18,7 @@
 struct ptkit_machine {
 	void (*cpuid)(u32 leaf, u32 subleaf, u32 words[4]); /* EAX, EBX, ECX, EDX */
 	struct pt_ops ops; /* of the processor that they are called on */
+	void (*arm_interrupt)(void); /* of its performance monitoring; each one disarms it */
 };
 
 extern const struct ptkit_machine ptkit_machine;
@@ -62,12 +64,16 @@ void ptkit_memory_clear(const struct ptkit_memory *memory);
 bool ptkit_memory_used_behind(const struct ptkit_memory *memory, u64 position);
 int ptkit_memory_copy(const struct ptkit_memory *memory, u64 offset, u64 bytes, void __user *to);
 int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *vma);
-/* Registers for the beginning, and the position that registers stand for. */
-int ptkit_memory_begin(const struct ptkit_memory *memory, struct pt_state *state);
+u64 ptkit_memory_region_begin(const struct ptkit_memory *memory, u64 position);
+/* Registers for a position, which is 0 with a single range, and the position of registers. */
+int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct pt_state *state);
 int ptkit_memory_position(const struct ptkit_memory *memory, const struct pt_state *state,
 			  u64 *position);
 
-/* One processor's part of a session. All but memory is guarded by the lock of units.c. */
+/*
+ * One processor's part of a session. What tracing changes is changed on that processor, with
+ * interrupts off or while it is offline; the rest is guarded by the lock of units.c.
+ */
 struct ptkit_trace {
 	unsigned int cpu;
 	struct ptkit_memory memory;
@@ -80,8 +86,16 @@ struct ptkit_trace {
 	bool ring;
 	bool lapped;
 	bool full;
+	bool wakes_up; /* with interrupts; the four below are for these only */
+	u64 head; /* bytes written */
+	u64 tail; /* bytes given back by the reader */
+	u64 limit; /* where head must stop: the STOP entry ends there */
+	u64 stops;
+	struct irq_work work; /* wakes up who waits, from an interrupt's handler */
 	wait_queue_head_t *wait; /* woken up when tracing ends without anybody's wish */
 };
+
+void ptkit_trace_init(struct ptkit_trace *trace, unsigned int cpu);
 
 int ptkit_units_init(void);
 void ptkit_units_exit(void);
@@ -93,6 +107,7 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count);
 int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart);
 /* Stops; what cannot be stopped is left running, and is to keep its memory. */
 void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count);
+int ptkit_units_consume(struct ptkit_trace *trace, u64 tail);
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
 
 /* /dev/ptkit, see session.c */

@@ -116,6 +116,7 @@ static void free_traces(struct ptkit_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->count; i++) {
+		irq_work_sync(&session->traces[i].work);
 		if (!session->traces[i].running)
 			ptkit_memory_free(&session->traces[i].memory);
 	}
@@ -135,8 +136,9 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 
 	if (error)
 		return error;
-	trace->cpu = cpu;
+	ptkit_trace_init(trace, cpu);
 	trace->ring = config->mode == PTKIT_MODE_RING;
+	trace->wakes_up = config->wake_up_bytes;
 	trace->wait = &session->wait;
 	session->count++;
 	return 0;
@@ -252,6 +254,20 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 	return copy_out(argument, command, &status, sizeof(status));
 }
 
+static int consume(struct ptkit_session *session, void __user *argument, unsigned int command)
+{
+	struct ptkit_consume consume;
+	struct ptkit_trace *trace;
+	int error = copy_in(&consume, sizeof(consume), argument, command);
+
+	if (error)
+		return error;
+	trace = find_trace(session, consume.cpu);
+	if (!trace || consume.zero)
+		return -EINVAL;
+	return ptkit_units_consume(trace, consume.tail);
+}
+
 static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_status *status,
 		       struct ptkit_snapshot *snapshot)
 {
@@ -285,7 +301,7 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	if (error)
 		return error;
 	trace = find_trace(session, snapshot.cpu);
-	if (!trace || !trace->started)
+	if (!trace || !trace->started || trace->wakes_up)
 		return -EINVAL;
 	wanted = trace->wanted;
 	error = ptkit_units_pause(trace, 1);
@@ -343,6 +359,8 @@ static long do_ioctl(struct ptkit_session *session, void __user *argument, unsig
 		return describe_buffer(session, argument, command);
 	case _IOC_NR(PTKIT_STATUS):
 		return read_status(session, argument, command);
+	case _IOC_NR(PTKIT_CONSUME):
+		return consume(session, argument, command);
 	case _IOC_NR(PTKIT_SNAPSHOT):
 		return take_snapshot(session, argument, command);
 	default:
@@ -383,23 +401,29 @@ static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
 	return ptkit_memory_map(&trace->memory, vma);
 }
 
-/* POLLIN: nothing more comes before PTKIT_RESUME or PTKIT_START. POLLERR: some processor failed. */
+/*
+ * POLLIN: there is something to read, or nothing more comes before PTKIT_RESUME or PTKIT_START.
+ * POLLERR: some processor failed.
+ */
 static __poll_t ptkit_poll(struct file *file, poll_table *table)
 {
 	struct ptkit_session *session = file->private_data;
-	__poll_t events = EPOLLIN | EPOLLRDNORM;
+	bool readable = false;
+	bool wanted = false;
 	unsigned int i;
 
 	poll_wait(file, &session->wait, table);
 	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
 		return EPOLLERR;
 	for (i = 0; i < session->count; i++) {
-		if (READ_ONCE(session->traces[i].error))
+		const struct ptkit_trace *trace = &session->traces[i];
+
+		if (READ_ONCE(trace->error))
 			return EPOLLERR;
-		if (READ_ONCE(session->traces[i].wanted))
-			events = 0;
+		wanted = wanted || READ_ONCE(trace->wanted);
+		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
 	}
-	return events;
+	return readable || !wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static int ptkit_open(struct inode *inode, struct file *file)

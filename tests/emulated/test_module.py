@@ -24,6 +24,7 @@ RECORDINGS = {
     "both": ("topa", "both", "all", "ls /proc"),
     "single": ("single", "both", "all", "true"),
     "ring": ("ring", "both", "all", "ls /proc"),
+    "wake": ("wake", "both", "all", "ls /proc"),
     "stop": ("topa", "both", "stop", ""),
     "user_process": ("topa", "user", "process", ""),
     "kernel_process": ("single", "kernel", "process", ""),
@@ -96,7 +97,7 @@ def wanted(executed: Executed, name: str, log: str) -> Executed:
 def test_module_loads_and_leaves(run: Run) -> None:
     _, _, since = run.files["dmesg"].partition(b"ptkit: ABI 1")
     assert since
-    for complaint in (b"WARNING:", b"BUG:", b"Oops", b"unchecked MSR"):
+    for complaint in (b"WARNING:", b"BUG:", b"Oops", b"unchecked MSR", b"unknown reason"):
         assert complaint not in since
 
 
@@ -112,6 +113,10 @@ def test_recordings_are_what_was_executed(run: Run, truth: Truth, name: str, eng
     executed = wanted(executed, name, log)
     found = instructions(run.files[name], code, engine)
     assert len(found) > 1000
+    if name == "wake":
+        assert len(run.files[name]) > RING_BYTES
+        woken = int(re.findall(r"woken up (\d+) times", log)[0])
+        assert woken >= len(run.files[name]) // (RING_BYTES // 4)
     if RECORDINGS[name][0] == "ring":
         assert len(run.files[name]) == RING_BYTES
         executed = executed.select(np.arange(len(executed.ip)) >= len(executed.ip) - len(found))

@@ -56,7 +56,7 @@ static void says_what_it_can(void) {
   CHECK_EQUAL(query.abi, PTKIT_ABI);
   CHECK(query.features & PTKIT_FEATURE_TOPA);
   CHECK(query.features & PTKIT_FEATURE_SINGLE_RANGE);
-  CHECK_EQUAL(query.features & (PTKIT_FEATURE_TASK | PTKIT_FEATURE_WAKE_UP | PTKIT_FEATURE_SIDEBAND), 0);
+  CHECK_EQUAL(query.features & (PTKIT_FEATURE_TASK | PTKIT_FEATURE_SIDEBAND), 0);
   CHECK_EQUAL(query.cpuid_7_ebx, 1U << 25);
   CHECK_EQUAL(query.cpuid_14_1[0] & 7, 4);
   CHECK(query.cpus >= 2 && query.physical_bits >= 36);
@@ -111,7 +111,9 @@ static void refuses_what_it_cannot_do(void) {
   REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 4097);
   REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 1ULL << 62);
   REFUSE(EOPNOTSUPP, sideband_bytes, c.sideband_bytes = 4096);
-  REFUSE(EOPNOTSUPP, wake_up_bytes, c.wake_up_bytes = 4096);
+  REFUSE(EINVAL, wake_up_bytes, c.wake_up_bytes = 12288);
+  REFUSE(EINVAL, wake_up_bytes, c.wake_up_bytes = 32768);
+  REFUSE(EINVAL, wake_up_bytes, (c.wake_up_bytes = 4096, c.mode = PTKIT_MODE_RING));
   REFUSE(EINVAL, flags, c.flags = PTKIT_TRACE_BRANCHES);
   REFUSE(EINVAL, flags, c.flags |= 1ULL << 63);
   REFUSE(EINVAL, flags, c.flags |= PTKIT_TRACE_PTWRITE_FUP);
@@ -211,6 +213,53 @@ static void keeps_the_newest_of_a_ring(void) {
   check_ring(config);
   config.output = PTKIT_OUTPUT_SINGLE_RANGE;
   check_ring(config);
+}
+
+static int consume(int session, uint64_t tail) {
+  struct ptkit_consume request = {.cpu = 0, .tail = tail};
+  return ioctl(session, PTKIT_CONSUME, &request);
+}
+
+/* The model makes no interrupts: what is written is seen at a pause, and how far it can go. */
+static void writes_where_it_was_read(void) {
+  struct ptkit_config config = simple_config(0);
+  uint64_t bytes = 0;
+  uint64_t head = 0;
+  uint64_t stops = 0;
+  config.wake_up_bytes = 8192;
+  int session = open_session(config);
+  struct pollfd poll_it = {.fd = session, .events = POLLIN};
+  const uint8_t* data = map_buffer(session, 0, &bytes);
+  static uint8_t all[1 << 20];
+  uint64_t read = 0;
+  set_parameter("model_bytes", 30000);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_FAILS(consume(session, 1), EINVAL);
+  for (uint64_t round = 0; round < 40; round++) {
+    CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+    struct ptkit_status status = status_of(session, 0);
+    uint64_t limit = read / 8192 * 8192 + bytes;
+    CHECK_EQUAL(status.head, head + 30000 < limit ? head + 30000 : limit);
+    CHECK_EQUAL(status.position, status.head % bytes);
+    head = status.head;
+    CHECK_EQUAL(poll(&poll_it, 1, 0), 1);
+    /* The reader is late: the writer has to wait. */
+    if (round % 4 == 3) {
+      for (; read < head - 100; read++) all[read] = data[read % bytes];
+      CHECK_EQUAL(consume(session, read), 0);
+      CHECK_FAILS(consume(session, read - 1), EINVAL);
+      CHECK_FAILS(consume(session, head + 1), EINVAL);
+    }
+    CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+    stops += head == read / 8192 * 8192 + bytes;
+    CHECK_EQUAL(status_of(session, 0).stops, stops);
+  }
+  CHECK(stops > 0 && head > 4 * bytes);
+  CHECK(is_stretch(all, read));
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  set_parameter("model_bytes", 5000);
+  munmap((void*)data, bytes);
+  close(session);
 }
 
 /* More than one table has room for, in pieces as memory has them. */
@@ -429,6 +478,7 @@ static const struct {
     CASE(needs_to_be_configured),
     CASE(fills_a_buffer_and_stops),
     CASE(keeps_the_newest_of_a_ring),
+    CASE(writes_where_it_was_read),
     CASE(fills_large_buffers),
     CASE(shares_no_processor),
     CASE(reports_faults),

@@ -40,15 +40,16 @@ static struct ptkit_config random_config(unsigned* seed) {
   config.mode = below(seed, 2);
   config.output = config.mode == PTKIT_MODE_RING ? below(seed, 2) : 0;
   config.flags |= below(seed, 2) ? PTKIT_TRACE_TSC : 0;
+  if (config.mode == PTKIT_MODE_FULL && below(seed, 2)) config.wake_up_bytes = 4096;
   if (below(seed, 3) == 0) scribble(seed, &config, sizeof(config));
   if (config.buffer_bytes > 16 << 20) config.buffer_bytes = 8192; /* memory is for all threads */
   return config;
 }
 
 static unsigned random_request(unsigned* seed) {
-  static const unsigned known[] = {PTKIT_QUERY, PTKIT_CONFIGURE, PTKIT_BUFFER, PTKIT_START,   PTKIT_STOP,
-                                   PTKIT_PAUSE, PTKIT_RESUME,    PTKIT_STATUS, PTKIT_SNAPSHOT};
-  unsigned request = known[below(seed, 9)];
+  static const unsigned known[] = {PTKIT_QUERY, PTKIT_CONFIGURE, PTKIT_BUFFER, PTKIT_START,    PTKIT_STOP,
+                                   PTKIT_PAUSE, PTKIT_RESUME,    PTKIT_STATUS, PTKIT_SNAPSHOT, PTKIT_CONSUME};
+  unsigned request = known[below(seed, 10)];
   if (below(seed, 8) == 0)
     request = _IOC(below(seed, 4), PTKIT_IOCTL_TYPE, below(seed, 12), below(seed, 512));
   if (below(seed, 64) == 0) request = (unsigned)rand_r(seed);

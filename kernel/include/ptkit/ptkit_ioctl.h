@@ -104,14 +104,18 @@ struct ptkit_config {
   uint64_t buffer_bytes;   /* of each processor; a multiple of 4096, for a single range a power
                               of two */
   uint64_t sideband_bytes; /* of each processor's sideband ring, a multiple of 4096; 0: none */
-  uint64_t wake_up_bytes;  /* poll() returns whenever so many bytes were written; 0: when
-                              tracing ends */
-  uint64_t flags;          /* PTKIT_TRACE_*; of USER and KERNEL at least one */
-  uint8_t mtc_freq;        /* MTCFreq, with PTKIT_TRACE_MTC, otherwise zero */
-  uint8_t cyc_thresh;      /* CycThresh, with PTKIT_TRACE_CYC, otherwise zero */
-  uint8_t psb_freq;        /* PSBFreq */
-  uint8_t range_count;     /* of ranges[]; the others are zero */
-  uint32_t refused;        /* out, on EINVAL and EOPNOTSUPP: offset of the field that was refused */
+  /*
+   * A power of two from 4096 on, at most a quarter of buffer_bytes; 0: none. The buffer is filled
+   * again and again as PTKIT_CONSUME makes room, and poll() returns at least as often as so many
+   * bytes were written. With PTKIT_MODE_FULL and PTKIT_OUTPUT_TOPA.
+   */
+  uint64_t wake_up_bytes;
+  uint64_t flags;      /* PTKIT_TRACE_*; of USER and KERNEL at least one */
+  uint8_t mtc_freq;    /* MTCFreq, with PTKIT_TRACE_MTC, otherwise zero */
+  uint8_t cyc_thresh;  /* CycThresh, with PTKIT_TRACE_CYC, otherwise zero */
+  uint8_t psb_freq;    /* PSBFreq */
+  uint8_t range_count; /* of ranges[]; the others are zero */
+  uint32_t refused;    /* out, on EINVAL and EOPNOTSUPP: offset of the field that was refused */
   struct ptkit_range ranges[PTKIT_MOST_RANGES];
 };
 
@@ -129,7 +133,7 @@ struct ptkit_buffer {
 #define PTKIT_STATUS_STARTED (1U << 0) /* PTKIT_START was given, and not yet PTKIT_STOP */
 #define PTKIT_STATUS_RUNNING (1U << 1) /* TraceEn is set by us; `position` is of the last stop */
 #define PTKIT_STATUS_LAPPED (1U << 2)  /* a ring was filled once: all of the buffer is trace */
-#define PTKIT_STATUS_FULL (1U << 3)    /* tracing ended as the buffer is full */
+#define PTKIT_STATUS_FULL (1U << 3)    /* tracing ended, or waits for PTKIT_CONSUME: no room is left */
 #define PTKIT_STATUS_OFFLINE (1U << 4) /* the processor is; tracing goes on when it comes back */
 
 struct ptkit_status {
@@ -139,6 +143,16 @@ struct ptkit_status {
   uint64_t rtit_status; /* IA32_RTIT_STATUS when tracing was last stopped */
   int32_t error;        /* errno of what went wrong on this processor; 0: nothing */
   uint32_t zero;
+  uint64_t head;  /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
+  uint64_t tail;  /* bytes that PTKIT_CONSUME gave back */
+  uint64_t stops; /* how often tracing had to wait for PTKIT_CONSUME: something is missing there */
+};
+
+/* Says that the bytes before `tail` were read: their room can be written again. */
+struct ptkit_consume {
+  uint32_t cpu;
+  uint32_t zero;
+  uint64_t tail; /* from the last one to ptkit_status.head; the byte's place is tail % data_bytes */
 };
 
 /* Copies the newest bytes, oldest of them first. Tracing of that processor pauses meanwhile. */
@@ -167,5 +181,6 @@ struct ptkit_snapshot {
 #define PTKIT_RESUME _IO(PTKIT_IOCTL_TYPE, 6)
 #define PTKIT_STATUS _IOWR(PTKIT_IOCTL_TYPE, 7, struct ptkit_status)
 #define PTKIT_SNAPSHOT _IOWR(PTKIT_IOCTL_TYPE, 8, struct ptkit_snapshot)
+#define PTKIT_CONSUME _IOW(PTKIT_IOCTL_TYPE, 9, struct ptkit_consume)
 
 #endif /* PTKIT_IOCTL_H */

@@ -1,10 +1,11 @@
 /*
  * Traces with ptkit.ko on processor 0:
- *     trace topa|single|ring user|kernel|both all|process|range|stop FILE [PROGRAM ARGUMENT...]
+ *     trace topa|single|ring|wake user|kernel|both all|process|range|stop FILE [PROGRAM ARGUMENT...]
  * Without a program, work() below in a child. FILE gets the trace; what it says is for the test to read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,6 +93,10 @@ static struct ptkit_config make_config(char **words, pid_t child)
 		config.buffer_bytes = RING_BYTES;
 		config.mode = PTKIT_MODE_RING;
 	}
+	if (strcmp(words[0], "wake") == 0) {
+		config.buffer_bytes = RING_BYTES;
+		config.wake_up_bytes = RING_BYTES / 8;
+	}
 	if (strcmp(words[1], "kernel") != 0)
 		config.flags |= PTKIT_TRACE_USER;
 	if (strcmp(words[1], "user") != 0)
@@ -106,6 +111,50 @@ static struct ptkit_config make_config(char **words, pid_t child)
 			strcmp(words[2], "stop") == 0 ? PTKIT_RANGE_STOP : PTKIT_RANGE_FILTER;
 	}
 	return config;
+}
+
+/* What was written since the last time; where the next time begins. */
+static uint64_t read_on(int session, const unsigned char *mapped, int file, uint64_t tail)
+{
+	struct ptkit_status status = { .cpu = 0 };
+	struct ptkit_consume consume = { .cpu = 0 };
+
+	must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
+	must(status.stops == 0, "a reader that is fast enough");
+	while (tail < status.head) {
+		const uint64_t place = tail % RING_BYTES;
+		uint64_t part = status.head - tail;
+
+		if (part > RING_BYTES - place)
+			part = RING_BYTES - place;
+		must(write(file, mapped + place, part) == (ssize_t)part, "write");
+		tail += part;
+	}
+	consume.tail = tail;
+	must(ioctl(session, PTKIT_CONSUME, &consume) == 0, "PTKIT_CONSUME");
+	return tail;
+}
+
+/* Reads whenever the driver wakes us up, until the child ends. */
+static void follow(int session, pid_t child, const char *path)
+{
+	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	const unsigned char *mapped = mmap(NULL, RING_BYTES, PROT_READ, MAP_SHARED, session, 0);
+	struct pollfd readable = { .fd = session, .events = POLLIN };
+	uint64_t tail = 0;
+	int times = 0;
+
+	must(file >= 0 && mapped != MAP_FAILED, "mmap");
+	while (waitpid(child, NULL, WNOHANG) == 0) {
+		if (poll(&readable, 1, 10) == 1)
+			++times;
+		tail = read_on(session, mapped, file, tail);
+	}
+	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
+	tail = read_on(session, mapped, file, tail);
+	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
+	printf("woken up %d times\n", times);
+	close(file);
 }
 
 static void save(int session, const struct ptkit_config *config, const char *path)
@@ -143,6 +192,10 @@ int main(int count, char **arguments)
 	must(ioctl(session, PTKIT_CONFIGURE, &config) == 0, "PTKIT_CONFIGURE");
 	must(ioctl(session, PTKIT_START) == 0, "PTKIT_START");
 	kill(child, SIGCONT);
+	if (config.wake_up_bytes) {
+		follow(session, child, arguments[4]);
+		return 0;
+	}
 	must(waitpid(child, NULL, 0) == child, "waitpid");
 	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
 	save(session, &config, arguments[4]);
