@@ -22,6 +22,7 @@ pytestmark = pytest.mark.emulated
 RECORDINGS = {
     "user": ("topa", "user", "all", "true"),
     "both": ("topa", "both", "all", "ls /proc"),
+    "kernel": ("topa", "kernel", "all", "true"),
     "single": ("single", "both", "all", "true"),
     "ring": ("ring", "both", "all", "ls /proc"),
     "wake": ("wake", "both", "all", "ls /proc"),
@@ -104,6 +105,8 @@ def test_module_loads_and_leaves(run: Run) -> None:
 @pytest.mark.parametrize("engine", _core.engines())
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings_are_what_was_executed(run: Run, truth: Truth, name: str, engine: str) -> None:
+    if name == "kernel" and engine == "libipt":
+        pytest.skip("libipt ends a stretch of kernel code at MOV CR3 (docs/kernel-driver.md)")
     part = 2 * list(RECORDINGS).index(name) + 1
     executed = truth.executed(part)
     log = run.files["log"].decode()
