@@ -29,7 +29,7 @@ struct pt_table {
 };
 
 struct pt_topa_options {
-	uint64_t interrupt_bytes; /* INT wherever so many bytes are full; 0: nowhere */
+	uint64_t interrupt_bytes; /* INT in the entry that makes so many bytes full; 0: nowhere */
 	bool ring; /* go on with the first region behind the last; otherwise STOP there */
 	bool one_entry; /* the processor takes one region only (CPUID 14H: ECX bit 1 is clear) */
 	uint8_t largest_size; /* regions of up to 4 KiB << n; 15 at most */

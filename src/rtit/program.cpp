@@ -26,7 +26,7 @@ std::string words_of_read(std::uint32_t msr) {
     case PT_MSR_RTIT_STATUS:
       return "why it stopped, and bytes since the last PSB";
     case PT_MSR_RTIT_OUTPUT_BASE:
-      return "the ToPA table in use";
+      return "the range, or the ToPA table in use";
     case PT_MSR_RTIT_OUTPUT_MASK_PTRS:
       return "the place where output goes on";
     case PT_MSR_DEBUGCTL:
@@ -83,8 +83,7 @@ std::string words_of_entry(std::uint64_t entry) {
   if ((entry & bit(PT_TOPA_END)) != 0)
     return "END: the table goes on at " + hexadecimal(entry & ~(kPage - 1));
   const std::uint64_t size = entry >> PT_TOPA_SIZE_SHIFT & (bit(PT_TOPA_SIZE_WIDTH) - 1);
-  std::string words =
-      "region of " + std::to_string(4U << size) + " KiB at " + hexadecimal(entry & ~(kPage - 1));
+  std::string words = "region of " + bytes_text(kPage << size) + " at " + hexadecimal(entry & ~(kPage - 1));
   if ((entry & bit(PT_TOPA_INT)) != 0) words += ", INT: an interrupt when it is full";
   if ((entry & bit(PT_TOPA_STOP)) != 0) words += ", STOP: tracing ends when it is full";
   return words;
@@ -132,6 +131,13 @@ MsrProgram memory_of(const pt_topa& topa) {
     }
   }
   return memory;
+}
+
+// An interrupt comes when a region is full: no region is larger than what is to be filled before it.
+std::uint8_t largest_size(const TopaOptions& options) {
+  std::uint8_t size = options.largest_size;
+  while (options.interrupt_bytes != 0 && size > 0 && kPage << size > options.interrupt_bytes) --size;
+  return size;
 }
 
 }  // namespace
@@ -184,7 +190,7 @@ base::Result<OutputPlan> plan_topa(std::uint64_t table, std::span<const Region> 
   const pt_topa_options how{.interrupt_bytes = options.interrupt_bytes,
                             .ring = options.ring,
                             .one_entry = !capabilities.topa_multiple(),
-                            .largest_size = options.largest_size,
+                            .largest_size = largest_size(options),
                             .physical_bits = capabilities.physical_bits};
   if (options.largest_size > PT_TOPA_LARGEST_SIZE) return refused("the largest size of a ToPA region is 15");
   const std::uint64_t needed = pt_topa_entries(wanted.data(), count, &how);

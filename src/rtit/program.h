@@ -52,7 +52,7 @@ struct Region {
 };
 
 struct TopaOptions {
-  std::uint64_t interrupt_bytes = 0;  // INT wherever so many bytes are full; 0: nowhere
+  std::uint64_t interrupt_bytes = 0;  // INT wherever so many bytes are full, at least 4 KiB; 0: nowhere
   bool ring = true;                   // otherwise STOP at the end
   std::uint8_t largest_size = 15;     // regions of up to 4 KiB << n
 };

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 
 #include "rtit/explain.h"
@@ -108,6 +109,26 @@ TEST(Output, OfTablesThatFollowEachOther) {
   EXPECT_EQ(memory[0x801000 + 89 * 8], 0x800000U | 1);
   EXPECT_EQ(plan.value().bytes, region.bytes);
   EXPECT_EQ(plan.value().mask_ptrs, 0x7fU);
+}
+
+TEST(Output, InterruptsComeAsOftenAsAsked) {
+  const Region region{0x1000000, 1 << 20};
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 20, std::uint64_t{1} << 18, std::uint64_t{100'000}}) {
+    const auto plan = plan_topa(0x800000, std::span(&region, 1), {.interrupt_bytes = bytes}, {});
+    ASSERT_TRUE(plan.ok());
+    std::uint64_t since = 0;
+    std::size_t interrupts = 0;
+    for (const Step& word : plan.value().memory) {
+      if ((word.value & 1) != 0) continue;  // END
+      since += std::uint64_t{4096} << (word.value >> 6 & 15);
+      if ((word.value & 4) == 0) continue;
+      EXPECT_GE(since, bytes);
+      EXPECT_LT(since, 2 * bytes);
+      since = 0;
+      ++interrupts;
+    }
+    EXPECT_EQ(interrupts, region.bytes / std::bit_ceil(bytes));
+  }
 }
 
 TEST(Output, RefusesInWords) {
