@@ -19,7 +19,7 @@ BOOT_SECTOR = 0x7C00  # where the BIOS puts it
 INFO = 0x90000  # the boot protocol's structures
 INITRD = 256 * MEGABYTE
 NOTE_PVH_ENTRY = 18  # of owner Xen
-COMMAND_LINE = "console=ttyS0,115200n8 quiet mce=off nmi_watchdog=0 panic=-1 rdinit=/init"
+COMMAND_LINE = "console=ttyS0,115200n8 quiet mce=off nmi_watchdog=0 panic=-1 rdinit=/init cryptomgr.notests"
 
 
 @dataclass(frozen=True)
