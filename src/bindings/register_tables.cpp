@@ -80,7 +80,11 @@ columns::Selection selection_of(const py::dict& given) {
     selection.tsc_begin = bounds.first;
     selection.tsc_end = bounds.second;
   }
-  if (has("taken")) selection.taken = given["taken"].cast<bool>() ? columns::Taken::YES : columns::Taken::NO;
+  if (has("kinds")) selection.branches.kinds = given["kinds"].cast<std::uint32_t>();
+  if (has("taken")) {
+    selection.branches.taken = given["taken"].cast<bool>();
+    selection.branches.not_taken = !selection.branches.taken;
+  }
   return selection;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "columns/schema.h"
+#include "flow/branch_choice.h"
 #include "trace/bundle.h"
 
 namespace ptkit::columns {
@@ -17,8 +18,6 @@ struct IpRange {
   trace::SpaceId space = kEverySpace;  // only rows of this space
 };
 
-enum class Taken : std::uint8_t { ANY, YES, NO };
-
 // Rows that match every part. An empty list selects everything.
 struct Selection {
   std::vector<IpRange>
@@ -28,7 +27,7 @@ struct Selection {
   bool by_time = false;  // rows with a known time in [tsc_begin, tsc_end)
   std::uint64_t tsc_begin = 0;
   std::uint64_t tsc_end = 0;
-  Taken taken = Taken::ANY;  // branches and edges
+  flow::BranchChoice branches;  // branches and edges
 
   [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty(); }
 };

@@ -158,11 +158,7 @@ bool RowSink::selects_ips(std::uint64_t first, std::uint64_t last) const noexcep
 
 bool RowSink::selects_branch(const flow::Branch& branch) const noexcept {
   const Selection& selection = request_.selection;
-  if (!context_selected_) return false;
-  if (selection.taken != Taken::ANY &&
-      ((branch.flags & flow::TAKEN) != 0) != (selection.taken == Taken::YES)) {
-    return false;
-  }
+  if (!context_selected_ || !selection.branches.has(branch.kind, branch.flags)) return false;
   return selection.ips.empty() || ((branch.flags & flow::FROM_KNOWN) != 0 && selects_ip(branch.from_ip)) ||
          ((branch.flags & flow::TO_KNOWN) != 0 && selects_ip(branch.to_ip));
 }

@@ -1,6 +1,8 @@
 // Rows in bulk: cells are written by the fast path; places and times are filled in behind it.
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <vector>
 
 #include "columns/place_times.h"
 #include "columns/row_sink.h"
@@ -36,7 +38,9 @@ void fill(T* cells, std::size_t begin, std::size_t end, T value) noexcept {
 // Rows that have to be looked at one by one are given one by one; so are events, if they are the rows.
 flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
-  const bool by_row = !selection.ips.empty() || selection.by_time || selection.taken != Taken::ANY;
+  // What is counted does not say which way a conditional went.
+  const bool by_way = request_.table == TableId::edges && !selection.branches.both_ways();
+  const bool by_row = !selection.ips.empty() || selection.by_time || by_way;
   return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
 }
 
@@ -55,6 +59,7 @@ bool RowSink::open(flow::BulkRoom& room) {
       room.to_ip = batch.cells<Column::branches_to_ip>();
       room.branch = batch.cells<Column::branches_kind>();
       room.flags = batch.cells<Column::branches_flags>();
+      room.choice = request_.selection.branches;
       break;
     case flow::BulkRows::BLOCKS:
       room.ip = batch.cells<Column::blocks_ip>();
@@ -169,7 +174,11 @@ void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> 
 }
 
 void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
-  edges_.add_ordered(edges, space);
+  if (request_.selection.branches == flow::BranchChoice{}) return edges_.add_ordered(edges, space);
+  std::vector<flow::EdgeCount> chosen;
+  std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen),
+               [this](const flow::EdgeCount& edge) { return request_.selection.branches.has(edge.kind); });
+  edges_.add_ordered(chosen, space);
 }
 
 }  // namespace ptkit::columns

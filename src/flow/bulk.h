@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "flow/branch_choice.h"
 #include "flow/rows.h"
 
 namespace ptkit::flow {
@@ -34,6 +35,7 @@ struct BulkRoom {
   BulkRows kind = BulkRows::NONE;
   std::uint32_t space = 0;  // address space that edges are counted for
   bool in_order = true;     // EDGES: see add_edges(). The same in all rooms of a decode
+  BranchChoice choice;      // BRANCHES: these only
   // Columns, null where they are not wanted. Row `row` is the first free one.
   std::uint64_t* from_ip = nullptr;  // BRANCHES
   std::uint64_t* to_ip = nullptr;

@@ -52,7 +52,9 @@ WayBuilder& DecisionGraph::begin_way() {
 }
 
 std::size_t DecisionGraph::bytes() const noexcept {
-  return bit_cells_.bytes() + target_cells_.bytes() + nodes_.capacity() * sizeof(Node) +
+  std::size_t chosen = 0;
+  for (const auto& [choice, rows] : chosen_rows_) chosen += rows.bytes();
+  return chosen + bit_cells_.bytes() + target_cells_.bytes() + nodes_.capacity() * sizeof(Node) +
          nodes_by_ip_.bytes() + ways_.capacity() * sizeof(Way) + tails_.capacity() * sizeof(WayTail) +
          steps_.capacity() * sizeof(PathStep) +
          (pushed_.capacity() + step_counts_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
@@ -220,6 +222,24 @@ void DecisionGraph::each_block(const Way& way, const Visit& visit) const {
 }
 
 void DecisionGraph::add_way_branches(WayId id) { way_rows_.add_branches(id, branches_of(ways_[id])); }
+
+void DecisionGraph::add_way_branches(WayId id, const BranchChoice& choice) {
+  chosen_rows(choice).add_branches(id, branches_of(ways_[id]), choice);
+}
+
+// The last choices that were asked for are kept, the newest behind.
+WayRows& DecisionGraph::chosen_rows(const BranchChoice& choice) {
+  constexpr std::size_t kMostChoices = 4;
+  const auto known = std::find_if(chosen_rows_.begin(), chosen_rows_.end(),
+                                  [&choice](const auto& one) { return one.first == choice; });
+  if (known != chosen_rows_.end()) {
+    std::rotate(known, known + 1, chosen_rows_.end());
+  } else {
+    if (chosen_rows_.size() == kMostChoices) chosen_rows_.erase(chosen_rows_.begin());
+    chosen_rows_.emplace_back(choice, WayRows(cache_.arena()));
+  }
+  return chosen_rows_.back().second;
+}
 
 void DecisionGraph::add_way_blocks(WayId id) {
   std::vector<WayBlock> blocks;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "flow/block_cache.h"
@@ -69,7 +70,10 @@ class DecisionGraph {
   // Rows of ways: those that were added.
   [[nodiscard]] const WayRows& way_rows() const noexcept { return way_rows_; }
   [[nodiscard]] const WayInsns& way_insns() const noexcept { return way_insns_; }
+  // Rows of a choice of branches. Valid until another choice is asked for.
+  [[nodiscard]] WayRows& chosen_rows(const BranchChoice& choice);
   void add_way_branches(WayId id);
+  void add_way_branches(WayId id, const BranchChoice& choice);
   void add_way_blocks(WayId id);
   std::uint32_t add_way_insns(WayId id);
   [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
@@ -136,6 +140,7 @@ class DecisionGraph {
   base::ArenaVector<std::uint32_t> used_;          // cells; of targets, with kTargetUse
   bool used_lost_ = false;                         // some have moved since
   WayRows way_rows_;
+  std::vector<std::pair<BranchChoice, WayRows>> chosen_rows_;
   WayInsns way_insns_;
 };
 

@@ -86,6 +86,7 @@ class Pass {
         rows_(room),
         since_(state.since),
         last_(state.tnt_before != FastState::kNone ? state.tnt_before : state.since),
+        placed_(room.row),
         watch_(state.tip_watch),
         deferred_(state.tips_deferred) {}
 
@@ -102,7 +103,12 @@ class Pass {
     target_mask_ = graph_.target_mask();
   }
   void place(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
-    if constexpr (kPlaces) room_.places[room_.place_count++] = {since, offset, row_end};
+    if constexpr (!kPlaces) return;
+    if constexpr (Rows::kMayBeNone) {
+      if (row_end == placed_) return;
+      placed_ = row_end;
+    }
+    room_.places[room_.place_count++] = {since, offset, row_end};
   }
   void go(Cell& cell, std::uint32_t& base) noexcept {
     instructions_ += cell.insns;
@@ -144,7 +150,8 @@ class Pass {
   // What the next packet tells may have happened since `since_`; if it is a TNT packet, since `last_`.
   std::uint64_t since_;
   std::uint64_t last_;
-  WayId left_ = 0;  // through which packets went off last
+  std::size_t placed_;  // rows that have a place, where packets may have none
+  WayId left_ = 0;      // through which packets went off last
   unsigned builds_ = 0;
   std::uint8_t watch_;
   bool deferred_;
@@ -405,7 +412,9 @@ FastStop FastLoop::run(DecisionGraph& graph, FastState& state, BulkRoom& room) {
       return room.in_order ? pass<EdgeRows>(graph, filter_, calls_, base, state, room)
                            : pass<UsedRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
-      return pass<BranchRows>(graph, filter_, calls_, base, state, room);
+      return room.choice == BranchChoice{}
+                 ? pass<BranchRows<false>>(graph, filter_, calls_, base, state, room)
+                 : pass<BranchRows<true>>(graph, filter_, calls_, base, state, room);
     case BulkRows::BLOCKS:
       return pass<BlockRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::INSTRUCTIONS:

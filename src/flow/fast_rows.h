@@ -10,7 +10,8 @@
 namespace ptkit::flow {
 
 struct NoRows {
-  static constexpr bool kBounded = false;  // by the room's rows
+  static constexpr bool kBounded = false;    // by the room's rows
+  static constexpr bool kMayBeNone = false;  // rows of a packet
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
   void begin(DecisionGraph&) noexcept {}
   void bits(Cell&) noexcept {}
@@ -52,21 +53,41 @@ struct UsedRows : NoRows {
   DecisionGraph* graph_ = nullptr;
 };
 
+// kChosen: branches of the room's choice; otherwise all.
+template <bool kChosen>
 struct BranchRows {
   static constexpr bool kBounded = true;
+  static constexpr bool kMayBeNone = kChosen;
   explicit BranchRows(const BulkRoom& room)
-      : rows(room.row), from_(room.from_ip), to_(room.to_ip), kind_(room.branch), flags_(room.flags) {}
+      : rows(room.row),
+        choice_(room.choice),
+        from_(room.from_ip),
+        to_(room.to_ip),
+        kind_(room.branch),
+        flags_(room.flags) {}
   void begin(DecisionGraph& graph) noexcept {
     graph_ = &graph;
-    parts_ = graph.way_rows().branch_parts();
-    groups_ = graph.way_rows().groups();
+    const WayRows& known = rows_of(graph);
+    parts_ = known.branch_parts();
+    groups_ = known.groups();
   }
-  void bits(const Cell& cell) {
+  void bits(const Cell& cell) { static_cast<void>(put(cell)); }
+  void target(const Cell& cell) {
+    const std::size_t last = put(cell);
+    if constexpr (kChosen) last_ = last;
+    if (last != 0 && to_ != nullptr && (cell.flags & CELL_TARGET) != 0) to_[rows - 1] = cell.ip;
+  }
+  [[nodiscard]] std::size_t before_target() const noexcept { return rows - (kChosen ? last_ : 1); }
+  std::size_t rows;
+
+ private:
+  // How many rows the way's last branch is.
+  std::size_t put(const Cell& cell) {
     if (cell.way >= parts_.size() || parts_[cell.way].first == 0) [[unlikely]]
       add(cell.way);
     const WayPart& part = parts_[cell.way];
     const RowGroup* group = groups_ + part.first;
-    const std::size_t end = rows + part.rows;
+    const std::size_t end = rows + (kChosen ? part.rows & ~WayPart::kLast : part.rows);
     for (std::size_t at = rows; at < end; at += RowGroup::kRows, ++group) {
       if (from_ != nullptr) std::memcpy(from_ + at, group->from.data(), sizeof group->from);
       if (to_ != nullptr) std::memcpy(to_ + at, group->to.data(), sizeof group->to);
@@ -74,23 +95,26 @@ struct BranchRows {
       if (flags_ != nullptr) std::memcpy(flags_ + at, group->flags.data(), sizeof group->flags);
     }
     rows = end;
+    return kChosen && (part.rows & WayPart::kLast) == 0 ? 0 : 1;
   }
-  void target(const Cell& cell) {
-    bits(cell);
-    if (to_ != nullptr && (cell.flags & CELL_TARGET) != 0) to_[rows - 1] = cell.ip;
+  [[nodiscard]] const WayRows& rows_of(DecisionGraph& graph) const {
+    if constexpr (kChosen) return graph.chosen_rows(choice_);
+    return graph.way_rows();
   }
-  [[nodiscard]] std::size_t before_target() const noexcept { return rows - 1; }
-  std::size_t rows;
-
- private:
   [[gnu::noinline]] void add(WayId way) {
-    graph_->add_way_branches(way);
+    if constexpr (kChosen) {
+      graph_->add_way_branches(way, choice_);
+    } else {
+      graph_->add_way_branches(way);
+    }
     begin(*graph_);
   }
 
   DecisionGraph* graph_ = nullptr;
   std::span<const WayPart> parts_;
   const RowGroup* groups_ = nullptr;
+  std::size_t last_ = 1;  // of a target's rows: its own
+  BranchChoice choice_;
   std::uint64_t* from_;
   std::uint64_t* to_;
   std::uint8_t* kind_;
@@ -108,6 +132,7 @@ void copy_insns(T* to, const T* from, std::size_t count) noexcept {
 
 struct InsnRows {
   static constexpr bool kBounded = true;
+  static constexpr bool kMayBeNone = false;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
   void begin(DecisionGraph& graph) noexcept {
     graph_ = &graph;
@@ -136,6 +161,7 @@ struct InsnRows {
 
 struct BlockRows {
   static constexpr bool kBounded = true;
+  static constexpr bool kMayBeNone = false;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row), ip_(room.ip), bytes_(room.bytes), insns_(room.insns) {}
   void begin(DecisionGraph& graph) noexcept {

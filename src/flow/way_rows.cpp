@@ -1,6 +1,8 @@
 #include "flow/way_rows.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 namespace ptkit::flow {
 
@@ -14,8 +16,20 @@ void put(base::ArenaVector<WayPart>& parts, std::uint32_t way, std::size_t first
 }  // namespace
 
 void WayRows::add_branches(std::uint32_t way, std::span<const WayBranch> branches) {
+  put_branches(way, branches, 0);
+}
+
+void WayRows::add_branches(std::uint32_t way, std::span<const WayBranch> branches,
+                           const BranchChoice& choice) {
+  const auto is_chosen = [&choice](const WayBranch& one) { return choice.has(one.kind, one.flags); };
+  std::vector<WayBranch> chosen;
+  std::copy_if(branches.begin(), branches.end(), std::back_inserter(chosen), is_chosen);
+  put_branches(way, chosen, !branches.empty() && is_chosen(branches.back()) ? WayPart::kLast : 0);
+}
+
+void WayRows::put_branches(std::uint32_t way, std::span<const WayBranch> branches, std::uint32_t last) {
   if (branches.empty()) return put(branches_, way, 1, 0);
-  put(branches_, way, groups_.size(), branches.size());
+  put(branches_, way, groups_.size(), branches.size() | last);
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const std::size_t at = i % RowGroup::kRows;
     if (at == 0) groups_.emplace_back();

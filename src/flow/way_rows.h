@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/arena.h"
+#include "flow/branch_choice.h"
 #include "flow/rows.h"
 
 namespace ptkit::flow {
@@ -36,8 +37,11 @@ struct WayBlock {
 
 // Of one way.
 struct WayPart {
+  // Of chosen branches: the way's last one is among them.
+  static constexpr std::uint32_t kLast = std::uint32_t{1} << 31U;
+
   std::uint32_t first = 0;  // group or block; 0: not there yet
-  std::uint32_t rows = 0;
+  std::uint32_t rows = 0;   // of chosen branches with kLast
 };
 
 class WayRows {
@@ -52,6 +56,8 @@ class WayRows {
   [[nodiscard]] const WayBlock* blocks() const noexcept { return blocks_.data(); }
 
   void add_branches(std::uint32_t way, std::span<const WayBranch> branches);
+  // Those of a choice, which has to be the same for all ways.
+  void add_branches(std::uint32_t way, std::span<const WayBranch> branches, const BranchChoice& choice);
   void add_blocks(std::uint32_t way, std::span<const WayBlock> blocks);
   [[nodiscard]] std::size_t bytes() const noexcept {
     return (branches_.capacity() + block_parts_.capacity()) * sizeof(WayPart) +
@@ -59,6 +65,8 @@ class WayRows {
   }
 
  private:
+  void put_branches(std::uint32_t way, std::span<const WayBranch> branches, std::uint32_t last);
+
   base::ArenaVector<WayPart> branches_;
   base::ArenaVector<WayPart> block_parts_;
   base::ArenaVector<RowGroup> groups_;  // number 1 stands for no rows

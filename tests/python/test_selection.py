@@ -44,6 +44,31 @@ def test_by_direction(loop_trace: Any) -> None:
     assert int(loop_trace.edges(taken=False)["count"].sum()) == 200
 
 
+@pytest.mark.parametrize(
+    "kinds", ["COND", ("COND", "RETURN"), [ptkit.BranchKind.CALL, 5], np.array([1, 3], np.uint8), ()]
+)
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+def test_by_kind(open_trace: Any, loop: Any, kinds: Any, engine: str) -> None:
+    trace = open_trace(loop.stream(40), images=loop.images(), engine=engine)
+    whole = trace.branches()
+    wanted = [
+        ptkit.BranchKind[k] if isinstance(k, str) else k
+        for k in ([kinds] if isinstance(kinds, str) else kinds)
+    ]
+    mask = np.isin(whole["kind"], wanted)
+    assert mask.sum() == sum((whole["kind"] == kind).sum() for kind in wanted)
+    part = trace.branches(kind=kinds)
+    for name in whole.columns:
+        assert (part[name] == whole[name][mask]).all(), name
+    assert sum(len(one) for one in trace.iter_branches(kind=kinds, reuse=True, rows=7)) == len(part)
+    taken = mask & whole["taken"]
+    assert (trace.branches(kind=kinds, taken=True)["tsc"] == whole["tsc"][taken]).all()
+    edges = trace.edges()
+    some = trace.edges(kind=kinds)
+    for name in edges.columns:
+        assert (some[name] == edges[name][np.isin(edges["kind"], wanted)]).all(), name
+
+
 def test_selections_combine(loop_trace: Any, loop: Any) -> None:
     part = loop_trace.branches(ip=(loop.JNZ, loop.JNZ + 1), taken=False, columns=["to_ip"])
     assert part["to_ip"].tolist() == [loop.JMP] * 200
@@ -87,6 +112,8 @@ def test_misspelt_arguments(loop_trace: Any) -> None:
         loop_trace.branches(columns=["from"])
     with pytest.raises(ptkit.ConfigError, match="taken selects branches"):
         loop_trace.instructions(taken=True)
+    with pytest.raises(ptkit.ConfigError, match="kind selects branches"):
+        loop_trace.blocks(kind="CALL")
 
 
 def test_unknown_symbol(loop_trace: Any) -> None:

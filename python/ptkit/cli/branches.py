@@ -20,6 +20,7 @@ DESCRIPTION = (
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
   ptkit branches sort.ptk --symbol malloc --taken
+  ptkit branches sort.ptk --kind CALL --kind CALL_INDIRECT --kind RETURN
   ptkit branches sort.ptk --json > branches.jsonl"""
 
 _COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
@@ -33,6 +34,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--taken", action="store_true", help="taken branches only")
     direction.add_argument("--not-taken", action="store_true", help="conditionals that fell through only")
+    parser.add_argument(
+        "--kind", action="append", metavar="KIND", help="branches of this kind only; may be repeated"
+    )
     parser.add_argument("--no-symbols", action="store_true", help="addresses only")
     common.add_rows_json_option(parser)
 
@@ -41,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the branches stream by stream."""
     trace = common.open_trace(options)
     chosen = common.selection(options)
+    if options.kind:
+        chosen["kind"] = [kind.upper() for kind in options.kind]
     if options.taken or options.not_taken:
         chosen["taken"] = options.taken
     narrowed = bool(common.selection(options).keys() - {"stream"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -44,6 +44,9 @@ class Query(TypedDict, total=False):
         overlaps.
     symbol : str
         Name of a function: the addresses that it covers.
+    kind : int, str, ptkit.BranchKind, or sequence of these
+        Branches and edges: only of these kinds, such as ``("CALL", "CALL_INDIRECT", "RETURN")``. What is
+        not selected costs no row.
     taken : bool
         Branches and edges: only those that were taken, or only conditionals that fell through.
     order : str
@@ -77,6 +80,7 @@ class Query(TypedDict, total=False):
     time: tuple[int | None, int | None] | None
     ip: tuple[int, int] | Sequence[tuple[int, int]] | None
     symbol: str | None
+    kind: int | str | Sequence[int | str] | None
     taken: bool | None
     order: str
     threads: int | None
@@ -227,6 +231,19 @@ def _time(value: Any) -> tuple[int, int]:
     return low, high
 
 
+def _kinds(value: Any) -> int:
+    """Kinds of branches as bits."""
+    bits = 0
+    for kind in [value] if isinstance(value, str) or not isinstance(value, Iterable) else value:
+        if not isinstance(kind, str):
+            bits |= 1 << integer("kind", kind, 0, max(_core.BranchKind), hint="see ptkit.BranchKind")
+        elif kind in _core.BranchKind.__members__:
+            bits |= 1 << _core.BranchKind[kind]
+        else:
+            raise ConfigError(f"kind={kind!r} is none of {', '.join(_core.BranchKind.__members__)}")
+    return bits
+
+
 def _bind(selection: dict[str, Any], bound: dict[str, Any]) -> dict[str, Any]:
     """Select among the rows that are selected already, by time and address."""
     both = {**bound, **selection}
@@ -252,6 +269,8 @@ def _selection(query: Query, symbol_ranges: SymbolRanges) -> dict[str, Any]:
             selection[f"{name}s"] = integers(name, query.get(name), 0, 2**31 - 1)
     if query.get("time") is not None:
         selection["time"] = _time(query["time"])
+    if query.get("kind") is not None:
+        selection["kinds"] = _kinds(query["kind"])
     if query.get("taken") is not None:
         selection["taken"] = flag("taken", query["taken"])
     return selection
@@ -286,8 +305,9 @@ def plan_of(
         raise TypeError(
             f"{table}() has no argument {unknown[0]!r}; there are {', '.join(Query.__annotations__)}"
         )
-    if query.get("taken") is not None and table not in ("branches", "edges"):
-        raise ConfigError(f"taken selects branches and edges; {table} have no direction")
+    for name in ("kind", "taken"):
+        if query.get(name) is not None and table not in ("branches", "edges"):
+            raise ConfigError(f"{name} selects branches and edges, not {table}")
     order: Any = query.get("order")
     order = "stream" if order is None else order
     check_choice("order", order, ("stream", "time"))

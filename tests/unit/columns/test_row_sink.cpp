@@ -105,7 +105,7 @@ TEST_F(RowSinkTest, SelectsByAddressInOneSpaceOrInAll) {
 
 TEST_F(RowSinkTest, SelectsByDirectionAndThread) {
   Selection selection;
-  selection.taken = Taken::YES;
+  selection.branches.not_taken = false;
   selection.tids = {7};
   RowSink& sink = begin(TableId::branches, selection);
   sink.on_branch(branch(1, 2, kBoth | flow::TAKEN));

@@ -101,12 +101,21 @@ FlowOptions some_options(std::mt19937_64& random) {
   return options;
 }
 
+BranchChoice some_choice(std::mt19937_64& random) {
+  BranchChoice choice;
+  choice.kinds = static_cast<std::uint32_t>(random());
+  choice.taken = random() % 4 != 0;
+  choice.not_taken = random() % 4 != 0;
+  return choice;
+}
+
 Reading some_reading(std::mt19937_64& random) {
   constexpr std::size_t kParts[] = {1, 3, 17, 100, SIZE_MAX, SIZE_MAX};
   Reading reading;
   reading.part = kParts[random() % std::size(kParts)];
   reading.time = random() % 4 != 0;
   if (random() % 3 == 0) reading.mask = random();
+  if (random() % 3 == 0) reading.selection.branches = some_choice(random);
   if (random() % 4 == 0) {
     reading.threads = 3;
     reading.segment = 256 + random() % 1024;
