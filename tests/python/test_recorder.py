@@ -155,6 +155,23 @@ def test_ctrl_c_at_the_end_of_a_block_keeps_the_recording() -> None:
     assert recorder.recording.interrupted
 
 
+def test_ctrl_c_that_ends_the_program_before_the_recorder_hears_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = capture.Recorder([sys.executable, "-S", "-c", "pass"], backend="emulator").start()
+    assert recorder.wait(10)
+    wait = recorder.wait
+    heard = iter([KeyboardInterrupt])
+
+    def late(timeout: float | None = None) -> bool:
+        for signalled in heard:
+            raise signalled
+        return wait(timeout)
+
+    monkeypatch.setattr(recorder, "wait", late)
+    assert recorder.run().interrupted
+
+
 def test_ctrl_c_inside_a_block_ends_it() -> None:
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()

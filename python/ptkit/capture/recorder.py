@@ -167,6 +167,7 @@ class Recorder:
             if not self._started:
                 raise
             self._stop_and_wait()
+            self._result["interrupted"] = True  # also if the program, which gets the signal too, was faster
         except BaseException:
             if self.running:
                 self._stop_and_wait()
