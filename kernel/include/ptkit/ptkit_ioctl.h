@@ -32,6 +32,9 @@
 #define PTKIT_FEATURE_TASK (1ULL << 4)         /* PTKIT_TARGET_TASK */
 #define PTKIT_FEATURE_WAKE_UP (1ULL << 5)      /* ptkit_config.wake_up_bytes */
 #define PTKIT_FEATURE_SIDEBAND (1ULL << 6)     /* ptkit_config.sideband_bytes */
+#define PTKIT_FEATURE_CHILDREN (1ULL << 7)     /* PTKIT_TRACE_CHILDREN */
+#define PTKIT_FEATURE_BTS (1ULL << 8)          /* PTKIT_OUTPUT_BTS */
+#define PTKIT_FEATURE_VMX (1ULL << 9)          /* tracing goes on where a hypervisor runs (VMXON) */
 
 struct ptkit_query {
   uint32_t abi;            /* PTKIT_ABI of the driver */
@@ -53,11 +56,17 @@ struct ptkit_query {
 /* ptkit_config.target */
 #define PTKIT_TARGET_ALL 0  /* every processor that is online when the session is configured */
 #define PTKIT_TARGET_CPU 1  /* ptkit_config.cpu */
-#define PTKIT_TARGET_TASK 2 /* ptkit_config.task, wherever it runs */
+#define PTKIT_TARGET_TASK 2 /* ptkit_config.task, wherever it runs: one buffer, as of processor 0 */
 
 /* ptkit_config.output */
 #define PTKIT_OUTPUT_TOPA 0         /* a table of regions, as large as memory has them in one piece */
 #define PTKIT_OUTPUT_SINGLE_RANGE 1 /* one piece of memory; needs PTKIT_MODE_RING */
+/*
+ * Branch Trace Store instead of Processor Trace: records of 24 bytes (from, to, flags), as many as
+ * fit, from the buffer's beginning. Of the flags USER, KERNEL (at least one) and BRANCHES; no
+ * ranges, no wake-ups, no process.
+ */
+#define PTKIT_OUTPUT_BTS 2
 
 /* ptkit_config.mode */
 #define PTKIT_MODE_FULL 0 /* nothing is overwritten: tracing stops when the buffer is full */
@@ -76,6 +85,8 @@ struct ptkit_query {
 #define PTKIT_TRACE_EVENTS (1ULL << 9)      /* event trace: CFE and EVD packets */
 #define PTKIT_TRACE_NO_RETC (1ULL << 10)    /* every near return as TIP */
 #define PTKIT_TRACE_NO_TNT (1ULL << 11)     /* no TNT packets */
+/* With ptkit_config.process: and all that it begins from PTKIT_START on, and so on. */
+#define PTKIT_TRACE_CHILDREN (1ULL << 12)
 
 /* ptkit_range.action */
 #define PTKIT_RANGE_FILTER 1 /* code in the range is traced (in one of such ranges) */
@@ -95,15 +106,17 @@ struct ptkit_config {
   uint32_t cpu;    /* with PTKIT_TARGET_CPU, otherwise zero */
   int32_t task;    /* thread, as the caller numbers it; with PTKIT_TARGET_TASK, otherwise zero */
   /*
-   * Only code that runs in this process' address space; 0: any. By CR3, of the program that
-   * the process runs when the session is configured: after exec() nothing matches.
+   * Only while a thread of this process runs, also after its exec(); 0: any. User code or kernel
+   * code alone is chosen by CR3 where the processor can; both at once, and children, by switching
+   * tracing on and off with the scheduler.
    */
   int32_t process;
   uint32_t output;         /* PTKIT_OUTPUT_* */
   uint32_t mode;           /* PTKIT_MODE_* */
   uint64_t buffer_bytes;   /* of each processor; a multiple of 4096, for a single range a power
                               of two */
-  uint64_t sideband_bytes; /* of each processor's sideband ring, a multiple of 4096; 0: none */
+  uint64_t sideband_bytes; /* of each processor's sideband ring, a power of two from 4096 on; 0:
+                              none */
   /*
    * A power of two from 4096 on, at most a quarter of buffer_bytes; 0: none. The buffer is filled
    * again and again as PTKIT_CONSUME makes room, and poll() returns at least as often as so many
@@ -135,6 +148,8 @@ struct ptkit_buffer {
 #define PTKIT_STATUS_LAPPED (1U << 2)  /* a ring was filled once: all of the buffer is trace */
 #define PTKIT_STATUS_FULL (1U << 3)    /* tracing ended, or waits for PTKIT_CONSUME: no room is left */
 #define PTKIT_STATUS_OFFLINE (1U << 4) /* the processor is; tracing goes on when it comes back */
+/* TraceEn was found clear, and not by us: VMXON without PTKIT_FEATURE_VMX, or somebody else. */
+#define PTKIT_STATUS_CLEARED (1U << 5)
 
 struct ptkit_status {
   uint32_t cpu;         /* in */
@@ -143,16 +158,82 @@ struct ptkit_status {
   uint64_t rtit_status; /* IA32_RTIT_STATUS when tracing was last stopped */
   int32_t error;        /* errno of what went wrong on this processor; 0: nothing */
   uint32_t zero;
-  uint64_t head;  /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
-  uint64_t tail;  /* bytes that PTKIT_CONSUME gave back */
-  uint64_t stops; /* how often tracing had to wait for PTKIT_CONSUME: something is missing there */
+  uint64_t head;          /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
+  uint64_t tail;          /* bytes that PTKIT_CONSUME gave back */
+  uint64_t stops;         /* how often tracing had to wait for PTKIT_CONSUME: something is missing there */
+  uint64_t sideband_head; /* bytes written since PTKIT_START, in whole records */
+  uint64_t sideband_tail; /* bytes that PTKIT_CONSUME gave back */
+  uint64_t sideband_lost; /* records for which there was no room */
 };
 
-/* Says that the bytes before `tail` were read: their room can be written again. */
+/* Says that the bytes before a tail were read: their room can be written again. */
 struct ptkit_consume {
   uint32_t cpu;
   uint32_t zero;
-  uint64_t tail; /* from the last one to ptkit_status.head; the byte's place is tail % data_bytes */
+  uint64_t tail;          /* from the last one to ptkit_status.head; the byte's place is tail % data_bytes;
+                             0: as before */
+  uint64_t sideband_tail; /* the same for the sideband ring */
+};
+
+/*
+ * Sideband: what happens besides, in the ring of the processor where it happens. With a process or
+ * a task it is about these only, otherwise about all. A record is a multiple of 8 bytes, and may go
+ * on at the ring's beginning. Nothing is overwritten: where there is no room, a LOST record comes
+ * first when there is room again. poll() returns when a quarter of a ring was written.
+ */
+#define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid -1: nobody of interest. */
+#define PTKIT_RECORD_FORK 2   /* process or thread (pid, tid) began: struct ptkit_record_fork */
+#define PTKIT_RECORD_EXEC 3   /* struct ptkit_record_space; MMAP records follow */
+#define PTKIT_RECORD_EXIT 4   /* of a thread: struct ptkit_record_exit */
+#define PTKIT_RECORD_MMAP 5   /* executable memory: struct ptkit_record_mmap */
+#define PTKIT_RECORD_NAME 6   /* of a thread: text follows */
+#define PTKIT_RECORD_LOST 7   /* records before this one: struct ptkit_record_lost */
+#define PTKIT_RECORD_MODULE 8 /* a module of the kernel came: struct ptkit_record_mmap */
+#define PTKIT_RECORD_MODULE_GONE 9
+
+/* What each record begins with. Texts end with a zero at least, and fill up `size` with zeros. */
+struct ptkit_record {
+  uint16_t type; /* PTKIT_RECORD_* */
+  uint16_t size; /* with this */
+  uint32_t cpu;
+  uint64_t tsc;
+  int32_t pid; /* as the session's opener numbers them; 0: of the kernel, or not to be seen from there */
+  int32_t tid;
+};
+
+/* SWITCH, EXEC. Page tables by their physical address; 0: those of whoever ran before. */
+struct ptkit_record_space {
+  struct ptkit_record record;
+  uint64_t kernel_cr3; /* bits 63:12, the rest is zero */
+  uint64_t user_cr3;   /* the same one without page-table isolation */
+};
+
+struct ptkit_record_fork {
+  struct ptkit_record record;
+  int32_t parent_pid;
+  int32_t parent_tid;
+};
+
+struct ptkit_record_exit {
+  struct ptkit_record record;
+  int32_t status; /* as wait() has it */
+  uint32_t zero;
+};
+
+/* Text follows: a path, what the kernel calls it ("[vdso]"), or the module's name. */
+struct ptkit_record_mmap {
+  struct ptkit_record record;
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t file_offset; /* in bytes */
+  uint64_t inode;       /* 0: no file */
+  uint32_t device_major;
+  uint32_t device_minor;
+};
+
+struct ptkit_record_lost {
+  struct ptkit_record record;
+  uint64_t count;
 };
 
 /* Copies the newest bytes, oldest of them first. Tracing of that processor pauses meanwhile. */
