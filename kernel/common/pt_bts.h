@@ -38,8 +38,8 @@ struct pt_bts_record {
 /* What pt_bts_start() changes, for pt_bts_stop() to undo. */
 struct pt_bts_state {
 	uint64_t ds_area; /* linear address of the area */
-	uint64_t debugctl; /* of TR, BTS, BTINT, BTS_OFF_OS, BTS_OFF_USR: those to set with TR and
-			      BTS */
+	/* Of TR, BTS, BTINT, BTS_OFF_OS, BTS_OFF_USR: those to set with TR and BTS. */
+	uint64_t debugctl;
 	uint64_t saved_ds_area;
 };
 
@@ -53,8 +53,10 @@ int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint
 /* Bits of DEBUGCTL. `interrupt`: as the buffer was laid out. */
 uint64_t pt_bts_debugctl(bool os, bool user, bool interrupt);
 
-/* DS_AREA, then DEBUGCTL, whose other bits stay. PT_E_BUSY, with nothing written, if branches are
- * recorded already. */
+/*
+ * DS_AREA, then DEBUGCTL, whose other bits stay. PT_E_BUSY, with nothing written, if branches are
+ * recorded already.
+ */
 int pt_bts_start(const struct pt_ops *ops, struct pt_bts_state *state);
 
 /* DEBUGCTL, then DS_AREA as it was before. */

@@ -31,8 +31,10 @@ int pt_single_range(uint64_t base, uint64_t bytes, struct pt_output *output);
 /* The position in one range: OutputOffset. */
 uint64_t pt_single_position(uint64_t mask_ptrs);
 
-/* Bytes written from one position to another in a buffer that wraps; less than `size`, for whole
- * turns leave no mark. */
+/*
+ * Bytes written from one position to another in a buffer that wraps; less than `size`, for whole
+ * turns leave no mark.
+ */
 uint64_t pt_bytes_between(uint64_t size, uint64_t from, uint64_t to);
 
 /* What one reader has seen. */

@@ -3,6 +3,10 @@
 
 #include "ptkit/rtit_regs.h"
 
+#ifndef ARRAY_SIZE /* the kernel has it */
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#endif
+
 #define MASK(width) (PT_BIT(width) - 1)
 #define FIELD(shift, width) (MASK(width) << (shift))
 
@@ -125,8 +129,10 @@ static bool ctl_bit(const struct check *check, uint32_t position)
 	return ctl_value(check, position, 1);
 }
 
-/* 0 is what the fields have after a reset; of MTCFreq it is a period as any other once MTCEn is
- * set. */
+/*
+ * 0 is what the fields have after a reset; of MTCFreq it is a period as any other once MTCEn is
+ * set.
+ */
 static void check_values(struct check *check)
 {
 	const struct pt_caps *caps = check->caps;
@@ -160,7 +166,7 @@ static void check_ctl(struct check *check)
 	bool topa = ctl_bit(check, PT_CTL_TOPA);
 
 	break_rule(check, ctl & ~CTL_FIELDS, PT_RULE_CTL_RESERVED, 0);
-	check_needs(check, ctl, ctl_needs, sizeof(ctl_needs) / sizeof(ctl_needs[0]));
+	check_needs(check, ctl, ctl_needs, ARRAY_SIZE(ctl_needs));
 	check_values(check);
 	break_rule(check, !fabric && !topa && !has_ecx(check->caps, PT_CPUID_14_ECX_SINGLE_RANGE),
 		   PT_RULE_SINGLE_RANGE, 0);
@@ -178,7 +184,7 @@ static void check_status(struct check *check)
 	uint64_t status = check->state->status;
 
 	break_rule(check, status & ~STATUS_FIELDS, PT_RULE_STATUS_RESERVED, 0);
-	check_needs(check, status, status_needs, sizeof(status_needs) / sizeof(status_needs[0]));
+	check_needs(check, status, status_needs, ARRAY_SIZE(status_needs));
 	break_rule(check, status & (PT_BIT(PT_STATUS_ERROR) | PT_BIT(PT_STATUS_STOPPED)),
 		   PT_RULE_STATUS_HALTED, 0);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a processor takes a configuration: every rule that it breaks, before any register is
- * written. */
+/*
+ * Whether a processor takes a configuration: every rule that it breaks, before any register is
+ * written.
+ */
 #ifndef PTKIT_COMMON_PT_CHECK_H
 #define PTKIT_COMMON_PT_CHECK_H
 

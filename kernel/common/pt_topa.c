@@ -146,8 +146,10 @@ static int add_region(struct builder *builder, struct pt_region rest)
 	return error;
 }
 
-/* Behind the last region a table leads to the first one, even if STOP keeps the unit from going
- * there. */
+/*
+ * Behind the last region a table leads to the first one, even if STOP keeps the unit from going
+ * there.
+ */
 static void finish(struct builder *builder)
 {
 	if (!builder->options->ring) {

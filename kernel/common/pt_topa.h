@@ -43,8 +43,10 @@ struct pt_topa {
 	uint64_t bytes; /* size of the buffer */
 };
 
-/* Entries that regions take, split into powers of two that are aligned to their size; 0: a region
- * breaks a rule. */
+/*
+ * Entries that regions take, split into powers of two that are aligned to their size; 0: a region
+ * breaks a rule.
+ */
 uint64_t pt_topa_entries(const struct pt_region *regions, uint32_t count,
 			 const struct pt_topa_options *options);
 
@@ -60,7 +62,8 @@ int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t 
 /* Registers for a position in [0, bytes). PT_E_INVALID if it is another. */
 int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_output *output);
 
-/* The position of registers. PT_E_INVALID if they are of other tables, or outside of their region.
+/*
+ * The position of registers. PT_E_INVALID if they are of other tables, or outside of their region.
  */
 int pt_topa_position(const struct pt_topa *topa, const struct pt_output *output,
 		     uint64_t *position);
