@@ -34,11 +34,6 @@ int ptkit_read_caps(struct ptkit_caps *caps)
 	return 0;
 }
 
-static bool ebx_has(const struct ptkit_caps *caps, unsigned int bit)
-{
-	return caps->cpuid_14_0[1] & BIT(bit);
-}
-
 static bool ecx_has(const struct ptkit_caps *caps, unsigned int bit)
 {
 	return caps->cpuid_14_0[2] & BIT(bit);
@@ -54,11 +49,9 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 		features |= PTKIT_FEATURE_WAKE_UP;
 	if (ecx_has(caps, PT_CPUID_14_ECX_SINGLE_RANGE))
 		features |= PTKIT_FEATURE_SINGLE_RANGE;
-	if (ebx_has(caps, PT_CPUID_14_EBX_CR3_FILTER)) {
-		features |= PTKIT_FEATURE_PROCESS;
-		if (!boot_cpu_has(X86_FEATURE_PTI))
-			features |= PTKIT_FEATURE_PROCESS_BOTH;
-	}
+	if (ptkit_follow_possible())
+		features |= PTKIT_FEATURE_PROCESS | PTKIT_FEATURE_PROCESS_BOTH |
+			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN;
 	return features;
 }
 
@@ -86,7 +79,7 @@ static const struct {
 
 static int make_flags(struct ptkit_config *config, struct pt_state *state)
 {
-	u64 unknown = config->flags;
+	u64 unknown = config->flags & ~PTKIT_TRACE_CHILDREN; /* no bit of the processor */
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(flag_bits); i++) {
@@ -228,24 +221,30 @@ static int check_rules(const struct ptkit_caps *caps, struct ptkit_config *confi
 	return first.error;
 }
 
-static int check_target(const struct ptkit_caps *caps, struct ptkit_config *config)
+static int check_process(struct ptkit_config *config)
 {
-	u64 features = ptkit_features(caps);
-	bool both = (config->flags & PTKIT_TRACE_USER) && (config->flags & PTKIT_TRACE_KERNEL);
+	if (config->process < 0 || (config->process && config->target == PTKIT_TARGET_TASK))
+		return REFUSE(config, process, -EINVAL);
+	if (config->process && !ptkit_follow_possible())
+		return REFUSE(config, process, -EOPNOTSUPP);
+	if (!config->process && (config->flags & PTKIT_TRACE_CHILDREN))
+		return REFUSE(config, flags, -EINVAL);
+	return 0;
+}
 
-	if (config->target == PTKIT_TARGET_TASK)
-		return REFUSE(config, target, -EOPNOTSUPP);
+static int check_target(struct ptkit_config *config)
+{
+	bool task = config->target == PTKIT_TARGET_TASK;
+
 	if (config->target > PTKIT_TARGET_TASK)
 		return REFUSE(config, target, -EINVAL);
+	if (task && !ptkit_follow_possible())
+		return REFUSE(config, target, -EOPNOTSUPP);
 	if (config->target != PTKIT_TARGET_CPU && config->cpu)
 		return REFUSE(config, cpu, -EINVAL);
-	if (config->task)
+	if (task ? config->task <= 0 : config->task)
 		return REFUSE(config, task, -EINVAL);
-	if (config->process < 0)
-		return REFUSE(config, process, -EINVAL);
-	if (config->process && both && !(features & PTKIT_FEATURE_PROCESS_BOTH))
-		return REFUSE(config, process, -EOPNOTSUPP);
-	return 0;
+	return check_process(config);
 }
 
 static int check_wake_up(const struct ptkit_caps *caps, struct ptkit_config *config)
@@ -283,7 +282,7 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 {
 	int error;
 
-	error = check_target(caps, config);
+	error = check_target(config);
 	if (!error)
 		error = check_output(caps, config);
 	if (!error)
@@ -296,7 +295,7 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 		return error;
 	if (config->output == PTKIT_OUTPUT_TOPA)
 		state->ctl |= BIT_ULL(PT_CTL_TOPA);
-	if (config->process)
+	if (config->process && !ptkit_follow_switches(caps, config))
 		state->ctl |= BIT_ULL(PT_CTL_CR3_FILTER);
 	return check_rules(caps, config, state);
 }

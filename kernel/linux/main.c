@@ -5,6 +5,7 @@
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #include "ptkit.h"
 
@@ -24,6 +25,7 @@ static int __init ptkit_init(void)
 
 	if (error)
 		return error;
+	ptkit_events_init();
 	error = ptkit_units_init();
 	if (error)
 		return error;
@@ -41,6 +43,7 @@ static void __exit ptkit_exit(void)
 {
 	misc_deregister(&device);
 	ptkit_units_exit();
+	rcu_barrier(); /* of tasks.c */
 }
 
 module_init(ptkit_init);

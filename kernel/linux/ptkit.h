@@ -70,18 +70,25 @@ int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct 
 int ptkit_memory_position(const struct ptkit_memory *memory, const struct pt_state *state,
 			  u64 *position);
 
+struct ptkit_follow;
+
 /*
- * One processor's part of a session. What tracing changes is changed on that processor, with
- * interrupts off or while it is offline; the rest is guarded by the lock of units.c.
+ * One processor's part of a session, or one task's. What tracing changes is changed on the
+ * processor where it is, with interrupts off or while it is offline; the rest is guarded by the
+ * lock of units.c.
  */
 struct ptkit_trace {
-	unsigned int cpu;
+	unsigned int number; /* what requests call it: of the processor, or 0 */
+	unsigned int cpu; /* where it is; of one that roams, where it was last */
+	bool roams; /* goes with a task from processor to processor */
+	struct ptkit_follow *follow; /* null: whatever runs */
 	struct ptkit_memory memory;
 	struct pt_state state; /* as last loaded, or read back */
 	u64 position; /* at the last stop */
 	int error;
 	bool started; /* the processor's unit is ours */
-	bool wanted; /* it is to trace whenever the processor is online */
+	/* It is to trace whenever the processor is online, and runs what is followed. */
+	bool wanted;
 	bool running; /* it does */
 	bool ring;
 	bool lapped;
@@ -95,7 +102,15 @@ struct ptkit_trace {
 	wait_queue_head_t *wait; /* woken up when tracing ends without anybody's wish */
 };
 
-void ptkit_trace_init(struct ptkit_trace *trace, unsigned int cpu);
+/* running.c: on the trace's processor with interrupts off, the first two while it is nowhere. */
+void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptkit_follow *follow);
+void ptkit_trace_reset(struct ptkit_trace *trace);
+void ptkit_run(struct ptkit_trace *trace);
+void ptkit_halt(struct ptkit_trace *trace);
+/* No interrupt is for it any longer. */
+void ptkit_forget(const struct ptkit_trace *trace);
+int ptkit_interrupts_init(void);
+void ptkit_interrupts_exit(void);
 
 int ptkit_units_init(void);
 void ptkit_units_exit(void);
@@ -109,6 +124,45 @@ int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool rest
 void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count);
 int ptkit_units_consume(struct ptkit_trace *trace, u64 tail);
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
+
+/* On this processor, interrupts off: whose its unit is, and `task` runs or no longer does. */
+struct ptkit_trace *ptkit_unit_owner(void);
+void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task);
+void ptkit_unit_leave(struct ptkit_trace *trace);
+
+/* events.c: numbers of what the kernel tells. */
+enum {
+	PTKIT_EVENT_SWITCH,
+	PTKIT_EVENT_FORK,
+	PTKIT_EVENT_EXEC,
+	PTKIT_EVENT_FREE, /* of a task that never runs again */
+};
+
+/* Take bits of these numbers. The end waits until nobody is told any longer. */
+void ptkit_events_init(void);
+bool ptkit_events_found(unsigned int wanted);
+int ptkit_events_begin(unsigned int wanted);
+void ptkit_events_end(unsigned int wanted);
+
+/* tasks.c: whom a session follows; null if it is nobody. */
+bool ptkit_follow_possible(void);
+/* By switching tracing on and off; otherwise the processor knows its page tables. */
+bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_config *config);
+struct ptkit_follow *ptkit_follow_make(const struct ptkit_caps *caps,
+				       const struct ptkit_config *config);
+void ptkit_follow_free(struct ptkit_follow *follow);
+/* Around tracing; `roaming` is the trace that goes with a task, or null. */
+int ptkit_follow_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming);
+void ptkit_follow_end(struct ptkit_follow *follow);
+/* errno of what went wrong since it began. */
+int ptkit_follow_error(const struct ptkit_follow *follow);
+/* With preemption off. */
+bool ptkit_follows(const struct ptkit_follow *follow, const struct task_struct *task);
+u64 ptkit_follow_cr3(const struct ptkit_follow *follow);
+void ptkit_tasks_switch(const struct task_struct *next);
+void ptkit_tasks_fork(const struct task_struct *parent, struct task_struct *child);
+void ptkit_tasks_exec(const struct task_struct *task);
+void ptkit_tasks_free(const struct task_struct *task);
 
 /* /dev/ptkit, see session.c */
 extern const struct file_operations ptkit_file_operations;

@@ -2,12 +2,10 @@
 /* /dev/ptkit: an open file is a session; see ptkit/ptkit_ioctl.h. */
 #include <linux/capability.h>
 #include <linux/cpu.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/pid.h>
 #include <linux/poll.h>
-#include <linux/sched/mm.h>
-#include <linux/sched/task.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
@@ -26,8 +24,8 @@ struct ptkit_session {
 	struct mutex lock; /* one request at a time */
 	bool configured; /* set last: what is below does not change afterwards */
 	struct pt_state state;
-	/* Whose page tables state.cr3_match names; kept, so that nobody else gets them. */
-	struct mm_struct *mm;
+	struct ptkit_follow *follow; /* null: nobody in particular */
+	bool following; /* from start to stop */
 	struct ptkit_trace *traces;
 	unsigned int count;
 	wait_queue_head_t wait;
@@ -46,12 +44,12 @@ static int copy_out(void __user *to, unsigned int command, const void *from, siz
 	return copy_to_user(to, from, bytes) ? -EFAULT : 0;
 }
 
-static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 cpu)
+static struct ptkit_trace *find_trace(const struct ptkit_session *session, u64 number)
 {
 	unsigned int i;
 
 	for (i = 0; i < session->count; i++) {
-		if (session->traces[i].cpu == cpu)
+		if (session->traces[i].number == number)
 			return &session->traces[i];
 	}
 	return NULL;
@@ -77,40 +75,6 @@ static int query(void __user *argument, unsigned int command)
 	return copy_out(argument, command, &query, sizeof(query));
 }
 
-/* Under page-table isolation user code runs with a table of its own, in the page behind. */
-static u64 cr3_of(const struct mm_struct *mm, const struct ptkit_config *config)
-{
-	u64 cr3 = __pa(mm->pgd);
-
-	if (boot_cpu_has(X86_FEATURE_PTI) && (config->flags & PTKIT_TRACE_USER))
-		cr3 += PAGE_SIZE;
-	return cr3;
-}
-
-static int find_process(struct ptkit_session *session, const struct ptkit_config *config)
-{
-	struct pid *pid;
-	struct task_struct *task;
-	struct mm_struct *mm = NULL;
-
-	if (!config->process)
-		return 0;
-	pid = find_get_pid(config->process);
-	task = get_pid_task(pid, PIDTYPE_PID);
-	put_pid(pid);
-	if (task) {
-		mm = get_task_mm(task);
-		put_task_struct(task);
-	}
-	if (!mm)
-		return -ESRCH;
-	mmgrab(mm);
-	mmput(mm);
-	session->mm = mm;
-	session->state.cr3_match = cr3_of(mm, config);
-	return 0;
-}
-
 static void free_traces(struct ptkit_session *session)
 {
 	unsigned int i;
@@ -123,20 +87,22 @@ static void free_traces(struct ptkit_session *session)
 	kvfree(session->traces);
 	session->traces = NULL;
 	session->count = 0;
-	if (session->mm)
-		mmdrop(session->mm);
-	session->mm = NULL;
+	if (session->follow)
+		ptkit_follow_free(session->follow);
+	session->follow = NULL;
 }
 
 static int add_trace(struct ptkit_session *session, const struct ptkit_config *config,
 		     unsigned int cpu)
 {
 	struct ptkit_trace *trace = &session->traces[session->count];
-	int error = ptkit_memory_make(&trace->memory, &ptkit_caps, config, cpu_to_node(cpu));
+	int node = config->target == PTKIT_TARGET_TASK ? NUMA_NO_NODE : cpu_to_node(cpu);
+	int error = ptkit_memory_make(&trace->memory, &ptkit_caps, config, node);
 
 	if (error)
 		return error;
-	ptkit_trace_init(trace, cpu);
+	ptkit_trace_init(trace, cpu, session->follow);
+	trace->roams = config->target == PTKIT_TARGET_TASK;
 	trace->ring = config->mode == PTKIT_MODE_RING;
 	trace->wakes_up = config->wake_up_bytes;
 	trace->wait = &session->wait;
@@ -156,7 +122,7 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 	if (config->target == PTKIT_TARGET_ALL)
 		cpumask_copy(cpus, cpu_online_mask);
 	else
-		cpumask_set_cpu(config->cpu, cpus);
+		cpumask_set_cpu(config->cpu, cpus); /* 0 with a task */
 	cpus_read_unlock();
 	session->traces =
 		kvcalloc(cpumask_weight(cpus), sizeof(*session->traces), GFP_KERNEL_ACCOUNT);
@@ -184,6 +150,16 @@ static int check_config(struct ptkit_config *config)
 	return 0;
 }
 
+static int make_follow(struct ptkit_session *session, const struct ptkit_config *config)
+{
+	struct ptkit_follow *follow = ptkit_follow_make(&ptkit_caps, config);
+
+	if (IS_ERR(follow))
+		return PTR_ERR(follow);
+	session->follow = follow;
+	return 0;
+}
+
 static int apply_config(struct ptkit_session *session, struct ptkit_config *config)
 {
 	int error;
@@ -193,7 +169,7 @@ static int apply_config(struct ptkit_session *session, struct ptkit_config *conf
 	if (!error)
 		error = check_config(config);
 	if (!error)
-		error = find_process(session, config);
+		error = make_follow(session, config);
 	if (!error)
 		error = make_traces(session, config);
 	if (error)
@@ -318,6 +294,40 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	return error ? error : copy_out(argument, command, &snapshot, sizeof(snapshot));
 }
 
+static void end_follow(struct ptkit_session *session)
+{
+	if (session->following)
+		ptkit_follow_end(session->follow);
+	session->following = false;
+}
+
+static int start(struct ptkit_session *session)
+{
+	struct ptkit_trace *first = session->traces;
+	int error = 0;
+
+	if (session->follow && session->following)
+		return -EBUSY;
+	if (session->follow) {
+		error = ptkit_follow_begin(session->follow, first->roams ? first : NULL);
+		session->following = !error;
+	}
+	if (!error)
+		error = ptkit_units_start(first, session->count, &session->state);
+	if (error)
+		end_follow(session);
+	return error;
+}
+
+static int stop(struct ptkit_session *session)
+{
+	int error = ptkit_units_stop(session->traces, session->count);
+
+	if (!error)
+		end_follow(session);
+	return error;
+}
+
 static int control(struct ptkit_session *session, unsigned int command)
 {
 	int error;
@@ -326,11 +336,11 @@ static int control(struct ptkit_session *session, unsigned int command)
 		return -ENOTTY;
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(PTKIT_START):
-		return ptkit_units_start(session->traces, session->count, &session->state);
+		return start(session);
 	case _IOC_NR(PTKIT_RESUME):
 		return ptkit_units_resume(session->traces, session->count, true);
 	case _IOC_NR(PTKIT_STOP):
-		error = ptkit_units_stop(session->traces, session->count);
+		error = stop(session);
 		break;
 	case _IOC_NR(PTKIT_PAUSE):
 		error = ptkit_units_pause(session->traces, session->count);
@@ -418,7 +428,7 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 	for (i = 0; i < session->count; i++) {
 		const struct ptkit_trace *trace = &session->traces[i];
 
-		if (READ_ONCE(trace->error))
+		if (READ_ONCE(trace->error) || ptkit_follow_error(session->follow))
 			return EPOLLERR;
 		wanted = wanted || READ_ONCE(trace->wanted);
 		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
@@ -447,6 +457,7 @@ static int ptkit_release(struct inode *inode, struct file *file)
 	struct ptkit_session *session = file->private_data;
 
 	ptkit_units_give_up(session->traces, session->count);
+	end_follow(session);
 	free_traces(session);
 	kfree(session);
 	return 0;

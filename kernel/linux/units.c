@@ -2,13 +2,12 @@
 /*
  * Which session traces on which processor, and what happens when processors come and go.
  *
- * Between two stretches of tracing nothing of ours stays in the registers: a pause reads them back,
- * and going on loads them again. So whoever else uses the unit meanwhile does no harm, and is seen.
- * What cannot be guarded: somebody who sets TraceEn without looking whether it is set, and perf,
- * which looks, but does not know of us while we pause.
+ * A processor belongs to a session from start to stop. A trace that goes with a task owns the one
+ * that the task runs on, as long as it does; somebody else's is an error, for nobody can wait there.
  *
  * Lock order: a session's lock, the processors' (cpus_read_lock), `units_lock`. No user memory is
- * touched under the latter two.
+ * touched under the latter two. Owners are looked at on their processor with interrupts off, where
+ * tasks are switched; there they are also removed, so none disappears while somebody looks.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,263 +15,126 @@
 #include <linux/cpuhotplug.h>
 #include <linux/errno.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 
-#include <asm/nmi.h>
-
 #include "ptkit.h"
-#include "ptkit/rtit_regs.h"
 
 static DEFINE_MUTEX(units_lock);
 static DEFINE_PER_CPU(struct ptkit_trace *, unit_owner);
 static enum cpuhp_state hotplug_state;
 
-static int to_errno(int error)
+struct ptkit_trace *ptkit_unit_owner(void)
 {
-	switch (error) {
-	case 0:
-		return 0;
-	case PT_E_BUSY:
-		return -EBUSY;
-	case PT_E_INVALID:
-		return -EINVAL;
-	default:
-		return -EIO;
-	}
+	return this_cpu_read(unit_owner);
 }
 
-static void count_bytes(struct ptkit_trace *trace, u64 before)
+static bool claim(struct ptkit_trace *trace, unsigned int cpu)
 {
-	u64 size = trace->memory.bytes;
-	u64 bytes = pt_bytes_between(size, before, trace->position);
-
-	/* More than one turn is not possible, for STOP is in the way; a whole one ends there. */
-	if (!bytes && (trace->state.status & BIT(PT_STATUS_STOPPED)) &&
-	    trace->head + size == trace->limit)
-		bytes = size;
-	WRITE_ONCE(trace->head, trace->head + bytes);
+	return !cmpxchg(per_cpu_ptr(&unit_owner, cpu), NULL, trace);
 }
 
-/* What was read back becomes a position. */
-static void settle(struct ptkit_trace *trace)
+static bool may_run(const struct ptkit_trace *trace, const struct task_struct *task)
 {
-	const struct ptkit_memory *memory = &trace->memory;
-	u64 before = trace->position;
-
-	if (!trace->error && (trace->state.status & BIT(PT_STATUS_ERROR)))
-		trace->error = -EIO;
-	if (!trace->error)
-		trace->error = ptkit_memory_position(memory, &trace->state, &trace->position);
-	if (trace->error)
-		return;
-	if (trace->wakes_up) {
-		/* A region that ends with STOP is left at its end. */
-		trace->position %= memory->bytes;
-		count_bytes(trace, before);
-	} else if (trace->ring) {
-		trace->lapped = trace->lapped || ptkit_memory_used_behind(memory, trace->position);
-	} else {
-		trace->full = trace->position == memory->bytes;
-	}
-}
-
-static void mark_limit(const struct ptkit_trace *trace, bool on)
-{
-	const struct ptkit_memory *memory = &trace->memory;
-
-	pt_topa_mark(&memory->topa, (trace->limit - 1) % memory->bytes, PT_TOPA_STOP, on);
-}
-
-/* Moves STOP to the end of the room that there is now; false if there is none. */
-static bool make_room(struct ptkit_trace *trace)
-{
-	const struct ptkit_memory *memory = &trace->memory;
-	u64 tail = READ_ONCE(trace->tail);
-	u64 limit = tail - tail % memory->bytes + memory->bytes +
-		    ptkit_memory_region_begin(memory, tail % memory->bytes);
-	bool at_limit = trace->head == trace->limit;
-
-	trace->full = trace->head >= limit;
-	if (trace->full) {
-		trace->stops++;
+	/* Pairs with acquire() and go_on(): the rest is what they left. */
+	if (!smp_load_acquire(&trace->wanted) || trace->running || trace->error)
 		return false;
-	}
-	mark_limit(trace, false);
-	trace->limit = limit;
-	mark_limit(trace, true);
-	if (at_limit)
-		trace->state.status = pt_status_restarted(trace->state.status);
-	trace->error = ptkit_memory_output(memory, trace->position, &trace->state);
-	return !trace->error;
-}
-
-/* On the trace's own processor, interrupts off. */
-static void set_running(struct ptkit_trace *trace)
-{
-	if (trace->wakes_up)
-		ptkit_machine.arm_interrupt();
-	trace->error = to_errno(pt_seq_start(&ptkit_machine.ops, &trace->state));
-	trace->running = !trace->error;
-}
-
-static void take_interrupt(struct ptkit_trace *trace)
-{
-	bool pending;
-	int error = pt_seq_interrupt(&ptkit_machine.ops, &trace->state, &pending);
-
-	if (!pending)
-		return;
-	trace->error = to_errno(error);
-	trace->running = trace->error;
-	settle(trace);
-	if (!trace->error && trace->wanted && make_room(trace))
-		set_running(trace);
-	else
-		ptkit_machine.arm_interrupt();
-	irq_work_queue(&trace->work);
-}
-
-/*
- * Handlers of interrupts interrupt also where interrupts are off: the functions that follow say
- * that they are at work, and serve what came meanwhile.
- */
-struct guard {
-	struct ptkit_trace *trace; /* that interrupts are for */
-	bool at_work;
-	bool missed;
-};
-
-static DEFINE_PER_CPU(struct guard, guards);
-
-static void begin_work(void)
-{
-	this_cpu_write(guards.at_work, true);
-	barrier();
-}
-
-static void end_work(struct ptkit_trace *trace)
-{
-	struct ptkit_trace *served = trace->wakes_up ? trace : NULL;
-
-	this_cpu_write(guards.trace, served);
-	barrier();
-	if (this_cpu_read(guards.missed) && trace->running)
-		take_interrupt(trace);
-	this_cpu_write(guards.missed, false);
-	this_cpu_write(guards.at_work, false);
-}
-
-static bool interrupt_pends(void)
-{
-	u64 status;
-
-	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_STATUS, &status))
+	if (trace->full && !trace->wakes_up)
 		return false;
-	return status & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
+	return !trace->follow || ptkit_follows(trace->follow, task);
 }
 
-/* Before perf's handler, which would take the interrupt for one of its own. */
-static int handle_interrupt(unsigned int command, struct pt_regs *registers)
+void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
 {
-	struct ptkit_trace *trace = this_cpu_read(guards.trace);
+	unsigned int cpu = smp_processor_id();
 
-	if (!trace || !interrupt_pends())
-		return NMI_DONE;
-	if (this_cpu_read(guards.at_work))
-		this_cpu_write(guards.missed, true);
-	else
-		take_interrupt(trace);
-	return NMI_HANDLED;
-}
-
-static void wake_up_readers(struct irq_work *work)
-{
-	struct ptkit_trace *trace = container_of(work, struct ptkit_trace, work);
-
-	wake_up_interruptible(trace->wait);
-}
-
-void ptkit_trace_init(struct ptkit_trace *trace, unsigned int cpu)
-{
+	if (!may_run(trace, task))
+		return;
+	if (trace->roams && !claim(trace, cpu)) {
+		trace->error = -EBUSY;
+		irq_work_queue(&trace->work);
+		return;
+	}
 	trace->cpu = cpu;
-	init_irq_work(&trace->work, wake_up_readers);
+	ptkit_run(trace);
+	if (trace->roams && !trace->running)
+		this_cpu_write(unit_owner, NULL);
 }
 
-static void load_here(void *argument)
+void ptkit_unit_leave(struct ptkit_trace *trace)
 {
-	struct ptkit_trace *trace = argument;
-
-	begin_work();
-	if (!trace->running && (!trace->wakes_up || make_room(trace)))
-		set_running(trace);
-	end_work(trace);
+	if (trace->running)
+		ptkit_halt(trace);
+	if (trace->roams && !trace->running)
+		this_cpu_write(unit_owner, NULL);
 }
 
-static void acknowledge(void)
+static void enter_here(void *trace)
 {
-	ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
-				BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
-	ptkit_machine.arm_interrupt();
+	ptkit_unit_enter(trace, current);
 }
 
-static void unload_here(void *argument)
+static void leave_here(void *trace)
 {
-	struct ptkit_trace *trace = argument;
-
-	begin_work();
-	if (trace->running) {
-		trace->error = to_errno(pt_seq_stop(&ptkit_machine.ops, &trace->state));
-		trace->running = trace->error; /* it may still write to our memory */
-		settle(trace);
-		if (trace->wakes_up && interrupt_pends())
-			acknowledge();
-	}
-	end_work(trace);
+	if (this_cpu_read(unit_owner) == trace)
+		ptkit_unit_leave(trace);
 }
 
-/* Fails only if the processor is offline, and then its callback did it. */
-static void unload(struct ptkit_trace *trace)
+static void disown_here(void *trace)
 {
-	smp_call_function_single(trace->cpu, unload_here, trace, 1);
+	ptkit_forget(trace);
+	if (this_cpu_read(unit_owner) == trace)
+		this_cpu_write(unit_owner, NULL);
+}
+
+/* Where the trace may be; nothing is done on a processor that is offline. */
+static int call(struct ptkit_trace *trace, smp_call_func_t function)
+{
+	if (!trace->roams)
+		return smp_call_function_single(trace->cpu, function, trace, 1);
+	on_each_cpu(function, trace, 1);
+	return 0;
 }
 
 static int load(struct ptkit_trace *trace)
 {
-	if ((trace->full && !trace->wakes_up) || !cpu_online(trace->cpu))
-		return 0;
-	smp_call_function_single(trace->cpu, load_here, trace, 1);
+	call(trace, enter_here);
 	return trace->error;
 }
 
-static int begin(struct ptkit_trace *trace, const struct pt_state *state)
+/* If the processor is offline, its callback did it. */
+static void unload(struct ptkit_trace *trace)
+{
+	WRITE_ONCE(trace->wanted, false);
+	call(trace, leave_here);
+}
+
+static int reset(struct ptkit_trace *trace, const struct pt_state *state)
 {
 	trace->state = *state;
 	trace->error = ptkit_memory_output(&trace->memory, 0, &trace->state);
 	if (trace->error)
 		return trace->error;
 	ptkit_memory_clear(&trace->memory);
-	if (trace->wakes_up && trace->limit)
-		mark_limit(trace, false);
-	trace->limit = trace->memory.bytes;
-	trace->head = 0;
-	trace->tail = 0;
-	trace->stops = 0;
-	trace->position = 0;
-	trace->lapped = false;
-	trace->full = false;
-	return load(trace);
+	ptkit_trace_reset(trace);
+	return 0;
+}
+
+static void disown(struct ptkit_trace *trace)
+{
+	/* Whoever looks at the owner is on that processor, so there is none if it is offline. */
+	if (call(trace, disown_here))
+		per_cpu(unit_owner, trace->cpu) = NULL;
 }
 
 static int release(struct ptkit_trace *trace)
 {
 	if (!trace->started)
 		return -EINVAL;
-	trace->wanted = false;
 	unload(trace);
 	if (trace->running)
 		return trace->error;
-	per_cpu(unit_owner, trace->cpu) = NULL;
-	per_cpu(guards.trace, trace->cpu) = NULL;
+	disown(trace);
 	trace->started = false;
 	return 0;
 }
@@ -281,12 +143,14 @@ static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
 {
 	int error;
 
-	if (per_cpu(unit_owner, trace->cpu))
+	if (!trace->roams && !claim(trace, trace->cpu))
 		return -EBUSY;
-	per_cpu(unit_owner, trace->cpu) = trace;
 	trace->started = true;
-	trace->wanted = true;
-	error = begin(trace, state);
+	error = reset(trace, state);
+	if (!error) {
+		smp_store_release(&trace->wanted, true); /* pairs with may_run() */
+		error = load(trace);
+	}
 	if (error)
 		release(trace);
 	return error;
@@ -354,13 +218,25 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
 			error = -EINVAL;
 			continue;
 		}
-		trace->wanted = false;
 		unload(trace);
 		if (!error)
 			error = trace->error;
 	}
 	unlock_units();
 	return error;
+}
+
+static int go_on(struct ptkit_trace *trace, bool restart)
+{
+	/* Tasks come and go meanwhile; nothing is changed under their feet. */
+	if (restart && trace->follow && trace->wanted)
+		unload(trace);
+	if (restart && !trace->running) {
+		trace->state.status = pt_status_restarted(trace->state.status);
+		trace->error = 0;
+	}
+	smp_store_release(&trace->wanted, true); /* pairs with may_run() */
+	return load(trace);
 }
 
 int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart)
@@ -373,12 +249,8 @@ int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool rest
 		struct ptkit_trace *trace = &traces[i];
 		int failed = -EINVAL;
 
-		if (trace->started) {
-			trace->wanted = true;
-			if (restart && !trace->running)
-				trace->state.status = pt_status_restarted(trace->state.status);
-			failed = load(trace);
-		}
+		if (trace->started)
+			failed = go_on(trace, restart);
 		if (!error)
 			error = failed;
 	}
@@ -396,7 +268,7 @@ int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
 	else
 		WRITE_ONCE(trace->tail, tail);
 	/* A running one looks at the next interrupt. */
-	if (!error && trace->wanted)
+	if (!error && trace->wanted && !trace->error)
 		error = load(trace);
 	unlock_units();
 	return error;
@@ -414,11 +286,11 @@ void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 		status->flags |= PTKIT_STATUS_LAPPED;
 	if (trace->full)
 		status->flags |= PTKIT_STATUS_FULL;
-	if (!cpu_online(trace->cpu))
+	if (!trace->roams && !cpu_online(trace->cpu))
 		status->flags |= PTKIT_STATUS_OFFLINE;
 	status->position = trace->position;
 	status->rtit_status = trace->state.status;
-	status->error = trace->error;
+	status->error = trace->error ? trace->error : ptkit_follow_error(trace->follow);
 	status->head = trace->head;
 	status->tail = trace->tail;
 	status->stops = trace->stops;
@@ -446,7 +318,7 @@ static int go_offline(unsigned int cpu)
 	mutex_lock(&units_lock);
 	trace = per_cpu(unit_owner, cpu);
 	if (trace)
-		unload(trace);
+		call(trace, leave_here);
 	mutex_unlock(&units_lock);
 	return 0;
 }
@@ -461,8 +333,7 @@ void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
 		if (!traces[i].running)
 			continue;
 		pr_err("CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
-		per_cpu(unit_owner, traces[i].cpu) = NULL;
-		per_cpu(guards.trace, traces[i].cpu) = NULL;
+		disown(&traces[i]);
 	}
 	unlock_units();
 }
@@ -470,13 +341,13 @@ void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
 int ptkit_units_init(void)
 {
 	int state;
-	int error = register_nmi_handler(NMI_LOCAL, handle_interrupt, NMI_FLAG_FIRST, "ptkit");
+	int error = ptkit_interrupts_init();
 
 	if (error)
 		return error;
 	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "ptkit:online", come_online, go_offline);
 	if (state < 0) {
-		unregister_nmi_handler(NMI_LOCAL, "ptkit");
+		ptkit_interrupts_exit();
 		return state;
 	}
 	hotplug_state = state;
@@ -486,5 +357,5 @@ int ptkit_units_init(void)
 void ptkit_units_exit(void)
 {
 	cpuhp_remove_state(hotplug_state);
-	unregister_nmi_handler(NMI_LOCAL, "ptkit");
+	ptkit_interrupts_exit();
 }

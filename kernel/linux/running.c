@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A trace on the processor that it is for: loading and unloading its registers, and interrupts.
+ * All of it runs on that processor, with interrupts off.
+ *
+ * Between two stretches of tracing nothing of ours stays in the registers: a pause reads them back,
+ * and going on loads them again. So whoever else uses the unit meanwhile does no harm, and is seen.
+ * What cannot be guarded: somebody who sets TraceEn without looking whether it is set, and perf,
+ * which looks, but does not know of us while we pause.
+ */
+#include <linux/errno.h>
+#include <linux/percpu.h>
+
+#include <asm/nmi.h>
+
+#include "ptkit.h"
+#include "ptkit/rtit_regs.h"
+
+static int to_errno(int error)
+{
+	switch (error) {
+	case 0:
+		return 0;
+	case PT_E_BUSY:
+		return -EBUSY;
+	case PT_E_INVALID:
+		return -EINVAL;
+	default:
+		return -EIO;
+	}
+}
+
+static void count_bytes(struct ptkit_trace *trace, u64 before)
+{
+	u64 size = trace->memory.bytes;
+	u64 bytes = pt_bytes_between(size, before, trace->position);
+
+	/* More than one turn is not possible, for STOP is in the way; a whole one ends there. */
+	if (!bytes && (trace->state.status & BIT(PT_STATUS_STOPPED)) &&
+	    trace->head + size == trace->limit)
+		bytes = size;
+	WRITE_ONCE(trace->head, trace->head + bytes);
+}
+
+/* What was read back becomes a position. */
+static void settle(struct ptkit_trace *trace)
+{
+	const struct ptkit_memory *memory = &trace->memory;
+	u64 before = trace->position;
+
+	if (!trace->error && (trace->state.status & BIT(PT_STATUS_ERROR)))
+		trace->error = -EIO;
+	if (!trace->error)
+		trace->error = ptkit_memory_position(memory, &trace->state, &trace->position);
+	if (trace->error)
+		return;
+	if (trace->wakes_up) {
+		/* A region that ends with STOP is left at its end. */
+		trace->position %= memory->bytes;
+		count_bytes(trace, before);
+	} else if (trace->ring) {
+		trace->lapped = trace->lapped || ptkit_memory_used_behind(memory, trace->position);
+	} else {
+		trace->full = trace->position == memory->bytes;
+	}
+}
+
+static void mark_limit(const struct ptkit_trace *trace, bool on)
+{
+	const struct ptkit_memory *memory = &trace->memory;
+
+	pt_topa_mark(&memory->topa, (trace->limit - 1) % memory->bytes, PT_TOPA_STOP, on);
+}
+
+/* Moves STOP to the end of the room that there is now; false if there is none. */
+static bool make_room(struct ptkit_trace *trace)
+{
+	const struct ptkit_memory *memory = &trace->memory;
+	u64 tail = READ_ONCE(trace->tail);
+	u64 limit = tail - tail % memory->bytes + memory->bytes +
+		    ptkit_memory_region_begin(memory, tail % memory->bytes);
+	bool at_limit = trace->head == trace->limit;
+
+	if (trace->head >= limit) {
+		trace->stops += !trace->full;
+		trace->full = true;
+		return false;
+	}
+	trace->full = false;
+	mark_limit(trace, false);
+	trace->limit = limit;
+	mark_limit(trace, true);
+	if (at_limit)
+		trace->state.status = pt_status_restarted(trace->state.status);
+	trace->error = ptkit_memory_output(memory, trace->position, &trace->state);
+	return !trace->error;
+}
+
+static void set_running(struct ptkit_trace *trace)
+{
+	if (trace->state.ctl & BIT_ULL(PT_CTL_CR3_FILTER))
+		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
+	if (trace->wakes_up)
+		ptkit_machine.arm_interrupt();
+	trace->error = to_errno(pt_seq_start(&ptkit_machine.ops, &trace->state));
+	trace->running = !trace->error;
+	if (trace->error)
+		irq_work_queue(&trace->work);
+}
+
+/*
+ * Handlers of interrupts interrupt also where interrupts are off: the functions that follow say
+ * that they are at work, and serve what came meanwhile.
+ */
+struct guard {
+	struct ptkit_trace *trace; /* that interrupts are for; it runs here */
+	bool at_work;
+	bool missed;
+};
+
+static DEFINE_PER_CPU(struct guard, guards);
+
+static void take_interrupt(struct ptkit_trace *trace)
+{
+	bool pending;
+	int error = pt_seq_interrupt(&ptkit_machine.ops, &trace->state, &pending);
+
+	if (!pending)
+		return;
+	trace->error = to_errno(error);
+	trace->running = trace->error;
+	settle(trace);
+	if (!trace->error && trace->wanted && make_room(trace))
+		set_running(trace);
+	else
+		ptkit_machine.arm_interrupt();
+	if (!trace->running)
+		this_cpu_write(guards.trace, NULL);
+	irq_work_queue(&trace->work);
+}
+
+static void begin_work(struct ptkit_trace *trace)
+{
+	this_cpu_write(guards.at_work, true);
+	barrier();
+	if (trace->wakes_up)
+		this_cpu_write(guards.trace, trace);
+}
+
+static void end_work(struct ptkit_trace *trace)
+{
+	if (!trace->running)
+		this_cpu_write(guards.trace, NULL);
+	for (;;) {
+		barrier();
+		this_cpu_write(guards.at_work, false);
+		barrier();
+		if (!this_cpu_read(guards.missed))
+			return;
+		this_cpu_write(guards.at_work, true);
+		barrier();
+		this_cpu_write(guards.missed, false);
+		if (trace->running)
+			take_interrupt(trace);
+	}
+}
+
+static bool interrupt_pends(void)
+{
+	u64 status;
+
+	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_STATUS, &status))
+		return false;
+	return status & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
+}
+
+/* Before perf's handler, which would take the interrupt for one of its own. */
+static int handle_interrupt(unsigned int command, struct pt_regs *registers)
+{
+	struct ptkit_trace *trace = this_cpu_read(guards.trace);
+
+	if (!trace || !interrupt_pends())
+		return NMI_DONE;
+	if (this_cpu_read(guards.at_work))
+		this_cpu_write(guards.missed, true);
+	else
+		take_interrupt(trace);
+	return NMI_HANDLED;
+}
+
+static void wake_up_readers(struct irq_work *work)
+{
+	struct ptkit_trace *trace = container_of(work, struct ptkit_trace, work);
+
+	wake_up_interruptible(trace->wait);
+}
+
+void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptkit_follow *follow)
+{
+	trace->number = number;
+	trace->cpu = number;
+	trace->follow = follow;
+	init_irq_work(&trace->work, wake_up_readers);
+}
+
+void ptkit_trace_reset(struct ptkit_trace *trace)
+{
+	if (trace->wakes_up && trace->limit)
+		mark_limit(trace, false);
+	trace->limit = trace->memory.bytes;
+	trace->head = 0;
+	trace->tail = 0;
+	trace->stops = 0;
+	trace->position = 0;
+	trace->lapped = false;
+	trace->full = false;
+}
+
+void ptkit_run(struct ptkit_trace *trace)
+{
+	begin_work(trace);
+	if (!trace->wakes_up || make_room(trace))
+		set_running(trace);
+	end_work(trace);
+}
+
+static void acknowledge(void)
+{
+	ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
+				BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
+	ptkit_machine.arm_interrupt();
+}
+
+void ptkit_halt(struct ptkit_trace *trace)
+{
+	begin_work(trace);
+	trace->error = to_errno(pt_seq_stop(&ptkit_machine.ops, &trace->state));
+	trace->running = trace->error; /* it may still write to our memory */
+	settle(trace);
+	if (trace->wakes_up && interrupt_pends()) {
+		acknowledge();
+		irq_work_queue(&trace->work);
+	}
+	end_work(trace);
+}
+
+void ptkit_forget(const struct ptkit_trace *trace)
+{
+	if (this_cpu_read(guards.trace) == trace)
+		this_cpu_write(guards.trace, NULL);
+}
+
+int ptkit_interrupts_init(void)
+{
+	return register_nmi_handler(NMI_LOCAL, handle_interrupt, NMI_FLAG_FIRST, "ptkit");
+}
+
+void ptkit_interrupts_exit(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "ptkit");
+}
