@@ -35,7 +35,7 @@ std::uint64_t rtit_ctl(const RecordOptions& options) {
 softpt::UnitConfig unit_config(const RecordOptions& options) {
   softpt::UnitConfig config;
   config.return_compression = options.return_compression;
-  config.uncompressed_ret_pops = false;  // as libipt and perf read it; docs/packet-generation.md
+  config.tip_ret = softpt::TipRet::CLEARS;  // every decoder reads it; docs/packet-generation.md
   config.tsc = options.tsc;
   config.mtc = options.mtc;
   config.cyc = options.cyc;

@@ -4,27 +4,29 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "softpt/return_stack.h"
+
 namespace ptkit::softpt {
 
 struct UnitConfig {
-  bool return_compression = true;     // !DisRETC
-  bool tsc = true;                    // TSCEn
-  bool mtc = false;                   // MTCEn
-  bool cyc = false;                   // CYCEn
-  bool ptw = false;                   // PTWEn
-  bool fup_on_ptw = false;            // FUPonPTW
-  bool power = false;                 // PwrEvtEn
-  bool event_trace = false;           // EventEn
-  bool tnt = true;                    // !DisTNT; off: no TNT packets, and therefore no return compression
-  bool branches = true;               // BranchEn; off: only TraceUnit calls, PSB+ has no MODE and FUP
-  bool user_only = true;              // OS = 0: no PIP and VMCS packets
-  bool hides_context = false;         // PSB+ has PIP and VMCS with ContextEn only: what start() does not know
-  bool use_tnt_64 = false;            // collect up to 47 bits and emit long TNT packets
-  bool deferred_tips = false;         // near TIPs wait until the TNT buffer has to be written
-  bool uncompressed_ret_pops = true;  // a RET that comes as a TIP pops the call stack (the manual's rule)
-  std::uint8_t mtc_period = 3;        // MTCFreq
-  std::uint8_t cyc_threshold = 0;     // CycThresh: 0 none, n: 2^(n-1) cycles
-  std::uint8_t core_bus_ratio = 30;   // CBR at start
+  bool return_compression = true;  // !DisRETC
+  bool tsc = true;                 // TSCEn
+  bool mtc = false;                // MTCEn
+  bool cyc = false;                // CYCEn
+  bool ptw = false;                // PTWEn
+  bool fup_on_ptw = false;         // FUPonPTW
+  bool power = false;              // PwrEvtEn
+  bool event_trace = false;        // EventEn
+  bool tnt = true;                 // !DisTNT; off: no TNT packets, and therefore no return compression
+  bool branches = true;            // BranchEn; off: only TraceUnit calls, PSB+ has no MODE and FUP
+  bool user_only = true;           // OS = 0: no PIP and VMCS packets
+  bool hides_context = false;      // PSB+ has PIP and VMCS with ContextEn only: what start() does not know
+  bool use_tnt_64 = false;         // collect up to 47 bits and emit long TNT packets
+  bool deferred_tips = false;      // near TIPs wait until the TNT buffer has to be written
+  TipRet tip_ret = TipRet::POPS;
+  std::uint8_t mtc_period = 3;            // MTCFreq
+  std::uint8_t cyc_threshold = 0;         // CycThresh: 0 none, n: 2^(n-1) cycles
+  std::uint8_t core_bus_ratio = 30;       // CBR at start
   std::uint8_t max_nonturbo_ratio = 30;   // CBR at which core cycles and TSC ticks are the same
   std::uint32_t psb_bytes = 4096;         // PSB period in bytes (2048 << PSBFreq)
   std::uint32_t tsc_ctc_numerator = 84;   // CPUID 15H EBX

@@ -13,7 +13,7 @@ bool Generator::lane_fits() const noexcept {
 bool Generator::lend(Lane& lane) {
   if (!lane_fits()) return false;
   lane.compresses_ = config.return_compression;
-  lane.uncompressed_pops_ = config.uncompressed_ret_pops;
+  lane.tip_ret_ = config.tip_ret;
   const unsigned count = tnt_.count();
   lane.pending_ = {tnt_.take(count), count};
   lane.out_ = lane_bytes_.data();

@@ -53,8 +53,7 @@ class Lane {
     put_tip(target);
   }
   void ret(PendingBits& pending, std::uint64_t target) noexcept {
-    const bool matches = calls_->top() == target;
-    if (matches || uncompressed_pops_) calls_->pop();
+    const bool matches = calls_->ret(target, tip_ret_);
     if (matches && compresses_) {
       pending.add(1, 1);
     } else {
@@ -146,7 +145,7 @@ class Lane {
 
   PendingBits pending_;
   bool compresses_ = false;
-  bool uncompressed_pops_ = false;
+  TipRet tip_ret_ = TipRet::POPS;
   bool cyc_ = false;
   std::uint8_t* out_ = nullptr;
   std::uint64_t last_ip_ = 0;

@@ -8,6 +8,13 @@
 
 namespace ptkit::softpt {
 
+// What a RET that comes as a TIP does to the call stack. Decoders have to do the same, and do not agree.
+enum class TipRet : std::uint8_t {
+  POPS,   // the manual's rule, and perf's: every near RET pops
+  KEEPS,  // libipt's: only compressed RETs pop
+  CLEARS  // fits both: afterwards RETs are compressed only if their call came after that TIP
+};
+
 class ReturnStack {
  public:
   static constexpr std::size_t kEntries = 64;
@@ -27,6 +34,16 @@ class ReturnStack {
     --count_;
   }
   void clear() noexcept { count_ = 0; }
+  // Whether the target is the one on top: then the RET may be compressed.
+  bool ret(std::uint64_t target, TipRet rule) noexcept {
+    const bool matches = top() == target;
+    if (matches || rule == TipRet::POPS) {
+      pop();
+    } else if (rule == TipRet::CLEARS) {
+      clear();
+    }
+    return matches;
+  }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
  private:

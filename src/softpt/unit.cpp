@@ -120,8 +120,7 @@ void PtUnit::jump_indirect(std::uint64_t target) {
 
 void PtUnit::ret(std::uint64_t target) {
   if (!state_->enables.packet()) return;
-  const bool matches = state_->calls.top() == target;
-  if (matches || state_->config.uncompressed_ret_pops) state_->calls.pop();
+  const bool matches = state_->calls.ret(target, state_->config.tip_ret);
   if (matches && state_->config.return_compression) {
     state_->tnt_bit(true);
   } else {

@@ -26,8 +26,8 @@ softpt::UnitConfig Processor::packet_config() {
   config.max_nonturbo_ratio = kRatio;
   config.tsc_ctc_numerator = 4;  // CPUID 15H, hooks.cpp
   config.tsc_ctc_denominator = 1;
-  // As libipt and perf take it; with retpolines, kernels need one answer.
-  config.uncompressed_ret_pops = false;
+  // Kernels have odd returns (retpolines), and libipt and perf take them differently.
+  config.tip_ret = softpt::TipRet::CLEARS;
   return config;
 }
 

@@ -312,7 +312,7 @@ TEST(BlockEncoder, TheShortWayWritesTheSameBytes) {
       SCOPED_TRACE(seed);
       UnitConfig config = variant.config;
       config.psb_bytes = 512U << (random() % 4);
-      config.uncompressed_ret_pops = random() % 4 != 0;
+      config.tip_ret = static_cast<softpt::TipRet>(random() % 3);
       config.chunk_bytes = random() % 3 * 100;
       config.cyc_threshold = static_cast<std::uint8_t>(random() % 3 * 3);
       const Delivery how{seed % 2 == 0 ? variant.how.line : 0, variant.how.exact && seed % 3 != 0};

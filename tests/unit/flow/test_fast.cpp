@@ -63,7 +63,7 @@ std::vector<Form> forms() {
   UnitConfig uncompressed = plain;
   uncompressed.return_compression = false;
   UnitConfig kept = plain;  // RETs that come as a TIP leave the call stack as it is
-  kept.uncompressed_ret_pops = false;
+  kept.tip_ret = softpt::TipRet::KEEPS;
   UnitConfig tnt_64 = plain;
   tnt_64.use_tnt_64 = true;
   UnitConfig deferred = plain;

@@ -26,7 +26,7 @@ void expect_decoded(std::uint64_t seed, bool filtering) {
   if (filtering) asked = random_ranges(run, random);
   const auto filter = filter_of(asked);
   UnitConfig config = config_of(true, true, 5);
-  config.uncompressed_ret_pops = false;  // as libipt expects
+  config.tip_ret = softpt::TipRet::CLEARS;
   const Encoded out = encode(run, config, {14}, {}, filter.get());
   const auto seen = by_libipt(run, config, out.bytes);
   EXPECT_TRUE(seen.errors.empty());

@@ -96,7 +96,7 @@ class RandomMachine {
     UnitConfig config;
     config.chunk_bytes = std::size_t{1} << below(9);
     config.use_tnt_64 = chance(300);
-    config.uncompressed_ret_pops = false;
+    config.tip_ret = TipRet::CLEARS;
     config.tsc_ctc_numerator = 168;
     config.tsc_ctc_denominator = 2;
     return config;

@@ -127,7 +127,7 @@ TEST(Lane, WritesWhatTheCallsWrite) {
     const auto groups = groups_of(walk::random_walk(options), random);
     UnitConfig config;
     config.return_compression = seed % 3 != 0;
-    config.uncompressed_ret_pops = seed % 4 != 0;
+    config.tip_ret = static_cast<TipRet>(seed / 3 % 3);
     config.mtc = seed % 2 != 0;
     config.mtc_period = static_cast<std::uint8_t>(random() % 8);
     config.tsc = seed % 7 != 0;

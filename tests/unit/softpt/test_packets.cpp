@@ -186,12 +186,26 @@ TEST(Returns, AnUncompressedReturnPops) {
 
 TEST(Returns, AnUncompressedReturnDoesNotPopIfSoConfigured) {
   UnitConfig config;
-  config.uncompressed_ret_pops = false;
+  config.tip_ret = TipRet::KEEPS;
   Running traced(config);
   traced.unit.call(0x1005, 0x2000);
   traced.unit.ret(0x7000);
   traced.unit.ret(0x1005);
   EXPECT_EQ(traced.rest(), "TIP 7000\nTNT.8 !\n");
+}
+
+TEST(Returns, AnUncompressedReturnClearsTheCallsBeforeItIfSoConfigured) {
+  UnitConfig config;
+  config.tip_ret = TipRet::CLEARS;
+  Running traced(config);
+  traced.unit.call(0x1005, 0x2000);
+  traced.unit.call(0x2005, 0x3000);
+  traced.unit.ret(0x7000);
+  traced.unit.call(0x7005, 0x8000);
+  traced.unit.ret(0x7005);
+  traced.unit.ret(0x2005);
+  traced.unit.ret(0x1005);
+  EXPECT_EQ(traced.rest(), "TIP 7000\nTNT.8 !\nTIP 2005\nTIP 1005\n");
 }
 
 TEST(Returns, OnlySixtyFourCallsAreKept) {

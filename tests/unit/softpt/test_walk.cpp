@@ -10,6 +10,7 @@ namespace {
 
 using packet::Packet;
 using packet::PacketKind;
+using softpt::TipRet;
 using softpt::UnitConfig;
 using softpt::test::decode;
 
@@ -43,7 +44,9 @@ std::vector<Variant> variants() {
   everything.cyc_threshold = 4;
   everything.chunk_bytes = 0;
   UnitConfig no_pop = plain;
-  no_pop.uncompressed_ret_pops = false;
+  no_pop.tip_ret = TipRet::KEEPS;
+  UnitConfig clears = plain;
+  clears.tip_ret = TipRet::CLEARS;
   return {{"plain", plain},
           {"uncompressed", uncompressed},
           {"long_tnt", long_tnt},
@@ -51,7 +54,9 @@ std::vector<Variant> variants() {
           {"everything", everything, 3},
           {"often_psb", small_psb(everything), 3},
           {"overflows", small_psb(plain), 10},
-          {"no_pop", no_pop, 0, 50}};
+          {"no_pop", no_pop, 0, 50},
+          {"clears", clears, 0, 50},
+          {"clears_overflows", small_psb(clears), 10, 50}};
 }
 
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
@@ -97,17 +102,21 @@ TEST_P(EveryVariant, PacketsTellExactlyWhatHappened) {
     options.overflow_per_mille = variant.overflow_per_mille;
     options.odd_return_per_mille = variant.odd_return_per_mille;
     const Walk walk = random_walk(options);
-    Interpreter interpreter(walk.program, decode(trace_of(walk, variant.config)),
-                            variant.config.uncompressed_ret_pops);
-    std::vector<Step> seen = interpreter.run();
-    ASSERT_EQ(interpreter.error, "");
-    // The end of the trace is an interrupt out of it.
-    ASSERT_FALSE(seen.empty());
-    EXPECT_EQ(seen.back().kind, StepKind::ASYNC_OUT);
-    EXPECT_EQ(seen.back().from, walk.end_ip);
-    seen.pop_back();
-    expect_same(decidable(walk.steps), decidable(seen));
-    compressed += interpreter.compressed_returns;
+    const std::vector<Packet> packets = decode(trace_of(walk, variant.config));
+    for (const bool pops : {true, false}) {
+      if (variant.config.tip_ret == (pops ? TipRet::KEEPS : TipRet::POPS)) continue;
+      SCOPED_TRACE(pops ? "as the manual pops" : "as libipt pops");
+      Interpreter interpreter(walk.program, packets, pops);
+      std::vector<Step> seen = interpreter.run();
+      ASSERT_EQ(interpreter.error, "");
+      // The end of the trace is an interrupt out of it.
+      ASSERT_FALSE(seen.empty());
+      EXPECT_EQ(seen.back().kind, StepKind::ASYNC_OUT);
+      EXPECT_EQ(seen.back().from, walk.end_ip);
+      seen.pop_back();
+      expect_same(decidable(walk.steps), decidable(seen));
+      compressed += interpreter.compressed_returns;
+    }
   }
   if (variant.config.return_compression) {
     EXPECT_GT(compressed, 500U);
