@@ -1,0 +1,172 @@
+"""What questions about registers are answered with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Capabilities", "FieldValue", "Register", "Step", "Violation"]
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register of the model.
+
+    Attributes
+    ----------
+    number : int
+        For RDMSR and WRMSR.
+    name : str
+        The manual's.
+    words : str
+        What it is for.
+    """
+
+    number: int
+    name: str
+    words: str
+
+
+@dataclass(frozen=True)
+class FieldValue:
+    """A field of a register's value.
+
+    Attributes
+    ----------
+    name : str
+        The manual's; ``"reserved"`` or ``"other"`` for bits that are set and have no field.
+    first, width : int
+        Lowest bit, and number of bits.
+    value : int
+        Of the field; addresses are in their place, with the bits below being 0.
+    words : str
+        What the value means.
+    """
+
+    name: str
+    first: int
+    width: int
+    value: int
+    words: str
+
+    @property
+    def bits(self) -> str:
+        """The bits as the manual writes them: ``"17:14"``."""
+        return f"{self.first + self.width - 1}:{self.first}" if self.width > 1 else str(self.first)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that a configuration breaks.
+
+    Attributes
+    ----------
+    register : str
+        Its name.
+    field : str
+        The field concerned.
+    rule : str
+        What holds.
+    section : str
+        Of the manual's chapter.
+    effect : str
+        ``"fault"``: the WRMSR faults; ``"error"``: STATUS.Error is set instead of tracing; ``"nothing"``: it
+        is allowed and leads to nothing.
+    """
+
+    register: str
+    field: str
+    rule: str
+    section: str
+    effect: str
+
+    def __str__(self) -> str:
+        effect = {"fault": "WRMSR faults", "error": "STATUS.Error is set", "nothing": "no effect"}[
+            self.effect
+        ]
+        return f"{self.register}.{self.field}: {self.rule} ({effect}; section {self.section!r})"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One access of a sequence.
+
+    Attributes
+    ----------
+    access : str
+        ``"read"`` or ``"write"`` of a register, ``"memory"``: a write of eight bytes, ``"barrier"``: a store
+        fence.
+    place : int
+        Number of the register, or physical address.
+    name : str
+        The register's; else empty.
+    value : int
+        That is written.
+    words : str
+        Why.
+    """
+
+    access: str
+    place: int
+    name: str
+    value: int
+    words: str
+
+    def __str__(self) -> str:
+        if self.access == "barrier":
+            return f"barrier: {self.words}"
+        if self.access == "read":
+            return f"read {self.name}: {self.words}"
+        if self.access == "memory":
+            return f"memory [{self.place:#x}] = {self.value:#x}: {self.words}"
+        return f"write {self.name} = {self.value:#x}: {self.words}"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What CPUID says of a trace unit.
+
+    Attributes
+    ----------
+    present : bool
+        There is one (leaf 07H).
+    cr3_filter, psb_cyc, mtc, ptwrite, power_event, psb_pmi_preservation, event_trace, tnt_disable : bool
+        Bits of EBX of leaf 14H.
+    topa, topa_multiple, single_range, trace_transport : bool
+        Bits of ECX of leaf 14H: outputs.
+    address_ranges : int
+        Pairs of ADDRn registers, 0 to 4.
+    mtc_periods, cyc_thresholds, psb_periods : int
+        Bitmaps of the values that MTCFreq, CycThresh and PSBFreq may have.
+    physical_bits, linear_bits : int
+        Widths of addresses.
+    tsc_ctc_numerator, tsc_ctc_denominator : int
+        TSC ticks for each tick of the crystal clock, as a ratio; 0: not told (leaf 15H).
+    crystal_hz : int
+        Ticks of the crystal clock in a second; 0: not told.
+    words : tuple of tuple of int
+        Leaf, sub-leaf, EAX, EBX, ECX and EDX of what was read.
+    """
+
+    present: bool
+    cr3_filter: bool
+    psb_cyc: bool
+    mtc: bool
+    ptwrite: bool
+    power_event: bool
+    psb_pmi_preservation: bool
+    event_trace: bool
+    tnt_disable: bool
+    topa: bool
+    topa_multiple: bool
+    single_range: bool
+    trace_transport: bool
+    address_ranges: int
+    mtc_periods: int
+    cyc_thresholds: int
+    psb_periods: int
+    physical_bits: int
+    linear_bits: int
+    tsc_ctc_numerator: int
+    tsc_ctc_denominator: int
+    crystal_hz: int
+    words: tuple[tuple[int, ...], ...] = ()

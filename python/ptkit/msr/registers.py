@@ -1,0 +1,115 @@
+"""The registers of the model, their fields in words, and what CPUID says of a processor."""
+
+from __future__ import annotations
+
+import re
+
+from ptkit import _core
+from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.errors import ConfigError
+from ptkit.msr.records import Capabilities, FieldValue, Register
+
+__all__ = ["capabilities", "explain", "register", "registers"]
+
+_CPUID_LINE = re.compile(
+    r"^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+):\s*"
+    r"eax=0x([0-9a-f]+)\s+ebx=0x([0-9a-f]+)\s+ecx=0x([0-9a-f]+)\s+edx=0x([0-9a-f]+)\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def registers() -> list[Register]:
+    """Every register of the model: of Processor Trace, Branch Trace Store and last branch records.
+
+    Returns
+    -------
+    list of Register
+    """
+    return [Register(*row) for row in _core.msr_registers()]
+
+
+def register(name: int | str) -> Register:
+    """A register of the model.
+
+    Parameters
+    ----------
+    name : int or str
+        Its number, or its name in any case, with or without ``IA32_`` or ``MSR_``.
+
+    Returns
+    -------
+    Register
+
+    Raises
+    ------
+    ConfigError
+        If the model has none of this number or name.
+    """
+    known = registers()
+    if isinstance(name, str):
+        for row in known:
+            if name.upper() in (row.name.upper(), row.name.partition("_")[2].upper()):
+                return row
+        raise ConfigError(f"no register is called {name!r}; `ptkit msr list` has them all")
+    number = integer("register", name, 0, 2**32 - 1)
+    for row in known:
+        if row.number == number:
+            return row
+    raise ConfigError(f"{number:#x} is no register of tracing; `ptkit msr list` has them all")
+
+
+def explain(name: int | str, value: int) -> list[FieldValue]:
+    """What a register's value means.
+
+    Parameters
+    ----------
+    name : int or str
+        As for `register`.
+    value : int
+        64 bits.
+
+    Returns
+    -------
+    list of FieldValue
+        From the lowest bit on.
+
+    Raises
+    ------
+    ConfigError
+        If the register or the value is none.
+    """
+    number = register(name).number
+    return [FieldValue(*row) for row in _core.msr_explain(number, integer("value", value, 0, LAST_ADDRESS))]
+
+
+def capabilities(text: str | None = None) -> Capabilities:
+    """What CPUID says of a trace unit.
+
+    Parameters
+    ----------
+    text : str, optional
+        Recorded words as ``cpuid -r`` prints them, a line for each leaf and sub-leaf, such as
+        ``0x00000014 0x01: eax=0x02490002 ebx=0x003f3fff ecx=0x00000000 edx=0x00000000``. Of several
+        processors the first counts. None: this processor's.
+
+    Returns
+    -------
+    Capabilities
+
+    Raises
+    ------
+    ConfigError
+        If the text has no such line.
+    """
+    if text is None:
+        words = [tuple(row) for row in _core.msr_cpuid()]
+    else:
+        words = [tuple(int(word, 16) for word in found.groups()) for found in _CPUID_LINE.finditer(text)]
+        if not words:
+            raise ConfigError(
+                "no line of CPUID words; they look like "
+                "0x00000014 0x00: eax=0x... ebx=0x... ecx=0x... edx=0x..."
+            )
+        if any(word >= 2**32 for row in words for word in row):
+            raise ConfigError("CPUID words have 32 bits")
+    return Capabilities(**_core.msr_capabilities(words), words=tuple(words))
