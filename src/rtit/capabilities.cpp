@@ -4,6 +4,8 @@
 #include <cpuid.h>
 #endif
 
+#include "rtit/caps.h"
+
 namespace ptkit::rtit {
 
 namespace {
@@ -70,6 +72,11 @@ std::vector<CpuidRow> read_cpuid() {
   }
 #endif
   return rows;
+}
+
+unsigned Capabilities::ranges() const noexcept {
+  const pt_caps caps = caps_of(*this);
+  return pt_ranges(&caps);
 }
 
 }  // namespace ptkit::rtit

@@ -45,11 +45,7 @@ struct Capabilities {
   [[nodiscard]] bool preservation() const noexcept { return ebx(PT_CPUID_14_EBX_PSB_PMI_PRESERVATION); }
   [[nodiscard]] bool memory_output() const noexcept { return topa() || single_range(); }
   // Pairs of ADDRn registers.
-  [[nodiscard]] unsigned ranges() const noexcept {
-    if (!ebx(PT_CPUID_14_EBX_IP_FILTER)) return 0;
-    const unsigned count = leaf_14_1_eax & ((1U << PT_CPUID_14_1_EAX_RANGES_WIDTH) - 1);
-    return count < PT_MSR_RTIT_ADDR_COUNT ? count : PT_MSR_RTIT_ADDR_COUNT;
-  }
+  [[nodiscard]] unsigned ranges() const noexcept;
   // Encodings that a field of CTL may have, as a bitmap.
   [[nodiscard]] std::uint32_t mtc_periods() const noexcept {
     return leaf_14_1_eax >> PT_CPUID_14_1_EAX_MTC_SHIFT;
