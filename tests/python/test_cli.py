@@ -65,6 +65,36 @@ def test_packets_as_json(stream: list[str], capsys: pytest.CaptureFixture[str]) 
     assert rows[2]["ip"] == 0x1000
 
 
+def test_packets_with_the_branches_that_they_told(
+    stream: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, "packets", "--branches", *stream)
+    assert status == 0
+    assert err == ""
+    assert [line.split() for line in out.splitlines()[2:]] == [
+        ["0000000000000012", "tip.pge", "3:", "0000000000001000"],
+        ["0000000000000019", "tnt.8", ".!"],
+        [".", "0000000000001000", ">", "0000000000001002"],
+        ["!", "0000000000001004", ">", "0000000000001000"],
+        ["000000000000001a", "tip.pgd", "0:", "????????????????"],
+        [".", "0000000000001000", ">", "????????????????"],
+    ]
+    _, alone, _ = run(capsys, "packets", "--branches", "--limit", "3", *stream)
+    assert alone.splitlines() == out.splitlines()[:3]
+    status, _, err = run(capsys, "packets", "--branches", "--json", *stream)
+    assert status == 2
+    assert "ptkit branches --json" in err
+
+
+def test_packets_with_branches_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = run(capsys, "packets", "--branches", "--cpu", "6/142/9", damaged)
+    lines = out.splitlines()
+    assert lines[0].startswith("[gap: before the first PSB")
+    assert sum(line.startswith("[error: no code") for line in lines) == 1
+    assert any(line.startswith("[error: unknown packet opcode") for line in lines)
+    assert "2 errors, 4 gaps" in err
+
+
 def test_branches(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "branches", *stream)
     assert [line.split()[1:4] for line in out.splitlines()][:2] == [

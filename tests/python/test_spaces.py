@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ptkit
+from ptkit.cli import main
 
 
 def elf(code: bytes, address: int, name: str) -> bytes:
@@ -121,3 +122,16 @@ def test_names_take_a_space_for_each_address(spaces: Any, loop: Any) -> None:
     with pytest.raises(ptkit.ConfigError, match="space=4"):
         spaces.symbolize(ips, space=[1, 2, 4, 1])
     assert [symbol[0] for symbol in spaces.symbols("alpha_fn")] == ["alpha_fn"]
+
+
+def test_packets_with_branches_have_the_names_of_their_space(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: spaces)
+    for stream, name in enumerate(("alpha_fn", "beta_fn", "shared_fn")):
+        assert main(["packets", "--branches", "--stream", str(stream), "ignored"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert sum(line.endswith(f" {name}") for line in lines if "tip.pge" in line) == 1
+        told = [line for line in lines if " > " in line]
+        assert told
+        assert all(line.count(name) == line.count("_fn") >= 1 for line in told)

@@ -86,12 +86,15 @@ class Losses:
         self.errors = 0
         self.gaps = 0
 
+    def count(self, part: Table) -> Table:
+        """Count those of a part, and return it."""
+        self.errors += len(part.errors) if part.errors is not None else 0
+        self.gaps += len(part.gaps) if part.gaps is not None else 0
+        return part
+
     def counted(self, parts: Iterable[Table]) -> Iterator[Table]:
         """Pass parts on, counting."""
-        for part in parts:
-            self.errors += len(part.errors) if part.errors is not None else 0
-            self.gaps += len(part.gaps) if part.gaps is not None else 0
-            yield part
+        return map(self.count, parts)
 
     def report(self) -> None:
         """Say on standard error what was not decoded: nothing is lost in silence."""

@@ -1,0 +1,72 @@
+"""Branches, each under the packet that told it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ptkit import BranchKind
+from ptkit.cli import output
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "offset", "space"]
+_INDENT = " " * 18
+
+
+class Told:
+    """Lines of the branches of a stream, errors and gaps among them, handed out as far as packets go.
+
+    Parameters
+    ----------
+    trace : Trace
+    losses : output.Losses
+        Counts errors and gaps.
+    selection : dict
+        What is chosen of the trace, one stream at least.
+    """
+
+    def __init__(self, trace: Trace, losses: output.Losses, selection: dict[str, Any]) -> None:
+        self._trace = trace
+        self._parts = losses.counted(trace.iter_branches(rows=65536, columns=_COLUMNS, **selection))
+        self._lines = self._all_lines()
+        self._next = next(self._lines, None)
+
+    def until(self, offset: int | None) -> Iterator[tuple[int, str]]:
+        """Lines with their places, up to those of the packet at an offset; None: all that are left."""
+        while self._next is not None and (offset is None or self._next[0] <= offset):
+            yield self._next
+            self._next = next(self._lines, None)
+
+    def _all_lines(self) -> Iterator[tuple[int, str]]:
+        for part in self._parts:
+            rows = list(zip(part["offset"].tolist(), _lines(self._trace, part), strict=True))
+            # Sorting is stable: a note comes behind the rows of its packet.
+            yield from sorted(rows + output.side_lines(part, as_json=False), key=lambda line: line[0])
+
+
+def _lines(trace: Trace, part: Table) -> list[str]:
+    spaces = part["space"]
+    sources = _places(trace, part.named("from_ip"), spaces)
+    targets = _places(trace, part.named("to_ip"), spaces)
+    conditional = (part["kind"] == BranchKind.COND).tolist()
+    marks = [
+        ("!" if taken else ".") if chosen else kind.lower()
+        for chosen, taken, kind in zip(conditional, part["taken"].tolist(), part.named("kind"), strict=True)
+    ]
+    return [
+        f"{_INDENT}{mark:<13} {source} > {target}"
+        for mark, source, target in zip(marks, sources, targets, strict=True)
+    ]
+
+
+def _places(trace: Trace, ips: list[int | None], spaces: Any) -> list[str]:
+    """Addresses and their names."""
+    known = np.array([0 if ip is None else ip for ip in ips], np.uint64)
+    names = trace.symbolize(known, space=spaces, modules=True)
+    return [
+        "?" * 16 if ip is None else f"{ip:016x} {name or ''}".rstrip()
+        for ip, name in zip(ips, names, strict=True)
+    ]
