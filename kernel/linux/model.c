@@ -2,7 +2,8 @@
 /*
  * For tests, instead of machine.c: registers of a trace unit, with the faults that the order of
  * writes can cause, and output. Each stretch between setting and clearing TraceEn writes
- * `model_bytes` bytes, each value followed by the next one, so that a reader sees what is missing.
+ * `model_bytes` bytes, each value followed by the next one, so that a reader sees what is missing:
+ * on one processor, or with `model_shared` on all of them, of which one at a time may trace then.
  * It executes nothing: filters filter nothing.
  */
 #include <linux/errno.h>
@@ -27,6 +28,15 @@ static int model_faulty = -1;
 module_param(model_faulty, int, 0644);
 MODULE_PARM_DESC(model_faulty, "processor on which writes of CTL fault; -1: none");
 
+static bool model_shared;
+module_param(model_shared, bool, 0644);
+MODULE_PARM_DESC(model_shared, "values go on from one processor to the other");
+
+/* Of the first processors, for tests to read. */
+static unsigned long model_cr3_match[2];
+module_param_array(model_cr3_match, ulong, NULL, 0444);
+MODULE_PARM_DESC(model_cr3_match, "register CR3_MATCH when TraceEn was last set");
+
 struct unit {
 	u64 ctl;
 	u64 status;
@@ -38,6 +48,7 @@ struct unit {
 };
 
 static DEFINE_PER_CPU(struct unit, units);
+static u64 written_by_all;
 
 /* 4 address ranges; everything that the driver can be asked for but the transport. */
 static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
@@ -100,7 +111,8 @@ static void next_region(struct unit *unit, u64 entry)
 static void write_byte(struct unit *unit)
 {
 	u64 offset = unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	u8 value = 1 + unit->written++ % 251; /* never zero, as traces rarely are */
+	u64 *written = READ_ONCE(model_shared) ? &written_by_all : &unit->written;
+	u8 value = 1 + (*written)++ % 251; /* never zero, as traces rarely are */
 	u64 entry;
 	u64 bytes;
 
@@ -139,6 +151,8 @@ static int write_ctl(struct unit *unit, u64 value)
 	if ((unit->ctl & TRACE_EN) && !(value & TRACE_EN) && (value & fixed) == (unit->ctl & fixed))
 		write_stretch(unit);
 	unit->ctl = value;
+	if ((value & TRACE_EN) && smp_processor_id() < ARRAY_SIZE(model_cr3_match))
+		model_cr3_match[smp_processor_id()] = unit->cr3_match;
 	return 0;
 }
 

@@ -156,8 +156,9 @@ int ptkit_follow_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming)
 void ptkit_follow_end(struct ptkit_follow *follow);
 /* errno of what went wrong since it began. */
 int ptkit_follow_error(const struct ptkit_follow *follow);
-/* With preemption off. */
+/* With preemption off. `allows`: the processor itself may look who it is. */
 bool ptkit_follows(const struct ptkit_follow *follow, const struct task_struct *task);
+bool ptkit_follow_allows(const struct ptkit_follow *follow, const struct task_struct *task);
 u64 ptkit_follow_cr3(const struct ptkit_follow *follow);
 void ptkit_tasks_switch(const struct task_struct *next);
 void ptkit_tasks_fork(const struct task_struct *parent, struct task_struct *child);

@@ -96,8 +96,31 @@ static bool make_room(struct ptkit_trace *trace)
 	return !trace->error;
 }
 
+/*
+ * What a unit keeps besides its registers, above all the last address that it wrote, is that of
+ * whoever used it last. Where that is not this trace, it begins with a PSB, which needs none of it.
+ */
+static void begin_anew_if_used(struct ptkit_trace *trace, unsigned int cpu)
+{
+	const struct pt_ops *ops = &ptkit_machine.ops;
+	u64 count = (BIT_ULL(PT_STATUS_PACKET_BYTE_COUNT_WIDTH) - 1)
+		    << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
+	u64 base = 0;
+	u64 mask_ptrs = 0;
+
+	if (cpu == trace->cpu && !ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_BASE, &base) &&
+	    !ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_MASK_PTRS, &mask_ptrs) &&
+	    base == trace->state.output_base && mask_ptrs == trace->state.output_mask_ptrs)
+		return;
+	trace->state.status &= ~count;
+}
+
 static void set_running(struct ptkit_trace *trace)
 {
+	unsigned int cpu = smp_processor_id();
+
+	begin_anew_if_used(trace, cpu);
+	trace->cpu = cpu;
 	if (trace->state.ctl & BIT_ULL(PT_CTL_CR3_FILTER))
 		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
 	if (trace->wakes_up)

@@ -91,13 +91,16 @@ static struct child *find_child(const struct ptkit_follow *follow,
 
 bool ptkit_follows(const struct ptkit_follow *follow, const struct task_struct *task)
 {
-	if (!follow->switches)
-		return true; /* the processor looks */
 	if (follow->thread)
 		return task == follow->task;
 	if (task->signal == follow->task->signal)
 		return true;
 	return follow->with_children && find_child(follow, task->signal);
+}
+
+bool ptkit_follow_allows(const struct ptkit_follow *follow, const struct task_struct *task)
+{
+	return !follow->switches || ptkit_follows(follow, task);
 }
 
 /* Under page-table isolation user code runs with a table of its own, in the page behind. */
@@ -256,10 +259,10 @@ void ptkit_tasks_switch(const struct task_struct *next)
 	const struct ptkit_follow *follow;
 
 	if (owner && owner->follow) {
-		if (!ptkit_follows(owner->follow, next))
-			ptkit_unit_leave(owner);
-		else
+		if (ptkit_follow_allows(owner->follow, next))
 			ptkit_unit_enter(owner, next);
+		else
+			ptkit_unit_leave(owner);
 	}
 	list_for_each_entry_rcu(follow, &begun, node) {
 		if (follow->roaming && follow->task == next)

@@ -41,21 +41,18 @@ static bool may_run(const struct ptkit_trace *trace, const struct task_struct *t
 		return false;
 	if (trace->full && !trace->wakes_up)
 		return false;
-	return !trace->follow || ptkit_follows(trace->follow, task);
+	return !trace->follow || ptkit_follow_allows(trace->follow, task);
 }
 
 void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
 {
-	unsigned int cpu = smp_processor_id();
-
 	if (!may_run(trace, task))
 		return;
-	if (trace->roams && !claim(trace, cpu)) {
+	if (trace->roams && !claim(trace, smp_processor_id())) {
 		trace->error = -EBUSY;
 		irq_work_queue(&trace->work);
 		return;
 	}
-	trace->cpu = cpu;
 	ptkit_run(trace);
 	if (trace->roams && !trace->running)
 		this_cpu_write(unit_owner, NULL);

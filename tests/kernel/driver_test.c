@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "following.h"
 #include "machine.h"
 
 int failures;
@@ -411,25 +412,6 @@ static void goes_on_when_a_processor_comes_back(void) {
   close(session);
 }
 
-static void traces_one_process(void) {
-  struct ptkit_config config = simple_config(0);
-  struct ptkit_query query;
-  int session = open_device();
-  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
-  CHECK(query.features & PTKIT_FEATURE_PROCESS);
-  config.process = getpid();
-  config.flags &= ~PTKIT_TRACE_KERNEL;
-  CHECK_EQUAL(ioctl(session, PTKIT_CONFIGURE, &config), 0);
-  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
-  close(session);
-  config.process = 2; /* a kernel thread: no address space */
-  session = open_device();
-  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), ESRCH);
-  config.process = 1 << 30;
-  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), ESRCH);
-  close(session);
-}
-
 static void stays_while_it_traces(void) {
   int session = open_session(simple_config(0));
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
@@ -495,6 +477,17 @@ static const struct {
     CASE(wakes_up_who_waits),
     CASE(goes_on_when_a_processor_comes_back),
     CASE(traces_one_process),
+    CASE(traces_a_process_where_it_runs),
+    CASE(traces_one_of_its_threads),
+    CASE(traces_itself),
+    CASE(renews_page_tables_after_exec),
+    CASE(traces_children),
+    CASE(forgets_children),
+    CASE(knows_processes_by_more_than_numbers),
+    CASE(comes_to_a_processor_that_is_taken),
+    CASE(keeps_errors_of_switches),
+    CASE(goes_on_elsewhere_when_a_processor_goes),
+    CASE(ends_while_it_is_traced),
     CASE(stays_while_it_traces),
     CASE(leaves_nothing_behind),
     CASE(survives_nonsense),

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,30 @@ static void scribble(unsigned* seed, void* bytes, size_t count) {
   }
 }
 
+/* All of the threads here, one of them, or what the shell of init begins. */
+static void follow_somebody(unsigned* seed, struct ptkit_config* config) {
+  unsigned how = below(seed, 6);
+  if (how == 0) {
+    config->target = PTKIT_TARGET_TASK;
+    config->cpu = 0;
+    config->task = getpid() + (int)below(seed, 5);
+  } else if (how < 3) {
+    config->process = below(seed, 2) ? getpid() : 1;
+    if (below(seed, 2)) config->flags &= ~PTKIT_TRACE_KERNEL;
+    if (below(seed, 3) == 0) config->flags |= PTKIT_TRACE_CHILDREN;
+  }
+}
+
+/* Something to follow. */
+static void begin_and_end_a_process(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/busybox", "busybox", "true", NULL);
+    _exit(1);
+  }
+  waitpid(child, NULL, 0);
+}
+
 static struct ptkit_config random_config(unsigned* seed) {
   struct ptkit_config config = simple_config(below(seed, 2));
   if (below(seed, 2)) {
@@ -41,6 +66,7 @@ static struct ptkit_config random_config(unsigned* seed) {
   config.output = config.mode == PTKIT_MODE_RING ? below(seed, 2) : 0;
   config.flags |= below(seed, 2) ? PTKIT_TRACE_TSC : 0;
   if (config.mode == PTKIT_MODE_FULL && below(seed, 2)) config.wake_up_bytes = 4096;
+  follow_somebody(seed, &config);
   if (below(seed, 3) == 0) scribble(seed, &config, sizeof(config));
   if (config.buffer_bytes > 16 << 20) config.buffer_bytes = 8192; /* memory is for all threads */
   return config;
@@ -113,6 +139,7 @@ int fuzz_driver(unsigned seconds) {
     set_online(1, false);
     usleep(100000);
     set_online(1, true);
+    begin_and_end_a_process();
     usleep(100000);
   }
   atomic_store(&over, true);

@@ -56,7 +56,11 @@ struct ptkit_query {
 /* ptkit_config.target */
 #define PTKIT_TARGET_ALL 0  /* every processor that is online when the session is configured */
 #define PTKIT_TARGET_CPU 1  /* ptkit_config.cpu */
-#define PTKIT_TARGET_TASK 2 /* ptkit_config.task, wherever it runs: one buffer, as of processor 0 */
+/*
+ * ptkit_config.task, wherever it runs: one buffer, as of processor 0. On a processor where somebody
+ * else traces, the task is not: ptkit_status.error is EBUSY, and nothing more is until PTKIT_RESUME.
+ */
+#define PTKIT_TARGET_TASK 2
 
 /* ptkit_config.output */
 #define PTKIT_OUTPUT_TOPA 0         /* a table of regions, as large as memory has them in one piece */
@@ -156,7 +160,8 @@ struct ptkit_status {
   uint32_t flags;       /* PTKIT_STATUS_* */
   uint64_t position;    /* where in the buffer the next byte goes */
   uint64_t rtit_status; /* IA32_RTIT_STATUS when tracing was last stopped */
-  int32_t error;        /* errno of what went wrong on this processor; 0: nothing */
+  int32_t error;        /* errno, negative, of what ended tracing on this processor until
+                           PTKIT_RESUME; 0: nothing. -ENOMEM: some children are missing */
   uint32_t zero;
   uint64_t head;          /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
   uint64_t tail;          /* bytes that PTKIT_CONSUME gave back */
@@ -253,7 +258,8 @@ struct ptkit_snapshot {
 #define PTKIT_BUFFER _IOWR(PTKIT_IOCTL_TYPE, 2, struct ptkit_buffer)
 /*
  * Begins anew, with empty buffers. EBUSY: somebody else traces one of the processors (another
- * session, or TraceEn is set there); then none was started. EIO: a register's write faulted.
+ * session, or TraceEn is set there); then none was started. EIO: a register's write faulted. ESRCH:
+ * the process or task has ended.
  */
 #define PTKIT_START _IO(PTKIT_IOCTL_TYPE, 3)
 #define PTKIT_STOP _IO(PTKIT_IOCTL_TYPE, 4) /* EIO: not everywhere; it can be tried again */
