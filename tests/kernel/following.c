@@ -155,6 +155,15 @@ static long stretches(int session, uint32_t cpus) {
   return (long)(bytes / STRETCH);
 }
 
+/* Now and then somebody else runs there, but not for long. */
+static bool runs(int session, uint32_t cpu) {
+  for (int i = 0; i < 200; i++) {
+    if (status_of(session, cpu).flags == (PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING)) return true;
+    usleep(500);
+  }
+  return false;
+}
+
 static void prepare(void) {
   pin(0);
   set_parameter("model_bytes", STRETCH);
@@ -193,14 +202,14 @@ void traces_a_process_where_it_runs(void) {
     CHECK(status_of(session, 0).position > 0 && status_of(session, 1).position > 0);
     order(child, SPIN);
     CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED);
-    CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    CHECK(runs(session, 1));
     CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0); /* in the middle of it */
     CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED);
     CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
-    CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    CHECK(runs(session, 1));
     CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
     CHECK_EQUAL(ioctl(session, PTKIT_START), 0); /* while it runs there */
-    CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    CHECK(runs(session, 1));
     CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
     order(child, STOP);
   }
@@ -232,7 +241,7 @@ void traces_one_of_its_threads(void) {
     CHECK_EQUAL(status_of(session, 0).head, made * STRETCH);
     CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
     order(child, SPIN);
-    CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    CHECK(runs(session, 0));
     CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
     CHECK_EQUAL(status_of(session, 0).flags, 0);
     order(child, STOP);
@@ -248,9 +257,9 @@ void traces_itself(void) {
   prepare();
   int session = open_session(task_config((pid_t)syscall(SYS_gettid)));
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
-  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK(runs(session, 0));
   pin(1);
-  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK(runs(session, 0));
   struct ptkit_snapshot snapshot = {.address = (uintptr_t)malloc(65536), .bytes = 65536};
   CHECK_EQUAL(ioctl(session, PTKIT_SNAPSHOT, &snapshot), 0);
   CHECK(snapshot.bytes >= 2 * STRETCH);
@@ -421,14 +430,14 @@ void comes_to_a_processor_that_is_taken(void) {
   order(child, SPIN);
   CHECK_EQUAL(status_of(task, 0).error, -EBUSY);
   CHECK_EQUAL(status_of(task, 0).flags, PTKIT_STATUS_STARTED);
-  CHECK_EQUAL(status_of(second, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK(runs(second, 1));
   CHECK_EQUAL(poll(&poll_it, 1, 0), 1);
   CHECK(poll_it.revents & POLLERR);
   CHECK_FAILS(ioctl(task, PTKIT_RESUME), EBUSY);
   CHECK_EQUAL(ioctl(second, PTKIT_STOP), 0);
   CHECK_EQUAL(status_of(task, 0).error, -EBUSY); /* until somebody has seen it */
   CHECK_EQUAL(ioctl(task, PTKIT_RESUME), 0);
-  CHECK_EQUAL(status_of(task, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK(runs(task, 0));
   CHECK_FAILS(ioctl(second, PTKIT_START), EBUSY);
   order(child, STOP);
   CHECK_EQUAL(ioctl(second, PTKIT_START), 0); /* the task is away */
@@ -452,7 +461,7 @@ void keeps_errors_of_switches(void) {
   CHECK_EQUAL(status_of(session, 0).error, 0);
   CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
   order(child, SPIN);
-  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+  CHECK(runs(session, 1));
   set_parameter("model_faulty", 1); /* it cannot be stopped */
   order(child, SLEEP);
   CHECK_EQUAL(status_of(session, 1).error, -EIO);
@@ -497,7 +506,7 @@ void ends_while_it_is_traced(void) {
     int session = open_session(i < 2 ? process_config(child) : task_config(shared->thread));
     CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
     order(child, SPIN);
-    CHECK(status_of(session, i < 2).flags & PTKIT_STATUS_RUNNING);
+    CHECK(runs(session, i < 2));
     end(child);
     usleep(20000);
     CHECK_EQUAL(status_of(session, i < 2).flags, PTKIT_STATUS_STARTED);
