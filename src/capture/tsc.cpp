@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1000000000;
 constexpr std::uint64_t kFirstMeasureNs = 10000000;
-constexpr std::uint16_t kTimeShift = 31;  // as Linux has it
+constexpr std::uint16_t kMostTimeShift = 31;  // as Linux has it
 
 struct Sample {
   std::uint64_t tsc = 0;
@@ -41,6 +41,14 @@ Sample sample() {
 
 std::uint64_t read_tsc() noexcept { return __rdtsc(); }
 
+void set_rate(trace::Clock& clock, double ns_per_tick) {
+  constexpr double kEnd = 4294967296.0;  // of 32 bits
+  clock.time_shift = kMostTimeShift;
+  const auto factor = [&] { return ns_per_tick * static_cast<double>(std::uint64_t{1} << clock.time_shift); };
+  while (clock.time_shift > 0 && factor() >= kEnd) --clock.time_shift;
+  clock.time_mult = static_cast<std::uint32_t>(std::clamp(factor(), 1.0, kEnd - 1));
+}
+
 TscCalibration::TscCalibration() {
   const Sample first = sample();
   first_tsc_ = first.tsc;
@@ -54,9 +62,7 @@ void TscCalibration::calibrate(trace::Clock& clock) const {
   const double ns = static_cast<double>(std::max<std::uint64_t>(last.ns - first_ns_, 1));
   const double ticks = static_cast<double>(std::max<std::uint64_t>(last.tsc - first_tsc_, 1));
   clock.tsc_hz = static_cast<std::uint64_t>(ticks / ns * static_cast<double>(kNsPerSecond));
-  clock.time_shift = kTimeShift;
-  clock.time_mult =
-      static_cast<std::uint32_t>(ns / ticks * static_cast<double>(std::uint64_t{1} << kTimeShift));
+  set_rate(clock, ns / ticks);
   clock.time_zero = 0;
   clock.time_zero = last.ns - trace::perf_ns_from_tsc(clock, last.tsc);
   clock.perf_time_known = true;

@@ -9,6 +9,9 @@ namespace ptkit::capture {
 
 [[nodiscard]] std::uint64_t read_tsc() noexcept;
 
+// time_mult and time_shift, as exact as 32 bits of time_mult are.
+void set_rate(trace::Clock& clock, double ns_per_tick);
+
 // Measures from its construction on: the longer, the better.
 class TscCalibration {
  public:

@@ -1,4 +1,4 @@
-"""What the emulated machine boots: Debian's kernel, placed in memory, and an initial file system of files."""
+"""How the emulated machine boots: Debian's kernel, placed in memory, and what it is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpio import Archive
 from debian import Missing, Packages
 
 HERE = Path(__file__).resolve().parent
@@ -125,59 +124,16 @@ def _assemble(folder: Path, kernel: Kernel) -> None:
     sector.write_bytes(sector.read_bytes().ljust(1474560, b"\0"))
 
 
-def run(*command: str | Path) -> str:
+def run(*command: str | Path, **environment: str) -> str:
     """Runs a program of the tool chain; what it prints."""
+    words = [str(word) for word in command]
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+        done = subprocess.run(words, env=os.environ | environment, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         raise Missing(f"{command[0]} is not installed") from None
     except subprocess.CalledProcessError as failed:
         raise Missing(f"{' '.join(map(str, command))}: {failed.stderr}") from None
     return done.stdout
-
-
-def base_archive(folder: Path, host: Path) -> Archive:
-    """Busybox, perf with its libraries, our own program, and what starts them."""
-    tree = Packages(folder / "apt").unpack_closure(folder / "guest", "busybox-static", "linux-perf")
-    archive = Archive()
-    for name in ("proc", "sys", "dev", "tmp", "sbin", "etc"):
-        archive.folder(name)
-    archive.device("dev/console", 5, 1)
-    archive.add("init", (HERE / "guest" / "init").read_bytes(), 0o755)
-    archive.add("bin/busybox", (tree / "bin" / "busybox").read_bytes(), 0o755)
-    archive.add("bin/host", host.read_bytes(), 0o755)
-    add_program(archive, tree, tree / "usr" / "bin" / "perf", "usr/bin/perf")
-    return archive
-
-
-def add_program(archive: Archive, tree: Path, program: Path, name: str) -> None:
-    """A dynamic program and the libraries that it needs, from an unpacked `tree`."""
-    folders = [tree / part for part in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu")]
-    archive.add(name, program.read_bytes(), 0o755)
-    loader = tree / "lib64" / "ld-linux-x86-64.so.2"
-    archive.add("lib64/ld-linux-x86-64.so.2", _resolved(loader, tree).read_bytes(), 0o755)
-    waiting, seen = [program], set()
-    while waiting:
-        for line in run("objdump", "-p", waiting.pop()).splitlines():
-            kind, _, library = line.strip().partition(" ")
-            if kind != "NEEDED" or library.strip() in seen:
-                continue
-            library = library.strip()
-            seen.add(library)
-            found = [place / library for place in folders if os.path.lexists(place / library)]
-            if not found:
-                raise Missing(f"no {library} among the unpacked packages")
-            path = _resolved(found[0], tree)
-            archive.add(f"usr/lib/x86_64-linux-gnu/{library}", path.read_bytes(), 0o755)
-            waiting.append(path)
-
-
-def _resolved(path: Path, tree: Path) -> Path:
-    """`path` with links followed inside of `tree`."""
-    while path.is_symlink():
-        target = str(path.readlink())
-        path = tree / target.lstrip("/") if target.startswith("/") else path.parent / target
-    return path
 
 
 def compile_static(source: Path, program: Path, *flags: str) -> Path:

@@ -10,6 +10,8 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,7 @@ import bochs
 import boot_image
 from debian import Missing, Packages
 from kernels import build_folder
+from userland import Userland
 
 MEMORY = 1024 * boot_image.MEGABYTE
 IPS = 50_000_000  # instructions in a second of the machine's own time
@@ -90,11 +93,11 @@ class Machine:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or build_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # several processes of pytest
+        with self._lock():
             self.program = bochs.build(self.folder)
             self.bios = Packages(self.folder / "apt").unpack(self.folder / "bios", "bochsbios", "vgabios")
             self.kernel = boot_image.unpack_kernel(self.folder)
+            self.userland = Userland(self.folder)
             self.host = boot_image.compile_static(boot_image.HERE / "guest" / "host.c", self.folder / "host")
 
     def run(
@@ -103,6 +106,7 @@ class Machine:
         folder: Path,
         *,
         files: dict[str, Path] | None = None,
+        python: bool = False,
         cpus: int = 1,
         limit: float = 300,
         arguments: str = "",
@@ -115,17 +119,19 @@ class Machine:
             For the run's files; made if absent.
         files
             By name in the guest, programs to put there.
+        python
+            With Python and ptkit's wheel, which is made if it is not there; takes some seconds more to boot.
         limit
             Seconds after which the machine is stopped.
         arguments
             More of the kernel's command line.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        archive = boot_image.base_archive(self.folder, self.host)
+        archive = self.userland.base(self.host)
         archive.add("script", script.encode())
         for name, path in (files or {}).items():
             archive.add(name, path.read_bytes(), 0o755)
-        initrd = archive.bytes()
+        initrd = archive.bytes() + (self._python() if python else b"")
         (folder / "initrd.img").write_bytes(initrd)
         boot_image.write_boot_files(folder, self.kernel, len(initrd), MEMORY, arguments)
         configuration = folder / "bochsrc.txt"
@@ -139,6 +145,17 @@ class Machine:
             time.monotonic() - begun,
             stopped,
         )
+
+    def _python(self) -> bytes:
+        with self._lock():
+            return self.userland.python()
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Among several processes of pytest, one builds."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _configuration(self, folder: Path, cpus: int) -> str:
         return CONFIGURATION.format(
@@ -190,6 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("script", type=Path, help="for busybox' shell, run as root")
     parser.add_argument("file", nargs="*", type=Path, help="programs for the guest's /bin")
+    parser.add_argument("--python", action="store_true", help="with Python and ptkit in the machine")
     parser.add_argument("--cpus", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300, help="seconds")
     parser.add_argument("--out", type=Path, default=Path("emulated-run"))
@@ -205,6 +223,7 @@ def main() -> int:
         options.script.read_text(),
         options.out.resolve(),
         files=programs,
+        python=options.python,
         cpus=options.cpus,
         limit=options.limit,
     )
