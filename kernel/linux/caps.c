@@ -11,6 +11,7 @@
 #include "common/pt_check.h"
 #include "ptkit.h"
 #include "ptkit/rtit_regs.h"
+#include "sideband.h"
 
 int ptkit_read_caps(struct ptkit_caps *caps)
 {
@@ -52,6 +53,8 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 	if (ptkit_follow_possible())
 		features |= PTKIT_FEATURE_PROCESS | PTKIT_FEATURE_PROCESS_BOTH |
 			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN;
+	if (ptkit_sideband_available())
+		features |= PTKIT_FEATURE_SIDEBAND;
 	return features;
 }
 
@@ -261,6 +264,19 @@ static int check_wake_up(const struct ptkit_caps *caps, struct ptkit_config *con
 	return 0;
 }
 
+static int check_sideband(const struct ptkit_caps *caps, struct ptkit_config *config)
+{
+	u64 bytes = config->sideband_bytes;
+
+	if (!bytes)
+		return 0;
+	if (!(ptkit_features(caps) & PTKIT_FEATURE_SIDEBAND))
+		return REFUSE(config, sideband_bytes, -EOPNOTSUPP);
+	if (bytes < PAGE_SIZE || (bytes & (bytes - 1)) || bytes > PTKIT_MOST_SIDEBAND_BYTES)
+		return REFUSE(config, sideband_bytes, -EINVAL);
+	return 0;
+}
+
 static int check_output(const struct ptkit_caps *caps, struct ptkit_config *config)
 {
 	bool single = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
@@ -272,9 +288,7 @@ static int check_output(const struct ptkit_caps *caps, struct ptkit_config *conf
 	if (!config->buffer_bytes || config->buffer_bytes % PAGE_SIZE ||
 	    (single && (config->buffer_bytes & (config->buffer_bytes - 1))))
 		return REFUSE(config, buffer_bytes, -EINVAL);
-	if (config->sideband_bytes)
-		return REFUSE(config, sideband_bytes, -EOPNOTSUPP);
-	return check_wake_up(caps, config);
+	return 0;
 }
 
 int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
@@ -285,6 +299,10 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 	error = check_target(config);
 	if (!error)
 		error = check_output(caps, config);
+	if (!error)
+		error = check_wake_up(caps, config);
+	if (!error)
+		error = check_sideband(caps, config);
 	if (!error)
 		error = make_flags(config, state);
 	if (!error)

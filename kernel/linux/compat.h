@@ -4,6 +4,7 @@
 #define PTKIT_LINUX_COMPAT_H
 
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/version.h>
 
 /* A mapping that cannot be made writable later, nor inherited or dumped. */
@@ -25,5 +26,17 @@ static inline void ptkit_vm_read_only(struct vm_area_struct *vma)
 #else
 #define PTKIT_LARGEST_ORDER (MAX_ORDER - 1)
 #endif
+
+/* A module's code; that of its beginning, which is given back afterwards, is elsewhere. */
+static inline unsigned long ptkit_module_text(const struct module *module, u64 *bytes)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	*bytes = module->mem[MOD_TEXT].size;
+	return (unsigned long)module->mem[MOD_TEXT].base;
+#else
+	*bytes = module->core_layout.text_size;
+	return (unsigned long)module->core_layout.base;
+#endif
+}
 
 #endif /* PTKIT_LINUX_COMPAT_H */

@@ -12,23 +12,37 @@
 #include <linux/tracepoint.h>
 
 #include <trace/events/sched.h>
+#include <trace/events/task.h>
 
 #include "ptkit.h"
+#include "sideband.h"
 
 static void on_switch(void *data, bool preempt, struct task_struct *prev, struct task_struct *next,
 		      unsigned int prev_state)
 {
 	ptkit_tasks_switch(next);
+	ptkit_sideband_switch(prev, next);
 }
 
 static void on_fork(void *data, struct task_struct *parent, struct task_struct *child)
 {
 	ptkit_tasks_fork(parent, child);
+	ptkit_sideband_fork(parent, child);
 }
 
 static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct linux_binprm *bprm)
 {
 	ptkit_tasks_exec(task);
+}
+
+static void on_exit(void *data, struct task_struct *task)
+{
+	ptkit_sideband_exit_task(task);
+}
+
+static void on_rename(void *data, struct task_struct *task, const char *name)
+{
+	ptkit_sideband_rename(task, name);
 }
 
 static void on_free(void *data, struct task_struct *task)
@@ -46,6 +60,8 @@ static struct event {
 	[PTKIT_EVENT_FORK] = { "sched_process_fork", on_fork },
 	[PTKIT_EVENT_EXEC] = { "sched_process_exec", on_exec },
 	[PTKIT_EVENT_FREE] = { "sched_process_free", on_free },
+	[PTKIT_EVENT_EXIT] = { "sched_process_exit", on_exit },
+	[PTKIT_EVENT_RENAME] = { "task_rename", on_rename },
 };
 
 static DEFINE_MUTEX(events_lock);
@@ -57,6 +73,8 @@ static __maybe_unused void check_types(void)
 	check_trace_callback_type_sched_process_fork(on_fork);
 	check_trace_callback_type_sched_process_exec(on_exec);
 	check_trace_callback_type_sched_process_free(on_free);
+	check_trace_callback_type_sched_process_exit(on_exit);
+	check_trace_callback_type_task_rename(on_rename);
 }
 
 static void note_tracepoint(struct tracepoint *tracepoint, void *found)

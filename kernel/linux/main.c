@@ -8,6 +8,7 @@
 #include <linux/rcupdate.h>
 
 #include "ptkit.h"
+#include "sideband.h"
 
 struct ptkit_caps ptkit_caps;
 
@@ -29,8 +30,11 @@ static int __init ptkit_init(void)
 	error = ptkit_units_init();
 	if (error)
 		return error;
+	ptkit_events_init();
+	ptkit_sideband_init();
 	error = misc_register(&device);
 	if (error) {
+		ptkit_sideband_exit();
 		ptkit_units_exit();
 		return error;
 	}
@@ -42,6 +46,7 @@ static int __init ptkit_init(void)
 static void __exit ptkit_exit(void)
 {
 	misc_deregister(&device);
+	ptkit_sideband_exit();
 	ptkit_units_exit();
 	rcu_barrier(); /* of tasks.c */
 }

@@ -136,6 +136,8 @@ enum {
 	PTKIT_EVENT_FORK,
 	PTKIT_EVENT_EXEC,
 	PTKIT_EVENT_FREE, /* of a task that never runs again */
+	PTKIT_EVENT_EXIT,
+	PTKIT_EVENT_RENAME,
 };
 
 /* Take bits of these numbers. The end waits until nobody is told any longer. */

@@ -15,19 +15,23 @@
 
 #include "compat.h"
 #include "ptkit.h"
+#include "sideband.h"
 
 #define DRIVER_VERSION (0 << 16 | 1 << 8 | 0)
 #define MOST_BYTES ((u64)SZ_1G * 4)
-#define DATA_SHIFT 40 /* offsets for mmap(): a processor's number, then a place in its buffer */
+/* Offsets for mmap(): a processor's number, which of its two buffers, a place in that. */
+#define CPU_SHIFT 41
+#define SIDEBAND_SHIFT 40
 
 struct ptkit_session {
 	struct mutex lock; /* one request at a time */
 	bool configured; /* set last: what is below does not change afterwards */
 	struct pt_state state;
 	struct ptkit_follow *follow; /* null: nobody in particular */
-	bool following; /* from start to stop */
+	bool started;
 	struct ptkit_trace *traces;
 	unsigned int count;
+	struct ptkit_sideband sideband;
 	wait_queue_head_t wait;
 };
 
@@ -84,6 +88,7 @@ static void free_traces(struct ptkit_session *session)
 		if (!session->traces[i].running)
 			ptkit_memory_free(&session->traces[i].memory);
 	}
+	ptkit_sideband_free(&session->sideband);
 	kvfree(session->traces);
 	session->traces = NULL;
 	session->count = 0;
@@ -110,6 +115,16 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 	return 0;
 }
 
+static int make_sideband(struct ptkit_session *session, const struct ptkit_config *config,
+			 const struct cpumask *cpus)
+{
+	struct ptkit_sideband *sideband = &session->sideband;
+
+	sideband->follow = session->follow;
+	sideband->anywhere = config->target == PTKIT_TARGET_TASK;
+	return ptkit_sideband_make(sideband, cpus, config->sideband_bytes, &session->wait);
+}
+
 static int make_traces(struct ptkit_session *session, const struct ptkit_config *config)
 {
 	cpumask_var_t cpus;
@@ -132,6 +147,8 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 		if (!error)
 			error = add_trace(session, config, cpu);
 	}
+	if (!error && config->sideband_bytes)
+		error = make_sideband(session, config, cpus);
 	free_cpumask_var(cpus);
 	return error;
 }
@@ -201,6 +218,7 @@ static int describe_buffer(struct ptkit_session *session, void __user *argument,
 {
 	struct ptkit_buffer buffer;
 	const struct ptkit_trace *trace;
+	const struct ptkit_ring *ring;
 	int error = copy_in(&buffer, sizeof(buffer), argument, command);
 
 	if (error)
@@ -208,10 +226,11 @@ static int describe_buffer(struct ptkit_session *session, void __user *argument,
 	trace = find_trace(session, buffer.cpu);
 	if (!trace || buffer.zero)
 		return -EINVAL;
-	buffer.data_offset = (u64)buffer.cpu << DATA_SHIFT;
+	ring = ptkit_sideband_ring(&session->sideband, buffer.cpu);
+	buffer.data_offset = (u64)buffer.cpu << CPU_SHIFT;
 	buffer.data_bytes = trace->memory.bytes;
-	buffer.sideband_offset = 0;
-	buffer.sideband_bytes = 0;
+	buffer.sideband_offset = ring ? buffer.data_offset | BIT_ULL(SIDEBAND_SHIFT) : 0;
+	buffer.sideband_bytes = ring ? ring->bytes : 0;
 	return copy_out(argument, command, &buffer, sizeof(buffer));
 }
 
@@ -219,6 +238,7 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 {
 	struct ptkit_status status;
 	struct ptkit_trace *trace;
+	struct ptkit_ring *ring;
 	int error = copy_in(&status, sizeof(status), argument, command);
 
 	if (error)
@@ -227,6 +247,10 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 	if (!trace || status.zero)
 		return -EINVAL;
 	ptkit_units_status(trace, &status);
+	ring = ptkit_sideband_ring(&session->sideband, status.cpu);
+	status.sideband_head = ring ? ptkit_ring_head(ring) : 0;
+	status.sideband_tail = ring ? ring->tail : 0;
+	status.sideband_lost = ring ? READ_ONCE(ring->lost) : 0;
 	return copy_out(argument, command, &status, sizeof(status));
 }
 
@@ -234,14 +258,20 @@ static int consume(struct ptkit_session *session, void __user *argument, unsigne
 {
 	struct ptkit_consume consume;
 	struct ptkit_trace *trace;
+	struct ptkit_ring *ring;
 	int error = copy_in(&consume, sizeof(consume), argument, command);
 
 	if (error)
 		return error;
 	trace = find_trace(session, consume.cpu);
-	if (!trace || consume.zero)
+	ring = ptkit_sideband_ring(&session->sideband, consume.cpu);
+	if (!trace || consume.zero || (consume.sideband_tail && !ring))
 		return -EINVAL;
-	return ptkit_units_consume(trace, consume.tail);
+	if (consume.tail)
+		error = ptkit_units_consume(trace, consume.tail);
+	if (!error && consume.sideband_tail)
+		error = ptkit_ring_consume(ring, consume.sideband_tail);
+	return error;
 }
 
 static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_status *status,
@@ -294,28 +324,43 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	return error ? error : copy_out(argument, command, &snapshot, sizeof(snapshot));
 }
 
-static void end_follow(struct ptkit_session *session)
-{
-	if (session->following)
-		ptkit_follow_end(session->follow);
-	session->following = false;
-}
-
-static int start(struct ptkit_session *session)
+/* What surrounds tracing: whom it follows, and what happens besides. */
+static int begin_listening(struct ptkit_session *session)
 {
 	struct ptkit_trace *first = session->traces;
 	int error = 0;
 
-	if (session->follow && session->following)
-		return -EBUSY;
-	if (session->follow) {
+	if (session->follow)
 		error = ptkit_follow_begin(session->follow, first->roams ? first : NULL);
-		session->following = !error;
-	}
-	if (!error)
-		error = ptkit_units_start(first, session->count, &session->state);
 	if (error)
-		end_follow(session);
+		return error;
+	error = ptkit_sideband_start(&session->sideband);
+	if (error && session->follow)
+		ptkit_follow_end(session->follow);
+	return error;
+}
+
+static void end_listening(struct ptkit_session *session)
+{
+	ptkit_sideband_stop(&session->sideband);
+	if (session->follow)
+		ptkit_follow_end(session->follow);
+	session->started = false;
+}
+
+static int start(struct ptkit_session *session)
+{
+	int error;
+
+	if (session->started)
+		return -EBUSY;
+	error = begin_listening(session);
+	if (error)
+		return error;
+	session->started = true;
+	error = ptkit_units_start(session->traces, session->count, &session->state);
+	if (error)
+		end_listening(session);
 	return error;
 }
 
@@ -324,7 +369,7 @@ static int stop(struct ptkit_session *session)
 	int error = ptkit_units_stop(session->traces, session->count);
 
 	if (!error)
-		end_follow(session);
+		end_listening(session);
 	return error;
 }
 
@@ -392,23 +437,45 @@ static long ptkit_ioctl(struct file *file, unsigned int command, unsigned long a
 	return done;
 }
 
-static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
+static int check_mapping(struct vm_area_struct *vma, u64 bytes)
 {
-	struct ptkit_session *session = file->private_data;
-	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	const struct ptkit_trace *trace;
-
-	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
-		return -EINVAL;
-	trace = find_trace(session, offset >> DATA_SHIFT);
-	if (!trace || (offset & (BIT_ULL(DATA_SHIFT) - 1)))
-		return -EINVAL;
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start > trace->memory.bytes)
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start > bytes)
 		return -EINVAL;
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
 	ptkit_vm_read_only(vma);
-	return ptkit_memory_map(&trace->memory, vma);
+	return 0;
+}
+
+static int map_data(const struct ptkit_trace *trace, struct vm_area_struct *vma)
+{
+	int error = check_mapping(vma, trace->memory.bytes);
+
+	return error ? error : ptkit_memory_map(&trace->memory, vma);
+}
+
+static int map_sideband(const struct ptkit_ring *ring, struct vm_area_struct *vma)
+{
+	int error = ring ? check_mapping(vma, ring->bytes) : -EINVAL;
+
+	return error ? error : ptkit_ring_map(ring, vma);
+}
+
+static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct ptkit_session *session = file->private_data;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	unsigned int cpu = offset >> CPU_SHIFT;
+	const struct ptkit_trace *trace;
+
+	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
+		return -EINVAL;
+	trace = find_trace(session, cpu);
+	if (!trace || (offset & (BIT_ULL(SIDEBAND_SHIFT) - 1)))
+		return -EINVAL;
+	if (offset & BIT_ULL(SIDEBAND_SHIFT))
+		return map_sideband(ptkit_sideband_ring(&session->sideband, cpu), vma);
+	return map_data(trace, vma);
 }
 
 /*
@@ -418,6 +485,7 @@ static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
 static __poll_t ptkit_poll(struct file *file, poll_table *table)
 {
 	struct ptkit_session *session = file->private_data;
+	const struct ptkit_ring *ring;
 	bool readable = false;
 	bool wanted = false;
 	unsigned int i;
@@ -432,6 +500,8 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 			return EPOLLERR;
 		wanted = wanted || READ_ONCE(trace->wanted);
 		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
+		ring = ptkit_sideband_ring(&session->sideband, trace->number);
+		readable = readable || (ring && ptkit_ring_readable(ring));
 	}
 	return readable || !wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }
@@ -457,7 +527,8 @@ static int ptkit_release(struct inode *inode, struct file *file)
 	struct ptkit_session *session = file->private_data;
 
 	ptkit_units_give_up(session->traces, session->count);
-	end_follow(session);
+	if (session->started)
+		end_listening(session);
 	free_traces(session);
 	kfree(session);
 	return 0;

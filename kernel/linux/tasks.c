@@ -42,7 +42,7 @@ struct ptkit_follow {
 	bool with_children;
 	int error;
 	struct ptkit_trace *roaming; /* of a thread */
-	/* Without switches: a reference to what has the page tables, so that nobody else gets them. */
+	/* Without switches: a reference to what has the page tables, for nobody else to get. */
 	struct mm_struct *mm;
 	bool user_table;
 	DECLARE_HASHTABLE(children, CHILDREN_BITS);

@@ -3,7 +3,7 @@
  * Which session traces on which processor, and what happens when processors come and go.
  *
  * A processor belongs to a session from start to stop. A trace that goes with a task owns the one
- * that the task runs on, as long as it does; somebody else's is an error, for nobody can wait there.
+ * that the task runs on, as long as it does; somebody else's is an error: nobody can wait there.
  *
  * Lock order: a session's lock, the processors' (cpus_read_lock), `units_lock`. No user memory is
  * touched under the latter two. Owners are looked at on their processor with interrupts off, where

@@ -67,8 +67,10 @@ static struct ptkit_config random_config(unsigned* seed) {
   config.flags |= below(seed, 2) ? PTKIT_TRACE_TSC : 0;
   if (config.mode == PTKIT_MODE_FULL && below(seed, 2)) config.wake_up_bytes = 4096;
   follow_somebody(seed, &config);
+  if (below(seed, 2)) config.sideband_bytes = 4096ULL << below(seed, 4);
   if (below(seed, 3) == 0) scribble(seed, &config, sizeof(config));
   if (config.buffer_bytes > 16 << 20) config.buffer_bytes = 8192; /* memory is for all threads */
+  if (config.sideband_bytes > 1 << 20) config.sideband_bytes = 8192;
   return config;
 }
 
@@ -83,7 +85,7 @@ static unsigned random_request(unsigned* seed) {
 }
 
 static void map_something(unsigned* seed, int session) {
-  off_t offset = (off_t)below(seed, 3) << 40;
+  off_t offset = (off_t)below(seed, 5) << 40;
   if (below(seed, 4) == 0) offset = (off_t)below(seed, 1 << 20) << 12;
   size_t bytes = (size_t)4096 << below(seed, 8);
   int protection = below(seed, 4) ? PROT_READ : PROT_READ | PROT_WRITE;

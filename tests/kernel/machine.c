@@ -24,7 +24,7 @@ int load_module(const char* path) {
 
 int unload_module(void) { return syscall(SYS_delete_module, "ptkit", O_NONBLOCK) ? errno : 0; }
 
-static void write_file(const char* path, const char* text) {
+void write_file(const char* path, const char* text) {
   int file = open(path, O_WRONLY | O_CLOEXEC);
   CHECK(file >= 0);
   CHECK_EQUAL(write(file, text, strlen(text)), strlen(text));
@@ -61,6 +61,20 @@ bool log_has(const char* wanted) {
   int size = klogctl(SYSLOG_ACTION_READ_ALL, text, sizeof(text) - 1);
   text[size < 0 ? 0 : size] = '\0';
   return strstr(text, wanted) != NULL;
+}
+
+uint64_t module_symbol(const char* name) {
+  char line[512];
+  char found[256];
+  unsigned long long address = 0;
+  FILE* file = fopen("/proc/kallsyms", "r");
+  if (file == NULL) return 0;
+  while (fgets(line, sizeof(line), file) != NULL) {
+    if (sscanf(line, "%llx %*c %255s", &address, found) == 2 && strcmp(found, name) == 0) break;
+    address = 0;
+  }
+  fclose(file);
+  return address;
 }
 
 int open_device(void) { return open(PTKIT_DEVICE, O_RDWR | O_CLOEXEC); }

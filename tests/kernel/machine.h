@@ -10,17 +10,21 @@
 
 #define REAL_MODULE "/lib/real.ko"
 #define MODEL_MODULE "/lib/model.ko"
+#define OTHER_MODULE "/lib/other.ko"
 
 /* 0, or errno. */
 int load_module(const char* path);
 int unload_module(void);
 
+void write_file(const char* path, const char* text);
 /* A parameter of the model. */
 void set_parameter(const char* name, int value);
 void set_online(int cpu, bool online);
 /* The first number behind `name` in a file of /proc. */
 long read_number(const char* path, const char* name);
 bool log_has(const char* text);
+/* The address of a symbol of the kernel or its modules; 0 if there is none. */
+uint64_t module_symbol(const char* name);
 
 int open_device(void);
 /* All branches of user and kernel code of one processor to a full ToPA. */

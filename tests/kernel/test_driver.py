@@ -14,11 +14,15 @@ import pytest
 from compiling import COMPILER
 from cpio import Archive
 from debian import Missing
-from kernels import ROOT, Kernel, build_module, find_busybox, find_kernel
+from debug_kernel import debug_kernel
+from kernels import ROOT, Kernel, build_folder, build_module, find_busybox, find_kernel
 
 HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-system-x86_64")
-SECONDS = 300  # at the very most: a machine with much else to do
+SECONDS = 900  # at the very most: a machine with much else to do
+
+COMPLAINTS = ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR")
+DEBUG_COMPLAINTS = ("UBSAN", "KASAN", "ODEBUG", "WARNING", "suspicious", "unreferenced object")
 
 pytestmark = [pytest.mark.emulated, pytest.mark.slow]
 
@@ -48,19 +52,33 @@ def kernel() -> Kernel:
         pytest.skip(f"Debian's kernel and headers: {missing}")
 
 
+@pytest.fixture(scope="module")
+def debugging(kernel: Kernel) -> Kernel:
+    """A kernel that looks for mistakes; a quarter of an hour to build, so only where it is asked for."""
+    if os.environ.get("PTKIT_DEBUG_KERNEL") != "1":
+        pytest.skip("set PTKIT_DEBUG_KERNEL=1 to build a kernel with KASAN and lockdep (1.7 GB)")
+    return debug_kernel(build_folder())
+
+
 def warnings_in(said: str) -> list[str]:
     return [line for line in said.splitlines() if "warning:" in line or "error:" in line]
 
 
-@pytest.fixture(scope="module")
-def image(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The initramfs: both modules and the test program."""
-    folder = tmp_path_factory.mktemp("driver")
+def build_other(kernel: Kernel, folder: Path) -> Path:
+    """A module of which the driver tells."""
+    shutil.copytree(HERE / "other", folder)
+    run("make", "-C", kernel.headers, f"M={folder}", "modules")
+    return folder / "other.ko"
+
+
+def make_image(kernel: Kernel, folder: Path) -> Path:
+    """The initramfs: all modules and the test program."""
     archive = Archive()
     for name, options in (("real", ()), ("model", ("PTKIT_TEST_MODEL=1",))):
         module, said = build_module(kernel, folder / name, *options)
         assert warnings_in(said) == []
         archive.add(f"lib/{name}.ko", module.read_bytes())
+    archive.add("lib/other.ko", build_other(kernel, folder / "other").read_bytes())
     program = folder / "driver_test"
     sources = sorted(HERE.glob("*.c"))
     run(
@@ -81,7 +99,7 @@ def boot(kernel: Kernel, initramfs: Path) -> tuple[str, str]:
     """Boots, and waits until the machine is switched off: results, and the kernel's log."""
     logs = [initramfs.parent / name for name in ("console", "results", "log")]
     command = [
-        str(QEMU), "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "512", "-nodefaults",
+        str(QEMU), "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults",
         "-display", "none", "-no-reboot", "-kernel", str(kernel.image), "-initrd", str(initramfs),
         "-append", "console=ttyS0,115200n8 quiet panic=-1 oops=panic",
     ]  # fmt: skip
@@ -98,19 +116,48 @@ def boot(kernel: Kernel, initramfs: Path) -> tuple[str, str]:
     return results, log
 
 
-def test_driver_with_a_model_of_the_registers(kernel: Kernel, image: Path) -> None:
-    """All cases of driver_test.c, and the kernel has nothing to complain about."""
+def run_cases(kernel: Kernel, folder: Path) -> str:
+    """All cases of driver_test.c; the kernel's log."""
     if QEMU is None:
         pytest.skip("qemu-system-x86_64 is not installed (package qemu-system-x86)")
-    results, log = boot(kernel, image)
+    results, log = boot(kernel, make_image(kernel, folder))
     lines = results.splitlines()
     assert [line for line in lines if line.startswith(("not ok", "#")) and "requests" not in line] == []
     assert (
         sum(line.startswith("ok ") for line in lines)
         == (HERE / "driver_test.c").read_text().count("CASE(") + 1
     )
-    for complaint in ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR"):
-        assert complaint not in log
+    return log
+
+
+def complaints(log: str, *words: str) -> list[str]:
+    """Lines of a kernel's log with any of these words."""
+    return [line for line in log.splitlines() if any(word in line for word in words)]
+
+
+def test_driver_with_a_model_of_the_registers(kernel: Kernel, tmp_path: Path) -> None:
+    """The kernel has nothing to complain about."""
+    assert complaints(run_cases(kernel, tmp_path), *COMPLAINTS) == []
+
+
+def test_driver_on_a_kernel_that_looks_for_mistakes(debugging: Kernel, tmp_path: Path) -> None:
+    """KASAN, UBSAN, lockdep, kmemleak and others find nothing."""
+    log = run_cases(debugging, tmp_path)
+    for watcher in ("Lock dependency validator", "KernelAddressSanitizer initialized", "kmemleak: scanned"):
+        assert watcher in log
+    assert complaints(log, *COMPLAINTS, *DEBUG_COMPLAINTS) == []
+
+
+def test_module_pleases_checkpatch(debugging: Kernel) -> None:
+    """Of the interface, which is read by programs, it is the form that those have."""
+    script = debugging.headers / "scripts" / "checkpatch.pl"
+    # Types of <stdint.h>, for kernel/common is not of the kernel only; version numbers, in one header.
+    ignored = "PREFER_KERNEL_TYPES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
+    sources = [
+        path for name in ("common", "linux") for path in sorted((ROOT / "kernel" / name).glob("*.[ch]"))
+    ]
+    options = ("--no-tree", "--strict", "--terse", "--ignore", ignored, "--file")
+    run("perl", script, *options, *sources, folder=debugging.headers)
 
 
 def test_module_pleases_sparse(kernel: Kernel, tmp_path: Path) -> None:

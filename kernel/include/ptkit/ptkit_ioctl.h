@@ -97,6 +97,7 @@ struct ptkit_query {
 #define PTKIT_RANGE_STOP 2   /* tracing stops when code in the range is executed */
 
 #define PTKIT_MOST_RANGES 4
+#define PTKIT_MOST_SIDEBAND_BYTES (1ULL << 26)
 
 struct ptkit_range {
   uint64_t first;  /* linear address, of the first byte */
@@ -119,8 +120,8 @@ struct ptkit_config {
   uint32_t mode;           /* PTKIT_MODE_* */
   uint64_t buffer_bytes;   /* of each processor; a multiple of 4096, for a single range a power
                               of two */
-  uint64_t sideband_bytes; /* of each processor's sideband ring, a power of two from 4096 on; 0:
-                              none */
+  uint64_t sideband_bytes; /* of each processor's sideband ring, a power of two from 4096 to
+                              PTKIT_MOST_SIDEBAND_BYTES; 0: none */
   /*
    * A power of two from 4096 on, at most a quarter of buffer_bytes; 0: none. The buffer is filled
    * again and again as PTKIT_CONSUME makes room, and poll() returns at least as often as so many
@@ -181,12 +182,13 @@ struct ptkit_consume {
 };
 
 /*
- * Sideband: what happens besides, in the ring of the processor where it happens. With a process or
- * a task it is about these only, otherwise about all. A record is a multiple of 8 bytes, and may go
- * on at the ring's beginning. Nothing is overwritten: where there is no room, a LOST record comes
+ * Sideband: what happens besides, from PTKIT_START to PTKIT_STOP, in the ring of the processor where
+ * it happens. With a process or a task it is about these only, and about modules; otherwise about
+ * all. It begins with a SWITCH record of who runs there. A record is a multiple of 8 bytes, and may
+ * go on at the ring's beginning. Nothing is overwritten: where there is no room, a LOST record comes
  * first when there is room again. poll() returns when a quarter of a ring was written.
  */
-#define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid -1: nobody of interest. */
+#define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid, tid -1: nobody of interest */
 #define PTKIT_RECORD_FORK 2   /* process or thread (pid, tid) began: struct ptkit_record_fork */
 #define PTKIT_RECORD_EXEC 3   /* struct ptkit_record_space; MMAP records follow */
 #define PTKIT_RECORD_EXIT 4   /* of a thread: struct ptkit_record_exit */
@@ -225,7 +227,10 @@ struct ptkit_record_exit {
   uint32_t zero;
 };
 
-/* Text follows: a path, what the kernel calls it ("[vdso]"), or the module's name. */
+/*
+ * Text follows: a path, what the kernel calls it ("[vdso]", "//anon" for memory without a name), or
+ * the module's name. Of a module it is the code, but for that of its beginning.
+ */
 struct ptkit_record_mmap {
   struct ptkit_record record;
   uint64_t address;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the sideband of a session. */
+#ifndef PTKIT_TESTS_KERNEL_RECORDS_H
+#define PTKIT_TESTS_KERNEL_RECORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ptkit/ptkit_ioctl.h"
+
+/* Any record, with its text. */
+union record {
+  struct ptkit_record head;
+  struct ptkit_record_space space;
+  struct ptkit_record_fork fork;
+  struct ptkit_record_exit exit;
+  struct ptkit_record_mmap mmap;
+  struct ptkit_record_lost lost;
+  uint8_t bytes[512];
+};
+
+struct records {
+  union record* all;
+  size_t count;
+};
+
+/* All that is in the ring of a processor, and gives its room back; adds to what there is. */
+void read_ring(int session, uint32_t cpu, struct records* records);
+/* Of both processors, by time. */
+struct records read_rings(int session);
+void free_records(struct records* records);
+/* The first record from `from` on of that type, and thread, unless that is 0; its place, or the count. */
+size_t find_record(const struct records* records, size_t from, uint16_t type, int32_t tid);
+/* Text behind a record of `bytes` bytes. */
+const char* text_of(const union record* record, size_t bytes);
+
+#endif /* PTKIT_TESTS_KERNEL_RECORDS_H */

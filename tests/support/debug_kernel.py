@@ -1,0 +1,73 @@
+"""A kernel that looks for mistakes: KASAN, lockdep, kmemleak and others, from Debian's source."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from debian import Missing, Packages
+from kernels import ROOT, Kernel
+
+CONFIG = ROOT / "tests" / "kernel" / "debug.config"
+
+
+def debug_kernel(folder: Path) -> Kernel:
+    """The kernel with the options of tests/kernel/debug.config; built in `folder` where it is not there yet.
+
+    Raises
+    ------
+    Missing
+        It cannot be had here; says why.
+    """
+    tree = folder / "debug-kernel"
+    if not tree.exists():
+        build(unpack_source(folder), folder)
+        (folder / "debug-kernel.new").rename(tree)
+    return Kernel(tree / "arch/x86/boot/bzImage", tree)
+
+
+def unpack_source(folder: Path) -> Path:
+    """A fresh tree of the kernel's source."""
+    packages = Packages(folder / "apt")
+    source = packages.unpack(folder / "source", packages.depends("linux-source", "linux-source-"))
+    tarball = next((source / "usr/src").glob("linux-source-*.tar.xz"))
+    tree = folder / "debug-kernel.new"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir()
+    run(["tar", "-xf", str(tarball), "-C", str(tree), "--strip-components=1"])
+    return tree
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """Runs a command, or says what it printed last."""
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode != 0:
+        raise Missing(f"{' '.join(command)}:\n{done.stdout[-4000:]}")
+
+
+def options(config: Path) -> set[str]:
+    """What a configuration sets."""
+    return {line for line in config.read_text().splitlines() if line.startswith("CONFIG_")}
+
+
+def build(tree: Path, folder: Path) -> None:
+    """Configures and compiles, with few processes: it is done once."""
+    tools = Packages(folder / "apt").unpack(folder / "tools", "flex", "bison", "m4", "libfl2", "libsigsegv2")
+    environment = {
+        **os.environ,
+        "PATH": f"{tools}/usr/bin:{os.environ['PATH']}",
+        "LD_LIBRARY_PATH": f"{tools}/usr/lib/x86_64-linux-gnu",
+        "M4": f"{tools}/usr/bin/m4",
+        "BISON_PKGDATADIR": f"{tools}/usr/share/bison",
+        "KCONFIG_ALLCONFIG": str(CONFIG),
+    }
+    make = ["nice", "-n", "15", "make", "-C", str(tree), f"-j{os.cpu_count()}"]
+    run([*make, "allnoconfig"], environment)
+    lost = options(CONFIG) - options(tree / ".config")
+    if lost:
+        raise Missing(f"the kernel's configuration does not take {', '.join(sorted(lost))}")
+    run([*make, "bzImage", "modules"], environment)
