@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -21,18 +22,31 @@ class Executed:
 
     Attributes
     ----------
-    ip, cr3, cpl, bits
-        A cell for each instruction: its address, and who executed it (bits: 16, 32 or 64).
+    ip, cr3, cpl, bits, size
+        A cell for each instruction: its address, who executed it (bits: 16, 32 or 64), and its bytes.
+    order
+        What processors executed can be merged by it; it grows from one jump to the next.
     """
 
     ip: NDArray[np.uint64]
     cr3: NDArray[np.uint64]
     cpl: NDArray[np.uint8]
     bits: NDArray[np.uint8]
+    size: NDArray[np.uint8]
+    order: NDArray[np.int64]
 
-    def select(self, wanted: NDArray[np.bool_]) -> Executed:
-        """Those for which `wanted` is true."""
-        return Executed(self.ip[wanted], self.cr3[wanted], self.cpl[wanted], self.bits[wanted])
+    def select(self, wanted: NDArray[np.bool_] | NDArray[np.int64]) -> Executed:
+        """Those for which `wanted` is true, or with these numbers."""
+        return Executed(*(getattr(self, name)[wanted] for name in CELLS))
+
+
+CELLS = tuple(field.name for field in fields(Executed))
+
+
+def merge(parts: Sequence[Executed]) -> Executed:
+    """What several processors executed, one after the other."""
+    cells = [np.concatenate([getattr(part, name) for part in parts]) for name in CELLS]
+    return Executed(*cells).select(np.argsort(cells[-1], kind="stable"))
 
 
 class Truth:
@@ -75,7 +89,8 @@ class Truth:
         told = np.flatnonzero((records["cpu"] == cpu) & (records["kind"] == CONTEXT))
         context = records[told[np.searchsorted(told, runs) - 1]][cells]
         two = context["two"]
-        return Executed(ip, context["eight"], (two & 0xFF).astype(np.uint8), (two >> 8).astype(np.uint8))
+        cpl, bits = (two & 0xFF).astype(np.uint8), (two >> 8).astype(np.uint8)
+        return Executed(ip, context["eight"], cpl, bits, self._sizes[source], runs[cells])
 
     def code(self, part: int, cr3: int | None = None) -> dict[int, bytes]:
         """Pages of executed code, as they were last in a part: of a process and the kernel, or of all."""

@@ -5,31 +5,19 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ptkit/ptkit_ioctl.h"
+#include "session.h"
 
-#define BUFFER_BYTES (4 << 20)
-#define RING_BYTES (64 << 10)
 #define ROUNDS 300
 
 extern char __start_traced_code[], __stop_traced_code[]; /* made by the linker */
-
-static void must(int good, const char *what)
-{
-	if (!good) {
-		perror(what);
-		exit(1);
-	}
-}
 
 __attribute__((section("traced_code"), noinline)) static unsigned int work(unsigned int number)
 {
@@ -113,68 +101,6 @@ static struct ptkit_config make_config(char **words, pid_t child)
 	return config;
 }
 
-/* What was written since the last time; where the next time begins. */
-static uint64_t read_on(int session, const unsigned char *mapped, int file, uint64_t tail)
-{
-	struct ptkit_status status = { .cpu = 0 };
-	struct ptkit_consume consume = { .cpu = 0 };
-
-	must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
-	must(status.stops == 0, "a reader that is fast enough");
-	while (tail < status.head) {
-		const uint64_t place = tail % RING_BYTES;
-		uint64_t part = status.head - tail;
-
-		if (part > RING_BYTES - place)
-			part = RING_BYTES - place;
-		must(write(file, mapped + place, part) == (ssize_t)part, "write");
-		tail += part;
-	}
-	consume.tail = tail;
-	must(ioctl(session, PTKIT_CONSUME, &consume) == 0, "PTKIT_CONSUME");
-	return tail;
-}
-
-/* Reads whenever the driver wakes us up, until the child ends. */
-static void follow(int session, pid_t child, const char *path)
-{
-	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	const unsigned char *mapped = mmap(NULL, RING_BYTES, PROT_READ, MAP_SHARED, session, 0);
-	struct pollfd readable = { .fd = session, .events = POLLIN };
-	uint64_t tail = 0;
-	int times = 0;
-
-	must(file >= 0 && mapped != MAP_FAILED, "mmap");
-	while (waitpid(child, NULL, WNOHANG) == 0) {
-		if (poll(&readable, 1, 10) == 1)
-			++times;
-		tail = read_on(session, mapped, file, tail);
-	}
-	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
-	tail = read_on(session, mapped, file, tail);
-	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
-	printf("woken up %d times\n", times);
-	close(file);
-}
-
-static void save(int session, const struct ptkit_config *config, const char *path)
-{
-	const int ring = config->buffer_bytes == RING_BYTES;
-	static unsigned char newest[BUFFER_BYTES];
-	struct ptkit_snapshot snapshot = { .address = (unsigned long)newest, .bytes = sizeof newest };
-	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	const unsigned char *mapped =
-		mmap(NULL, config->buffer_bytes, PROT_READ, MAP_SHARED, session, 0); /* processor 0 */
-
-	must(mapped != MAP_FAILED, "mmap");
-	must(ioctl(session, PTKIT_SNAPSHOT, &snapshot) == 0, "PTKIT_SNAPSHOT");
-	must(ring == !!(snapshot.flags & PTKIT_STATUS_LAPPED), "a ring that is full, others that are not");
-	must(!(snapshot.flags & PTKIT_STATUS_FULL), "a large enough buffer");
-	must(ring || memcmp(newest, mapped, snapshot.bytes) == 0, "the same bytes in the mapping");
-	must(write(file, newest, snapshot.bytes) == (ssize_t)snapshot.bytes, path);
-	close(file);
-}
-
 int main(int count, char **arguments)
 {
 	struct ptkit_config config;
@@ -193,12 +119,12 @@ int main(int count, char **arguments)
 	must(ioctl(session, PTKIT_START) == 0, "PTKIT_START");
 	kill(child, SIGCONT);
 	if (config.wake_up_bytes) {
-		follow(session, child, arguments[4]);
+		read_until_end(session, child, arguments[4]);
 		return 0;
 	}
 	must(waitpid(child, NULL, 0) == child, "waitpid");
 	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
-	save(session, &config, arguments[4]);
+	save(session, 0, config.buffer_bytes, arguments[4]);
 	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
 	close(session);
 	return 0;

@@ -30,7 +30,11 @@ class Processor final : public softpt::Platform {
   int write_msr(unsigned index, Bit64u value);
 
   [[nodiscard]] bool watching() const { return unit_.trace_enabled() || log_.on(unit_.trace_enabled()); }
-  void close_log() { runs_.close(); }
+  // The instruction that began another part is in none.
+  void close_log() {
+    runs_.close();
+    executing_ = false;
+  }
 
   // --- Platform
   std::uint64_t read_physical(std::uint64_t address) override;
