@@ -6,14 +6,6 @@
 
 #define PAGE_MASK_BITS (PT_TOPA_LEAST_BYTES - 1)
 
-/* Where a region's entry is, and which part of the buffer it is. */
-struct place {
-	uint32_t table;
-	uint32_t index;
-	uint64_t begin;
-	uint64_t bytes;
-};
-
 static uint64_t end_of_memory(const struct pt_topa_options *options)
 {
 	return PT_BIT(options->physical_bits);
@@ -162,6 +154,13 @@ static void finish(struct builder *builder)
 	builder->topa->table_count = builder->table + 1;
 }
 
+static struct pt_place first_place(const struct pt_topa *topa)
+{
+	struct pt_place place = {.bytes = entry_bytes(topa->tables[0].entries[0])};
+
+	return place;
+}
+
 int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t table_count,
 		  const struct pt_region *regions, uint32_t region_count,
 		  const struct pt_topa_options *options)
@@ -191,11 +190,12 @@ int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t 
 			return error;
 	}
 	finish(&builder);
+	topa->last = first_place(topa);
 	return 0;
 }
 
 /* Goes to the next region; false behind the last one. */
-static bool next_place(const struct pt_topa *topa, struct place *place)
+static bool next_place(const struct pt_topa *topa, struct pt_place *place)
 {
 	place->begin += place->bytes;
 	if (place->begin >= topa->bytes)
@@ -209,14 +209,7 @@ static bool next_place(const struct pt_topa *topa, struct place *place)
 	return true;
 }
 
-static struct place first_place(const struct pt_topa *topa)
-{
-	struct place place = {.bytes = entry_bytes(topa->tables[0].entries[0])};
-
-	return place;
-}
-
-static int find(const struct pt_topa *topa, uint64_t position, struct place *place)
+static int find(const struct pt_topa *topa, uint64_t position, struct pt_place *place)
 {
 	if (position >= topa->bytes)
 		return PT_E_INVALID;
@@ -230,7 +223,7 @@ static int find(const struct pt_topa *topa, uint64_t position, struct place *pla
 
 int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_output *output)
 {
-	struct place place;
+	struct pt_place place;
 	int error = find(topa, position, &place);
 
 	if (error)
@@ -242,28 +235,32 @@ int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_outp
 	return 0;
 }
 
-int pt_topa_position(const struct pt_topa *topa, const struct pt_output *output, uint64_t *position)
+int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint64_t *position)
 {
 	uint64_t index = (output->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
 			 (PT_BIT(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
 	uint64_t offset = output->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	struct place place = first_place(topa);
+	struct pt_place place = topa->last;
+	uint32_t i;
 
-	do {
-		if (topa->tables[place.table].physical != output->base || place.index != index)
-			continue;
-		/* A region that ends with STOP is left at its end. */
-		if (offset > place.bytes)
-			return PT_E_INVALID;
-		*position = place.begin + offset;
-		return 0;
-	} while (next_place(topa, &place));
+	for (i = 0; i < topa->entry_count; i++) {
+		if (topa->tables[place.table].physical == output->base && place.index == index) {
+			/* A region that ends with STOP is left at its end. */
+			if (offset > place.bytes)
+				return PT_E_INVALID;
+			topa->last = place;
+			*position = place.begin + offset;
+			return 0;
+		}
+		if (!next_place(topa, &place))
+			place = first_place(topa);
+	}
 	return PT_E_INVALID;
 }
 
 int pt_topa_mark(const struct pt_topa *topa, uint64_t position, uint32_t bit, bool on)
 {
-	struct place place;
+	struct pt_place place;
 	uint64_t *entry;
 	int error;
 

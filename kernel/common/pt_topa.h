@@ -36,11 +36,20 @@ struct pt_topa_options {
 	uint8_t physical_bits; /* MAXPHYADDR */
 };
 
+/* Where a region's entry is, and which part of the buffer it is. */
+struct pt_place {
+	uint32_t table;
+	uint32_t index;
+	uint64_t begin;
+	uint64_t bytes;
+};
+
 struct pt_topa {
 	const struct pt_table *tables; /* the caller's */
 	uint32_t table_count; /* that are used */
 	uint32_t entry_count; /* regions in all tables */
 	uint64_t bytes; /* size of the buffer */
+	struct pt_place last; /* that pt_topa_position() found */
 };
 
 /*
@@ -64,9 +73,9 @@ int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_outp
 
 /*
  * The position of registers. PT_E_INVALID if they are of other tables, or outside of their region.
+ * Looks from where it found the last one on: a trace that goes on is found in a step or two.
  */
-int pt_topa_position(const struct pt_topa *topa, const struct pt_output *output,
-		     uint64_t *position);
+int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint64_t *position);
 
 /*
  * Sets or clears INT or STOP (PT_TOPA_INT, PT_TOPA_STOP) of the entry that a position is in. The

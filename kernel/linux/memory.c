@@ -246,8 +246,7 @@ int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct 
 	return 0;
 }
 
-int ptkit_memory_position(const struct ptkit_memory *memory, const struct pt_state *state,
-			  u64 *position)
+int ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state, u64 *position)
 {
 	struct pt_output output = {
 		.base = state->output_base,

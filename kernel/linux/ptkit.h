@@ -67,8 +67,7 @@ int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *v
 u64 ptkit_memory_region_begin(const struct ptkit_memory *memory, u64 position);
 /* Registers for a position, which is 0 with a single range, and the position of registers. */
 int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct pt_state *state);
-int ptkit_memory_position(const struct ptkit_memory *memory, const struct pt_state *state,
-			  u64 *position);
+int ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state, u64 *position);
 
 struct ptkit_follow;
 
@@ -97,6 +96,7 @@ struct ptkit_trace {
 	u64 head; /* bytes written */
 	u64 tail; /* bytes given back by the reader */
 	u64 limit; /* where head must stop: the STOP entry ends there */
+	u64 limit_tail; /* the tail that it was made for */
 	u64 stops;
 	struct irq_work work; /* wakes up who waits, from an interrupt's handler */
 	wait_queue_head_t *wait; /* woken up when tracing ends without anybody's wish */

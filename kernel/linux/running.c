@@ -45,7 +45,7 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 /* What was read back becomes a position. */
 static void settle(struct ptkit_trace *trace)
 {
-	const struct ptkit_memory *memory = &trace->memory;
+	struct ptkit_memory *memory = &trace->memory;
 	u64 before = trace->position;
 
 	if (!trace->error && (trace->state.status & BIT(PT_STATUS_ERROR)))
@@ -72,13 +72,22 @@ static void mark_limit(const struct ptkit_trace *trace, bool on)
 	pt_topa_mark(&memory->topa, (trace->limit - 1) % memory->bytes, PT_TOPA_STOP, on);
 }
 
+/* Where the room ends that the reader left: at the end of the region before what it did not read. */
+static u64 find_limit(const struct ptkit_trace *trace, u64 tail)
+{
+	const struct ptkit_memory *memory = &trace->memory;
+
+	if (tail == trace->limit_tail)
+		return trace->limit;
+	return tail - tail % memory->bytes + memory->bytes +
+	       ptkit_memory_region_begin(memory, tail % memory->bytes);
+}
+
 /* Moves STOP to the end of the room that there is now; false if there is none. */
 static bool make_room(struct ptkit_trace *trace)
 {
-	const struct ptkit_memory *memory = &trace->memory;
 	u64 tail = READ_ONCE(trace->tail);
-	u64 limit = tail - tail % memory->bytes + memory->bytes +
-		    ptkit_memory_region_begin(memory, tail % memory->bytes);
+	u64 limit = find_limit(trace, tail);
 	bool at_limit = trace->head == trace->limit;
 
 	if (trace->head >= limit) {
@@ -87,12 +96,15 @@ static bool make_room(struct ptkit_trace *trace)
 		return false;
 	}
 	trace->full = false;
+	if (tail == trace->limit_tail)
+		return true;
 	mark_limit(trace, false);
 	trace->limit = limit;
+	trace->limit_tail = tail;
 	mark_limit(trace, true);
 	if (at_limit)
 		trace->state.status = pt_status_restarted(trace->state.status);
-	trace->error = ptkit_memory_output(memory, trace->position, &trace->state);
+	trace->error = ptkit_memory_output(&trace->memory, trace->position, &trace->state);
 	return !trace->error;
 }
 
@@ -231,6 +243,7 @@ void ptkit_trace_reset(struct ptkit_trace *trace)
 	if (trace->wakes_up && trace->limit)
 		mark_limit(trace, false);
 	trace->limit = trace->memory.bytes;
+	trace->limit_tail = U64_MAX; /* STOP lies nowhere yet */
 	trace->head = 0;
 	trace->tail = 0;
 	trace->stops = 0;

@@ -31,7 +31,9 @@ struct ptkit_trace *ptkit_unit_owner(void)
 
 static bool claim(struct ptkit_trace *trace, unsigned int cpu)
 {
-	return !cmpxchg(per_cpu_ptr(&unit_owner, cpu), NULL, trace);
+	struct ptkit_trace *owner = cmpxchg(per_cpu_ptr(&unit_owner, cpu), NULL, trace);
+
+	return !owner || owner == trace;
 }
 
 static bool may_run(const struct ptkit_trace *trace, const struct task_struct *task)

@@ -81,7 +81,7 @@ static void* work(void* unused) {
 
 static void* be_in_the_way(void* cpu) {
   pin(*(unsigned*)cpu);
-  for (;;) usleep(100);
+  for (;;) usleep(2000);
   return NULL;
 }
 

@@ -1,8 +1,9 @@
 /*
  * Follows processes and threads with ptkit.ko:
- *     follow process|exec|children|task user|kernel|both topa|ring|wake FILE
+ *     follow process|exec|children|task user|kernel|both topa|ring|wake|slow FILE
  * FILE.0 and so on get the traces of processors; that of a task has no processor. The log of the truth has
- * all that is executed from the beginning of tracing to its end; with `wake`, what is traced.
+ * all that is executed from the beginning of tracing to its end; with `wake` and `slow` (a reader that is), what is
+ * traced.
  *
  * Code of each thread is its own, in a section of its own; it makes system calls without a library's help.
  */
@@ -199,7 +200,7 @@ static struct ptkit_config make_config(char **words, pid_t child)
 		config.buffer_bytes = RING_BYTES;
 	if (strcmp(words[2], "ring") == 0)
 		config.mode = PTKIT_MODE_RING;
-	if (strcmp(words[2], "wake") == 0)
+	if (strcmp(words[2], "wake") == 0 || strcmp(words[2], "slow") == 0)
 		config.wake_up_bytes = RING_BYTES / 8;
 	return config;
 }
@@ -222,6 +223,32 @@ static void wait_and_save(int session, const struct ptkit_config *config, pid_t 
 	outl(LOG_NEVER, ORDERS);
 	save_all(session, config, path);
 	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
+}
+
+/* Reads only what is full, until the child ends. */
+static void read_late(int session, pid_t child, const char *path)
+{
+	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	const unsigned char *mapped = mmap(NULL, RING_BYTES, PROT_READ, MAP_SHARED, session, 0);
+	struct ptkit_status status = { .cpu = 0 };
+	uint64_t tail = 0;
+	int ended = 0;
+
+	must(file >= 0 && mapped != MAP_FAILED, "mmap");
+	while (!ended) {
+		usleep(1000);
+		ended = waitpid(child, NULL, WNOHANG) == child;
+		if (ended)
+			must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
+		must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
+		if (ended || (status.flags & PTKIT_STATUS_FULL))
+			tail = read_on(session, mapped, file, tail);
+	}
+	must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
+	must(status.error == 0 && status.tail == status.head, "no error");
+	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
+	printf("waited %d times\n", (int)status.stops);
+	close(file);
 }
 
 int main(int count, char **arguments)
@@ -252,7 +279,10 @@ int main(int count, char **arguments)
 	kill(child, SIGCONT);
 	if (config.wake_up_bytes) {
 		snprintf(name, sizeof name, "%s.0", arguments[4]);
-		read_until_end(session, child, name);
+		if (strcmp(arguments[3], "slow") == 0)
+			read_late(session, child, name);
+		else
+			read_until_end(session, child, name);
 		outl(LOG_NEVER, ORDERS);
 	} else {
 		wait_and_save(session, &config, child, arguments[4]);

@@ -31,7 +31,6 @@ static uint64_t read_on(int session, const unsigned char *mapped, int file, uint
 	struct ptkit_consume consume = { .cpu = 0 };
 
 	must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
-	must(status.stops == 0, "a reader that is fast enough");
 	while (tail < status.head) {
 		const uint64_t place = tail % RING_BYTES;
 		uint64_t part = status.head - tail;
@@ -52,6 +51,7 @@ static void read_until_end(int session, pid_t child, const char *path)
 	const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	const unsigned char *mapped = mmap(NULL, RING_BYTES, PROT_READ, MAP_SHARED, session, 0);
 	struct pollfd readable = { .fd = session, .events = POLLIN };
+	struct ptkit_status status = { .cpu = 0 };
 	uint64_t tail = 0;
 	int times = 0;
 
@@ -63,6 +63,8 @@ static void read_until_end(int session, pid_t child, const char *path)
 	}
 	must(ioctl(session, PTKIT_PAUSE) == 0, "PTKIT_PAUSE");
 	tail = read_on(session, mapped, file, tail);
+	must(ioctl(session, PTKIT_STATUS, &status) == 0, "PTKIT_STATUS");
+	must(status.stops == 0, "a reader that is fast enough");
 	must(ioctl(session, PTKIT_STOP) == 0, "PTKIT_STOP");
 	printf("woken up %d times\n", times);
 	close(file);

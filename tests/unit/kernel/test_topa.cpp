@@ -169,6 +169,12 @@ TEST(Position, IsWhatAUnitWouldHave) {
       std::uint64_t back = 0;
       ASSERT_EQ(pt_topa_position(&tables.topa, &output, &back), 0);
       EXPECT_EQ(back, position);
+      if (step % 10 == 0) {  // elsewhere, from where the last one was found
+        const std::uint64_t other = random() % tables.topa.bytes;
+        ASSERT_EQ(pt_topa_output(&tables.topa, other, &output), 0);
+        ASSERT_EQ(pt_topa_position(&tables.topa, &output, &back), 0);
+        EXPECT_EQ(back, other);
+      }
       const std::uint64_t bytes = random() % (3 * kPage);
       reader.skip(bytes);
       written += bytes;
