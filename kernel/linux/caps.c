@@ -13,12 +13,26 @@
 #include "ptkit/rtit_regs.h"
 #include "sideband.h"
 
+/* Without VMX no hypervisor can run, but that is not what the feature says. */
+static bool traces_in_vmx(const u32 cpuid_1[4])
+{
+	u64 misc;
+
+	if (!(cpuid_1[2] & BIT(PT_CPUID_1_ECX_VMX)))
+		return false;
+	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_VMX_MISC, &misc))
+		return false;
+	return misc & BIT(PT_VMX_MISC_PT_IN_VMX);
+}
+
 int ptkit_read_caps(struct ptkit_caps *caps)
 {
 	u32 words[4];
 
 	ptkit_machine.cpuid(1, 0, words);
 	caps->cpuid_1_eax = words[0];
+	caps->in_vmx = traces_in_vmx(words);
+	ptkit_bts_read_caps(caps, words);
 	ptkit_machine.cpuid(7, 0, words);
 	caps->cpuid_7_ebx = words[1];
 	if (!(caps->cpuid_7_ebx & BIT(PT_CPUID_7_EBX_PT))) {
@@ -53,6 +67,10 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 	if (ptkit_follow_possible())
 		features |= PTKIT_FEATURE_PROCESS | PTKIT_FEATURE_PROCESS_BOTH |
 			    PTKIT_FEATURE_TASK | PTKIT_FEATURE_CHILDREN;
+	if (caps->bts)
+		features |= PTKIT_FEATURE_BTS;
+	if (caps->in_vmx)
+		features |= PTKIT_FEATURE_VMX;
 	if (ptkit_sideband_available())
 		features |= PTKIT_FEATURE_SIDEBAND;
 	return features;
@@ -77,9 +95,6 @@ static const struct {
 	{ PTKIT_TRACE_NO_TNT, PT_CTL_DIS_TNT },
 };
 
-#define REFUSE(config, field, reason)                                                              \
-	((config)->refused = offsetof(struct ptkit_config, field), (reason))
-
 static int make_flags(struct ptkit_config *config, struct pt_state *state)
 {
 	u64 unknown = config->flags & ~PTKIT_TRACE_CHILDREN; /* no bit of the processor */
@@ -91,17 +106,17 @@ static int make_flags(struct ptkit_config *config, struct pt_state *state)
 		unknown &= ~flag_bits[i].flag;
 		state->ctl |= BIT_ULL(flag_bits[i].ctl);
 	}
-	return unknown ? REFUSE(config, flags, -EINVAL) : 0;
+	return unknown ? PTKIT_REFUSE(config, flags, -EINVAL) : 0;
 }
 
 static int make_periods(struct ptkit_config *config, struct pt_state *state)
 {
 	if (config->mtc_freq > 15)
-		return REFUSE(config, mtc_freq, -EINVAL);
+		return PTKIT_REFUSE(config, mtc_freq, -EINVAL);
 	if (config->cyc_thresh > 15)
-		return REFUSE(config, cyc_thresh, -EINVAL);
+		return PTKIT_REFUSE(config, cyc_thresh, -EINVAL);
 	if (config->psb_freq > 15)
-		return REFUSE(config, psb_freq, -EINVAL);
+		return PTKIT_REFUSE(config, psb_freq, -EINVAL);
 	state->ctl |= (u64)config->mtc_freq << PT_CTL_MTC_FREQ_SHIFT;
 	state->ctl |= (u64)config->cyc_thresh << PT_CTL_CYC_THRESH_SHIFT;
 	state->ctl |= (u64)config->psb_freq << PT_CTL_PSB_FREQ_SHIFT;
@@ -124,7 +139,7 @@ static int make_ranges(struct ptkit_config *config, struct pt_state *state)
 	u32 i;
 
 	if (config->range_count > PTKIT_MOST_RANGES)
-		return REFUSE(config, range_count, -EINVAL);
+		return PTKIT_REFUSE(config, range_count, -EINVAL);
 	for (i = 0; i < PTKIT_MOST_RANGES; i++) {
 		const struct ptkit_range *range = &config->ranges[i];
 		u32 shift = PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i;
@@ -227,11 +242,11 @@ static int check_rules(const struct ptkit_caps *caps, struct ptkit_config *confi
 static int check_process(struct ptkit_config *config)
 {
 	if (config->process < 0 || (config->process && config->target == PTKIT_TARGET_TASK))
-		return REFUSE(config, process, -EINVAL);
+		return PTKIT_REFUSE(config, process, -EINVAL);
 	if (config->process && !ptkit_follow_possible())
-		return REFUSE(config, process, -EOPNOTSUPP);
+		return PTKIT_REFUSE(config, process, -EOPNOTSUPP);
 	if (!config->process && (config->flags & PTKIT_TRACE_CHILDREN))
-		return REFUSE(config, flags, -EINVAL);
+		return PTKIT_REFUSE(config, flags, -EINVAL);
 	return 0;
 }
 
@@ -240,13 +255,13 @@ static int check_target(struct ptkit_config *config)
 	bool task = config->target == PTKIT_TARGET_TASK;
 
 	if (config->target > PTKIT_TARGET_TASK)
-		return REFUSE(config, target, -EINVAL);
+		return PTKIT_REFUSE(config, target, -EINVAL);
 	if (task && !ptkit_follow_possible())
-		return REFUSE(config, target, -EOPNOTSUPP);
+		return PTKIT_REFUSE(config, target, -EOPNOTSUPP);
 	if (config->target != PTKIT_TARGET_CPU && config->cpu)
-		return REFUSE(config, cpu, -EINVAL);
+		return PTKIT_REFUSE(config, cpu, -EINVAL);
 	if (task ? config->task <= 0 : config->task)
-		return REFUSE(config, task, -EINVAL);
+		return PTKIT_REFUSE(config, task, -EINVAL);
 	return check_process(config);
 }
 
@@ -257,10 +272,10 @@ static int check_wake_up(const struct ptkit_caps *caps, struct ptkit_config *con
 	if (!bytes)
 		return 0;
 	if (!(ptkit_features(caps) & PTKIT_FEATURE_WAKE_UP))
-		return REFUSE(config, wake_up_bytes, -EOPNOTSUPP);
+		return PTKIT_REFUSE(config, wake_up_bytes, -EOPNOTSUPP);
 	if (bytes < PAGE_SIZE || (bytes & (bytes - 1)) || bytes > config->buffer_bytes / 4 ||
 	    config->mode != PTKIT_MODE_FULL || config->output != PTKIT_OUTPUT_TOPA)
-		return REFUSE(config, wake_up_bytes, -EINVAL);
+		return PTKIT_REFUSE(config, wake_up_bytes, -EINVAL);
 	return 0;
 }
 
@@ -271,9 +286,9 @@ static int check_sideband(const struct ptkit_caps *caps, struct ptkit_config *co
 	if (!bytes)
 		return 0;
 	if (!(ptkit_features(caps) & PTKIT_FEATURE_SIDEBAND))
-		return REFUSE(config, sideband_bytes, -EOPNOTSUPP);
+		return PTKIT_REFUSE(config, sideband_bytes, -EOPNOTSUPP);
 	if (bytes < PAGE_SIZE || (bytes & (bytes - 1)) || bytes > PTKIT_MOST_SIDEBAND_BYTES)
-		return REFUSE(config, sideband_bytes, -EINVAL);
+		return PTKIT_REFUSE(config, sideband_bytes, -EINVAL);
 	return 0;
 }
 
@@ -281,13 +296,13 @@ static int check_output(const struct ptkit_caps *caps, struct ptkit_config *conf
 {
 	bool single = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
 
-	if (config->output > PTKIT_OUTPUT_SINGLE_RANGE)
-		return REFUSE(config, output, -EINVAL);
+	if (config->output > PTKIT_OUTPUT_BTS)
+		return PTKIT_REFUSE(config, output, -EINVAL);
 	if (config->mode > PTKIT_MODE_RING || (single && config->mode != PTKIT_MODE_RING))
-		return REFUSE(config, mode, -EINVAL);
+		return PTKIT_REFUSE(config, mode, -EINVAL);
 	if (!config->buffer_bytes || config->buffer_bytes % PAGE_SIZE ||
 	    (single && (config->buffer_bytes & (config->buffer_bytes - 1))))
-		return REFUSE(config, buffer_bytes, -EINVAL);
+		return PTKIT_REFUSE(config, buffer_bytes, -EINVAL);
 	return 0;
 }
 
@@ -303,13 +318,15 @@ int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 		error = check_wake_up(caps, config);
 	if (!error)
 		error = check_sideband(caps, config);
-	if (!error)
+	if (!error && config->output == PTKIT_OUTPUT_BTS)
+		error = ptkit_bts_check(caps, config);
+	else if (!error)
 		error = make_flags(config, state);
 	if (!error)
 		error = make_periods(config, state);
 	if (!error)
 		error = make_ranges(config, state);
-	if (error)
+	if (error || config->output == PTKIT_OUTPUT_BTS)
 		return error;
 	if (config->output == PTKIT_OUTPUT_TOPA)
 		state->ctl |= BIT_ULL(PT_CTL_TOPA);

@@ -5,6 +5,7 @@
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 
 #include "ptkit.h"
@@ -22,18 +23,22 @@ static struct miscdevice device = {
 
 static int __init ptkit_init(void)
 {
-	int error = ptkit_read_caps(&ptkit_caps);
+	int error;
 
+	preempt_disable(); /* one processor's */
+	error = ptkit_read_caps(&ptkit_caps);
+	preempt_enable();
 	if (error)
 		return error;
 	ptkit_events_init();
 	error = ptkit_units_init();
 	if (error)
 		return error;
-	ptkit_events_init();
 	ptkit_sideband_init();
+	ptkit_power_init();
 	error = misc_register(&device);
 	if (error) {
+		ptkit_power_exit();
 		ptkit_sideband_exit();
 		ptkit_units_exit();
 		return error;
@@ -46,6 +51,7 @@ static int __init ptkit_init(void)
 static void __exit ptkit_exit(void)
 {
 	misc_deregister(&device);
+	ptkit_power_exit();
 	ptkit_sideband_exit();
 	ptkit_units_exit();
 	rcu_barrier(); /* of tasks.c */

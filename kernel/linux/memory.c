@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "ptkit.h"
@@ -107,6 +108,28 @@ static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *ca
 	return error ? -ENOMEM : 0;
 }
 
+/* One behind the other, for the processor as for us. */
+static int map_linear(struct ptkit_memory *memory)
+{
+	u64 count = memory->bytes >> PAGE_SHIFT;
+	struct page **pages = kvmalloc_array(count, sizeof(*pages), GFP_KERNEL);
+	u64 filled = 0;
+	u32 i;
+
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < memory->region_count; i++) {
+		unsigned long first = PHYS_PFN(memory->regions[i].base);
+		unsigned long end = first + (memory->regions[i].bytes >> PAGE_SHIFT);
+
+		for (; first < end; first++)
+			pages[filled++] = pfn_to_page(first);
+	}
+	memory->linear = vmap(pages, count, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	return memory->linear ? 0 : -ENOMEM;
+}
+
 /* An interrupt comes at the end of each region, so none may be longer. */
 static unsigned int largest_order(const struct ptkit_config *config)
 {
@@ -127,9 +150,12 @@ int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps
 		kvcalloc(memory->bytes >> PAGE_SHIFT, sizeof(*memory->regions), GFP_KERNEL_ACCOUNT);
 	if (!memory->regions)
 		return -ENOMEM;
+	memory->used = memory->bytes;
 	if (!memory->single_range) {
 		error = allocate_regions(memory, node, largest_order(config));
-		if (!error)
+		if (!error && config->output == PTKIT_OUTPUT_BTS)
+			error = map_linear(memory);
+		else if (!error)
 			error = build_tables(memory, caps, config, node);
 	} else if (get_order(memory->bytes) > PTKIT_LARGEST_ORDER) {
 		error = -ENOMEM;
@@ -145,6 +171,7 @@ void ptkit_memory_free(struct ptkit_memory *memory)
 {
 	u32 i;
 
+	vunmap(memory->linear);
 	for (i = 0; i < memory->table_count; i++)
 		free_page((unsigned long)memory->tables[i].entries);
 	for (i = 0; i < memory->region_count; i++) {

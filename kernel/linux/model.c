@@ -4,13 +4,19 @@
  * writes can cause, and output. Each stretch between setting and clearing TraceEn writes
  * `model_bytes` bytes, each value followed by the next one, so that a reader sees what is missing:
  * on one processor, or with `model_shared` on all of them, of which one at a time may trace then.
+ * Branch Trace Store is the same. Interrupts are NMIs, which come while registers are accessed, or
+ * afterwards.
  * It executes nothing: filters filter nothing.
  */
 #include <linux/errno.h>
-#include <linux/io.h>
+#include <linux/irq_work.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
 
+#include <asm/apic.h>
+#include <asm/irq_vectors.h>
+
+#include "model.h"
 #include "ptkit.h"
 #include "ptkit/rtit_regs.h"
 
@@ -28,6 +34,40 @@ static int model_faulty = -1;
 module_param(model_faulty, int, 0644);
 MODULE_PARM_DESC(model_faulty, "processor on which writes of CTL fault; -1: none");
 
+static int model_ds_taken = -1;
+module_param(model_ds_taken, int, 0644);
+MODULE_PARM_DESC(model_ds_taken, "processor on which somebody else uses DS_AREA; -1: none");
+
+static int model_cleared = -1;
+module_param(model_cleared, int, 0644);
+MODULE_PARM_DESC(model_cleared, "processor on which somebody else clears TraceEn; -1: none");
+
+static bool model_vmx = true;
+module_param(model_vmx, bool, 0444);
+MODULE_PARM_DESC(model_vmx, "whether tracing is possible in VMX operation");
+
+static int model_bts = 2;
+module_param(model_bts, int, 0444);
+MODULE_PARM_DESC(model_bts,
+		 "Branch Trace Store: 2: yes; 1: not of one level alone; 0: no; -1: switched off");
+
+static bool model_eager;
+module_param(model_eager, bool, 0644);
+MODULE_PARM_DESC(model_eager, "write when TraceEn is set, not when it is cleared");
+
+static int model_interrupt_after = -1;
+module_param(model_interrupt_after, int, 0644);
+MODULE_PARM_DESC(model_interrupt_after,
+		 "accesses of registers until an interrupt comes, if there are so many; -1: none");
+
+static bool model_interrupt_waits;
+module_param(model_interrupt_waits, bool, 0644);
+MODULE_PARM_DESC(model_interrupt_waits, "until there are so many, however long that is");
+
+static unsigned int model_interrupts;
+module_param(model_interrupts, uint, 0444);
+MODULE_PARM_DESC(model_interrupts, "how many came");
+
 static bool model_shared;
 module_param(model_shared, bool, 0644);
 MODULE_PARM_DESC(model_shared, "values go on from one processor to the other");
@@ -37,17 +77,7 @@ static unsigned long model_cr3_match[2];
 module_param_array(model_cr3_match, ulong, NULL, 0444);
 MODULE_PARM_DESC(model_cr3_match, "register CR3_MATCH when TraceEn was last set");
 
-struct unit {
-	u64 ctl;
-	u64 status;
-	u64 base;
-	u64 mask_ptrs;
-	u64 cr3_match;
-	u64 addr[PT_ADDR_REGISTERS];
-	u64 written;
-};
-
-static DEFINE_PER_CPU(struct unit, units);
+static DEFINE_PER_CPU(struct model_unit, units);
 static u64 written_by_all;
 
 /* 4 address ranges; everything that the driver can be asked for but the transport. */
@@ -60,103 +90,109 @@ static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 	static const u32 leaf_15[4] = { 2, 156, 38400000, 0 };
 
 	memset(words, 0, 4 * sizeof(*words));
-	if (leaf == 1)
+	if (leaf == 1) {
 		words[0] = 0x000906a4;
-	else if (leaf == 7)
+		words[2] = BIT(PT_CPUID_1_ECX_VMX) | BIT(PT_CPUID_1_ECX_DTES64);
+		if (model_bts == 2)
+			words[2] |= BIT(PT_CPUID_1_ECX_DS_CPL);
+		if (model_bts)
+			words[3] = BIT(PT_CPUID_1_EDX_DS);
+	} else if (leaf == 7) {
 		words[1] = BIT(PT_CPUID_7_EBX_PT);
-	else if (leaf == 0x14 && subleaf < 2)
+	} else if (leaf == 0x14 && subleaf < 2) {
 		memcpy(words, leaf_14[subleaf], sizeof(leaf_14[subleaf]));
-	else if (leaf == 0x15)
+	} else if (leaf == 0x15) {
 		memcpy(words, leaf_15, sizeof(leaf_15));
+	}
 }
 
-static u64 entry_of(const struct unit *unit)
+/* An interrupt; delivery masks it. */
+static void deliver(struct model_unit *unit)
 {
-	u64 index = (unit->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
-		    (BIT_ULL(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
-	const u64 *table = phys_to_virt(unit->base);
-
-	return table[index];
-}
-
-static u64 address_of(u64 entry)
-{
-	return entry >> PT_TOPA_BASE_SHIFT << PT_TOPA_BASE_SHIFT;
-}
-
-static void set_place(struct unit *unit, u64 index, u64 offset)
-{
-	unit->mask_ptrs = offset << PT_OUTPUT_OFFSET_SHIFT | index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
-			  PT_OUTPUT_MASK_LOWEST;
-}
-
-/* Behind the region's last byte. */
-static void next_region(struct unit *unit, u64 entry)
-{
-	u64 index = (unit->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
-		    (BIT_ULL(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
-
-	if (entry & BIT(PT_TOPA_STOP)) {
-		unit->status |= BIT(PT_STATUS_STOPPED);
+	unit->countdown = 0;
+	if (!unit->armed)
 		return;
-	}
-	set_place(unit, index + 1, 0);
-	entry = entry_of(unit);
-	if (entry & BIT(PT_TOPA_END)) {
-		unit->base = address_of(entry);
-		set_place(unit, 0, 0);
-	}
+	unit->armed = false;
+	model_interrupts++;
+	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 }
 
-static void write_byte(struct unit *unit)
+static void deliver_late(struct irq_work *work)
 {
-	u64 offset = unit->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	u64 *written = READ_ONCE(model_shared) ? &written_by_all : &unit->written;
-	u8 value = 1 + (*written)++ % 251; /* never zero, as traces rarely are */
-	u64 entry;
-	u64 bytes;
+	struct model_unit *unit = this_cpu_ptr(&units);
 
-	if (!(unit->ctl & BIT(PT_CTL_TOPA))) {
-		u64 mask = (u32)unit->mask_ptrs;
+	if (unit->countdown)
+		deliver(unit);
+}
 
-		*(u8 *)phys_to_virt(unit->base + offset) = value;
-		unit->mask_ptrs = ((offset + 1) & mask) << PT_OUTPUT_OFFSET_SHIFT | mask;
-		return;
+/* After each access. */
+static void tick(struct model_unit *unit)
+{
+	int after = READ_ONCE(model_interrupt_after);
+
+	if (unit->interrupt && after >= 0) {
+		unit->countdown = after + 1;
+		if (!READ_ONCE(model_interrupt_waits))
+			irq_work_queue(&unit->late);
 	}
-	entry = entry_of(unit);
-	bytes = PT_TOPA_LEAST_BYTES << ((entry >> PT_TOPA_SIZE_SHIFT) & 15);
-	*(u8 *)phys_to_virt(address_of(entry) + offset) = value;
-	unit->mask_ptrs += BIT_ULL(PT_OUTPUT_OFFSET_SHIFT);
-	if (offset + 1 == bytes)
-		next_region(unit, entry);
+	unit->interrupt = false;
+	if (unit->countdown && !--unit->countdown)
+		deliver(unit);
 }
 
-static void write_stretch(struct unit *unit)
+static struct model_unit *this_unit(void)
 {
-	unsigned int i;
+	static DEFINE_PER_CPU(u64, written);
+	struct model_unit *unit = this_cpu_ptr(&units);
 
-	for (i = 0; i < READ_ONCE(model_bytes) && !(unit->status & BIT(PT_STATUS_STOPPED)); i++)
-		write_byte(unit);
+	unit->late.func = deliver_late; /* a module's per-CPU data is not relocated */
+	unit->written = READ_ONCE(model_shared) ? &written_by_all : this_cpu_ptr(&written);
+	return unit;
 }
 
-static int write_ctl(struct unit *unit, u64 value)
+/* Whether a stretch is to be written when tracing is switched on or off. */
+static bool writes_now(bool was, bool is)
 {
-	u64 fixed = ~TRACE_EN;
+	return READ_ONCE(model_eager) ? is && !was : was && !is;
+}
+
+static int write_ctl(struct model_unit *unit, u64 value)
+{
+	u64 before = unit->ctl;
 
 	if (READ_ONCE(model_faulty) == smp_processor_id())
 		return -EIO;
-	/* While TraceEn is set it can only be cleared. */
-	if ((unit->ctl & TRACE_EN) && (value & TRACE_EN) && value != unit->ctl)
+	/* Whoever leaves TraceEn set must leave all as it is. */
+	if ((before & TRACE_EN) && (value & TRACE_EN) && value != before)
 		return -EIO;
-	if ((unit->ctl & TRACE_EN) && !(value & TRACE_EN) && (value & fixed) == (unit->ctl & fixed))
-		write_stretch(unit);
 	unit->ctl = value;
+	if (writes_now(before & TRACE_EN, value & TRACE_EN)) {
+		unit->ctl = before | value;
+		model_write_packets(unit, READ_ONCE(model_bytes));
+		unit->ctl = value;
+	}
 	if ((value & TRACE_EN) && smp_processor_id() < ARRAY_SIZE(model_cr3_match))
 		model_cr3_match[smp_processor_id()] = unit->cr3_match;
 	return 0;
 }
 
-static u64 *register_of(struct unit *unit, u32 msr)
+static int write_debugctl(struct model_unit *unit, u64 value)
+{
+	const u64 on = BIT(PT_DEBUGCTL_TR) | BIT(PT_DEBUGCTL_BTS);
+	u64 before = unit->debugctl;
+
+	if (READ_ONCE(model_faulty) == smp_processor_id())
+		return -EIO;
+	unit->debugctl = value;
+	if (writes_now((before & on) == on, (value & on) == on)) {
+		unit->debugctl = before | value;
+		model_write_records(unit, READ_ONCE(model_bytes));
+		unit->debugctl = value;
+	}
+	return 0;
+}
+
+static u64 *register_of(struct model_unit *unit, u32 msr)
 {
 	if (msr >= PT_MSR_RTIT_ADDR0_A && msr < PT_MSR_RTIT_ADDR0_A + PT_ADDR_REGISTERS)
 		return &unit->addr[msr - PT_MSR_RTIT_ADDR0_A];
@@ -169,40 +205,100 @@ static u64 *register_of(struct unit *unit, u32 msr)
 		return &unit->mask_ptrs;
 	case PT_MSR_RTIT_CR3_MATCH:
 		return &unit->cr3_match;
+	case PT_MSR_DS_AREA:
+		return &unit->ds_area;
 	default:
 		return NULL;
 	}
 }
 
-static int model_write(void *ctx, u32 msr, u64 value)
+static bool always_writable(u32 msr)
 {
-	struct unit *unit = this_cpu_ptr(&units);
+	return msr == PT_MSR_DS_AREA;
+}
+
+static int write_register(struct model_unit *unit, u32 msr, u64 value)
+{
 	u64 *stored = register_of(unit, msr);
 
-	if (msr == PT_MSR_RTIT_CTL)
+	switch (msr) {
+	case PT_MSR_RTIT_CTL:
 		return write_ctl(unit, value);
-	if (!stored || (unit->ctl & TRACE_EN))
+	case PT_MSR_DEBUGCTL:
+		return write_debugctl(unit, value);
+	case PT_MSR_PERF_GLOBAL_OVF_CTRL:
+		unit->global_status &= ~value;
+		return 0;
+	default:
+		break;
+	}
+	if (!stored || ((unit->ctl & TRACE_EN) && !always_writable(msr)))
 		return -EIO;
 	*stored = value;
 	return 0;
 }
 
-static int model_read(void *ctx, u32 msr, u64 *value)
+static int model_write(void *ctx, u32 msr, u64 value)
 {
-	struct unit *unit = this_cpu_ptr(&units);
-	const u64 *stored = msr == PT_MSR_RTIT_CTL ? &unit->ctl : register_of(unit, msr);
+	struct model_unit *unit = this_unit();
+	int error = write_register(unit, msr, value);
 
+	tick(unit);
+	return error;
+}
+
+static u64 read_ctl(struct model_unit *unit)
+{
+	bool cleared = READ_ONCE(model_cleared) == smp_processor_id();
+
+	if (cleared && (unit->ctl & TRACE_EN))
+		write_ctl(unit, unit->ctl & ~TRACE_EN);
+	return READ_ONCE(model_taken) == smp_processor_id() ? unit->ctl | TRACE_EN : unit->ctl;
+}
+
+static int read_register(struct model_unit *unit, u32 msr, u64 *value)
+{
+	const u64 *stored = register_of(unit, msr);
+
+	switch (msr) {
+	case PT_MSR_RTIT_CTL:
+		*value = read_ctl(unit);
+		return 0;
+	case PT_MSR_DEBUGCTL:
+		*value = unit->debugctl;
+		return 0;
+	case PT_MSR_PERF_GLOBAL_STATUS:
+		*value = unit->global_status;
+		return 0;
+	case PT_MSR_VMX_MISC:
+		*value = model_vmx ? BIT(PT_VMX_MISC_PT_IN_VMX) : 0;
+		return 0;
+	case PT_MSR_MISC_ENABLE:
+		*value = model_bts < 0 ? BIT(PT_MISC_ENABLE_BTS_UNAVAILABLE) : 0;
+		return 0;
+	default:
+		break;
+	}
 	if (!stored)
 		return -EIO;
 	*value = *stored;
-	if (msr == PT_MSR_RTIT_CTL && READ_ONCE(model_taken) == smp_processor_id())
-		*value |= TRACE_EN;
+	if (msr == PT_MSR_DS_AREA && READ_ONCE(model_ds_taken) == smp_processor_id())
+		*value = PAGE_OFFSET;
 	return 0;
 }
 
-/* There are none: what an entry with INT says is seen at the next pause. */
+static int model_read(void *ctx, u32 msr, u64 *value)
+{
+	struct model_unit *unit = this_unit();
+	int error = read_register(unit, msr, value);
+
+	tick(unit);
+	return error;
+}
+
 static void model_arm_interrupt(void)
 {
+	this_unit()->armed = true;
 }
 
 const struct ptkit_machine ptkit_machine = {

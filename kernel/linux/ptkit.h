@@ -32,6 +32,9 @@ struct ptkit_caps {
 	u32 cpuid_15[4];
 	u8 physical_bits;
 	u8 linear_bits;
+	bool in_vmx; /* traces where a hypervisor runs */
+	bool bts;
+	bool bts_levels; /* of user code or kernel code alone */
 };
 
 /* -ENODEV without Processor Trace. */
@@ -45,9 +48,14 @@ u64 ptkit_features(const struct ptkit_caps *caps);
 int ptkit_make_state(const struct ptkit_caps *caps, struct ptkit_config *config,
 		     struct pt_state *state);
 
+#define PTKIT_REFUSE(config, field, reason)                                                        \
+	((config)->refused = offsetof(struct ptkit_config, field), (reason))
+
 /* Memory of a buffer, in the order in which it is filled. */
 struct ptkit_memory {
 	u64 bytes;
+	u64 used; /* bytes that can be written */
+	void *linear; /* with Branch Trace Store: all of it in one piece */
 	struct pt_region *regions;
 	u32 region_count;
 	struct pt_table *tables; /* with ToPA */
@@ -70,6 +78,7 @@ int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct 
 int ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state, u64 *position);
 
 struct ptkit_follow;
+struct ptkit_bts;
 
 /*
  * One processor's part of a session, or one task's. What tracing changes is changed on the
@@ -82,6 +91,7 @@ struct ptkit_trace {
 	bool roams; /* goes with a task from processor to processor */
 	struct ptkit_follow *follow; /* null: whatever runs */
 	struct ptkit_memory memory;
+	struct ptkit_bts *bts; /* null: Processor Trace */
 	struct pt_state state; /* as last loaded, or read back */
 	u64 position; /* at the last stop */
 	int error;
@@ -92,7 +102,9 @@ struct ptkit_trace {
 	bool ring;
 	bool lapped;
 	bool full;
-	bool wakes_up; /* with interrupts; the four below are for these only */
+	bool cleared; /* somebody else cleared TraceEn */
+	bool interrupts; /* the processor's, when there is less room */
+	bool wakes_up; /* by these; the four below are for these only */
 	u64 head; /* bytes written */
 	u64 tail; /* bytes given back by the reader */
 	u64 limit; /* where head must stop: the STOP entry ends there */
@@ -102,9 +114,20 @@ struct ptkit_trace {
 	wait_queue_head_t *wait; /* woken up when tracing ends without anybody's wish */
 };
 
+/* bts.c; the last three are used where ptkit_run() and ptkit_halt() are. */
+void ptkit_bts_read_caps(struct ptkit_caps *caps, const u32 cpuid_1[4]);
+int ptkit_bts_check(const struct ptkit_caps *caps, struct ptkit_config *config);
+int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config);
+int ptkit_bts_reset(struct ptkit_trace *trace);
+int ptkit_bts_start(struct ptkit_trace *trace);
+int ptkit_bts_stop(struct ptkit_trace *trace);
+/* Whether an interrupt comes or came. */
+bool ptkit_bts_pends(const struct ptkit_trace *trace);
+
 /* running.c: on the trace's processor with interrupts off, the first two while it is nowhere. */
 void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptkit_follow *follow);
-void ptkit_trace_reset(struct ptkit_trace *trace);
+int ptkit_trace_reset(struct ptkit_trace *trace);
+int ptkit_errno(int error); /* of kernel/common */
 void ptkit_run(struct ptkit_trace *trace);
 void ptkit_halt(struct ptkit_trace *trace);
 /* No interrupt is for it any longer. */
@@ -166,6 +189,9 @@ void ptkit_tasks_switch(const struct task_struct *next);
 void ptkit_tasks_fork(const struct task_struct *parent, struct task_struct *child);
 void ptkit_tasks_exec(const struct task_struct *task);
 void ptkit_tasks_free(const struct task_struct *task);
+
+void ptkit_power_init(void);
+void ptkit_power_exit(void);
 
 /* /dev/ptkit, see session.c */
 extern const struct file_operations ptkit_file_operations;

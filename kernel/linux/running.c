@@ -16,7 +16,7 @@
 #include "ptkit.h"
 #include "ptkit/rtit_regs.h"
 
-static int to_errno(int error)
+int ptkit_errno(int error)
 {
 	switch (error) {
 	case 0:
@@ -65,6 +65,20 @@ static void settle(struct ptkit_trace *trace)
 	}
 }
 
+/*
+ * VMXON clears TraceEn where the processor cannot trace then, and other software can. The end of a
+ * buffer, a TraceStop range and errors leave it as it is: STATUS has these.
+ */
+static void look_whether_cleared(struct ptkit_trace *trace)
+{
+	u64 ctl;
+
+	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_RTIT_CTL, &ctl))
+		return;
+	if (!(ctl & BIT_ULL(PT_CTL_TRACE_EN)))
+		WRITE_ONCE(trace->cleared, true);
+}
+
 static void mark_limit(const struct ptkit_trace *trace, bool on)
 {
 	const struct ptkit_memory *memory = &trace->memory;
@@ -72,7 +86,7 @@ static void mark_limit(const struct ptkit_trace *trace, bool on)
 	pt_topa_mark(&memory->topa, (trace->limit - 1) % memory->bytes, PT_TOPA_STOP, on);
 }
 
-/* Where the room ends that the reader left: at the end of the region before what it did not read. */
+/* Where the reader's room ends: at the end of the region before what it did not read. */
 static u64 find_limit(const struct ptkit_trace *trace, u64 tail)
 {
 	const struct ptkit_memory *memory = &trace->memory;
@@ -137,7 +151,7 @@ static void set_running(struct ptkit_trace *trace)
 		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
 	if (trace->wakes_up)
 		ptkit_machine.arm_interrupt();
-	trace->error = to_errno(pt_seq_start(&ptkit_machine.ops, &trace->state));
+	trace->error = ptkit_errno(pt_seq_start(&ptkit_machine.ops, &trace->state));
 	trace->running = !trace->error;
 	if (trace->error)
 		irq_work_queue(&trace->work);
@@ -151,24 +165,47 @@ struct guard {
 	struct ptkit_trace *trace; /* that interrupts are for; it runs here */
 	bool at_work;
 	bool missed;
+	bool late; /* one was acknowledged before it came */
 };
 
 static DEFINE_PER_CPU(struct guard, guards);
 
-static void take_interrupt(struct ptkit_trace *trace)
+/* There is no further room. */
+static void end_branches(struct ptkit_trace *trace)
+{
+	if (!ptkit_bts_pends(trace))
+		return;
+	trace->error = ptkit_bts_stop(trace);
+	trace->running = trace->error;
+	ptkit_machine.arm_interrupt();
+}
+
+/* Makes room, and goes on. */
+static bool turn_over(struct ptkit_trace *trace)
 {
 	bool pending;
-	int error = pt_seq_interrupt(&ptkit_machine.ops, &trace->state, &pending);
+	int error;
 
+	look_whether_cleared(trace);
+	error = pt_seq_interrupt(&ptkit_machine.ops, &trace->state, &pending);
 	if (!pending)
-		return;
-	trace->error = to_errno(error);
+		return false;
+	trace->error = ptkit_errno(error);
 	trace->running = trace->error;
 	settle(trace);
 	if (!trace->error && trace->wanted && make_room(trace))
 		set_running(trace);
 	else
 		ptkit_machine.arm_interrupt();
+	return true;
+}
+
+static void take_interrupt(struct ptkit_trace *trace)
+{
+	if (trace->bts)
+		end_branches(trace);
+	else if (!turn_over(trace))
+		return;
 	if (!trace->running)
 		this_cpu_write(guards.trace, NULL);
 	irq_work_queue(&trace->work);
@@ -178,7 +215,7 @@ static void begin_work(struct ptkit_trace *trace)
 {
 	this_cpu_write(guards.at_work, true);
 	barrier();
-	if (trace->wakes_up)
+	if (trace->interrupts)
 		this_cpu_write(guards.trace, trace);
 }
 
@@ -200,10 +237,12 @@ static void end_work(struct ptkit_trace *trace)
 	}
 }
 
-static bool interrupt_pends(void)
+static bool interrupt_pends(const struct ptkit_trace *trace)
 {
 	u64 status;
 
+	if (trace->bts)
+		return ptkit_bts_pends(trace);
 	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_STATUS, &status))
 		return false;
 	return status & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
@@ -214,8 +253,13 @@ static int handle_interrupt(unsigned int command, struct pt_regs *registers)
 {
 	struct ptkit_trace *trace = this_cpu_read(guards.trace);
 
-	if (!trace || !interrupt_pends())
-		return NMI_DONE;
+	if (!trace || !interrupt_pends(trace)) {
+		if (!this_cpu_read(guards.late))
+			return NMI_DONE;
+		this_cpu_write(guards.late, false);
+		ptkit_machine.arm_interrupt();
+		return NMI_HANDLED;
+	}
 	if (this_cpu_read(guards.at_work))
 		this_cpu_write(guards.missed, true);
 	else
@@ -238,7 +282,7 @@ void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptk
 	init_irq_work(&trace->work, wake_up_readers);
 }
 
-void ptkit_trace_reset(struct ptkit_trace *trace)
+int ptkit_trace_reset(struct ptkit_trace *trace)
 {
 	if (trace->wakes_up && trace->limit)
 		mark_limit(trace, false);
@@ -250,31 +294,64 @@ void ptkit_trace_reset(struct ptkit_trace *trace)
 	trace->position = 0;
 	trace->lapped = false;
 	trace->full = false;
+	trace->cleared = false;
+	if (trace->bts)
+		return ptkit_bts_reset(trace);
+	return ptkit_memory_output(&trace->memory, 0, &trace->state);
+}
+
+static void record_branches(struct ptkit_trace *trace)
+{
+	if (trace->interrupts)
+		ptkit_machine.arm_interrupt();
+	trace->error = ptkit_bts_start(trace);
+	trace->running = !trace->error;
 }
 
 void ptkit_run(struct ptkit_trace *trace)
 {
 	begin_work(trace);
-	if (!trace->wakes_up || make_room(trace))
+	if (trace->bts)
+		record_branches(trace);
+	else if (!trace->wakes_up || make_room(trace))
 		set_running(trace);
 	end_work(trace);
 }
 
-static void acknowledge(void)
+/* Its interrupt may be on its way yet. */
+static void acknowledge(const struct ptkit_trace *trace)
 {
-	ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
-				BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
-	ptkit_machine.arm_interrupt();
+	this_cpu_write(guards.late, true);
+	barrier();
+	if (!trace->bts)
+		ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
+					BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
+	barrier();
+	if (this_cpu_read(guards.missed)) {
+		this_cpu_write(guards.late, false);
+		ptkit_machine.arm_interrupt();
+	}
+}
+
+static void stop_tracing(struct ptkit_trace *trace)
+{
+	look_whether_cleared(trace);
+	trace->error = ptkit_errno(pt_seq_stop(&ptkit_machine.ops, &trace->state));
+	trace->running = trace->error; /* it may still write to our memory */
+	settle(trace);
 }
 
 void ptkit_halt(struct ptkit_trace *trace)
 {
 	begin_work(trace);
-	trace->error = to_errno(pt_seq_stop(&ptkit_machine.ops, &trace->state));
-	trace->running = trace->error; /* it may still write to our memory */
-	settle(trace);
-	if (trace->wakes_up && interrupt_pends()) {
-		acknowledge();
+	if (!trace->bts) {
+		stop_tracing(trace);
+	} else {
+		trace->error = ptkit_bts_stop(trace);
+		trace->running = trace->error;
+	}
+	if (trace->interrupts && interrupt_pends(trace)) {
+		acknowledge(trace);
 		irq_work_queue(&trace->work);
 	}
 	end_work(trace);

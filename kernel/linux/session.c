@@ -84,9 +84,13 @@ static void free_traces(struct ptkit_session *session)
 	unsigned int i;
 
 	for (i = 0; i < session->count; i++) {
-		irq_work_sync(&session->traces[i].work);
-		if (!session->traces[i].running)
-			ptkit_memory_free(&session->traces[i].memory);
+		struct ptkit_trace *trace = &session->traces[i];
+
+		irq_work_sync(&trace->work);
+		if (trace->running)
+			continue; /* the processor still knows where these are */
+		ptkit_memory_free(&trace->memory);
+		kfree(trace->bts);
 	}
 	ptkit_sideband_free(&session->sideband);
 	kvfree(session->traces);
@@ -110,9 +114,13 @@ static int add_trace(struct ptkit_session *session, const struct ptkit_config *c
 	trace->roams = config->target == PTKIT_TARGET_TASK;
 	trace->ring = config->mode == PTKIT_MODE_RING;
 	trace->wakes_up = config->wake_up_bytes;
+	trace->interrupts = trace->wakes_up;
 	trace->wait = &session->wait;
 	session->count++;
-	return 0;
+	if (config->output != PTKIT_OUTPUT_BTS)
+		return 0;
+	trace->interrupts = !trace->ring;
+	return ptkit_bts_make(trace, config);
 }
 
 static int make_sideband(struct ptkit_session *session, const struct ptkit_config *config,
@@ -284,8 +292,8 @@ static int copy_newest(const struct ptkit_trace *trace, const struct ptkit_statu
 	u32 count;
 	u32 i;
 
-	snapshot->bytes = min(snapshot->bytes, lapped ? memory->bytes : status->position);
-	count = pt_newest_pieces(memory->bytes, status->position, snapshot->bytes, pieces);
+	snapshot->bytes = min(snapshot->bytes, lapped ? memory->used : status->position);
+	count = pt_newest_pieces(memory->used, status->position, snapshot->bytes, pieces);
 	for (i = 0; i < count; i++) {
 		int error = ptkit_memory_copy(memory, pieces[i].offset, pieces[i].bytes, to);
 
@@ -478,6 +486,12 @@ static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
 	return map_data(trace, vma);
 }
 
+/* Nothing more comes, though it is wanted. */
+static bool ended(const struct ptkit_trace *trace)
+{
+	return READ_ONCE(trace->full) && !trace->wakes_up;
+}
+
 /*
  * POLLIN: there is something to read, or nothing more comes before PTKIT_RESUME or PTKIT_START.
  * POLLERR: some processor failed.
@@ -498,7 +512,7 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 
 		if (READ_ONCE(trace->error) || ptkit_follow_error(session->follow))
 			return EPOLLERR;
-		wanted = wanted || READ_ONCE(trace->wanted);
+		wanted = wanted || (READ_ONCE(trace->wanted) && !ended(trace));
 		readable = readable || READ_ONCE(trace->head) != READ_ONCE(trace->tail);
 		ring = ptkit_sideband_ring(&session->sideband, trace->number);
 		readable = readable || (ring && ptkit_ring_readable(ring));

@@ -111,12 +111,9 @@ static void unload(struct ptkit_trace *trace)
 static int reset(struct ptkit_trace *trace, const struct pt_state *state)
 {
 	trace->state = *state;
-	trace->error = ptkit_memory_output(&trace->memory, 0, &trace->state);
-	if (trace->error)
-		return trace->error;
 	ptkit_memory_clear(&trace->memory);
-	ptkit_trace_reset(trace);
-	return 0;
+	trace->error = ptkit_trace_reset(trace);
+	return trace->error;
 }
 
 static void disown(struct ptkit_trace *trace)
@@ -285,6 +282,8 @@ void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 		status->flags |= PTKIT_STATUS_LAPPED;
 	if (trace->full)
 		status->flags |= PTKIT_STATUS_FULL;
+	if (trace->cleared)
+		status->flags |= PTKIT_STATUS_CLEARED;
 	if (!trace->roams && !cpu_online(trace->cpu))
 		status->flags |= PTKIT_STATUS_OFFLINE;
 	status->position = trace->position;

@@ -14,4 +14,16 @@ void counts_lost_records(void);
 void wakes_up_at_a_quarter(void);
 void maps_rings_for_reading_only(void);
 
+/* branches_test.c */
+void stores_no_branches_under_isolation(void);
+void stores_branches_where_it_can(void);
+void keeps_the_newest_branches(void);
+void stores_branches_until_it_is_full(void);
+void ends_branches_by_an_interrupt(void);
+void shares_no_branches(void);
+
+/* interrupts_test.c */
+void goes_on_by_interrupts_alone(void);
+void takes_interrupts_during_requests(void);
+
 #endif /* PTKIT_TESTS_KERNEL_CASES_H */

@@ -112,7 +112,7 @@ static void refuses_what_it_cannot_do(void) {
   REFUSE(EINVAL, process, c.process = -1);
   REFUSE(EINVAL, process, (c.target = PTKIT_TARGET_TASK, c.task = 1, c.process = 1));
   REFUSE(EINVAL, flags, c.flags |= PTKIT_TRACE_CHILDREN);
-  REFUSE(EINVAL, output, c.output = 2);
+  REFUSE(EINVAL, output, c.output = 3);
   REFUSE(EINVAL, mode, c.output = PTKIT_OUTPUT_SINGLE_RANGE);
   REFUSE(EINVAL, mode, c.mode = 2);
   REFUSE(EINVAL, buffer_bytes, c.buffer_bytes = 0);
@@ -342,6 +342,44 @@ static void reports_faults(void) {
   close(session);
 }
 
+/* As VMXON does where the processor cannot trace then. */
+static void sees_that_somebody_stopped_it(void) {
+  struct ptkit_config all = simple_config(0);
+  all.target = PTKIT_TARGET_ALL;
+  int session = open_session(all);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED);
+  CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+  set_parameter("model_cleared", 1);
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED);
+  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_CLEARED);
+  CHECK_EQUAL(status_of(session, 1).position, 10000); /* what it wrote until then is there */
+  set_parameter("model_cleared", -1);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  CHECK_EQUAL(status_of(session, 1).flags, PTKIT_STATUS_CLEARED);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  CHECK_EQUAL(status_of(session, 1).flags, 0);
+  close(session);
+}
+
+static uint64_t features_with(const char* parameters) {
+  struct ptkit_query query = {0};
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module_with(MODEL_MODULE, parameters), 0);
+  int session = open_device();
+  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
+  close(session);
+  return query.features;
+}
+
+static void knows_whether_it_goes_on_under_hypervisors(void) {
+  CHECK(!(features_with("model_vmx=0") & PTKIT_FEATURE_VMX));
+  CHECK(features_with("") & PTKIT_FEATURE_VMX);
+}
+
 static void maps_for_reading_only(void) {
   int session = open_session(simple_config(0));
   off_t elsewhere = (off_t)1 << 40;
@@ -415,6 +453,38 @@ static void goes_on_when_a_processor_comes_back(void) {
   close(session);
 }
 
+/* As far as the kernel's own test of suspend goes: everything but the sleep itself. */
+static void suspend(void) {
+  write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
+  write_file("/sys/power/pm_test", "core");
+  write_file("/sys/power/state", "mem");
+  write_file("/sys/power/pm_test", "none");
+}
+
+static void goes_on_after_suspend(void) {
+  struct ptkit_config all = simple_config(0);
+  all.target = PTKIT_TARGET_ALL;
+  int session = open_session(all);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  suspend();
+  for (uint32_t cpu = 0; cpu < 2; cpu++) {
+    CHECK_EQUAL(status_of(session, cpu).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_RUNNING);
+    CHECK_EQUAL(status_of(session, cpu).position, 5000); /* at the stop before */
+  }
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  suspend();
+  for (uint32_t cpu = 0; cpu < 2; cpu++) {
+    uint64_t bytes = 0;
+    const uint8_t* data = map_buffer(session, cpu, &bytes);
+    CHECK_EQUAL(status_of(session, cpu).flags, PTKIT_STATUS_STARTED);
+    CHECK_EQUAL(status_of(session, cpu).position, 10000);
+    CHECK(is_stretch(data, 10000));
+    munmap((void*)data, bytes);
+  }
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  close(session);
+}
+
 static void stays_while_it_traces(void) {
   int session = open_session(simple_config(0));
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
@@ -485,12 +555,17 @@ static const struct {
     CASE(fills_a_buffer_and_stops),
     CASE(keeps_the_newest_of_a_ring),
     CASE(writes_where_it_was_read),
+    CASE(goes_on_by_interrupts_alone),
+    CASE(takes_interrupts_during_requests),
     CASE(fills_large_buffers),
     CASE(shares_no_processor),
     CASE(reports_faults),
+    CASE(sees_that_somebody_stopped_it),
+    CASE(knows_whether_it_goes_on_under_hypervisors),
     CASE(maps_for_reading_only),
     CASE(wakes_up_who_waits),
     CASE(goes_on_when_a_processor_comes_back),
+    CASE(goes_on_after_suspend),
     CASE(traces_one_process),
     CASE(traces_a_process_where_it_runs),
     CASE(traces_one_of_its_threads),
@@ -503,6 +578,12 @@ static const struct {
     CASE(keeps_errors_of_switches),
     CASE(goes_on_elsewhere_when_a_processor_goes),
     CASE(ends_while_it_is_traced),
+    CASE(stores_no_branches_under_isolation),
+    CASE(stores_branches_where_it_can),
+    CASE(keeps_the_newest_branches),
+    CASE(stores_branches_until_it_is_full),
+    CASE(ends_branches_by_an_interrupt),
+    CASE(shares_no_branches),
     CASE(tells_what_threads_do),
     CASE(tells_of_one_process),
     CASE(tells_of_one_thread),
@@ -517,9 +598,17 @@ static const struct {
     CASE(survives_nonsense),
 };
 
-int main(void) {
+/* All of them without arguments. */
+static bool is_wanted(const char* name, int count, char** names) {
+  for (int i = 1; i < count; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return count < 2 || strcmp(name, "loads") == 0;
+}
+
+int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    if (!is_wanted(cases[i].name, argc, argv)) continue;
     failures = 0;
     if (cases[i].run == NULL)
       CHECK_EQUAL(load_module(MODEL_MODULE), 0);

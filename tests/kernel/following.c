@@ -136,6 +136,7 @@ static long switches(pid_t process, pid_t thread) {
 
 static struct ptkit_config process_config(pid_t process) {
   struct ptkit_config config = simple_config(0);
+  config.buffer_bytes = 1 << 20; /* for many switches */
   config.target = PTKIT_TARGET_ALL;
   config.process = process;
   return config;
@@ -143,6 +144,7 @@ static struct ptkit_config process_config(pid_t process) {
 
 static struct ptkit_config task_config(pid_t task) {
   struct ptkit_config config = simple_config(0);
+  config.buffer_bytes = 1 << 20; /* for many switches */
   config.target = PTKIT_TARGET_TASK;
   config.task = task;
   return config;

@@ -14,10 +14,12 @@
 
 #define SYSLOG_ACTION_READ_ALL 3
 
-int load_module(const char* path) {
+int load_module(const char* path) { return load_module_with(path, ""); }
+
+int load_module_with(const char* path, const char* parameters) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno;
-  int error = syscall(SYS_finit_module, file, "", 0) ? errno : 0;
+  int error = syscall(SYS_finit_module, file, parameters, 0) ? errno : 0;
   close(file);
   return error;
 }

@@ -14,6 +14,7 @@
 
 /* 0, or errno. */
 int load_module(const char* path);
+int load_module_with(const char* path, const char* parameters);
 int unload_module(void);
 
 void write_file(const char* path, const char* text);

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 QEMU = shutil.which("qemu-system-x86_64")
 SECONDS = 900  # at the very most: a machine with much else to do
 
-COMPLAINTS = ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR")
+COMPLAINTS = ("unknown reason", "WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR")
 DEBUG_COMPLAINTS = ("UBSAN", "KASAN", "ODEBUG", "WARNING", "suspicious", "unreferenced object")
 
 pytestmark = [pytest.mark.emulated, pytest.mark.slow]

@@ -54,8 +54,8 @@ struct ptkit_query {
 };
 
 /* ptkit_config.target */
-#define PTKIT_TARGET_ALL 0  /* every processor that is online when the session is configured */
-#define PTKIT_TARGET_CPU 1  /* ptkit_config.cpu */
+#define PTKIT_TARGET_ALL 0 /* every processor that is online when the session is configured */
+#define PTKIT_TARGET_CPU 1 /* ptkit_config.cpu */
 /*
  * ptkit_config.task, wherever it runs: one buffer, as of processor 0. On a processor where somebody
  * else traces, the task is not: ptkit_status.error is EBUSY, and nothing more is until PTKIT_RESUME.
@@ -153,7 +153,8 @@ struct ptkit_buffer {
 #define PTKIT_STATUS_LAPPED (1U << 2)  /* a ring was filled once: all of the buffer is trace */
 #define PTKIT_STATUS_FULL (1U << 3)    /* tracing ended, or waits for PTKIT_CONSUME: no room is left */
 #define PTKIT_STATUS_OFFLINE (1U << 4) /* the processor is; tracing goes on when it comes back */
-/* TraceEn was found clear, and not by us: VMXON without PTKIT_FEATURE_VMX, or somebody else. */
+/* Since PTKIT_START TraceEn was found clear at a stop or pause, and not by us: VMXON without
+ * PTKIT_FEATURE_VMX, or somebody else. */
 #define PTKIT_STATUS_CLEARED (1U << 5)
 
 struct ptkit_status {

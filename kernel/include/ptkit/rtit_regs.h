@@ -88,6 +88,7 @@
 #define PT_MSR_PERF_GLOBAL_STATUS 0x38e
 #define PT_MSR_PERF_GLOBAL_OVF_CTRL 0x390 /* newer name: IA32_PERF_GLOBAL_STATUS_RESET */
 #define PT_PERF_GLOBAL_TRACE_TOPA_PMI 55
+#define PT_PERF_GLOBAL_OVF_BUFFER 62 /* of the DS area */
 #define PT_MSR_VMX_MISC 0x485
 #define PT_VMX_MISC_PT_IN_VMX 14 /* clear: VMXON clears TraceEn, and setting it then faults */
 #define PT_MSR_PLATFORM_INFO 0xce
@@ -97,6 +98,10 @@
 #define PT_MISC_ENABLE_BTS_UNAVAILABLE 11
 
 /* CPUID, as bit numbers. */
+#define PT_CPUID_1_ECX_DTES64 2 /* the DS area has its layout of 64-bit mode */
+#define PT_CPUID_1_ECX_DS_CPL 4 /* BTS_OFF_OS and BTS_OFF_USR are there */
+#define PT_CPUID_1_ECX_VMX 5
+#define PT_CPUID_1_EDX_DS 21
 #define PT_CPUID_7_EBX_PT 25
 #define PT_CPUID_14_EBX_CR3_FILTER 0
 #define PT_CPUID_14_EBX_PSB_CYC 1
