@@ -98,8 +98,9 @@ void ptkit_change_cpuid(unsigned leaf, unsigned subleaf, Bit32u* eax, Bit32u* eb
   static const Bit32u ips = static_cast<Bit32u>(SIM->get_param_num(BXPN_IPS)->get());
   const auto set = [=](Bit32u a, Bit32u b, Bit32u c, Bit32u d) { *eax = a, *ebx = b, *ecx = c, *edx = d; };
   if (leaf == 1) {
-    *ecx &= ~(1U << 2 | 1U << 4 | 1U << 15);  // no DTES64, DS-CPL, PDCM
-    *edx &= ~(1U << 21);                      // no DS
+    *ecx |= 1U << 2 | 1U << 4;  // DTES64, DS-CPL
+    *edx |= 1U << 21;           // DS
+    *ecx &= ~(1U << 15);        // no PDCM
   } else if (leaf == 7 && subleaf == 0) {
     *ebx |= 1U << PT_CPUID_7_EBX_PT;
   } else if (leaf == 0xa) {

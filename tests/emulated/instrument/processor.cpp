@@ -5,10 +5,15 @@
 namespace ptkit::emulated {
 
 constexpr std::uint64_t kTopaPmi = std::uint64_t{1} << PT_PERF_GLOBAL_TRACE_TOPA_PMI;
-constexpr std::uint8_t kRatio = 10;  // of core to bus clock, always; also in msrs.def
+constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << 62;  // IA32_PERF_GLOBAL_STATUS.OvfBuffer
+constexpr std::uint8_t kRatio = 10;                          // of core to bus clock, always; also in msrs.def
 
 Processor::Processor(BX_CPU_C& cpu, TruthLog& log)
-    : cpu_(cpu), log_(log), runs_(log, cpu.bx_cpuid), unit_(capabilities(), packet_config(), *this) {}
+    : cpu_(cpu),
+      log_(log),
+      runs_(log, cpu.bx_cpuid),
+      unit_(capabilities(), packet_config(), *this),
+      branches_(cpu) {}
 
 // Without what this machine has no instructions or events for: PTWRITE, power events, event trace.
 softpt::Capabilities Processor::capabilities() {
@@ -33,6 +38,7 @@ softpt::UnitConfig Processor::packet_config() {
 
 void Processor::reset(bool warm) {
   unit_.reset(warm);
+  branches_.reset();
   executing_ = false;
   delivering_ = false;
 }
@@ -67,6 +73,13 @@ void Processor::settle(std::uint64_t target) {
   if (!delivering_) return;
   delivering_ = false;
   unit().interrupt(delivered_from_, target, state());
+  store_branch(delivered_from_, target);
+}
+
+void Processor::store_branch(std::uint64_t from, std::uint64_t to) {
+  if (!branches_.record(from, to)) return;
+  global_status_ |= kDsBuffer;
+  cpu_.lapic->raise_perfmon();
 }
 
 void Processor::before(const bxInstruction_c& instruction) {
@@ -77,7 +90,7 @@ void Processor::before(const bxInstruction_c& instruction) {
   page_ = cpu_.eipFetchPtr;
   next_page_ = nullptr;
   // Of an instruction that lies in two pages, Bochs has looked at the second one last.
-  if (((ip_ ^ (next_ip_ - 1)) >> 12) != 0 && log_.on(unit_.trace_enabled())) {
+  if (((ip_ ^ (next_ip_ - 1)) >> 12) != 0 && log_.on(tracing())) {
     page_ = host_page(ip_);
     next_page_ = host_page(next_ip_ - 1);
   }
@@ -87,7 +100,7 @@ void Processor::before(const bxInstruction_c& instruction) {
 void Processor::after(const bxInstruction_c& instruction) {
   if (!executing_) return;  // a WRMSR that changed TraceEn
   executing_ = false;
-  if (!log_.on(unit_.trace_enabled())) return runs_.close();
+  if (!log_.on(tracing())) return runs_.close();
   const bool repeats = instruction.repUsedL() != 0 && cpu_.get_instruction_pointer() == ip_;
   if (repeats) return;
   runs_.retired(ip_, instruction.ilen(), context_, page_);
@@ -103,9 +116,14 @@ const std::uint8_t* Processor::host_page(std::uint64_t address) {
   return BX_MEM(0)->getHostMemAddr(&cpu_, physical, BX_READ);
 }
 
-void Processor::conditional(bool taken) { unit().conditional(taken, cpu_.get_instruction_pointer()); }
+void Processor::conditional(bool taken) {
+  const std::uint64_t next = cpu_.get_instruction_pointer();
+  if (taken) store_branch(ip_, next);
+  unit().conditional(taken, next);
+}
 
 void Processor::near_branch(unsigned what, std::uint64_t to) {
+  store_branch(ip_, to);
   switch (what) {
     case BX_INSTR_IS_JMP:
       return unit().jump(to);
@@ -123,6 +141,7 @@ void Processor::near_branch(unsigned what, std::uint64_t to) {
 }
 
 void Processor::far_branch(unsigned what, std::uint64_t from, std::uint64_t to) {
+  store_branch(from, to);
   if (what == BX_INSTR_IS_INT) {
     unit().interrupt(from, to, state());
   } else {
@@ -149,14 +168,13 @@ void Processor::control_register(unsigned what) {
 
 // Performance counters and branch records, which never change by themselves here.
 std::uint64_t* Processor::plain_register(unsigned index) {
-  constexpr std::array<std::pair<unsigned, unsigned>, 10> kRanges{{
+  constexpr std::array<std::pair<unsigned, unsigned>, 9> kRanges{{
       {0xc1, 0xc4},
       {0x186, 0x189},
       {0x309, 0x30b},
       {0x38d, 0x38d},
       {0x38f, 0x38f},  // counters
       {0x1c8, 0x1c9},
-      {0x1d9, 0x1d9},
       {0x680, 0x69f},
       {0x6c0, 0x6df},
       {0xdc0, 0xddf},  // branches
@@ -169,6 +187,10 @@ std::uint64_t* Processor::plain_register(unsigned index) {
 
 int Processor::read_msr(unsigned index, Bit64u& value) {
   value = 0;
+  if (const std::uint64_t* stored = branches_.msr(index)) {
+    value = *stored;
+    return 1;
+  }
   if (const std::uint64_t* plain = plain_register(index)) {
     value = *plain;
     return 1;
@@ -182,7 +204,19 @@ int Processor::read_msr(unsigned index, Bit64u& value) {
 }
 
 int Processor::write_msr(unsigned index, Bit64u value) {
-  if (std::uint64_t* plain = plain_register(index)) {
+  const bool traced = tracing();
+  const int result = write_register(index, value);
+  if (traced != tracing()) {  // this WRMSR is not in the trace
+    runs_.close();
+    executing_ = false;
+  }
+  return result;
+}
+
+int Processor::write_register(unsigned index, std::uint64_t value) {
+  std::uint64_t* plain = branches_.msr(index);
+  if (plain == nullptr) plain = plain_register(index);
+  if (plain != nullptr) {
     *plain = value;
     return 1;
   }
@@ -190,14 +224,9 @@ int Processor::write_msr(unsigned index, Bit64u value) {
     global_status_ &= ~value;
     return 1;
   }
-  const bool traced = unit_.trace_enabled();
-  if (!traced) unit_.set_state(state());
+  if (!unit_.trace_enabled()) unit_.set_state(state());
   const softpt::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
   const softpt::MsrResult result = unit().write_msr(index, value, place);
-  if (traced != unit_.trace_enabled()) {  // this WRMSR is not in the trace
-    runs_.close();
-    executing_ = false;
-  }
   return result == softpt::MsrResult::NOT_MINE ? -1 : result == softpt::MsrResult::OK;
 }
 

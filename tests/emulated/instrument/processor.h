@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "bochs_headers.h"
+#include "branch_store.h"
 #include "softpt/trace_unit.h"
 #include "truth_log.h"
 
@@ -29,7 +30,7 @@ class Processor final : public softpt::Platform {
   int read_msr(unsigned index, Bit64u& value);
   int write_msr(unsigned index, Bit64u value);
 
-  [[nodiscard]] bool watching() const { return unit_.trace_enabled() || log_.on(unit_.trace_enabled()); }
+  [[nodiscard]] bool watching() const { return tracing() || log_.on(false); }
   // The instruction that began another part is in none.
   void close_log() {
     runs_.close();
@@ -45,17 +46,21 @@ class Processor final : public softpt::Platform {
   static softpt::UnitConfig packet_config();
 
  private:
+  [[nodiscard]] bool tracing() const { return unit_.trace_enabled() || branches_.on(); }
   [[nodiscard]] softpt::ProcessorState state() const;
   [[nodiscard]] Context context() const;
   softpt::TraceUnit& unit();  // with the time set
   void settle(std::uint64_t target);
+  void store_branch(std::uint64_t from, std::uint64_t to);
   [[nodiscard]] const std::uint8_t* host_page(std::uint64_t address);
   [[nodiscard]] std::uint64_t* plain_register(unsigned index);
+  int write_register(unsigned index, std::uint64_t value);
 
   BX_CPU_C& cpu_;
   TruthLog& log_;
   RunCollector runs_;
   softpt::TraceUnit unit_;
+  BranchStore branches_;
   std::uint64_t time_ = 0;
   bool executing_ = false;  // before() was told, after() not yet
   std::uint64_t ip_ = 0;    // of the instruction

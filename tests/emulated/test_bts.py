@@ -1,0 +1,66 @@
+"""Branch Trace Store, programmed by stock Linux (intel_bts): every branch that was executed is a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiling import build
+from executed import Executed, Truth
+from machine import Machine, Run
+from perf_data import aux_streams
+
+pytestmark = pytest.mark.emulated
+
+RECORD_BYTES = 24
+# Large enough for all of it, and one that interrupts tell to read in time.
+BUFFERS = {"large": "-m,1024", "small": "-m,64"}
+
+
+@pytest.fixture(scope="module")
+def run(machine: Machine, run_folder: Path) -> Run:
+    """One run; under page-table isolation Linux has no BTS."""
+    folder = run_folder / "bts"
+    folder.mkdir()
+    program = build("rounds", folder, "-static-pie")
+    script = "".join(
+        f"host log tracing\nperf record --per-thread {buffer} -e intel_bts//u -o /tmp/{name} rounds 2000\n"
+        f"host log never\nhost put {name} /tmp/{name}\n"
+        for name, buffer in BUFFERS.items()
+    )
+    script += "cat /proc/interrupts\n"
+    run = machine.run(script, folder / "run", files={"bin/rounds": program}, arguments="pti=off")
+    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
+    return run
+
+
+def branches(executed: Executed) -> list[tuple[int, int]]:
+    """From where to where what was executed does not go on behind an instruction."""
+    ends = executed.ip[:-1] + executed.size[:-1]
+    jumps = np.flatnonzero(executed.ip[1:] != ends)
+    return list(zip(executed.ip[jumps].tolist(), executed.ip[jumps + 1].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_every_branch(run: Run, name: str) -> None:
+    part = 2 * list(BUFFERS).index(name) + 1
+    executed = Truth(run.truth).executed(part)
+    user = executed.select(executed.cpl == 3)
+    (stream,) = aux_streams(run.files[name]).values()
+    assert len(stream) % RECORD_BYTES == 0
+    records = np.frombuffer(stream, dtype="<u8").reshape(-1, 3)
+    records = records[records[:, 1] != 0]  # Linux fills up what it leaves behind with zeros
+    assert not (records[:, 1] >> 63).any()  # the kernel's branches are not among them
+    returns = records[:, 0] >> 63 == 1  # from the kernel
+    assert 0 < returns.sum() < len(records) // 10
+    found = [(source, target) for source, target, _ in records[~returns].tolist()]
+    assert len(found) > 10_000
+    expected = branches(user)
+    assert found[: len(expected)] == expected
+    assert len(found) <= len(expected) + 1  # the last one's target may come after the last interrupt
+
+
+def test_interrupts_came(run: Run) -> None:
+    (line,) = [line.split() for line in run.files["log"].decode().splitlines() if "PMI:" in line]
+    assert int(line[1]) > 0
