@@ -123,7 +123,7 @@ static bool make_room(struct ptkit_trace *trace)
 }
 
 /*
- * What a unit keeps besides its registers, above all the last address that it wrote, is that of
+ * What a unit may keep besides its registers, such as the last address that it wrote, is that of
  * whoever used it last. Where that is not this trace, it begins with a PSB, which needs none of it.
  */
 static void begin_anew_if_used(struct ptkit_trace *trace, unsigned int cpu)

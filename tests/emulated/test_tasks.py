@@ -22,6 +22,7 @@ from kernels import ROOT, build_module, debian_kernel
 from machine import Machine, Run
 from numpy.typing import NDArray
 
+import ptkit
 from ptkit import _core
 
 pytestmark = pytest.mark.emulated
@@ -242,3 +243,18 @@ def test_nobody_else_comes_behind_them(recording: Recording) -> None:
         for stretch in stretches.tolist():
             piece = slice(*np.searchsorted(changes, [stretch, stretch + 1]).tolist())
             assert not others[piece][np.cumsum(theirs[piece]) > 0].any()
+
+
+def test_a_stretch_on_another_processor_begins_with_a_psb(recording: Recording) -> None:
+    """It needs nothing of what that processor's trace unit remembers."""
+    if recording.scenario != "task" or recording.output != "topa":
+        pytest.skip("no whole trace that moves")
+    places = []  # of stretches, and the processors
+    for cpu, executed in enumerate(recording.executed):
+        mask, changes = traced(executed, recording.code)
+        firsts = np.flatnonzero(mask & (np.diff(changes, prepend=0) > 0))
+        places += [(int(order), cpu) for order in executed.order[firsts]]
+    cpus = [cpu for _, cpu in sorted(places)]
+    moves = np.count_nonzero(np.diff(cpus))
+    assert (moves > 5) == (len(recording.executed) > 1)
+    assert int(ptkit.packet_counts(recording.streams[0])[ptkit.PacketKind.PSB]) > moves
