@@ -176,21 +176,23 @@ class Recording:
         return [merge(found)] if self.scenario == "task" else found
 
 
-def count_pieces(found: Decoded, expected: Executed) -> int:
-    """Of how many pieces of what was executed it is made, in order; there is nothing else in it."""
+def count_pieces(found: Decoded, expected: Executed) -> tuple[int, int]:
+    """Of how many pieces of what was executed it is made, in order, and how many instructions are of none."""
     window = 5000  # instructions, to know a place by
-    pieces = 0
-    place = 0
-    done = 0
+    pieces = wrong = place = done = 0
     while done < len(found):
         known = found.ip[done : done + window]
-        places = place + np.flatnonzero(expected.ip[place:] == known[0])
-        place = next(at for at in places.tolist() if np.array_equal(expected.ip[at : at + len(known)], known))
-        rest = min(len(found) - done, len(expected.ip) - place)
-        differing = np.flatnonzero(found.ip[done : done + rest] != expected.ip[place : place + rest])
+        starts = place + np.flatnonzero(expected.ip[place:] == known[0])
+        places = [at for at in starts.tolist() if np.array_equal(expected.ip[at : at + len(known)], known)]
+        if not places:
+            wrong, done = wrong + 1, done + 1
+            continue
+        rest = min(len(found) - done, len(expected.ip) - places[0])
+        pair = found.ip[done : done + rest], expected.ip[places[0] : places[0] + rest]
+        differing = np.flatnonzero(pair[0] != pair[1])
         same = int(differing[0]) if len(differing) else rest
-        pieces, done, place = pieces + 1, done + same, place + same
-    return pieces
+        pieces, done, place = pieces + 1, done + same, places[0] + same
+    return pieces, wrong
 
 
 @pytest.fixture(scope="module", params=RECORDINGS, ids="-".join)
@@ -212,7 +214,9 @@ def test_streams_are_what_was_executed(recording: Recording, engine: str) -> Non
         elif recording.output in ("wake", "slow"):
             assert len(stream) > RING_BYTES
         if recording.output == "slow":
-            assert 2 <= count_pieces(found, expected) <= recording.waited + 1
+            pieces, wrong = count_pieces(found, expected)
+            assert 2 <= pieces <= recording.waited + 1
+            assert wrong <= 100 * recording.waited  # where the packet is cut that did not fit any more
         else:
             assert_same(found, expected)
 
