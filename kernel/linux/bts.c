@@ -5,11 +5,16 @@
  * records before the end, and the buffer stays as it is then.
  *
  * User code must see these addresses, too: under page-table isolation it does not. perf has a place
- * that it does see, but that is perf's; and whoever uses DS_AREA, for precise events above all, is
- * not to be disturbed.
+ * that it does see, but that is perf's.
+ *
+ * perf writes DS_AREA when its first event of the hardware is made, and leaves it as it is
+ * afterwards, so its value says nothing. We have such an event, which never counts: then no other
+ * one is the first. Precise events use the area, too: while there are any, it is not for us.
  */
 #include <linux/cpufeature.h>
+#include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/perf_event.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 
@@ -23,7 +28,21 @@ struct ptkit_bts {
 	struct pt_ds_area area;
 	struct pt_bts_state state;
 	u64 reserve; /* records behind the threshold; 0: a ring */
+	struct perf_event *event; /* null where perf has none */
 };
+
+static struct perf_event *make_event(unsigned int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.size = sizeof(attr),
+		.disabled = 1,
+	};
+	struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+
+	return IS_ERR(event) ? NULL : event;
+}
 
 void ptkit_bts_read_caps(struct ptkit_caps *caps, const u32 cpuid_1[4])
 {
@@ -80,8 +99,19 @@ int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config)
 	bts->state.debugctl = pt_bts_debugctl(config->flags & PTKIT_TRACE_KERNEL,
 					      config->flags & PTKIT_TRACE_USER, !ring);
 	memory->used = records * RECORD_BYTES;
+	bts->event = make_event(trace->cpu);
 	trace->bts = bts;
 	return 0;
+}
+
+void ptkit_bts_free(struct ptkit_trace *trace)
+{
+	if (!trace->bts)
+		return;
+	if (trace->bts->event)
+		perf_event_release_kernel(trace->bts->event);
+	kfree(trace->bts);
+	trace->bts = NULL;
 }
 
 int ptkit_bts_reset(struct ptkit_trace *trace)
@@ -103,21 +133,25 @@ bool ptkit_bts_pends(const struct ptkit_trace *trace)
 int ptkit_bts_start(struct ptkit_trace *trace)
 {
 	const struct pt_ops *ops = &ptkit_machine.ops;
-	u64 used;
+	u64 precise;
 
-	if (ops->read(ops->ctx, PT_MSR_DS_AREA, &used))
-		return -EIO;
-	if (used)
+	if (!ops->read(ops->ctx, PT_MSR_PEBS_ENABLE, &precise) && precise)
 		return -EBUSY;
 	return ptkit_errno(pt_bts_start(ops, &trace->bts->state));
 }
 
-static bool was_cleared(const struct pt_ops *ops)
+/* Whoever set DS_AREA meanwhile finds it as it is. */
+static bool was_taken(const struct pt_ops *ops, struct pt_bts_state *state)
 {
 	u64 debugctl;
+	u64 area;
 
-	return !ops->read(ops->ctx, PT_MSR_DEBUGCTL, &debugctl) &&
-	       !(debugctl & BIT(PT_DEBUGCTL_BTS));
+	if (ops->read(ops->ctx, PT_MSR_DEBUGCTL, &debugctl) ||
+	    ops->read(ops->ctx, PT_MSR_DS_AREA, &area))
+		return false;
+	if (area != state->ds_area)
+		state->saved_ds_area = area;
+	return area != state->ds_area || !(debugctl & BIT(PT_DEBUGCTL_BTS));
 }
 
 /* It is ours: nobody else had a DS area. Not all processors tell, or have the register. */
@@ -147,7 +181,7 @@ int ptkit_bts_stop(struct ptkit_trace *trace)
 	struct ptkit_bts *bts = trace->bts;
 	int error;
 
-	if (was_cleared(ops))
+	if (was_taken(ops, &bts->state))
 		WRITE_ONCE(trace->cleared, true);
 	error = ptkit_errno(pt_bts_stop(ops, &bts->state));
 	if (error)

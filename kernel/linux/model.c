@@ -34,9 +34,9 @@ static int model_faulty = -1;
 module_param(model_faulty, int, 0644);
 MODULE_PARM_DESC(model_faulty, "processor on which writes of CTL fault; -1: none");
 
-static int model_ds_taken = -1;
-module_param(model_ds_taken, int, 0644);
-MODULE_PARM_DESC(model_ds_taken, "processor on which somebody else uses DS_AREA; -1: none");
+static int model_precise = -1;
+module_param(model_precise, int, 0644);
+MODULE_PARM_DESC(model_precise, "processor on which somebody else has precise events; -1: none");
 
 static int model_cleared = -1;
 module_param(model_cleared, int, 0644);
@@ -270,6 +270,9 @@ static int read_register(struct model_unit *unit, u32 msr, u64 *value)
 	case PT_MSR_PERF_GLOBAL_STATUS:
 		*value = unit->global_status;
 		return 0;
+	case PT_MSR_PEBS_ENABLE:
+		*value = READ_ONCE(model_precise) == smp_processor_id();
+		return 0;
 	case PT_MSR_VMX_MISC:
 		*value = model_vmx ? BIT(PT_VMX_MISC_PT_IN_VMX) : 0;
 		return 0;
@@ -282,8 +285,6 @@ static int read_register(struct model_unit *unit, u32 msr, u64 *value)
 	if (!stored)
 		return -EIO;
 	*value = *stored;
-	if (msr == PT_MSR_DS_AREA && READ_ONCE(model_ds_taken) == smp_processor_id())
-		*value = PAGE_OFFSET;
 	return 0;
 }
 

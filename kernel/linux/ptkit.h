@@ -118,6 +118,7 @@ struct ptkit_trace {
 void ptkit_bts_read_caps(struct ptkit_caps *caps, const u32 cpuid_1[4]);
 int ptkit_bts_check(const struct ptkit_caps *caps, struct ptkit_config *config);
 int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config);
+void ptkit_bts_free(struct ptkit_trace *trace);
 int ptkit_bts_reset(struct ptkit_trace *trace);
 int ptkit_bts_start(struct ptkit_trace *trace);
 int ptkit_bts_stop(struct ptkit_trace *trace);

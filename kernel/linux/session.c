@@ -90,7 +90,7 @@ static void free_traces(struct ptkit_session *session)
 		if (trace->running)
 			continue; /* the processor still knows where these are */
 		ptkit_memory_free(&trace->memory);
-		kfree(trace->bts);
+		ptkit_bts_free(trace);
 	}
 	ptkit_sideband_free(&session->sideband);
 	kvfree(session->traces);

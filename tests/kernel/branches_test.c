@@ -171,9 +171,9 @@ void shares_no_branches(void) {
   if (isolated()) return;
   int session = open_session(branches_config(PTKIT_MODE_RING));
   int packets = open_session(simple_config(1));
-  set_parameter("model_ds_taken", 1);
+  set_parameter("model_precise", 1);
   CHECK_FAILS(ioctl(session, PTKIT_START), EBUSY);
-  set_parameter("model_ds_taken", -1);
+  set_parameter("model_precise", -1);
   CHECK_EQUAL(ioctl(packets, PTKIT_START), 0);
   CHECK_FAILS(ioctl(session, PTKIT_START), EBUSY);
   CHECK_EQUAL(ioctl(packets, PTKIT_STOP), 0);

@@ -127,6 +127,7 @@
 
 /* Branch Trace Store. */
 #define PT_MSR_DS_AREA 0x600
+#define PT_MSR_PEBS_ENABLE 0x3f1 /* precise events, which use the DS area, too */
 #define PT_MSR_DEBUGCTL 0x1d9
 #define PT_DEBUGCTL_LBR 0
 #define PT_DEBUGCTL_BTF 1

@@ -1,6 +1,6 @@
 /*
  * Traces with ptkit.ko on processor 0:
- *     trace topa|single|ring|wake user|kernel|both all|process|range|stop FILE [PROGRAM ARGUMENT...]
+ *     trace topa|single|ring|wake|bts|btsring user|kernel|both all|process|range|stop FILE [PROGRAM ARGUMENT...]
  * Without a program, work() below in a child. FILE gets the trace; what it says is for the test to read.
  */
 #define _GNU_SOURCE
@@ -78,6 +78,14 @@ static struct ptkit_config make_config(char **words, pid_t child)
 		config.mode = PTKIT_MODE_RING;
 	}
 	if (strcmp(words[0], "ring") == 0) {
+		config.buffer_bytes = RING_BYTES;
+		config.mode = PTKIT_MODE_RING;
+	}
+	if (strncmp(words[0], "bts", 3) == 0) {
+		config.output = PTKIT_OUTPUT_BTS;
+		config.flags = PTKIT_TRACE_BRANCHES;
+	}
+	if (strcmp(words[0], "btsring") == 0) {
 		config.buffer_bytes = RING_BYTES;
 		config.mode = PTKIT_MODE_RING;
 	}
