@@ -28,9 +28,11 @@ from ptkit import _core
 pytestmark = pytest.mark.emulated
 
 Mask = NDArray[np.bool_]
+Words = tuple[str, str, str]
 
 WRMSR = b"\x0f\x30"
 FIRST, ANOTHER, END = 0x10000000, 0x20000000, 0x30000000  # where the two programs are
+WHOLE = ("topa", "ring")  # the log has all that was executed, not only what was traced
 RING_BYTES = 64 << 10  # as in guest/session.h
 SPACE = np.uint64(PROCESS & (1 << 64) - 1)
 
@@ -122,7 +124,7 @@ def of_spaces(executed: Executed, workers: list[Executed]) -> Mask:
 class Recording:
     """One of the recordings, with what was executed meanwhile on each processor."""
 
-    def __init__(self, recorded: Recorded, words: tuple[str, str, str]) -> None:
+    def __init__(self, recorded: Recorded, words: Words) -> None:
         self.scenario, self.levels, self.output = words
         self.by_tables = self.scenario == "exec" and self.levels != "both"  # the processor looks for these
         part = 2 * RECORDINGS.index(words) + 1
@@ -163,7 +165,7 @@ class Recording:
     def _expected(self) -> list[Executed]:
         found = []
         for executed in self.executed:
-            if self.output in ("wake", "slow"):
+            if self.output not in WHOLE:
                 found.append(executed)
                 continue
             mask, changes = traced(executed, self.code)
@@ -174,6 +176,13 @@ class Recording:
                 mask &= self.of_tables(executed, changes)
             found.append(executed.select(mask))
         return [merge(found)] if self.scenario == "task" else found
+
+
+def count_same(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> int:
+    """How many are the same, from the first one on."""
+    both = min(len(left), len(right))
+    differing = np.flatnonzero(left[:both] != right[:both])
+    return int(differing[0]) if len(differing) else both
 
 
 def count_pieces(found: Decoded, expected: Executed) -> tuple[int, int]:
@@ -187,20 +196,24 @@ def count_pieces(found: Decoded, expected: Executed) -> tuple[int, int]:
         if not places:
             wrong, done = wrong + 1, done + 1
             continue
-        rest = min(len(found) - done, len(expected.ip) - places[0])
-        pair = found.ip[done : done + rest], expected.ip[places[0] : places[0] + rest]
-        differing = np.flatnonzero(pair[0] != pair[1])
-        same = int(differing[0]) if len(differing) else rest
-        pieces, done, place = pieces + 1, done + same, places[0] + same
+        # Loops look alike for a while.
+        same, place = max((count_same(found.ip[done:], expected.ip[at:]), at) for at in places)
+        pieces, done, place = pieces + 1, done + same, place + same
     return pieces, wrong
 
 
-@pytest.fixture(scope="module", params=RECORDINGS, ids="-".join)
+def each(recordings: list[Words]) -> pytest.MarkDecorator:
+    """A test of these."""
+    return pytest.mark.parametrize("recording", recordings, indirect=True, ids="-".join)
+
+
+@pytest.fixture(scope="module")
 def recording(recorded: Recorded, request: pytest.FixtureRequest) -> Recording:
-    """Each of them, one after the other: what is executed takes much memory."""
+    """One after the other: what is executed takes much memory."""
     return Recording(recorded, request.param)
 
 
+@each(RECORDINGS)
 @pytest.mark.parametrize("engine", _core.engines())
 def test_streams_are_what_was_executed(recording: Recording, engine: str) -> None:
     if recording.levels == "kernel" and engine == "libipt":
@@ -221,9 +234,8 @@ def test_streams_are_what_was_executed(recording: Recording, engine: str) -> Non
             assert_same(found, expected)
 
 
+@each([words for words in RECORDINGS if words[2] in WHOLE and words[1] != "kernel"])
 def test_all_of_their_user_code_is_traced_and_no_other(recording: Recording) -> None:
-    if recording.output in ("wake", "slow") or recording.levels == "kernel":
-        pytest.skip("not all of the log, or nothing of the trace")
     for executed in recording.executed:
         mask, _ = traced(executed, recording.code)
         user = executed.cpl == 3
@@ -234,10 +246,9 @@ def test_all_of_their_user_code_is_traced_and_no_other(recording: Recording) -> 
         assert np.array_equal(user & mask, followed)
 
 
+@each([words for words in RECORDINGS if words[0] != "task" and words[1] == "both"])
 def test_nobody_else_comes_behind_them(recording: Recording) -> None:
     """A stretch begins with how the kernel comes from somebody else; one that exits has lost its tables."""
-    if recording.scenario == "task" or recording.levels != "both":
-        pytest.skip("page tables do not tell them apart")
     for executed in recording.executed:
         mask, changes = traced(executed, recording.code)
         theirs = recording.of_followed(executed)
@@ -249,10 +260,9 @@ def test_nobody_else_comes_behind_them(recording: Recording) -> None:
             assert not others[piece][np.cumsum(theirs[piece]) > 0].any()
 
 
+@each([words for words in RECORDINGS if words[0] == "task" and words[2] == "topa"])
 def test_a_stretch_on_another_processor_begins_with_a_psb(recording: Recording) -> None:
     """It needs nothing of what that processor's trace unit remembers."""
-    if recording.scenario != "task" or recording.output != "topa":
-        pytest.skip("no whole trace that moves")
     places = []  # of stretches, and the processors
     for cpu, executed in enumerate(recording.executed):
         mask, changes = traced(executed, recording.code)
