@@ -89,6 +89,7 @@ void register_base(py::module_& module);
 void register_bundle(py::module_& module);
 void register_capture(py::module_& module);
 void register_coverage(py::module_& module);
+void register_driver(py::module_& module);
 void register_emulator(py::module_& module);
 void register_encode(py::module_& module);
 void register_packets(py::module_& module);

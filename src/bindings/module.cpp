@@ -6,6 +6,7 @@ PYBIND11_MODULE(_core, module) {
   register_base(module);
   register_capture(module);
   register_coverage(module);
+  register_driver(module);
   register_emulator(module);
   register_enums(module);
   register_encode(module);

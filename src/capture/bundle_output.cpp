@@ -38,10 +38,18 @@ void BundleOutput::configuration(const trace::Configuration& configuration) {
   write([&] { writer_.configuration(configuration); });
 }
 
+void BundleOutput::metadata(const std::string& json_object) {
+  write([&] { writer_.metadata(json_object); });
+}
+
 trace::SpaceId BundleOutput::space(std::int64_t pid) {
   const trace::SpaceId id = ++spaces_;
   write([&] { writer_.space(id, {pid, 0, false}); });
   return id;
+}
+
+void BundleOutput::describe(trace::SpaceId id, const trace::Space& space) {
+  write([&] { writer_.space(id, space); });
 }
 
 std::uint32_t BundleOutput::stream(const trace::Stream& stream) {
@@ -53,6 +61,14 @@ std::uint32_t BundleOutput::stream(const trace::Stream& stream) {
 void BundleOutput::data(std::uint32_t stream, base::Bytes bytes) {
   if (ring_) return ring_->append(stream, bytes);
   write([&] { writer_.data(stream, bytes); });
+}
+
+void BundleOutput::add_to(std::uint32_t stream, const trace::Stream& more) {
+  write([&] { writer_.stream(stream, more); });
+}
+
+void BundleOutput::loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause) {
+  write([&] { writer_.loss(stream, bytes, cause); });
 }
 
 void BundleOutput::code(const std::vector<trace::CodeRegion>& regions) {
@@ -76,6 +92,13 @@ std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
   const FileTable::Entry entry =
       files_.find(key_of(pid, path), path, [&] { return read_file_of(pid, path); });
   if (entry.fresh) write([&] { writer_.file(static_cast<std::uint32_t>(entry.number), *entry.fresh); });
+  return entry.number;
+}
+
+std::int32_t BundleOutput::file(const std::string& name, const std::function<trace::ImageFile()>& make) {
+  const std::lock_guard lock(files_mutex_);
+  const FileTable::Entry entry = files_.find(name, name, [] { return trace::TraceBuffer(); });
+  if (entry.fresh) write([&] { writer_.file(static_cast<std::uint32_t>(entry.number), make()); });
   return entry.number;
 }
 

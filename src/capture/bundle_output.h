@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,14 +21,21 @@ class BundleOutput {
 
   void info(const formats::RecordingInfo& info);
   void configuration(const trace::Configuration& configuration);
+  void metadata(const std::string& json_object);
   [[nodiscard]] trace::SpaceId space(std::int64_t pid);
+  void describe(trace::SpaceId id, const trace::Space& space);  // one that is there: it is known better
   [[nodiscard]] std::uint32_t stream(const trace::Stream& stream);
+  void add_to(std::uint32_t stream, const trace::Stream& more);  // switches
   void data(std::uint32_t stream, base::Bytes bytes);
+  // Without a ring: as PtkWriter has it.
+  void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
   void code(const std::vector<trace::CodeRegion>& regions);
   void sideband(const trace::Sideband& record);
   void warning(const std::string& sentence);
   // The number of a file that process `pid` has mapped; -1 for anonymous memory.
   [[nodiscard]] std::int32_t file(pid_t pid, const std::string& path);
+  // Of one that is none: the kernel, or what it maps. `make` is called if nobody asked for it before.
+  [[nodiscard]] std::int32_t file(const std::string& name, const std::function<trace::ImageFile()>& make);
 
   void snapshot();  // of the ring, if there is one
   [[nodiscard]] std::uint64_t dropped_bytes() const;

@@ -1,7 +1,6 @@
 #include "capture/emulator_session.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -11,6 +10,7 @@
 #include <fstream>
 
 #include "capture/configuration.h"
+#include "capture/signals_blocked.h"
 
 namespace ptkit::capture {
 
@@ -22,23 +22,6 @@ constexpr milliseconds kTick{50};             // how late requests may be follow
 constexpr milliseconds kBeatInterval{500};    // channel.h: every second at least
 constexpr milliseconds kPatience{5000};       // of the program that was asked to end
 constexpr milliseconds kChildPatience{5000};  // a child that was forked does not say hello
-
-// Signals are for the threads of the caller; whatever is started meanwhile inherits that.
-class SignalsBlocked {
- public:
-  explicit SignalsBlocked(sigset_t& before) {
-    sigset_t all;
-    static_cast<void>(::sigfillset(&all));
-    static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &before));
-    before_ = before;
-  }
-  ~SignalsBlocked() { static_cast<void>(::pthread_sigmask(SIG_SETMASK, &before_, nullptr)); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 int from_wait_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 

@@ -1,6 +1,7 @@
 // Which processor this is (CPUID).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "trace/bundle.h"
@@ -8,6 +9,8 @@
 namespace ptkit::capture {
 
 [[nodiscard]] trace::Cpu this_processor() noexcept;
+// One of this maker, by EAX of CPUID leaf 1.
+[[nodiscard]] trace::Cpu processor_of(std::uint32_t signature) noexcept;
 [[nodiscard]] std::string processor_name();
 
 }  // namespace ptkit::capture

@@ -43,6 +43,26 @@ struct TriggerRequest {
   std::uint64_t count = 1;
 };
 
+// What only the kernel driver is told.
+struct DriverOptions {
+  bool user = true;     // code with CPL > 0
+  bool kernel = false;  // code with CPL 0
+  bool ptwrite = false;
+  bool power = false;
+  bool events = false;
+  bool single_range = false;         // one piece of memory instead of a table of pieces; needs a ring
+  bool children = true;              // what the process starts is traced too
+  int pid = 0;                       // a process that runs already
+  bool all_cpus = false;             // everything that runs on any processor
+  std::vector<std::uint32_t> cpus;   // everything that runs on these
+  std::uint64_t buffer_bytes = 0;    // of each processor; 0: what is usual
+  std::uint64_t sideband_bytes = 0;  // of each processor; 0: what is usual
+  std::uint64_t limit_ms = 0;        // then recording ends; 0: no limit
+
+  [[nodiscard]] bool whole_cpus() const noexcept { return all_cpus || !cpus.empty(); }
+  [[nodiscard]] bool needs_program() const noexcept { return pid == 0 && !whole_cpus(); }
+};
+
 struct RecordOptions {
   std::vector<std::string> argv;  // the program (searched for in PATH) and its arguments
   std::string output;             // path of the bundle
@@ -65,6 +85,7 @@ struct RecordOptions {
   std::vector<TriggerRequest> triggers;
   std::string qemu;    // emulator: the program
   std::string plugin;  // emulator: the plugin's file
+  DriverOptions driver;
 };
 
 struct RecordResult {

@@ -121,6 +121,10 @@ bool read_ip(pid_t tid, std::uint64_t& out) {
   return value != -1 || errno == 0;
 }
 
+bool set_ip(pid_t tid, std::uint64_t ip) {
+  return ::ptrace(PTRACE_POKEUSER, tid, offsetof(user_regs_struct, rip), ip) == 0;
+}
+
 int signal_code(pid_t tid) {
   siginfo_t info{};
   return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 ? info.si_code : -1000;

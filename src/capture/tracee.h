@@ -53,6 +53,7 @@ struct Launch {
 
 [[nodiscard]] bool read_registers(pid_t tid, Registers& out);
 [[nodiscard]] bool read_ip(pid_t tid, std::uint64_t& out);
+[[nodiscard]] bool set_ip(pid_t tid, std::uint64_t ip);
 [[nodiscard]] int signal_code(pid_t tid);  // si_code of the stop; -1000 if it cannot be read
 [[nodiscard]] unsigned long event_message(pid_t tid);
 void step(pid_t tid, int signal);

@@ -64,7 +64,7 @@ void describe(Fields& fields, Run& run) {
   fields(run.branch, BranchKind::TX_ABORT);
   fields(run.kind);
   fields(run.pushes);
-  fields(run.failure, base::Status::INTERRUPTED);
+  fields(run.failure, base::Status::BUFFER_FULL);
 }
 
 template <typename Fields>
@@ -102,7 +102,7 @@ void describe(Fields& fields, Gap& gap) {
   fields(gap.from_ip);
   fields(gap.to_ip);
   fields(gap.cause, GapCause::TRACE_STOP);
-  fields(gap.code, base::Status::INTERRUPTED);
+  fields(gap.code, base::Status::BUFFER_FULL);
   fields(gap.flags);
 }
 

@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "flow/segment.h"
+#include "ptkit/rtit_regs.h"
 
 namespace ptkit::flow {
+
+namespace {
+
+constexpr std::size_t kSwitchesAhead = 64;  // looked at for page tables that come into force
+
+}  // namespace
 
 ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
                                FlowSink& sink, Walker& walker)
@@ -13,6 +20,8 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   context_.cpu = stream.cpu;
   context_.pid = stream.pid;
   context_.tid = stream.tid;
+  const trace::Configuration& configuration = image.bundle().configuration;
+  has_pips_ = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
   see();
 }
@@ -33,10 +42,15 @@ void ContextTracker::set_mode(insn::ExecMode mode) {
 }
 
 void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
-  // Where the recorder says who ran when, that is better than CR3, which kernel and user code of one process
-  // may not share.
-  if (!stream_.switches.empty()) return;
-  const trace::SpaceId space = image_.space_of_cr3(cr3, context_.space);
+  if (stream_.switches.empty())
+    set_space(offset, image_.space_of_cr3(cr3, context_.space));
+  else if (has_pips_)
+    switch_by_cr3(offset, cr3);
+  // Else the recorder says who ran when, and that is better than CR3, which kernel and user code of one
+  // process may not share.
+}
+
+void ContextTracker::set_space(std::uint64_t offset, trace::SpaceId space) {
   if (space == context_.space) return;
   context_.space = space;
   const auto& spaces = image_.bundle().spaces;
@@ -45,6 +59,40 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
   context_.pid = pid;
   see();
   give(offset);
+}
+
+bool ContextTracker::tables_are_known(trace::SpaceId space) const {
+  const auto& spaces = image_.bundle().spaces;
+  return has_pips_ && space < spaces.size() && spaces[space].cr3_known;
+}
+
+// CR3 says exactly where the page tables change, the recorder who runs then: the first who is to come and has
+// these. The recorder's times are a little early (the scheduler), or late (exec(), whose new tables are in
+// use before it tells).
+void ContextTracker::switch_by_cr3(std::uint64_t offset, std::uint64_t cr3) {
+  const auto& spaces = image_.bundle().spaces;
+  const auto has = [&](trace::SpaceId space) {
+    return space < spaces.size() && image::has_cr3(spaces[space], cr3);
+  };
+  if (has(context_.space)) return;
+  const time::TimeRange now = track_ != nullptr ? track_->at(offset, offset) : time::TimeRange{};
+  const auto& switches = stream_.switches;
+  const std::size_t end = std::min(switches.size(), next_switch_ + kSwitchesAhead);
+  for (std::size_t i = next_switch_; i < end; ++i) {
+    if (!has(switches[i].space)) continue;
+    if (!now.known || switches[i].tsc > now.tsc + now.error) return set_space(offset, switches[i].space);
+    take_switch(switches[i]);
+    next_switch_ = i + 1;
+    see();
+    return give(offset);
+  }
+  set_space(offset, image_.space_of_cr3(cr3, context_.space));
+}
+
+void ContextTracker::take_switch(const trace::Switch& to) {
+  context_.space = to.space;
+  context_.pid = to.pid;
+  context_.tid = to.tid;
 }
 
 std::uint64_t ContextTracker::quiet_until(std::uint64_t offset) {
@@ -67,10 +115,11 @@ void ContextTracker::follow_time(std::uint64_t offset) {
   const std::uint64_t guess = now.source == time::TimeSource::TSC ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
   while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= guess) {
-    const trace::Switch& to = stream_.switches[next_switch_++];
-    context_.space = to.space;
-    context_.pid = to.pid;
-    context_.tid = to.tid;
+    const trace::Switch& to = stream_.switches[next_switch_];
+    // A PIP will tell; if it was lost, the time that has passed does.
+    if (to.tsc > now.tsc && to.space != context_.space && tables_are_known(to.space)) break;
+    ++next_switch_;
+    take_switch(to);
     switched = true;
   }
   const image::CodeView& view = walker_.view();

@@ -31,6 +31,10 @@ class ContextTracker {
   friend class FastFlow;
 
   void follow_time(std::uint64_t offset);
+  void switch_by_cr3(std::uint64_t offset, std::uint64_t cr3);
+  [[nodiscard]] bool tables_are_known(trace::SpaceId space) const;
+  void take_switch(const trace::Switch& to);
+  void set_space(std::uint64_t offset, trace::SpaceId space);
   void see();
   void give(std::uint64_t offset);
 
@@ -44,6 +48,7 @@ class ContextTracker {
   std::uint64_t tsc_ = trace::kTscMin;
   std::size_t next_switch_ = 0;
   bool follows_time_ = false;
+  bool has_pips_ = false;  // every change of page tables has a PIP: the kernel is traced
   // What quiet_until() said, and until which time.
   std::uint64_t quiet_end_ = 0;
   std::uint64_t quiet_tsc_ = 0;

@@ -77,7 +77,9 @@ std::vector<std::string> describe_end(const Json& meta, const trace::TraceBundle
   std::vector<std::string> sentences;
   if (std::string first = first_sentence(meta, finished); !first.empty()) sentences.push_back(first);
   // Only recorders that run a program say which back end they are and when they began.
-  const bool ran = meta.contains("backend") && meta.contains("begin_ns");
+  const auto program = meta.find("program");
+  const bool none = program != meta.end() && program->is_boolean() && !program->get<bool>();
+  const bool ran = meta.contains("backend") && meta.contains("begin_ns") && !none;
   if (!ran || meta.contains("exit_status")) return sentences;
   std::string rest = "it is not recorded how the program ended";
   if (const std::string threads = running_threads(bundle); !threads.empty()) rest += "; " + threads;

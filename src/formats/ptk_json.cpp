@@ -90,6 +90,7 @@ Json to_json(std::uint32_t id, const trace::Space& space) {
   Json object = {{"id", id}};
   add_id(object, "pid", space.pid);
   if (space.cr3_known) object["cr3"] = space.cr3;
+  if (space.user_cr3 != 0) object["user_cr3"] = space.user_cr3;
   return object;
 }
 
@@ -163,6 +164,7 @@ void from_json(const JsonReader::Member& object, trace::Space& out) {
   read_id(object["pid"], out.pid);
   out.cr3_known = object["cr3"].present();
   if (out.cr3_known) out.cr3 = object["cr3"].number();
+  if (object["user_cr3"].present()) out.user_cr3 = object["user_cr3"].number();
 }
 
 void from_json(const JsonReader::Member& object, trace::Stream& out) {
@@ -186,7 +188,7 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
     read_number(losses.at(i)["offset"], loss.offset);
     read_number(losses.at(i)["lost_bytes"], loss.lost_bytes);
     loss.cause = static_cast<base::Status>(
-        losses.at(i)["cause"].number(static_cast<std::uint64_t>(base::Status::INTERRUPTED)));
+        losses.at(i)["cause"].number(static_cast<std::uint64_t>(base::Status::BUFFER_FULL)));
     out.losses.push_back(loss);
   }
 }

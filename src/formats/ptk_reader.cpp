@@ -5,6 +5,7 @@
 
 #include "formats/files.h"
 #include "formats/ptk_chunks.h"
+#include "formats/ptk_code.h"
 #include "formats/ptk_end.h"
 #include "formats/ptk_json.h"
 #include "formats/ptk_stream.h"
@@ -180,6 +181,7 @@ class Reader {
       region.file = static_cast<std::int32_t>(base::load_le<4>(record + 40));
       region.space = static_cast<std::uint32_t>(base::load_le<4>(record + 44));
       const bool present = (base::load_le<4>(record + 48) & ptk::CODE_PRESENT) != 0;
+      region.shared = (base::load_le<4>(record + 48) & ptk::CODE_SHARED) != 0;
       at += ptk::kCodeRecordBytes;
       if (present) {
         if (region.size > bytes.size() - at) break;
@@ -227,6 +229,7 @@ class Reader {
     // Recorders with several threads write them nearly so.
     std::stable_sort(bundle_.sideband.begin(), bundle_.sideband.end(),
                      [](const trace::Sideband& a, const trace::Sideband& b) { return a.tsc < b.tsc; });
+    ptk::share_code(bundle_.code);
     // Mappings say where code of a file is that nobody saved; what was saved wins over them.
     std::stable_partition(bundle_.code.begin(), bundle_.code.end(),
                           [](const trace::CodeRegion& region) { return region.bytes.size() == 0; });

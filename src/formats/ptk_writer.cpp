@@ -128,7 +128,8 @@ void PtkWriter::code(const trace::CodeRegion& region) {
     ptk::append_le(code_, part);
     ptk::append_le(code_, region.file);
     ptk::append_le(code_, region.space);
-    ptk::append_le(code_, here ? std::uint32_t{ptk::CODE_PRESENT} : std::uint32_t{0});
+    ptk::append_le(code_, (here ? std::uint32_t{ptk::CODE_PRESENT} : 0U) |
+                              (region.shared ? std::uint32_t{ptk::CODE_SHARED} : 0U));
     ptk::append_le(code_, std::uint32_t{0});
     if (here) {
       const auto bytes = region.bytes.bytes().subspan(done, part);

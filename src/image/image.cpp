@@ -38,6 +38,11 @@ bool is_valid_at(const CodeRegion& region, std::uint64_t tsc) noexcept {
 
 }  // namespace
 
+bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept {
+  const auto same = [cr3](std::uint64_t one) { return ((one ^ cr3) & kCr3Address) == 0; };
+  return space.cr3_known && (same(space.cr3) || (space.user_cr3 != 0 && same(space.user_cr3)));
+}
+
 struct ImageState {
   ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, ReadCallback callback);
 
@@ -79,6 +84,7 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
   for (std::size_t i = 0; i < bundle->spaces.size(); ++i) {
     const trace::Space& space = bundle->spaces[i];
     if (space.cr3_known) spaces_by_cr3.emplace(space.cr3 & kCr3Address, static_cast<SpaceId>(i));
+    if (space.user_cr3 != 0) spaces_by_cr3.emplace(space.user_cr3 & kCr3Address, static_cast<SpaceId>(i));
   }
 }
 

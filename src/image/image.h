@@ -32,6 +32,9 @@ struct Source {
 using ReadCallback =
     std::function<std::size_t(trace::SpaceId space, std::uint64_t address, std::span<std::uint8_t> out)>;
 
+// Whether CR3 is one of the space's (compared without PCID and NR bits).
+[[nodiscard]] bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept;
+
 struct ImageState;  // what an image and its views share
 
 // What one address space looked like for a while. Constant in [valid_from, valid_to).

@@ -96,6 +96,7 @@ std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync)
     fields(space.pid);
     fields(space.cr3);
     fields(space.cr3_known);
+    if (space.user_cr3 != 0) fields(space.user_cr3);
   }
   fields(bundle.streams.size());
   for (const trace::Stream& stream : bundle.streams) put(fields, stream);

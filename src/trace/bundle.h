@@ -25,6 +25,7 @@ struct Space {
   std::int64_t pid = kNoId;
   std::uint64_t cr3 = 0;
   bool cr3_known = false;
+  std::uint64_t user_cr3 = 0;  // of user code, where the kernel isolates page tables; 0: cr3
 };
 
 struct Cpu {
@@ -115,6 +116,7 @@ struct CodeRegion {
   std::uint64_t tsc_to = kTscMax;
   std::int32_t file = -1;  // index in TraceBundle::files
   std::uint64_t file_offset = 0;
+  bool shared = false;  // the bytes are the file's: where others that are marked so have none, these serve
 };
 
 struct Thread {

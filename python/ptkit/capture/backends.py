@@ -7,20 +7,25 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptkit.capture import qemu
+from ptkit.capture import driver, qemu
+from ptkit.capture.driver import NO_PT, processor_has_pt
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
 
 __all__ = ["Backend", "choose", "probe"]
 
-_NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
 
 # Options that not every back end has.
 _ABILITIES = {
-    "emulator": frozenset({"filters", "triggers", "ring", "redact"}),
-    "step": frozenset({"redact"}),
+    "driver": frozenset({"filters", "ring", "redact", *driver.OPTIONS}),
+    "emulator": frozenset({"filters", "triggers", "ring", "redact", "tnt_64", "truth", "max_instructions"}),
+    "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
 }
-_MACHINES = {"emulator": {NATIVE, UNKNOWN}, "step": {NATIVE, SMALL, ODD, UNKNOWN}}
+_MACHINES = {
+    "driver": {NATIVE, SMALL, ODD, UNKNOWN},
+    "emulator": {NATIVE, UNKNOWN},
+    "step": {NATIVE, SMALL, ODD, UNKNOWN},
+}
 
 
 @dataclass(frozen=True)
@@ -52,18 +57,10 @@ def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
     return Backend(name, False, f"{what}; {missing}", remedy, missing)
 
 
-def _processor_has_pt() -> bool:
-    try:
-        flags = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return False
-    return any(line.startswith("flags") and " intel_pt" in line for line in flags.splitlines())
-
-
 def _perf() -> Backend:
     what = "Linux perf with the intel_pt event"
-    if not _processor_has_pt():
-        return _lacking("perf", what, _NO_PT, "use a machine with Intel PT (Broadwell or newer), or emulator")
+    if not processor_has_pt():
+        return _lacking("perf", what, NO_PT, "use a machine with Intel PT (Broadwell or newer), or emulator")
     if not Path("/sys/bus/event_source/devices/intel_pt").exists():
         remedy = "boot a kernel with CONFIG_CPU_SUP_INTEL and load its intel_pt event"
         return _lacking("perf", what, "the kernel has none", remedy)
@@ -71,10 +68,11 @@ def _perf() -> Backend:
 
 
 def _driver() -> Backend:
-    what = "a kernel driver of ptkit's own"
-    if not _processor_has_pt():
-        return _lacking("driver", what, _NO_PT, "use emulator")
-    return _lacking("driver", what, "this ptkit has none", "use emulator")
+    what = "ptkit's kernel driver: the processor itself traces, user and kernel code"
+    found = driver.find()
+    if found.missing:
+        return _lacking("driver", what, found.missing, found.remedy)
+    return Backend("driver", True, f"{what}; {found.abilities}")
 
 
 def _runs_programs() -> bool:
@@ -166,7 +164,7 @@ def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend
     if not any(machine in machines for machines in _MACHINES.values()):
         raise UnsupportedError(f"argv: this is a program for {machine}; only x86-64 programs can be recorded")
     if backend != "auto":
-        return _named(next(one for one in found if one.name == backend), wanted, machine), ""
+        return _named(backend, found, wanted, machine), ""
     reasons: dict[str, list[str]] = {}
     for one in found:
         problem = one.missing or _unable(one.name, wanted, machine)
@@ -176,7 +174,8 @@ def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend
     raise _nothing(found, wanted)
 
 
-def _named(one: Backend, wanted: Collection[str], machine: str) -> Backend:
+def _named(name: str, found: Collection[Backend], wanted: Collection[str], machine: str) -> Backend:
+    one = next(one for one in found if one.name == name)
     if not one.available:
         raise UnsupportedError(
             f"backend {one.name!r} does not work here: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
@@ -184,6 +183,8 @@ def _named(one: Backend, wanted: Collection[str], machine: str) -> Backend:
     problem = _unable(one.name, wanted, machine)
     if problem:
         able = [name for name in _ABILITIES if not _unable(name, wanted, machine)]
+        here = [other.name for other in found if other.available and other.name in able]
+        able = here or able
         error = ConfigError if machine in _MACHINES[one.name] else UnsupportedError
         raise error(f"backend {one.name!r}: {problem}; use {' or '.join(map(repr, able)) or 'other options'}")
     return one

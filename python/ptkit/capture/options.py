@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -11,18 +10,19 @@ from typing import Any, TypedDict
 from ptkit.arguments import flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
+from ptkit.capture.driver import OPTIONS as DRIVER_OPTIONS
+from ptkit.capture.driver import arguments_of
 from ptkit.capture.filters import Filter, filters_of
-from ptkit.capture.program import machine_of, words_of
+from ptkit.capture.program import NATIVE, machine_of, words_of
+from ptkit.capture.sizes import size_of
 from ptkit.capture.triggers import Trigger, triggers_of
 from ptkit.errors import ConfigError
 
-__all__ = ["Options", "Plan", "path_of", "plan_of", "size_of"]
+__all__ = ["Options", "Plan", "path_of", "plan_of"]
 
 TIMING = ("tsc", "mtc", "cyc")
-DEFAULT_TIMING = {"emulator": ("tsc", "mtc"), "step": TIMING}
-DEFAULT_MTC_PERIOD = {"emulator": 3, "step": 8}
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_MIN_RING = 1 << 16
+DEFAULT_TIMING = {"driver": ("tsc", "mtc"), "emulator": ("tsc", "mtc"), "step": TIMING}
+DEFAULT_MTC_PERIOD = {"driver": 3, "emulator": 3, "step": 8}
 
 
 class Options(TypedDict, total=False):
@@ -36,34 +36,53 @@ class Options(TypedDict, total=False):
         Returns that match their call take a bit instead of a TIP packet (SDM, "Return Compression").
     timing : sequence of str
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
-        ``("tsc", "mtc")`` for ``emulator``, where ``"cyc"`` makes it read the clock for every block of code
-        and recording three to six times slower; all for ``step``.
+        ``("tsc", "mtc")`` for ``driver``, and for ``emulator``, where ``"cyc"`` makes it read the clock for
+        every block of code and recording three to six times slower; all for ``step``.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool
-        Use long TNT packets where they save bytes.
+        Use long TNT packets where they save bytes. Not for ``driver``: a processor decides for itself.
     mtc_period : int
         IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here).
-        By default 3 for ``emulator``, 8 for ``step``, which takes so long for a step that more packets would
-        tell nothing.
+        By default 3 for ``driver`` and ``emulator``, 8 for ``step``, which takes so long for a step that more
+        packets would tell nothing.
     cyc_threshold : int
         IA32_RTIT_CTL.CycThresh, 0 to 15.
     max_instructions : int
-        Stop recording after so many; the program runs on untraced.
+        Stop recording after so many; the program runs on untraced. Not for ``driver``.
     filters : sequence of Filter or str
         Which code is traced, as the trace unit filters: `Filter` objects, or texts as `Filter.parse` reads
         them. Not for ``step``.
     triggers : sequence of Trigger or str
         When recording begins or ends, or the ring is kept: `Trigger` objects, or texts as `Trigger.parse`
-        reads them. Not for ``step``.
+        reads them. Only for ``emulator``.
     ring : int or str
-        Keep only the last so many bytes of trace, such as ``"64M"``; all streams together. Not for ``step``.
+        Keep only the last so many bytes of trace, such as ``"64M"``; all streams together, with ``driver`` of
+        each processor. Not for ``step``.
     redact : bool
         Leave paths and command lines out of the bundle.
     quiet : bool
         Discard the program's standard output.
     truth : path
-        A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each.
+        A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each. Not
+        for ``driver``.
+    levels : str
+        ``"user"`` (default), ``"kernel"`` or ``"both"``: whose code is traced. This and what follows: only
+        for ``driver``.
+    pid : int
+        Trace a process that runs already.
+    cpus : str or sequence of int
+        Trace everything that runs on these processors; ``"all"``: on all of them.
+    children : bool
+        Trace what the process starts, too (default), where the driver can.
+    seconds : float
+        Stop recording after so many; the program runs on untraced.
+    buffer : int or str
+        Bytes of the buffer of each processor, such as ``"16M"`` (default: 4 MiB).
+    single_range : bool
+        With `ring`: one piece of memory instead of a table of pieces.
+    packets : sequence of str
+        More packets, where the processor has them: any of ``"ptwrite"``, ``"power"``, ``"events"``.
     """
 
     backend: str
@@ -80,6 +99,14 @@ class Options(TypedDict, total=False):
     redact: bool
     quiet: bool
     truth: str | os.PathLike[str] | None
+    levels: str | None
+    pid: int | None
+    cpus: str | int | Sequence[int] | None
+    children: bool | None
+    seconds: float | None
+    buffer: int | str | None
+    single_range: bool
+    packets: str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -116,22 +143,6 @@ def path_of(name: str, path: str | os.PathLike[str]) -> bytes:
     if not text or b"\0" in text:
         raise ConfigError(f"{name}: {path!r} is no path: it is empty or has a NUL")
     return text
-
-
-def size_of(name: str, size: int | str) -> int:
-    """Read a number of bytes: an integer, or a text such as ``"64M"`` (K, M, G, T are powers of 1024).
-
-    Raises
-    ------
-    ConfigError
-        If it is none, or too small to hold a trace.
-    """
-    if isinstance(size, str):
-        match = re.fullmatch(r"(\d+)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE)
-        if match is None:
-            raise ConfigError(f"{name}={size!r}: write a number of bytes, such as 64M or 1G")
-        size = int(match[1]) * _UNITS[match[2].upper()]
-    return integer(name, size, _MIN_RING, 2**48)
 
 
 def _timing(timing: Any) -> dict[str, bool]:
@@ -177,7 +188,28 @@ def _special(options: Options) -> dict[str, Any]:
         found["ring"] = size_of("ring", ring)
     elif any(trigger[1] == "snapshot" for trigger in found["triggers"]):
         raise ConfigError("triggers: a snapshot keeps what is in the ring; give its size, such as ring='64M'")
+    # Not for a processor.
+    for name in ("max_instructions", "truth"):
+        found[name] = options.get(name) is not None
+    found["tnt_64"] = options.get("tnt_64", False) is True
     return {name: value for name, value in found.items() if value}
+
+
+def _for_driver(options: Options) -> list[str]:
+    """The options that are used and that only the driver has."""
+    given: dict[str, Any] = dict(options)
+    return [name for name in DRIVER_OPTIONS if given.get(name) not in (None, False)]
+
+
+def _program(argv: Sequence[str | os.PathLike[str]], options: Options) -> tuple[list[bytes], str]:
+    """The words of the command line, and for which machine it is; none where something else is recorded."""
+    other = options.get("pid") is not None or options.get("cpus") is not None
+    if other and not argv:
+        return [], NATIVE
+    if options.get("pid") is not None:
+        raise ConfigError("pid: this process is recorded, so give no program")
+    words = words_of(argv)
+    return words, machine_of(words[0])
 
 
 def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
@@ -195,8 +227,9 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(Options.__annotations__)}")
-    program = words_of(argv)
+    program, machine = _program(argv, options)
     special = _special(options)
+    drivers = arguments_of(dict(options))
     timing = options.get("timing")
     if timing is not None:
         _timing(timing)
@@ -204,13 +237,16 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     if mtc_period is not None:
         mtc_period = integer("mtc_period", mtc_period, 0, 15)
     arguments = {"argv": program, **_packets(options), **_common(options)}
-    backend, reason = choose(options.get("backend", "auto"), special, machine_of(program[0]))
+    wanted = [*special, *_for_driver(options)]
+    backend, reason = choose(options.get("backend", "auto"), wanted, machine)
     arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
     arguments["mtc_period"] = DEFAULT_MTC_PERIOD[backend.name] if mtc_period is None else mtc_period
     if "ring" in special:
         special["ring_bytes"] = special.pop("ring")
-    arguments |= special
+    arguments |= {name: value for name, value in special.items() if name not in arguments}
     if backend.name == "emulator":
         found = qemu.find()
         arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
+    if backend.name == "driver":
+        arguments |= drivers
     return Plan(backend.name, reason, arguments)

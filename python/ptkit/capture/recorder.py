@@ -46,11 +46,17 @@ def _core_of(backend: str, arguments: dict[str, Any]) -> _Core:
         return StepRecorder(**arguments)
     from ptkit import _core
 
+    if backend == "driver":
+        return _core.DriverRecorder(**arguments)
     return _core.EmulatorRecorder(**arguments)
 
 
+def _has_begun(core: _Core) -> bool:
+    return bool(core.pid or core.progress()[0] or getattr(core, "started", False))
+
+
 class Recorder:
-    """Runs a program and records it meanwhile.
+    """Runs a program and records it meanwhile; or records what runs already (options `pid`, `cpus`).
 
     Entering the block starts the program; leaving it waits for the program's end, or ends the recording if an
     exception leaves the block. Standard input and output pass through.
@@ -58,7 +64,7 @@ class Recorder:
     Parameters
     ----------
     argv : sequence of str or path
-        Program (searched for in PATH) and arguments.
+        Program (searched for in PATH) and arguments; empty with the option `pid`, and maybe with `cpus`.
     output : path, optional
         The bundle to write; by default a file in the folder for temporary files.
     **options
@@ -120,7 +126,7 @@ class Recorder:
         threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
         self._started = True
         # What is wrong from the beginning is told here, not in the end.
-        while not (core.pid or core.progress()[0] or self._done.wait(_BEGIN_SECONDS)):
+        while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
             pass
         self._pid = core.pid
         if not self.running:
@@ -221,7 +227,7 @@ class Recorder:
     # ---- control
 
     def stop(self) -> None:
-        """End the recording: the program gets SIGINT, and SIGKILL if it is still there some seconds later."""
+        """End the recording: a program gets SIGINT, and SIGKILL if it is still there some seconds later."""
         self._tell("request_stop")
 
     def detach(self) -> None:
@@ -282,7 +288,7 @@ class Recorder:
 
     @property
     def pid(self) -> int | None:
-        """The program's process; None before it was started, and if the back end does not tell (``step``)."""
+        """The process; None before it was started, if there is none, and if ``step`` does not tell."""
         return self._pid or None
 
     @property
@@ -322,7 +328,7 @@ def record(
     progress: Callable[[Progress], object] | None = None,
     **options: Unpack[Options],
 ) -> Recording:
-    """Run a program and record what its user code executes as Intel Processor Trace.
+    """Run a program and record what it executes as Intel Processor Trace.
 
     Threads, children and programs that it executes are followed. Standard input and output pass through.
     Ctrl-C ends the recording: the program gets SIGINT too, and what was recorded until then is kept.
@@ -330,7 +336,7 @@ def record(
     Parameters
     ----------
     argv : sequence of str or path
-        Program (searched for in PATH) and arguments.
+        Program (searched for in PATH) and arguments; empty with the option `pid`, and maybe with `cpus`.
     output : path, optional
         The bundle to write; by default a file in the folder for temporary files.
     progress : callable, optional

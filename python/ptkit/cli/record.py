@@ -40,12 +40,15 @@ EXAMPLES = """examples:
   ptkit record --filter 'filter main @ ./a.out' -- ./a.out
   ptkit record --filter 'start parse, stop free_all' --filter 'filter * @ libc.so.6' -- ./a.out
   ptkit record --trigger 'start at main' --trigger 'stop at malloc x1000 @ libc.so.6' -- ./a.out
-  ptkit record --ring 64M --trigger 'snapshot on USR1' --snapshot-on USR2 -- ./server"""
+  ptkit record --ring 64M --trigger 'snapshot on USR1' --snapshot-on USR2 -- ./server
+  ptkit record --backend driver --levels both -- ./a.out
+  ptkit record --backend driver --levels kernel --filter 'filter * @ e1000e.ko' -a --seconds 5
+  ptkit record --backend driver -p 1234 --seconds 2"""
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    parser.usage = "ptkit record [OPTIONS] [-o FILE] -- PROGRAM ARGS"
+    parser.usage = "ptkit record [OPTIONS] [-o FILE] [-a | -C CPUS | -p PID] -- PROGRAM ARGS"
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
     )
@@ -58,6 +61,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     _add_scope(parser.add_argument_group("what is recorded"))
     _add_packets(parser.add_argument_group("packets"))
+    _add_driver(parser.add_argument_group("only for --backend driver"))
     common.add_json_option(
         parser, "report as JSON, on standard error: standard output is the program's (see also --output)"
     )
@@ -118,6 +122,55 @@ def _add_packets(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_driver(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--levels", metavar="WHOSE", help="user, kernel or both: whose code (default: user)")
+    group.add_argument(
+        "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="a process that runs"
+    )
+    group.add_argument("-a", "--all-cpus", action="store_true", help="everything that runs on any processor")
+    group.add_argument("-C", "--cpu", metavar="CPUS", help="everything that runs on these, such as 0,2-3")
+    group.add_argument(
+        "--no-children", action="store_true", help="not what the process starts (default: that, too)"
+    )
+    group.add_argument("--seconds", type=float, metavar="S", help="record so long")
+    group.add_argument(
+        "-m", "--buffer", metavar="SIZE", help="buffer of each processor, such as 16M (default: 4M)"
+    )
+    group.add_argument(
+        "--single-range", action="store_true", help="with --ring: one piece of memory instead of a table"
+    )
+    group.add_argument("--packets", metavar="KINDS", help="any of ptwrite,power,events")
+
+
+def _driver(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of that group, as far as they are given."""
+    given = {
+        "levels": options.levels,
+        "pid": options.pid,
+        "cpus": "all" if options.all_cpus else _cpus(options.cpu),
+        "children": False if options.no_children else None,
+        "seconds": options.seconds,
+        "buffer": options.buffer,
+        "single_range": options.single_range or None,
+        "packets": None if options.packets is None else tuple(options.packets.split(",")),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _cpus(text: str | None) -> list[int] | None:
+    """Numbers as perf takes them: ``0,2-3``."""
+    if text is None:
+        return None
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            found += range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise ValueError(f"--cpu: expected numbers such as 0,2-3, found {text!r}") from None
+    return found
+
+
 def _timing(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name for name in text.split(",") if name != "none")
 
@@ -127,7 +180,8 @@ def run(options: argparse.Namespace) -> int:
     from ptkit import capture
 
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    if not program:
+    drivers = _driver(options)
+    if not program and not {"pid", "cpus"} & set(drivers):
         raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
     recorder = capture.Recorder(
         program,
@@ -144,6 +198,7 @@ def run(options: argparse.Namespace) -> int:
         triggers=options.trigger,
         ring=options.ring,
         redact=options.redact,
+        **drivers,
     )
     line = output.RecordingLine(enabled=not options.quiet)
     try:
@@ -200,8 +255,9 @@ def _summary(recording: Recording) -> str:
         ring = f", {recording.dropped_bytes:,} bytes before them dropped"
     if recording.snapshots:
         ring += f", {recording.snapshots} snapshots"
+    counted = f"{branches}{recording.instructions:,} instructions" if recording.instructions else "recording"
     return (
-        f"backend {recording.backend}{why}: {branches}{recording.instructions:,} instructions{ended} of "
+        f"backend {recording.backend}{why}: {counted}{ended} of "
         f"{recording.streams} stream{plural}, {recording.trace_bytes:,} bytes of trace{ring} in "
         f"{recording.seconds:.1f} s: {recording.path}"
     )

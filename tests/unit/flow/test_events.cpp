@@ -456,6 +456,60 @@ TEST(Contexts, FollowSwitchesByTime) {
   EXPECT_GT(rows.contexts[2].offset, enabled);
 }
 
+// Kernel and user code of two processes, with page tables of their own each; the second one comes at 180.
+class Tables : public ::testing::Test {
+ protected:
+  Tables() : scene_({0x90, 0x0f, 0x22, 0xd8, 0x90, 0x90, 0x90}) {  // 1001: mov cr3, rax
+    trace::TraceBundle& bundle = scene_.bundle();
+    bundle.configuration.rtit_ctl = 1U << 2U;  // OS
+    bundle.configuration.rtit_ctl_known = true;
+    bundle.spaces.push_back({.pid = 1, .cr3 = 0xa000, .cr3_known = true, .user_cr3 = 0xb000});
+    bundle.spaces.push_back({.pid = 2, .cr3 = 0xc000, .cr3_known = true, .user_cr3 = 0xd000});
+    scene_.stream().switches = {{50, 1, 11, 1}, {180, 2, 22, 2}};
+    scene_.with_time = true;
+    scene_.psb().add(PacketKind::TSC, 100).add(PacketKind::PIP, 0xa000).mode(64).fup(0x1000).psbend();
+  }
+  Scene scene_;
+};
+
+TEST_F(Tables, SayExactlyWhereAnotherProcessComes) {
+  scene_.add(PacketKind::PIP, 0xd000);
+  const std::uint64_t tables = scene_.last;
+  const Collect rows = scene_.end(0x1005).add(PacketKind::TSC, 200).pge(0x1006).end(0x1007).decode();
+  ASSERT_EQ(rows.contexts.size(), 3u);
+  EXPECT_EQ(rows.contexts[1].tid, 11);
+  EXPECT_EQ(rows.contexts[2].tid, 22);
+  EXPECT_EQ(rows.contexts[2].space, 2u);
+  EXPECT_EQ(rows.contexts[2].offset, tables);
+}
+
+TEST_F(Tables, OfTheSameProcessChangeNothing) {
+  const Collect rows = scene_.add(PacketKind::PIP, 0xb000).end(0x1005).decode();
+  ASSERT_EQ(rows.contexts.size(), 2u);
+  EXPECT_EQ(rows.contexts[1].tid, 11);
+}
+
+TEST_F(Tables, AreNotWaitedForWhenTheTimeHasPassed) {
+  scene_.end(0x1001).add(PacketKind::TSC, 200).pge(0x1004);
+  const Collect rows = scene_.end(0x1005).decode();
+  ASSERT_EQ(rows.contexts.size(), 3u);
+  EXPECT_EQ(rows.contexts[2].tid, 22);
+}
+
+// exec(): the new tables are in use before the recorder hears of them.
+TEST_F(Tables, MayComeBeforeTheirRecord) {
+  scene_.bundle().spaces.push_back({.pid = 1, .cr3 = 0xe000, .cr3_known = true});
+  scene_.stream().switches = {{50, 1, 11, 1}, {300, 1, 11, 3}, {400, 2, 22, 2}};
+  scene_.add(PacketKind::PIP, 0xe000).end(0x1005).add(PacketKind::TSC, 200).pge(0x1006);
+  scene_.end(0x1007).add(PacketKind::TSC, 350).pge(0x1006);
+  const Collect rows = scene_.end(0x1007).decode();
+  ASSERT_EQ(rows.contexts.size(), 4u);
+  EXPECT_EQ(rows.contexts[2].space, 3u);
+  EXPECT_EQ(rows.contexts[2].tid, 11);
+  EXPECT_EQ(rows.contexts[3].space, 3u);  // the record itself, which changes nothing any more
+  EXPECT_EQ(rows.contexts[3].tid, 11);
+}
+
 TEST(Ticks, StandBehindTheBranchThatConsumedTime) {
   Scene scene({0x74, 0, 0x74, 0, 0x90});  // jz 1002; jz 1004; nop
   scene.options.ticks = true;

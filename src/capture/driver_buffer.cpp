@@ -1,0 +1,175 @@
+#include "capture/driver_buffer.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::array<std::uint8_t, 16> kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                            0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
+
+base::Failure failed(const char* what, std::uint32_t cpu, int error) {
+  return {base::Status::UNSUPPORTED, 0,
+          std::string("processor ") + std::to_string(cpu) + ": the driver failed (" + what +
+              "): " + std::strerror(error)};
+}
+
+}  // namespace
+
+base::Result<std::optional<DriverBuffer>> DriverBuffer::open(DriverPort& port, const ptkit_config& config,
+                                                             std::uint32_t cpu) {
+  ptkit_buffer buffer{};
+  buffer.cpu = cpu;
+  if (port.request(PTKIT_BUFFER, &buffer) != 0) return std::optional<DriverBuffer>();
+  DriverBuffer out(port, config, cpu);
+  out.data_ = port.map(buffer.data_offset, buffer.data_bytes);
+  if (out.data_.empty()) return failed("mmap", cpu, errno);
+  if (buffer.sideband_bytes != 0) {
+    out.sideband_ = port.map(buffer.sideband_offset, buffer.sideband_bytes);
+    if (out.sideband_.empty()) return failed("mmap of sideband", cpu, errno);
+  }
+  return std::optional<DriverBuffer>(std::move(out));
+}
+
+std::optional<base::Failure> DriverBuffer::look(ptkit_status& status) {
+  status = {};
+  status.cpu = cpu_;
+  if (const int error = port_->request(PTKIT_STATUS, &status); error != 0)
+    return failed("PTKIT_STATUS", cpu_, error);
+  counts_.cleared = counts_.cleared || (status.flags & PTKIT_STATUS_CLEARED) != 0;
+  if (status.error == -ENOMEM)
+    counts_.lost_children = true;
+  else if (status.error != 0)
+    counts_.error = -status.error;
+  return {};
+}
+
+void DriverBuffer::give(BundleOutput& output, std::uint64_t from, std::uint64_t to) {
+  counts_.bytes += to - from;
+  while (from < to) {
+    const auto place = static_cast<std::size_t>(from % data_.size());
+    const std::size_t part = std::min<std::size_t>(to - from, data_.size() - place);
+    output.data(stream_, data_.subspan(place, part));
+    from += part;
+  }
+}
+
+// A full buffer ends at the end of a region, which is one of a page; what follows begins with a PSB. It
+// filled up between two looks, so it was full for the room that the call before the last one had left.
+std::uint64_t DriverBuffer::find_restart(std::uint64_t from, std::uint64_t to) const {
+  const std::uint64_t limit = last_tail_ + data_.size();
+  const std::uint64_t earliest = std::max(from, limit - std::min(limit, wakes_up_));
+  for (std::uint64_t at = (earliest + kPageBytes - 1) / kPageBytes * kPageBytes; at < to; at += kPageBytes) {
+    const auto place = static_cast<std::size_t>(at % data_.size());
+    if (std::memcmp(data_.data() + place, kPsb.data(), kPsb.size()) == 0) return at;
+  }
+  return from;  // not seen: a loss that is told too early makes rows missing, one too late wrong ones
+}
+
+void DriverBuffer::note_stops(BundleOutput& output, const ptkit_status& status, std::uint64_t from) {
+  const bool more = status.stops != counts_.stops;
+  counts_.stops = status.stops;
+  const bool waits = (status.flags & PTKIT_STATUS_FULL) != 0;
+  if (!more && !waits) return give(output, from, status.head);
+  const std::uint64_t at = waits ? status.head : find_restart(from, status.head);
+  give(output, from, at);
+  if (at != loss_at_) output.loss(stream_, 0, base::Status::BUFFER_FULL);
+  loss_at_ = at;
+  give(output, at, status.head);
+}
+
+std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vector<DriverRecord>& records) {
+  ptkit_status status{};
+  if (auto failure = look(status)) return failure;
+  ptkit_consume consume{};
+  consume.cpu = cpu_;
+  if (wakes_up_ != 0) {
+    if (status.head < tail_ || status.head - tail_ > data_.size())
+      return failed("its numbers are impossible", cpu_, EPROTO);
+    note_stops(output, status, tail_);
+    last_tail_ = tail_;
+    tail_ = consume.tail = status.head;
+  }
+  if (!sideband_.empty()) {
+    DriverRecords read = read_records(sideband_, sideband_tail_, status.sideband_head);
+    sideband_tail_ = consume.sideband_tail = read.read_to;
+    counts_.lost_records = status.sideband_lost;
+    counts_.bad_bytes += read.bad_bytes;
+    std::move(read.records.begin(), read.records.end(), std::back_inserter(records));
+  }
+  if (consume.tail == 0 && consume.sideband_tail == 0) return {};
+  if (const int error = port_->request(PTKIT_CONSUME, &consume); error != 0)
+    return failed("PTKIT_CONSUME", cpu_, error);
+  return {};
+}
+
+std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
+  if (wakes_up_ != 0) return {};  // drain() does it
+  std::vector<std::uint8_t> newest(data_.size());
+  ptkit_snapshot snapshot{};
+  snapshot.cpu = cpu_;
+  snapshot.address = reinterpret_cast<std::uintptr_t>(newest.data());
+  snapshot.bytes = newest.size();
+  if (const int error = port_->request(PTKIT_SNAPSHOT, &snapshot); error != 0)
+    return failed("PTKIT_SNAPSHOT", cpu_, error);
+  if (snapshot.bytes > newest.size() || snapshot.position > newest.size())
+    return failed("its numbers are impossible", cpu_, EPROTO);
+  newest.resize(snapshot.bytes);
+  if (ring_) {
+    collect_ring(output, newest, (snapshot.flags & PTKIT_STATUS_LAPPED) != 0, snapshot.position);
+    return {};
+  }
+  const base::Bytes fresh = base::Bytes(newest).subspan(std::min<std::size_t>(tail_, newest.size()));
+  output.data(stream_, fresh);
+  counts_.bytes += fresh.size();
+  tail_ = newest.size();
+  if ((snapshot.flags & PTKIT_STATUS_FULL) != 0 && loss_at_ != tail_) {
+    ++counts_.stops;
+    loss_at_ = tail_;
+    output.loss(stream_, 0, base::Status::BUFFER_FULL);
+  }
+  return {};
+}
+
+// Whether all of the ring was written since the last snapshot: what that one saw from here on to its own end
+// would still be there.
+bool DriverBuffer::was_lapped(const std::vector<std::uint8_t>& newest, bool lapped,
+                              std::uint64_t position) const {
+  if (!lapped) return false;
+  if (!seen_any_) return true;
+  // `newest` begins at `position` of the buffer.
+  const std::uint64_t size = data_.size();
+  // At the same place as then: nothing was written, or all of it.
+  const std::uint64_t between = (seen_to_ + size - position) % size;
+  const std::uint64_t old = between != 0 ? between : size;
+  for (std::uint64_t i = 0; i < old; ++i) {
+    if (newest[i] != seen_[(position + i) % size]) return true;
+  }
+  return false;
+}
+
+void DriverBuffer::collect_ring(BundleOutput& output, const std::vector<std::uint8_t>& newest, bool lapped,
+                                std::uint64_t position) {
+  const std::uint64_t size = data_.size();
+  base::Bytes fresh(newest);
+  if (was_lapped(newest, lapped, position)) {
+    output.loss(stream_, 0, base::Status::RING_WRAPPED);
+  } else if (seen_any_) {
+    const std::uint64_t count = (position + size - seen_to_) % size;
+    fresh = fresh.last(std::min<std::size_t>(count, fresh.size()));
+  }
+  output.data(stream_, fresh);
+  counts_.bytes += fresh.size();
+  seen_.assign(size, 0);
+  for (std::size_t i = 0; i < newest.size(); ++i)
+    seen_[(position + size - newest.size() + i) % size] = newest[i];
+  seen_to_ = position % size;
+  seen_any_ = true;
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,295 @@
+#include "capture/driver_config.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "capture/processor.h"
+#include "rtit/config.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kBufferBytes = std::uint64_t{4} << 20U;
+constexpr std::uint64_t kSidebandBytes = std::uint64_t{1} << 20U;
+constexpr std::uint32_t kFirstPsbPeriod = 2048;  // PSBFreq 0
+constexpr std::uint32_t kBusKhz = 100000;        // what ratios of clocks multiply, since Sandy Bridge
+
+base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
+base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
+
+bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
+
+// "0, 3, 6, 9" of a bitmap.
+std::string list(std::uint32_t bitmap) {
+  std::string text;
+  for (unsigned i = 0; i < 16; ++i) {
+    if ((bitmap >> i & 1U) != 0) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  }
+  return text;
+}
+
+// "2048, 4096 bytes".
+std::string sizes(const rtit::Capabilities& can) {
+  std::string text;
+  for (unsigned i = 0; i < 16; ++i) {
+    if ((can.psb_periods() >> i & 1U) != 0)
+      text += (text.empty() ? "" : ", ") + std::to_string(std::uint64_t{kFirstPsbPeriod} << i);
+  }
+  return (text.empty() ? std::to_string(kFirstPsbPeriod) : text) + " bytes";
+}
+
+// Which option asks for a field of IA32_RTIT_CTL, and how to do without.
+struct Remedy {
+  const char* field;
+  const char* words;
+};
+constexpr std::array<Remedy, 8> kRemedies{{
+    {"CYCEn", "timing: this processor has no CYC packets; leave \"cyc\" out"},
+    {"MTCEn", "timing: this processor has no MTC packets; leave \"mtc\" out"},
+    {"PTWEn", "packets: this processor has no PTWRITE; leave \"ptwrite\" out"},
+    {"FUPonPTW", "packets: this processor has no PTWRITE; leave \"ptwrite\" out"},
+    {"PwrEvtEn", "packets: this processor has no power events; leave \"power\" out"},
+    {"EventEn", "packets: this processor has no event trace; leave \"events\" out"},
+    {"ToPA", "output: this processor has no tables of regions; use single_range"},
+    {"CR3Filter",
+     "pid: this processor cannot trace one process alone; record whole processors (cpus=\"all\", -a)"},
+}};
+
+base::Failure explained(const rtit::Violation& violation, const rtit::Capabilities& can) {
+  for (const Remedy& remedy : kRemedies) {
+    if (violation.field == remedy.field) return unsupported(remedy.words);
+  }
+  const auto one_of = [](const char* option, const char* unit, std::uint32_t bitmap) {
+    return unsupported(std::string(option) + ": this processor does not have that" + unit +
+                       (bitmap != 0 ? "; it has " + list(bitmap) : "; leave it as it is"));
+  };
+  if (violation.field == "MTCFreq") return one_of("mtc_period", " period", can.mtc_periods());
+  if (violation.field == "CycThresh") return one_of("cyc_threshold", " threshold", can.cyc_thresholds());
+  if (violation.field == "PSBFreq") return unsupported("psb_period: this processor has only " + sizes(can));
+  return unsupported(violation.field + ": " + violation.rule + " (" + violation.section + ")");
+}
+
+std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
+  const DriverOptions& driver = options.driver;
+  const std::array<std::pair<bool, std::uint64_t>, 11> all{{
+      {driver.user, PTKIT_TRACE_USER},
+      {driver.kernel, PTKIT_TRACE_KERNEL},
+      {true, PTKIT_TRACE_BRANCHES},
+      {options.tsc, PTKIT_TRACE_TSC},
+      {options.mtc, PTKIT_TRACE_MTC},
+      {options.cyc, PTKIT_TRACE_CYC},
+      {driver.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
+      {driver.power, PTKIT_TRACE_POWER},
+      {driver.events, PTKIT_TRACE_EVENTS},
+      {!options.return_compression, PTKIT_TRACE_NO_RETC},
+      {driver.children && !driver.whole_cpus() && has(query, PTKIT_FEATURE_CHILDREN), PTKIT_TRACE_CHILDREN},
+  }};
+  std::uint64_t flags = 0;
+  for (const auto& [wanted, flag] : all) flags |= wanted ? flag : 0;
+  return flags;
+}
+
+rtit::RtitConfig registers_of(const ptkit_config& config) {
+  const auto on = [&](std::uint64_t flag) { return (config.flags & flag) != 0; };
+  rtit::RtitConfig out;
+  out.trace_en = true;
+  out.user = on(PTKIT_TRACE_USER);
+  out.os = on(PTKIT_TRACE_KERNEL);
+  out.branch_en = on(PTKIT_TRACE_BRANCHES);
+  out.tsc_en = on(PTKIT_TRACE_TSC);
+  out.mtc_en = on(PTKIT_TRACE_MTC);
+  out.cyc_en = on(PTKIT_TRACE_CYC);
+  out.ptw_en = on(PTKIT_TRACE_PTWRITE);
+  out.fup_on_ptw = on(PTKIT_TRACE_PTWRITE_FUP);
+  out.pwr_evt_en = on(PTKIT_TRACE_POWER);
+  out.event_en = on(PTKIT_TRACE_EVENTS);
+  out.dis_retc = on(PTKIT_TRACE_NO_RETC);
+  out.mtc_freq = config.mtc_freq;
+  out.cyc_thresh = config.cyc_thresh;
+  out.psb_freq = config.psb_freq;
+  out.topa = config.output == PTKIT_OUTPUT_TOPA;
+  return out;
+}
+
+// Memory addresses are the driver's business.
+std::optional<base::Failure> check_registers(const ptkit_config& config, const ptkit_query& query) {
+  const rtit::Capabilities can = capabilities_of(query);
+  rtit::RtitConfig registers = registers_of(config);
+  registers.output_mask_ptrs = kPageBytes - 1;
+  for (const rtit::Violation& violation : rtit::check(registers, can)) {
+    if (violation.effect != rtit::Effect::NOTHING) return explained(violation, can);
+  }
+  return {};
+}
+
+std::optional<base::Failure> check_scope(const RecordOptions& options, const ptkit_query& query,
+                                         std::vector<std::string>& warnings) {
+  const DriverOptions& driver = options.driver;
+  if (!driver.user && !driver.kernel) return bad("levels: expected user, kernel or both, found neither");
+  if (options.max_instructions != 0)
+    return unsupported("max_instructions: a processor does not count them; use seconds, or ring");
+  if (options.tnt_64) return unsupported("tnt_64: the processor itself chooses its packets; leave it out");
+  if (!options.truth_folder.empty())
+    return unsupported("truth: a processor writes no log of instructions; use backend \"emulator\"");
+  for (const std::uint32_t cpu : driver.cpus) {
+    if (cpu >= query.cpus)
+      return bad("cpus: expected numbers below " + std::to_string(query.cpus) + ", found " +
+                 std::to_string(cpu));
+  }
+  if (driver.whole_cpus()) return {};
+  if (!has(query, PTKIT_FEATURE_PROCESS)) {
+    return unsupported(
+        "pid: this processor cannot trace one process alone; record whole processors (cpus=\"all\", -a)");
+  }
+  if (driver.user && driver.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
+    return unsupported(
+        "levels: user and kernel code of one process at once is not possible here, where the kernel isolates "
+        "page tables; record one of both, or whole processors (cpus=\"all\", -a)");
+  }
+  if (driver.children && !has(query, PTKIT_FEATURE_CHILDREN))
+    warnings.emplace_back("This driver cannot follow a process to its children: they are not traced.");
+  return {};
+}
+
+std::uint64_t up_to_pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+std::optional<base::Failure> set_output(const RecordOptions& options, const ptkit_query& query,
+                                        ptkit_config& config) {
+  const DriverOptions& driver = options.driver;
+  const bool ring = options.ring_bytes != 0;
+  config.mode = ring ? PTKIT_MODE_RING : PTKIT_MODE_FULL;
+  config.output = driver.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
+  if (driver.single_range && !ring)
+    return bad("single_range: one piece of memory is always a ring; give its size (ring)");
+  if (!has(query, driver.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
+    return unsupported(driver.single_range
+                           ? "single_range: this processor needs a table of regions; leave it out"
+                           : "this processor has no table of regions; use single_range, and a ring");
+  }
+  const std::uint64_t asked = ring ? options.ring_bytes : driver.buffer_bytes;
+  std::uint64_t bytes = up_to_pages(asked != 0 ? asked : kBufferBytes);
+  if (driver.single_range) bytes = std::bit_ceil(bytes);
+  if (bytes > query.most_bytes) {
+    return bad((ring ? "ring: " : "buffer: ") + std::to_string(bytes) +
+               " bytes for each processor are more than the driver gives; it gives " +
+               std::to_string(query.most_bytes));
+  }
+  config.buffer_bytes = bytes;
+  if (!ring && has(query, PTKIT_FEATURE_WAKE_UP) && bytes >= 4 * kPageBytes)
+    config.wake_up_bytes = std::bit_floor(bytes / 4);
+  return {};
+}
+
+}  // namespace
+
+rtit::Capabilities capabilities_of(const ptkit_query& query) noexcept {
+  rtit::Capabilities can;
+  can.leaf_14_ebx = query.cpuid_14_0[1];
+  can.leaf_14_ecx = query.cpuid_14_0[2];
+  can.leaf_14_1_eax = query.cpuid_14_1[0];
+  can.leaf_14_1_ebx = query.cpuid_14_1[1];
+  can.physical_bits = static_cast<std::uint8_t>(query.physical_bits);
+  can.tsc_ctc_denominator = query.cpuid_15[0];
+  can.tsc_ctc_numerator = query.cpuid_15[1];
+  can.crystal_hz = query.cpuid_15[2];
+  return can;
+}
+
+base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptkit_query& query,
+                                         std::vector<std::string>& warnings) {
+  ptkit_config config{};
+  if (auto failure = check_scope(options, query, warnings)) return *failure;
+  if (auto failure = set_output(options, query, config)) return *failure;
+  config.flags = flags_of(options, query);
+  if (options.mtc) config.mtc_freq = options.mtc_period;
+  if (options.cyc) config.cyc_thresh = options.cyc_threshold;
+  // Where there is no choice, what is usual is what there is.
+  const bool fixed = !capabilities_of(query).psb_cyc() && options.psb_period == RecordOptions().psb_period;
+  const std::uint32_t period = fixed ? kFirstPsbPeriod : options.psb_period;
+  config.psb_freq = static_cast<std::uint8_t>(std::countr_zero(period / kFirstPsbPeriod));
+  if (auto failure = check_registers(config, query)) return *failure;
+  if (has(query, PTKIT_FEATURE_SIDEBAND)) {
+    const std::uint64_t asked = options.driver.sideband_bytes;
+    config.sideband_bytes = std::bit_ceil(std::max(asked != 0 ? asked : kSidebandBytes, kPageBytes));
+  } else {
+    warnings.emplace_back(
+        "This driver tells neither switches of threads nor what is mapped later: threads are not told apart, "
+        "and code that came while recording may be missing.");
+  }
+  return config;
+}
+
+base::Failure refusal(int error, const ptkit_config& config) {
+  struct Field {
+    std::size_t offset;
+    const char* words;
+  };
+#define FIELD(name, words) \
+  { offsetof(ptkit_config, name), words }
+  static constexpr std::array<Field, 13> kFields{{
+      FIELD(target, "what is traced (pid, cpus)"),
+      FIELD(cpu, "cpus"),
+      FIELD(process, "pid"),
+      FIELD(output, "single_range"),
+      FIELD(mode, "ring"),
+      FIELD(buffer_bytes, "buffer, ring"),
+      FIELD(sideband_bytes, "the ring for sideband"),
+      FIELD(wake_up_bytes, "buffer"),
+      FIELD(flags, "levels, timing, packets"),
+      FIELD(mtc_freq, "mtc_period"),
+      FIELD(cyc_thresh, "cyc_threshold"),
+      FIELD(psb_freq, "psb_period"),
+      FIELD(range_count, "filters"),
+  }};
+#undef FIELD
+  if (error == EINVAL || error == EOPNOTSUPP) {
+    std::string field = config.refused >= offsetof(ptkit_config, ranges) ? "filters" : "this configuration";
+    for (const Field& one : kFields) {
+      if (one.offset == config.refused) field = one.words;
+    }
+    return unsupported(field + ": the driver refuses this value (" + std::strerror(error) + ")");
+  }
+  if (error == ENOMEM) {
+    return unsupported(
+        "buffer: the kernel has not enough memory in pieces that are large enough; ask for less (buffer, "
+        "ring)");
+  }
+  if (error == E2BIG)
+    return unsupported(
+        "this driver is older than this ptkit, and lacks something that is asked for; load a "
+        "newer one");
+  if (error == ESRCH) return bad("pid: there is no such process, or it is one of the kernel's");
+  return unsupported(std::string("the driver does not take the configuration: ") + std::strerror(error));
+}
+
+trace::Configuration recorded_configuration(const ptkit_config& config, const ptkit_query& query) {
+  trace::Configuration out;
+  out.cpu = processor_of(query.cpuid_1_eax);
+  rtit::RtitConfig registers = registers_of(config);
+  for (std::size_t i = 0; i < config.range_count; ++i) {
+    const ptkit_range& range = config.ranges[i];
+    out.ranges[i] = {static_cast<trace::RangeKind>(range.action), range.first, range.last};
+  }
+  out.rtit_ctl = rtit::values_of(registers).ctl;
+  for (std::size_t i = 0; i < config.range_count; ++i)
+    out.rtit_ctl |= std::uint64_t{config.ranges[i].action}
+                    << (PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i);
+  out.rtit_ctl_known = true;
+  trace::Clock& clock = out.clock;
+  clock.tsc_ctc_denominator = query.cpuid_15[0];
+  clock.tsc_ctc_numerator = query.cpuid_15[1];
+  clock.mtc_period = config.mtc_freq;
+  clock.mtc_period_known = (config.flags & PTKIT_TRACE_MTC) != 0;
+  clock.max_nonturbo_ratio = static_cast<std::uint8_t>(std::min(query.tsc_khz / kBusKhz, 255U));
+  clock.tsc_hz = std::uint64_t{query.tsc_khz} * 1000;
+  return out;
+}
+
+}  // namespace ptkit::capture

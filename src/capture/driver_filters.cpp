@@ -1,0 +1,163 @@
+#include "capture/driver_filters.h"
+
+#include <algorithm>
+
+#include "capture/tracee.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+struct Range {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_file(const std::string& wanted, const std::string& path) {
+  return wanted == path || (wanted.find('/') == std::string::npos && wanted == base_name(path));
+}
+
+bool is_kernel_file(const std::string& file) {
+  return file == "vmlinux" || file == "kernel" || file.find(".ko") != std::string::npos ||
+         (!file.empty() && file.front() == '[');
+}
+
+// What `wanted`, offsets in a file, is in the mapping.
+std::optional<Range> place(const Mapping& mapping, const Range& wanted) {
+  const std::uint64_t first = std::max(wanted.first, mapping.offset);
+  const std::uint64_t last = std::min(wanted.last, mapping.offset + (mapping.end - mapping.begin) - 1);
+  if (first > last) return {};
+  return Range{mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset)};
+}
+
+class Finder {
+ public:
+  Finder(int pid, bool user, bool kernel_too, const KernelCode& kernel)
+      : pid_(pid), kernel_too_(kernel_too), kernel_(kernel) {
+    if (!user || pid == 0) return;
+    program_ = program_path(pid);
+    maps_ = read_maps(pid);
+    std::erase_if(maps_, [](const Mapping& one) { return !one.executable || one.path.empty(); });
+  }
+
+  std::vector<Range> find(const FilterRequest& filter) {
+    if (filter.file.empty() && filter.symbol.empty()) return {{filter.first, filter.last}};
+    std::vector<Range> ranges;
+    if (!is_kernel_file(filter.file)) ranges = find_in_files(filter);
+    if (ranges.empty() && kernel_too_) ranges = find_in_kernel(filter);
+    return ranges;
+  }
+
+  // Names like that one.
+  std::string similar(const std::string& name) {
+    std::vector<std::string> names = symbols_.similar(name);
+    for (std::string& one : kernel_.similar(name)) names.push_back(std::move(one));
+    std::string text;
+    for (const std::string& one : names) text += (text.empty() ? "; there are " : ", ") + one;
+    return text;
+  }
+
+ private:
+  std::vector<Range> find_in_files(const FilterRequest& filter) {
+    std::vector<Range> ranges;
+    for (const Mapping& mapping : maps_) {
+      // A symbol of no file is looked for in the program first.
+      const bool here = filter.file.empty() ? mapping.path == program_ : is_file(filter.file, mapping.path);
+      if (!here) continue;
+      if (filter.symbol.empty()) {
+        if (const auto range = place(mapping, {filter.first, filter.last})) ranges.push_back(*range);
+        continue;
+      }
+      for (const SymbolFinder::Place& one : symbols_.find(pid_, mapping.path, filter.symbol)) {
+        const Range offsets{one.offset, one.offset + std::max<std::uint64_t>(one.size, 1) - 1};
+        if (const auto range = place(mapping, offsets)) ranges.push_back(*range);
+      }
+    }
+    return ranges;
+  }
+
+  std::vector<Range> find_in_kernel(const FilterRequest& filter) {
+    std::vector<Range> ranges;
+    if (!filter.symbol.empty()) {
+      for (const KernelCode::Function& one : kernel_.find(filter.symbol, filter.file))
+        ranges.push_back({one.first, one.last});
+      return ranges;
+    }
+    const KernelCode::Part* part = kernel_.find_part(filter.file);
+    if (part == nullptr) return ranges;
+    Mapping whole;
+    whole.begin = part->begin;
+    whole.end = part->end;
+    if (const auto range = place(whole, {filter.first, filter.last})) ranges.push_back(*range);
+    return ranges;
+  }
+
+  int pid_;
+  bool kernel_too_;
+  const KernelCode& kernel_;
+  std::string program_;
+  std::vector<Mapping> maps_;
+  SymbolFinder symbols_;
+};
+
+std::string described(const FilterRequest& filter) {
+  if (filter.symbol.empty()) return filter.file;
+  return filter.symbol + (filter.file.empty() ? "" : " @ " + filter.file);
+}
+
+}  // namespace
+
+std::optional<base::Failure> check_filters(const RecordOptions& options, unsigned most) {
+  if (!options.triggers.empty()) {
+    return base::Failure{
+        base::Status::UNSUPPORTED, 0,
+        "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "
+        "snapshots (Recorder.snapshot(), --snapshot-on), or backend \"emulator\""};
+  }
+  for (const FilterRequest& filter : options.filters) {
+    if (filter.kind == FilterRequest::Kind::START || filter.kind == FilterRequest::Kind::STOP) {
+      return base::Failure{
+          base::Status::UNSUPPORTED, 0,
+          "filters: a processor has no start and stop, only filter and tracestop; use these, "
+          "or backend \"emulator\""};
+    }
+  }
+  if (options.filters.size() > most) {
+    return base::Failure{base::Status::UNSUPPORTED, 0,
+                         "filters: this processor has " + std::to_string(most) + " ranges, found " +
+                             std::to_string(options.filters.size())};
+  }
+  return {};
+}
+
+bool needs_libraries(const RecordOptions& options, const std::string& program) {
+  return std::any_of(options.filters.begin(), options.filters.end(), [&](const FilterRequest& filter) {
+    return !filter.file.empty() && !is_kernel_file(filter.file) && !is_file(filter.file, program);
+  });
+}
+
+base::Result<std::vector<ptkit_range>> find_ranges(const RecordOptions& options, int pid,
+                                                   const KernelCode& kernel) {
+  Finder finder(pid, options.driver.user, options.driver.kernel, kernel);
+  std::vector<ptkit_range> out;
+  for (const FilterRequest& filter : options.filters) {
+    const std::vector<Range> ranges = finder.find(filter);
+    if (ranges.empty()) {
+      const std::string where =
+          filter.symbol.empty() ? " is not mapped" : " is no function that is there yet";
+      return bad("filters: " + described(filter) + where + finder.similar(filter.symbol));
+    }
+    for (const Range& range : ranges) {
+      const bool stops = filter.kind == FilterRequest::Kind::TRACESTOP;
+      out.push_back({range.first, range.last,
+                     stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0});
+    }
+  }
+  return out;
+}
+
+}  // namespace ptkit::capture

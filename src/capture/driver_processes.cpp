@@ -1,0 +1,336 @@
+#include "capture/driver_processes.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "image/elf.h"
+#include "ptkit/ptkit_ioctl.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr const char* kVdso = "[vdso]";
+constexpr int kDeepest = 100;  // of families
+
+std::vector<std::int64_t> numbers_in(const std::string& folder) {
+  std::vector<std::int64_t> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
+  if (open == nullptr) return out;
+  while (const dirent* entry = ::readdir(open.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
+    std::int64_t number = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    const auto [stop, error] = std::from_chars(entry->d_name, end, number);
+    if (error == std::errc() && stop == end) out.push_back(number);
+  }
+  return out;
+}
+
+trace::Sideband sideband(trace::SidebandKind kind, const DriverRecord& record) {
+  trace::Sideband out;
+  out.kind = kind;
+  out.tsc = record.tsc;
+  out.pid = record.pid;
+  out.tid = record.tid;
+  return out;
+}
+
+int from_wait_status(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+// Files that went away are named so.
+std::string without_mark(std::string path) {
+  constexpr std::string_view kMark = " (deleted)";
+  if (path.size() > kMark.size() && path.compare(path.size() - kMark.size(), kMark.size(), kMark) == 0)
+    path.resize(path.size() - kMark.size());
+  return path;
+}
+
+trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uint64_t bytes) {
+  std::vector<std::uint8_t> out(bytes);
+  out.resize(Memory(static_cast<pid_t>(pid)).read(address, out));
+  return trace::TraceBuffer::from_vector(std::move(out));
+}
+
+}  // namespace
+
+void DriverProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
+  DriverRecord record;
+  record.tsc = tsc;
+  record.pid = record.tid = static_cast<std::int32_t>(pid);
+  note(trace::SidebandKind::PROCESS, record, 0, {});
+  note(trace::SidebandKind::EXEC, record, 0, program_path(record.pid));
+  save(pid, known(pid, tsc));
+}
+
+void DriverProcesses::find_all(std::uint64_t tsc) {
+  for (const std::int64_t pid : numbers_in("/proc")) known(pid, tsc);
+}
+
+std::vector<std::string> DriverProcesses::warnings() const {
+  if (made_code_.empty()) return {};
+  std::string names;
+  for (const std::string& name : made_code_) names += (names.empty() ? "" : ", ") + name;
+  return {"Code that programs make while they run is not in the bundle (" + names + ")."};
+}
+
+trace::SpaceId DriverProcesses::space_of(std::int64_t pid) const {
+  const auto at = processes_.find(pid);
+  return at == processes_.end() ? trace::kAnySpace : at->second.space;
+}
+
+bool DriverProcesses::alive(std::int64_t pid) const {
+  const auto is_family = [&](std::int64_t one) {
+    for (int depth = 0; depth < kDeepest && one != pid; ++depth) {
+      const auto at = processes_.find(one);
+      if (at == processes_.end()) return false;
+      one = at->second.parent;
+    }
+    return one == pid;
+  };
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [&](const auto& one) { return !one.second.threads.empty() && is_family(one.first); });
+}
+
+void DriverProcesses::forget_ended() {
+  for (auto& [pid, process] : processes_) {
+    if (!process.threads.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
+      process.threads.clear();
+  }
+}
+
+std::vector<trace::Switch> DriverProcesses::take_switches(std::uint32_t stream) {
+  return std::exchange(switches_[stream], {});
+}
+
+DriverProcesses::Process& DriverProcesses::known(std::int64_t pid, std::uint64_t tsc) {
+  const auto [at, fresh] = processes_.try_emplace(pid);
+  Process& process = at->second;
+  if (!fresh) return process;
+  DriverRecord record;
+  record.tsc = tsc;
+  record.pid = record.tid = static_cast<std::int32_t>(pid);
+  for (const std::int64_t tid : numbers_in("/proc/" + std::to_string(pid) + "/task")) {
+    process.threads.insert(tid);
+    record.tid = static_cast<std::int32_t>(tid);
+    note(trace::SidebandKind::THREAD, record, 0, thread_name(record.pid, record.tid));
+  }
+  new_space(pid, process);
+  read_maps_of(pid, process, tsc);
+  return process;
+}
+
+void DriverProcesses::new_space(std::int64_t pid, Process& process) {
+  process.space = output_.space(pid);
+  process.kernel_cr3 = process.user_cr3 = 0;
+  process.parts.clear();
+  process.saved = false;
+}
+
+void DriverProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc) {
+  DriverRecord record;
+  record.tsc = tsc;
+  record.pid = record.tid = static_cast<std::int32_t>(pid);
+  for (const Mapping& mapping : read_maps(record.pid)) {
+    if (!mapping.executable) continue;
+    record.address = mapping.begin;
+    record.bytes = mapping.end - mapping.begin;
+    record.file_offset = mapping.offset;
+    record.text = mapping.path;
+    add_part(process, record);
+  }
+}
+
+void DriverProcesses::add_part(Process& process, const DriverRecord& mapping) {
+  if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
+  Part part{mapping.tsc, mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text)};
+  const auto same = [&](const Part& one) {
+    return one.address == part.address && one.bytes == part.bytes && one.path == part.path &&
+           one.file_offset == part.file_offset;
+  };
+  if (std::any_of(process.parts.begin(), process.parts.end(), same)) return;
+  const bool anew = std::any_of(process.parts.begin(), process.parts.end(), [&](const Part& one) {
+    return overlap(one.address, one.bytes, part.address, part.bytes);
+  });
+  if (anew) part.tsc_from = mapping.tsc;
+  if (process.saved) save(mapping.pid, process, part);
+  process.parts.push_back(std::move(part));
+}
+
+void DriverProcesses::note_mapping(std::int64_t pid, const Part& part, std::int32_t file) {
+  trace::Sideband record;
+  record.kind = trace::SidebandKind::MAP;
+  record.tsc = part.tsc;
+  record.pid = pid;
+  record.address = part.address;
+  record.size = part.bytes;
+  record.file = file;
+  record.file_offset = part.file_offset;
+  if (file < 0) record.text = part.path;
+  output_.sideband(record);
+}
+
+// -1: memory that shows no file.
+std::int32_t DriverProcesses::file_of(std::int64_t pid, const Part& part) {
+  const std::string& path = part.path;
+  if (path == kVdso) {
+    return output_.file(path, [&] {
+      const trace::TraceBuffer bytes = read_memory(pid, part.address, part.bytes);
+      return trace::ImageFile{
+          path, image::elf_build_id(bytes.bytes()), {}, image::read_symbols(bytes.bytes())};
+    });
+  }
+  const bool is_path = path.size() > 1 && path.front() == '/' && path[1] != '/';
+  return is_path && path.rfind("/memfd:", 0) != 0 ? output_.file(static_cast<pid_t>(pid), path) : -1;
+}
+
+void DriverProcesses::save(std::int64_t pid, Process& process) {
+  if (process.saved || !user_) return;
+  process.saved = true;
+  for (const Part& part : process.parts) save(pid, process, part);
+}
+
+// The bytes of a part of a file go into the bundle once; other spaces refer to the file.
+void DriverProcesses::save(std::int64_t pid, const Process& process, const Part& part) {
+  const std::int32_t file = file_of(pid, part);
+  note_mapping(pid, part, file);
+  if (file < 0) {
+    const bool kernels = !part.path.empty() && part.path.front() == '[';
+    if (!kernels) made_code_.insert(thread_name(static_cast<pid_t>(pid), static_cast<pid_t>(pid)));
+    return;
+  }
+  trace::CodeRegion region;
+  region.space = process.space;
+  region.address = part.address;
+  region.size = part.bytes;
+  region.tsc_from = part.tsc_from;
+  region.file = file;
+  region.file_offset = part.file_offset;
+  region.shared = true;
+  if (saved_.emplace(file, part.file_offset, part.bytes).second) {
+    const trace::TraceBuffer bytes = read_file_of(static_cast<pid_t>(pid), part.path);
+    if (bytes.size() > part.file_offset)
+      region.bytes =
+          bytes.slice(part.file_offset, std::min<std::uint64_t>(part.bytes, bytes.size() - part.file_offset));
+    else
+      region.bytes = read_memory(pid, part.address, part.bytes);
+    if (region.bytes.size() == 0) saved_.erase({file, part.file_offset, part.bytes});
+  }
+  output_.code({region});
+}
+
+void DriverProcesses::take(const DriverRecord& record, std::uint32_t stream) {
+  switch (record.type) {
+    case PTKIT_RECORD_SWITCH:
+      return on_switch(record, stream);
+    case PTKIT_RECORD_FORK:
+      return on_fork(record);
+    case PTKIT_RECORD_EXEC:
+      return on_exec(record, stream);
+    case PTKIT_RECORD_MMAP:
+      return on_map(record);
+    case PTKIT_RECORD_EXIT:
+      return on_exit(record);
+    case PTKIT_RECORD_NAME:
+      return note(trace::SidebandKind::THREAD, record, 0, record.text);
+    default:
+      return;
+  }
+}
+
+// Page tables that are not those of the space: an exec() that nobody told of.
+void DriverProcesses::set_tables(const DriverRecord& record, Process& process) {
+  if (process.kernel_cr3 == record.kernel_cr3) return;
+  if (process.kernel_cr3 != 0) {
+    new_space(record.pid, process);
+    read_maps_of(record.pid, process, record.tsc);
+  }
+  process.kernel_cr3 = record.kernel_cr3;
+  process.user_cr3 = record.user_cr3;
+  trace::Space space{record.pid, record.kernel_cr3, true};
+  space.user_cr3 = record.user_cr3;
+  output_.describe(process.space, space);
+}
+
+void DriverProcesses::on_switch(const DriverRecord& record, std::uint32_t stream) {
+  trace::Switch to{record.tsc, record.pid, record.tid, trace::kAnySpace};
+  trace::SpaceId& last = last_space_[stream];
+  if (record.pid < 0) {
+    to.pid = to.tid = trace::kNoId;
+  } else if (record.kernel_cr3 == 0) {  // a thread of the kernel
+    to.space = last;
+  } else {
+    Process& process = known(record.pid, record.tsc);
+    set_tables(record, process);
+    process.threads.insert(record.tid);
+    save(record.pid, process);
+    to.space = last = process.space;
+  }
+  switches_[stream].push_back(to);
+}
+
+void DriverProcesses::on_fork(const DriverRecord& record) {
+  if (record.pid == record.parent_pid) {
+    known(record.pid, record.tsc).threads.insert(record.tid);
+    return note(trace::SidebandKind::THREAD, record, 0, {});
+  }
+  const std::vector<Part> parts = known(record.parent_pid, record.tsc).parts;
+  Process& child = processes_[record.pid];
+  new_space(record.pid, child);
+  child.parts = parts;
+  child.parent = record.parent_pid;
+  child.threads = {record.tid};
+  trace::Sideband out = sideband(trace::SidebandKind::PROCESS, record);
+  out.parent = record.parent_pid;
+  output_.sideband(out);
+}
+
+// Its mappings follow.
+void DriverProcesses::on_exec(const DriverRecord& record, std::uint32_t stream) {
+  Process& process = known(record.pid, record.tsc);
+  // Found just now, /proc shows what it is by now; otherwise this is another image.
+  new_space(record.pid, process);
+  process.threads = {record.tid};
+  process.named = false;
+  process.saved = user_;
+  if (record.kernel_cr3 != 0) set_tables(record, process);
+  last_space_[stream] = process.space;
+  switches_[stream].push_back({record.tsc, record.pid, record.tid, process.space});
+}
+
+void DriverProcesses::on_map(const DriverRecord& record) {
+  Process& process = known(record.pid, record.tsc);
+  if (!process.named && !record.text.empty() && record.text.front() == '/') {
+    process.named = true;
+    note(trace::SidebandKind::EXEC, record, 0, record.text);
+  }
+  add_part(process, record);
+}
+
+void DriverProcesses::on_exit(const DriverRecord& record) {
+  if (const auto at = processes_.find(record.pid); at != processes_.end())
+    at->second.threads.erase(record.tid);
+  note(trace::SidebandKind::EXIT, record, from_wait_status(record.status), {});
+}
+
+void DriverProcesses::note(trace::SidebandKind kind, const DriverRecord& record, std::int64_t value,
+                           std::string text) {
+  trace::Sideband out = sideband(kind, record);
+  out.value = value;
+  out.text = std::move(text);
+  output_.sideband(out);
+}
+
+}  // namespace ptkit::capture

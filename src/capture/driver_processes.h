@@ -1,0 +1,84 @@
+// Who runs and what is mapped, as the driver's sideband and /proc tell it: address spaces, switches, code and
+// records of a bundle.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "capture/bundle_output.h"
+#include "capture/driver_sideband.h"
+#include "capture/tracee.h"
+
+namespace ptkit::capture {
+
+class DriverProcesses {
+ public:
+  // `user`: user code is traced, so that its bytes are wanted.
+  DriverProcesses(BundleOutput& output, bool user) : output_(output), user_(user) {}
+
+  // The process that is recorded, as /proc shows it: its code is saved at once.
+  void begin(std::int64_t pid, std::uint64_t tsc);
+  // Every process that can be seen: what has its code is known when it first runs.
+  void find_all(std::uint64_t tsc);
+  [[nodiscard]] trace::SpaceId space_of(std::int64_t pid) const;
+
+  // A record of the stream's processor; records come nearly by time.
+  void take(const DriverRecord& record, std::uint32_t stream);
+  // What a stream was not told yet.
+  [[nodiscard]] std::vector<trace::Switch> take_switches(std::uint32_t stream);
+
+  [[nodiscard]] bool alive(std::int64_t pid) const;  // the process, or one that it has begun
+  void forget_ended();                               // those whose end nobody told, as the system sees it
+  [[nodiscard]] std::vector<std::string> warnings() const;
+
+ private:
+  // Executable memory. Files are looked into when the process runs: a machine has many that do not.
+  struct Part {
+    std::uint64_t tsc = 0;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t file_offset = 0;
+    std::string path;
+    std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid
+  };
+  struct Process {
+    trace::SpaceId space = trace::kAnySpace;
+    std::uint64_t kernel_cr3 = 0;  // 0: not known
+    std::uint64_t user_cr3 = 0;
+    std::vector<Part> parts;
+    std::set<std::int64_t> threads;  // that have not ended, as far as it is known
+    std::int64_t parent = trace::kNoId;
+    bool saved = false;  // its parts are in the bundle
+    bool named = true;   // the path of its last exec() was told
+  };
+
+  Process& known(std::int64_t pid, std::uint64_t tsc);
+  void read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc);
+  void add_part(Process& process, const DriverRecord& mapping);
+  void note_mapping(std::int64_t pid, const Part& part, std::int32_t file);
+  void save(std::int64_t pid, Process& process);
+  void save(std::int64_t pid, const Process& process, const Part& part);
+  [[nodiscard]] std::int32_t file_of(std::int64_t pid, const Part& part);
+  void new_space(std::int64_t pid, Process& process);
+  void set_tables(const DriverRecord& record, Process& process);
+  void on_switch(const DriverRecord& record, std::uint32_t stream);
+  void on_fork(const DriverRecord& record);
+  void on_exec(const DriverRecord& record, std::uint32_t stream);
+  void on_map(const DriverRecord& record);
+  void on_exit(const DriverRecord& record);
+  void note(trace::SidebandKind kind, const DriverRecord& record, std::int64_t value, std::string text);
+
+  BundleOutput& output_;
+  bool user_;
+  std::map<std::int64_t, Process> processes_;
+  std::map<std::uint32_t, std::vector<trace::Switch>> switches_;            // by stream
+  std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream
+  std::set<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>> saved_;  // parts of files: their bytes
+  std::set<std::string> made_code_;  // processes that execute memory which shows no file: their names
+};
+
+}  // namespace ptkit::capture

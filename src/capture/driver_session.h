@@ -1,0 +1,89 @@
+// One run of the driver back end. The thread that calls run() does everything: it starts what is recorded and
+// the trace, empties buffers, follows requests, and writes the bundle.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/bundle_output.h"
+#include "capture/driver_processes.h"
+#include "capture/driver_recorder.h"
+#include "capture/driver_target.h"
+#include "capture/driver_units.h"
+#include "capture/kernel_code.h"
+#include "capture/tsc.h"
+
+namespace ptkit::capture {
+
+class DriverRecorder::Session {
+ public:
+  Session(RecordOptions options, OpenDriver open) : options_(std::move(options)), open_(std::move(open)) {}
+
+  [[nodiscard]] base::Result<RecordResult> run();
+
+  void request_stop() noexcept { stop_asked_ = true; }
+  void request_detach() noexcept { detach_asked_ = true; }
+  void request_snapshot() noexcept { snapshot_asked_ = true; }
+  void pause(bool paused) noexcept { pause_asked_ = paused; }
+  [[nodiscard]] RecordProgress progress() const noexcept { return {0, trace_bytes_}; }
+  [[nodiscard]] int pid() const noexcept { return pid_; }
+  [[nodiscard]] bool started() const noexcept { return started_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Problem = std::optional<base::Failure>;
+
+  [[nodiscard]] Problem record(std::unique_ptr<DriverPort> port, const sigset_t& mask);
+  [[nodiscard]] Problem find_target(const sigset_t& mask);
+  [[nodiscard]] Problem find_filters();
+  void describe();
+  void make_streams();
+  [[nodiscard]] Problem begin();
+  void save_kernel();
+  [[nodiscard]] Problem loop();
+  [[nodiscard]] bool over();
+  [[nodiscard]] Problem follow_requests();
+  [[nodiscard]] Problem drain();
+  void take_records(std::uint64_t before);
+  void tell_switches();
+  [[nodiscard]] Problem snapshot();
+  [[nodiscard]] Problem end();
+  void wait_for_program();
+  void write_info();
+  [[nodiscard]] base::Result<RecordResult> finish();
+
+  RecordOptions options_;
+  OpenDriver open_;
+  std::atomic<bool> stop_asked_{false};
+  std::atomic<bool> detach_asked_{false};
+  std::atomic<bool> snapshot_asked_{false};
+  std::atomic<bool> pause_asked_{false};
+  std::atomic<bool> started_{false};
+  std::atomic<int> pid_{0};
+  std::atomic<std::uint64_t> trace_bytes_{0};
+
+  ptkit_query query_{};
+  ptkit_config config_{};
+  DriverTarget target_;
+  KernelCode kernel_;
+  std::optional<TscCalibration> calibration_;
+  std::unique_ptr<BundleOutput> output_;
+  std::unique_ptr<DriverUnits> units_;
+  std::unique_ptr<DriverProcesses> processes_;
+  formats::RecordingInfo info_;
+  std::vector<ToldRecord> records_;  // that were not taken yet
+  std::uint64_t horizon_ = 0;        // older ones are all there
+  bool paused_ = false;
+  bool interrupted_ = false;
+  bool limited_ = false;
+  std::uint32_t snapshots_ = 0;
+  std::optional<Clock::time_point> deadline_;
+  Clock::time_point last_flush_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,119 @@
+#include "capture/driver_sideband.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "ptkit/ptkit_ioctl.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::size_t kAlignment = 8;
+
+// A copy in one piece: a record may go on at the ring's beginning.
+std::vector<std::uint8_t> copy(base::Bytes ring, std::uint64_t from, std::size_t bytes) {
+  const auto place = static_cast<std::size_t>(from % ring.size());
+  const base::Bytes head = ring.subspan(place, std::min(bytes, ring.size() - place));
+  std::vector<std::uint8_t> out(head.begin(), head.end());
+  const base::Bytes rest = ring.first(bytes - head.size());
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+// The structure at the beginning; what the record is too short for is zero.
+template <typename T>
+T read_as(base::Bytes record) {
+  T out{};
+  std::memcpy(&out, record.data(), std::min(record.size(), sizeof out));
+  return out;
+}
+
+std::string text_behind(base::Bytes record, std::size_t bytes) {
+  if (record.size() <= bytes) return {};
+  const base::Bytes text = record.subspan(bytes);
+  return {text.begin(), std::find(text.begin(), text.end(), 0)};
+}
+
+void read_mapping(base::Bytes record, DriverRecord& out) {
+  const auto mapping = read_as<ptkit_record_mmap>(record);
+  out.address = mapping.address;
+  out.bytes = mapping.bytes;
+  out.file_offset = mapping.file_offset;
+  out.inode = mapping.inode;
+  out.text = text_behind(record, sizeof mapping);
+}
+
+void read_space(base::Bytes record, DriverRecord& out) {
+  const auto space = read_as<ptkit_record_space>(record);
+  out.kernel_cr3 = space.kernel_cr3;
+  out.user_cr3 = space.user_cr3;
+}
+
+void read_fork(base::Bytes record, DriverRecord& out) {
+  const auto fork = read_as<ptkit_record_fork>(record);
+  out.parent_pid = fork.parent_pid;
+  out.parent_tid = fork.parent_tid;
+}
+
+// False if the type is not known.
+bool read_body(base::Bytes record, DriverRecord& out) {
+  switch (out.type) {
+    case PTKIT_RECORD_SWITCH:
+    case PTKIT_RECORD_EXEC:
+      read_space(record, out);
+      return true;
+    case PTKIT_RECORD_FORK:
+      read_fork(record, out);
+      return true;
+    case PTKIT_RECORD_EXIT:
+      out.status = read_as<ptkit_record_exit>(record).status;
+      return true;
+    case PTKIT_RECORD_MMAP:
+    case PTKIT_RECORD_MODULE:
+    case PTKIT_RECORD_MODULE_GONE:
+      read_mapping(record, out);
+      return true;
+    case PTKIT_RECORD_NAME:
+      out.text = text_behind(record, sizeof(ptkit_record));
+      return true;
+    case PTKIT_RECORD_LOST:
+      out.count = read_as<ptkit_record_lost>(record).count;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+DriverRecords read_records(base::Bytes ring, std::uint64_t from, std::uint64_t to) {
+  DriverRecords out;
+  out.read_to = to;
+  if (ring.empty() || to < from || to - from > ring.size()) {
+    out.bad_bytes = to - from;
+    return out;
+  }
+  while (to - from >= sizeof(ptkit_record)) {
+    const std::vector<std::uint8_t> head = copy(ring, from, sizeof(ptkit_record));
+    const auto record = read_as<ptkit_record>(head);
+    if (record.size < sizeof record || record.size % kAlignment != 0 || record.size > to - from) break;
+    const std::vector<std::uint8_t> all = copy(ring, from, record.size);
+    from += record.size;
+    DriverRecord one;
+    one.type = record.type;
+    one.cpu = record.cpu;
+    one.tsc = record.tsc;
+    one.pid = record.pid;
+    one.tid = record.tid;
+    if (read_body(all, one))
+      out.records.push_back(std::move(one));
+    else
+      ++out.unknown;
+  }
+  out.bad_bytes = to - from;
+  return out;
+}
+
+}  // namespace ptkit::capture

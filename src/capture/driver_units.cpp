@@ -1,0 +1,169 @@
+#include "capture/driver_units.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "capture/driver_config.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
+
+std::string plural(std::uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::optional<base::Failure> DriverUnits::configure(std::unique_ptr<DriverPort> first,
+                                                    const ptkit_config& config,
+                                                    const std::vector<std::uint32_t>& cpus) {
+  ptkit_config one = config;
+  if (cpus.empty()) {
+    one.target = PTKIT_TARGET_ALL;
+    return add(std::move(first), one);
+  }
+  one.target = PTKIT_TARGET_CPU;
+  for (const std::uint32_t cpu : cpus) {
+    if (first == nullptr) {
+      auto port = open_();
+      if (!port.ok()) return port.failure();
+      first = std::move(port.value());
+    }
+    one.cpu = cpu;
+    if (auto failure = add(std::exchange(first, nullptr), one)) return failure;
+  }
+  return {};
+}
+
+std::optional<base::Failure> DriverUnits::add(std::unique_ptr<DriverPort> port, ptkit_config config) {
+  if (const int error = port->request(PTKIT_CONFIGURE, &config); error != 0) return refusal(error, config);
+  const std::size_t before = buffers_.size();
+  for (std::uint32_t cpu = 0; cpu < query_.cpus; ++cpu) {
+    auto buffer = DriverBuffer::open(*port, config, cpu);
+    if (!buffer.ok()) return buffer.failure();
+    if (buffer.value()) buffers_.push_back(std::move(*buffer.value()));
+  }
+  if (buffers_.size() == before) return unsupported("cpus: the processor is not there, or offline");
+  ports_.push_back(std::move(port));
+  return {};
+}
+
+std::optional<base::Failure> DriverUnits::tell(unsigned long number, const char* what) {
+  for (const auto& port : ports_) {
+    const int error = port->request(number, nullptr);
+    if (error == 0) continue;
+    return unsupported(std::string("the driver cannot ") + what + ": " + std::strerror(error));
+  }
+  return {};
+}
+
+std::optional<base::Failure> DriverUnits::start() {
+  for (const auto& port : ports_) {
+    const int error = port->request(PTKIT_START, nullptr);
+    if (error == 0) continue;
+    stop();
+    if (error == EBUSY) {
+      return unsupported(
+          "somebody else traces already (another ptkit, or perf with intel_pt): a processor has but one "
+          "trace "
+          "unit; end that first");
+    }
+    if (error == EIO) {
+      return unsupported(
+          "a write to the trace unit's registers faulted; a hypervisor may own it (VMX), and the kernel's "
+          "log "
+          "says more");
+    }
+    if (error == ESRCH) return base::Failure{base::Status::BAD_CONFIG, 0, "pid: the process has ended"};
+    return unsupported(std::string("the driver cannot start: ") + std::strerror(error));
+  }
+  return {};
+}
+
+std::optional<base::Failure> DriverUnits::pause() { return tell(PTKIT_PAUSE, "pause"); }
+std::optional<base::Failure> DriverUnits::resume() { return tell(PTKIT_RESUME, "go on"); }
+
+void DriverUnits::stop() {
+  for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_STOP, nullptr));
+}
+
+std::optional<base::Failure> DriverUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
+  std::vector<DriverRecord> some;
+  for (DriverBuffer& buffer : buffers_) {
+    some.clear();
+    if (auto failure = buffer.drain(output, some)) return failure;
+    for (DriverRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
+  }
+  return {};
+}
+
+std::optional<base::Failure> DriverUnits::collect(BundleOutput& output) {
+  for (DriverBuffer& buffer : buffers_) {
+    if (auto failure = buffer.collect(output)) return failure;
+  }
+  return {};
+}
+
+void DriverUnits::wait(int handle, bool paused, std::chrono::milliseconds limit) const {
+  std::vector<pollfd> files;
+  if (handle >= 0) files.push_back({handle, POLLIN, 0});
+  // One that pauses is always ready.
+  for (const auto& port : ports_) {
+    if (!paused) files.push_back({port->file(), POLLIN, 0});
+  }
+  static_cast<void>(::poll(files.data(), files.size(), static_cast<int>(limit.count())));
+}
+
+std::vector<std::string> DriverUnits::warnings() const {
+  std::vector<std::string> out;
+  std::uint64_t lost = 0;
+  std::uint64_t bad = 0;
+  bool lost_children = false;
+  for (const DriverBuffer& buffer : buffers_) {
+    const DriverBuffer::Counts& counts = buffer.counts();
+    const std::string who = "Processor " + std::to_string(buffer.cpu()) + ": ";
+    lost += counts.lost_records;
+    bad += counts.bad_bytes;
+    lost_children = lost_children || counts.lost_children;
+    if (counts.stops != 0) {
+      out.push_back(who + "the buffer was full " + plural(counts.stops, "time") +
+                    ", and trace is missing there; use a larger buffer (buffer, --buffer), or trace less.");
+    }
+    if (counts.cleared) {
+      out.push_back(who +
+                    "somebody else switched tracing off (a hypervisor that began, or another tracer): trace "
+                    "is missing from there on.");
+    }
+    if (counts.error != 0)
+      out.push_back(who + "tracing failed (" + std::strerror(counts.error) + ") and ended early.");
+  }
+  if (lost != 0) {
+    out.push_back(plural(lost, "record") +
+                  " of switches, mappings or names were lost where their ring was full: threads may be "
+                  "confused, and code may be missing.");
+  }
+  if (lost_children)
+    out.emplace_back("The kernel had no memory to follow some children: they were not traced.");
+  if (bad != 0)
+    out.push_back(plural(bad, "byte") + " of the driver's records make no sense and were left out.");
+  return out;
+}
+
+std::uint64_t DriverUnits::trace_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().bytes;
+  return sum;
+}
+
+bool DriverUnits::failed() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(),
+                     [](const DriverBuffer& buffer) { return buffer.counts().error != 0; });
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,283 @@
+#include "capture/kernel_code.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string_view>
+
+#include "capture/tracee.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kMostMadeBytes = std::uint64_t{1} << 16U;
+constexpr std::size_t kMostSegments = 4096;
+constexpr const char* kKernel = "[kernel]";
+constexpr std::string_view kCodeTypes = "tTwW";
+
+base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
+
+struct Symbol {
+  std::uint64_t address = 0;
+  char type = 0;
+  std::string name;
+};
+
+// By module, "[kernel]" for none.
+using Symbols = std::map<std::string, std::vector<Symbol>>;
+
+// Up to the next blank, which goes too.
+std::string_view take_word(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+// Lines "ffffffff81000000 T _stext" or "ffffffffc0000000 t work\t[module]". There are 100 000 and more.
+Symbols read_symbols(const std::string& path) {
+  Symbols out;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::string_view rest(line);
+    const std::string_view address = take_word(rest);
+    const std::string_view type = take_word(rest);
+    Symbol symbol;
+    symbol.name = take_word(rest);
+    const std::string_view module = take_word(rest);
+    const char* end = address.data() + address.size();
+    if (type.size() != 1 || std::from_chars(address.data(), end, symbol.address, 16).ec != std::errc())
+      continue;
+    symbol.type = type.front();
+    out[module.empty() ? kKernel : std::string(module)].push_back(std::move(symbol));
+  }
+  const auto before = [](const Symbol& a, const Symbol& b) { return a.address < b.address; };
+  for (auto& [name, symbols] : out) {
+    if (!std::is_sorted(symbols.begin(), symbols.end(), before))
+      std::stable_sort(symbols.begin(), symbols.end(), before);
+  }
+  return out;
+}
+
+// The size of each module, by "[name]". Lines "ptkit 45056 0 - Live 0xffffffffc0000000 (OE)".
+std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> read_modules(const std::string& path) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> out;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::string skipped;
+    std::string address;
+    if (!(words >> name >> bytes >> skipped >> skipped >> skipped >> address) || address.size() < 3) continue;
+    std::uint64_t begin = 0;
+    std::from_chars(address.data() + 2, address.data() + address.size(), begin, 16);
+    if (begin != 0) out["[" + name + "]"] = {begin, begin + bytes};
+  }
+  return out;
+}
+
+bool is_code(const Symbol& symbol) { return kCodeTypes.find(symbol.type) != std::string_view::npos; }
+
+void add_symbols(KernelCode::Part& part, const std::vector<Symbol>& symbols) {
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const Symbol& symbol = symbols[i];
+    if (!is_code(symbol) || symbol.address < part.begin || symbol.address >= part.end) continue;
+    std::uint64_t next = part.end;
+    for (std::size_t j = i + 1; j < symbols.size() && next == part.end; ++j) {
+      if (symbols[j].address > symbol.address) next = std::min(symbols[j].address, part.end);
+    }
+    part.symbols.push_back({symbol.name, symbol.address - part.begin, next - symbol.address});
+  }
+}
+
+std::optional<std::uint64_t> address_of(const std::vector<Symbol>& symbols, std::string_view name) {
+  const auto at = std::find_if(symbols.begin(), symbols.end(),
+                               [name](const Symbol& symbol) { return symbol.name == name; });
+  return at == symbols.end() || at->address == 0 ? std::optional<std::uint64_t>() : at->address;
+}
+
+// A module's code comes first, and what follows it begins on a page of its own.
+std::uint64_t end_of_code(const std::vector<Symbol>& symbols, std::uint64_t begin, std::uint64_t end) {
+  std::uint64_t last = begin;
+  for (const Symbol& symbol : symbols) {
+    if (is_code(symbol) && symbol.address < end) last = std::max(last, symbol.address);
+  }
+  std::uint64_t code_end = end;
+  for (const Symbol& symbol : symbols) {
+    if (!is_code(symbol) && symbol.address > last) code_end = std::min(code_end, symbol.address);
+  }
+  const std::uint64_t page_end = (last / kPageBytes + 1) * kPageBytes;
+  return std::min(end, std::max(code_end / kPageBytes * kPageBytes, page_end));
+}
+
+// "ptkit.ko", "snd-hda.ko.xz" and "vmlinux" as the kernel names them.
+std::string module_name(std::string name) {
+  name = name.substr(name.rfind('/') + 1);
+  if (!name.empty() && name.front() == '[') return name;
+  name = name.substr(0, name.find(".ko"));
+  if (name == "vmlinux" || name == "kernel") return kKernel;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return "[" + name + "]";
+}
+
+}  // namespace
+
+// /proc/kcore: an ELF file whose segments are the kernel's memory.
+class KernelCode::Memory {
+ public:
+  explicit Memory(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    Elf64_Ehdr header{};
+    if (!read_at(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return;
+    segments_.resize(std::min<std::size_t>(header.e_phnum, kMostSegments));
+    if (!read_at(header.e_phoff, segments_.data(), segments_.size() * sizeof(Elf64_Phdr))) segments_.clear();
+  }
+
+  // All of it, or nothing.
+  [[nodiscard]] std::vector<std::uint8_t> read(std::uint64_t begin, std::uint64_t end) const {
+    for (const Elf64_Phdr& segment : segments_) {
+      if (segment.p_type != PT_LOAD || begin < segment.p_vaddr || end - segment.p_vaddr > segment.p_filesz)
+        continue;
+      std::vector<std::uint8_t> out(end - begin);
+      if (read_at(segment.p_offset + (begin - segment.p_vaddr), out.data(), out.size())) return out;
+    }
+    return {};
+  }
+
+ private:
+  bool read_at(std::uint64_t offset, void* to, std::size_t bytes) const {
+    auto* at = static_cast<std::uint8_t*>(to);
+    while (bytes != 0) {
+      const ssize_t got = ::pread(file_.get(), at, bytes, static_cast<off_t>(offset));
+      if (got <= 0) return false;
+      at += got;
+      offset += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  Fd file_;
+  std::vector<Elf64_Phdr> segments_;
+};
+
+// What the kernel makes while it runs (ftrace, kprobes, BPF): of each function the pages up to the next one.
+void KernelCode::add_made(const std::string& name, std::uint64_t first, std::uint64_t next) {
+  const std::uint64_t begin = first / kPageBytes * kPageBytes;
+  const std::uint64_t most = begin + kMostMadeBytes;
+  const std::uint64_t end = std::clamp(next / kPageBytes * kPageBytes, begin + kPageBytes, most);
+  if (!parts_.empty() && parts_.back().name == name && parts_.back().end > begin) return;
+  parts_.push_back({name, begin, end, {}});
+}
+
+std::optional<base::Failure> KernelCode::look() {
+  parts_.clear();
+  const Symbols symbols = read_symbols(files_.symbols);
+  const auto own = symbols.find(kKernel);
+  const auto begin = own == symbols.end() ? std::nullopt : address_of(own->second, "_stext");
+  const auto end = own == symbols.end() ? std::nullopt : address_of(own->second, "_etext");
+  if (!begin || !end || *end <= *begin) {
+    return unsupported("the kernel hides its addresses (" + files_.symbols +
+                       "); record as root, with kernel.kptr_restrict at most 1 and without kernel lockdown");
+  }
+  parts_.push_back({kKernel, *begin, *end, {}});
+  add_symbols(parts_.back(), own->second);
+  const auto modules = read_modules(files_.modules);
+  for (const auto& [name, list] : symbols) {
+    if (name == kKernel || modules.count(name) != 0) continue;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!is_code(list[i])) continue;
+      const std::size_t before = parts_.size();
+      add_made(name, list[i].address, i + 1 < list.size() ? list[i + 1].address : 0);
+      if (parts_.size() != before) add_symbols(parts_.back(), list);
+    }
+  }
+  for (const auto& [name, place] : modules) {
+    const auto at = symbols.find(name);
+    if (at == symbols.end()) continue;
+    parts_.push_back({name, place.first, end_of_code(at->second, place.first, place.second), {}});
+    add_symbols(parts_.back(), at->second);
+  }
+  return {};
+}
+
+std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc_from) {
+  const Memory memory(files_.memory);
+  for (const Part& part : parts_) {
+    const auto is_part = [&](const Saved& one) { return one.begin == part.begin; };
+    if (std::any_of(saved_.begin(), saved_.end(), is_part)) continue;
+    std::vector<std::uint8_t> bytes = memory.read(part.begin, part.end);
+    if (bytes.empty()) bytes = memory.read(part.begin, part.begin + kPageBytes);
+    if (bytes.empty()) {
+      if (part.name != kKernel) continue;  // it went meanwhile
+      return unsupported("the kernel's code cannot be read (" + files_.memory +
+                         "); record as root, and without kernel lockdown");
+    }
+    trace::CodeRegion region;
+    region.address = part.begin;
+    region.size = bytes.size();
+    region.tsc_from = tsc_from;
+    region.file = output.file(part.name, [&] { return trace::ImageFile{part.name, {}, {}, part.symbols}; });
+    region.bytes = trace::TraceBuffer::from_vector(bytes);
+    output.code({region});
+    saved_.push_back({part.begin, std::move(bytes)});
+  }
+  return {};
+}
+
+std::size_t KernelCode::changed_pages() const {
+  const Memory memory(files_.memory);
+  std::size_t changed = 0;
+  for (const Saved& one : saved_) {
+    const std::vector<std::uint8_t> now = memory.read(one.begin, one.begin + one.bytes.size());
+    if (now.size() != one.bytes.size()) continue;
+    for (std::size_t at = 0; at < now.size(); at += kPageBytes) {
+      const std::size_t part = std::min<std::size_t>(kPageBytes, now.size() - at);
+      changed += std::memcmp(now.data() + at, one.bytes.data() + at, part) != 0 ? 1U : 0U;
+    }
+  }
+  return changed;
+}
+
+const KernelCode::Part* KernelCode::find_part(const std::string& module) const {
+  const std::string name = module_name(module);
+  const auto at =
+      std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.name == name; });
+  return at == parts_.end() ? nullptr : &*at;
+}
+
+std::vector<KernelCode::Function> KernelCode::find(const std::string& name, const std::string& module) const {
+  const std::string wanted = module.empty() ? std::string() : module_name(module);
+  std::vector<Function> out;
+  for (const Part& part : parts_) {
+    if (!wanted.empty() && part.name != wanted) continue;
+    for (const trace::SymbolEntry& symbol : part.symbols) {
+      if (symbol.name != name) continue;
+      const std::uint64_t first = part.begin + symbol.file_offset;
+      out.push_back({first, first + std::max<std::uint64_t>(symbol.size, 1) - 1});
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> KernelCode::similar(const std::string& name) const {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> out;
+  for (const Part& part : parts_) {
+    for (const trace::SymbolEntry& symbol : part.symbols) {
+      if (out.size() < kMost && symbol.name.find(name) != std::string::npos) out.push_back(symbol.name);
+    }
+  }
+  return out;
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,25 @@
+// Signals are for the threads of the caller; whatever is started meanwhile inherits that.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace ptkit::capture {
+
+class SignalsBlocked {
+ public:
+  explicit SignalsBlocked(sigset_t& before) {
+    sigset_t all;
+    static_cast<void>(::sigfillset(&all));
+    static_cast<void>(::pthread_sigmask(SIG_SETMASK, &all, &before));
+    before_ = before;
+  }
+  ~SignalsBlocked() { static_cast<void>(::pthread_sigmask(SIG_SETMASK, &before_, nullptr)); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,301 @@
+// The driver back end, with a device that behaves as the driver does.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "capture/driver_recorder.h"
+#include "fake_driver.h"
+#include "formats/registry.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class Driver : public ::testing::Test {
+ protected:
+  Driver() {
+    options_.driver.all_cpus = true;
+    options_.driver.limit_ms = 300;
+    options_.output = path_;
+    options_.mtc_period = 3;
+  }
+  ~Driver() override { std::filesystem::remove(path_); }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  base::Result<RecordResult> record() {
+    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+    return recorder_->run();
+  }
+
+  std::shared_ptr<const trace::TraceBundle> read() {
+    auto bundle = formats::open(path_, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::make_shared<trace::TraceBundle>(std::move(bundle.value()));
+  }
+
+  std::string refused() {
+    const auto result = record();
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? "" : result.failure().detail;
+  }
+
+  FakeDevice device_;
+  RecordOptions options_;
+  std::string path_ = "/tmp/ptkit-driver-" + std::to_string(::getpid()) + "-" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  std::unique_ptr<DriverRecorder> recorder_;
+};
+
+Bytes numbered(std::uint64_t from, std::uint64_t count) {
+  Bytes out(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::uint8_t>((from + i) * 2654435761U >> 13U);
+  return out;
+}
+
+Bytes data_of(const trace::Stream& stream) {
+  const base::Bytes bytes = stream.data.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+std::vector<std::uint64_t> losses_of(const trace::Stream& stream, base::Status cause) {
+  std::vector<std::uint64_t> out;
+  for (const trace::KnownLoss& loss : stream.losses) {
+    EXPECT_EQ(loss.cause, cause);
+    out.push_back(loss.offset);
+  }
+  return out;
+}
+
+bool mentions(const std::vector<std::string>& sentences, const std::string& what) {
+  return std::any_of(sentences.begin(), sentences.end(),
+                     [&](const std::string& one) { return one.find(what) != std::string::npos; });
+}
+
+TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
+  options_.driver.buffer_bytes = 16 * kPage;
+  Bytes expected;
+  for (int i = 0; i < 12; ++i) {
+    device_.script.emplace_back([&, i](FakeDevice& device) {
+      const Bytes more = numbered(static_cast<std::uint64_t>(i) * 7, 3 * kPage + 100);
+      device.write(1, more);
+      append(expected, more);
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(device_.config.wake_up_bytes, 4 * kPage);
+  EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_ALL));
+  const auto bundle = read();
+  ASSERT_EQ(bundle->streams.size(), 2U);
+  EXPECT_EQ(data_of(bundle->streams[0]), Bytes());
+  EXPECT_EQ(data_of(bundle->streams[1]), expected);
+  EXPECT_GT(expected.size(), 2 * options_.driver.buffer_bytes);
+  EXPECT_EQ(bundle->streams[1].cpu, 1);
+  EXPECT_TRUE(bundle->streams[1].losses.empty());
+  EXPECT_EQ(result.value().trace_bytes, expected.size());
+  EXPECT_FALSE(mentions(bundle->warnings, "not recorded how"));
+}
+
+TEST_F(Driver, TellsWhereAFullBufferStopped) {
+  options_.driver.buffer_bytes = 16 * kPage;
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 20 * kPage)); });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, psb()); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  Bytes expected = numbered(0, 16 * kPage);
+  append(expected, psb());
+  EXPECT_EQ(data_of(bundle->streams[0]), expected);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 0: the buffer was full 1 time,"));
+}
+
+// It filled up after its status was read, and went on as room was made: only the count tells.
+TEST_F(Driver, FindsAStopBetweenTwoLooks) {
+  options_.driver.buffer_bytes = 16 * kPage;
+  bool once = false;
+  device_.on_consume = [&](FakeDevice& device) {
+    if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
+  };
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 5 * kPage + 8)); });
+  device_.script.emplace_back([](FakeDevice& device) {
+    Bytes more = psb();
+    append(more, numbered(7, 100));
+    device.write(0, more);
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  EXPECT_EQ(device_.cpus.at(0).status.stops, 1U);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_EQ(bundle->streams[0].data.size(), 16 * kPage + psb().size() + 100);
+}
+
+TEST_F(Driver, WithoutWakeUpsABufferIsReadAtTheEnd) {
+  options_.driver.buffer_bytes = 16 * kPage;
+  device_.query.features &= ~PTKIT_FEATURE_WAKE_UP;
+  device_.script.emplace_back([](FakeDevice& device) {
+    device.write(0, numbered(0, 20 * kPage));
+    device.write(1, numbered(3, 100));
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  EXPECT_EQ(data_of(bundle->streams[0]), numbered(0, 16 * kPage));
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_EQ(data_of(bundle->streams[1]), numbered(3, 100));
+  EXPECT_TRUE(bundle->streams[1].losses.empty());
+}
+
+// Snapshots of a ring: what is new, and a loss where what lay between was overwritten.
+TEST_F(Driver, SnapshotsOfARingFollowEachOther) {
+  options_.ring_bytes = 16 * kPage;
+  const std::vector<std::uint64_t> parts{3000, 40000, 16 * kPage, 5, 0, 90000, 1};
+  Bytes all;
+  std::vector<Bytes> expected{Bytes()};  // between losses
+  std::uint64_t kept = 0;
+  for (const std::uint64_t part : parts) {
+    device_.script.emplace_back([&, part](FakeDevice& device) {
+      const Bytes more = numbered(all.size() + 1, part);
+      device.write(0, more);
+      append(all, more);
+      recorder_->request_snapshot();
+      if (all.size() - kept >= options_.ring_bytes) {
+        kept = all.size() - options_.ring_bytes;
+        expected.emplace_back();
+      }
+      append(expected.back(), Bytes(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end()));
+      kept = all.size();
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().snapshots, parts.size());
+  const auto bundle = read();
+  Bytes joined;
+  std::vector<std::uint64_t> losses;
+  for (const Bytes& one : expected) {
+    if (!joined.empty()) losses.push_back(joined.size());
+    append(joined, one);
+  }
+  EXPECT_EQ(data_of(bundle->streams[0]), joined);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::RING_WRAPPED), losses);
+}
+
+TEST_F(Driver, AStopEndsItWithWhatThereIs) {
+  options_.driver.limit_ms = 0;
+  device_.script.emplace_back([&](FakeDevice& device) {
+    device.write(0, numbered(0, 50));
+    recorder_->request_stop();
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().interrupted);
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 50));
+  EXPECT_TRUE(device_.closed || !device_.started);
+}
+
+TEST_F(Driver, KeepsWhatThereIsWhenTheDeviceGoes) {
+  options_.driver.limit_ms = 0;
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 50)); });
+  device_.script.emplace_back([](FakeDevice& device) {
+    for (const unsigned long request :
+         std::initializer_list<unsigned long>{PTKIT_CONSUME, PTKIT_STATUS, PTKIT_PAUSE, PTKIT_STOP})
+      device.errors[request] = ENODEV;
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(mentions(result.value().warnings, "ended early"));
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 50));
+}
+
+TEST_F(Driver, AProcessorThatFailsEndsItAndLostChildrenDoNot) {
+  options_.driver.limit_ms = 0;
+  device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -ENOMEM; });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 9)); });
+  device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -EBUSY; });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(mentions(result.value().warnings, "no memory to follow some children"));
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 1: tracing failed (Device or resource busy)"));
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 9));
+}
+
+TEST_F(Driver, RunsAProgramAndSavesItsCode) {
+  options_.driver = {};
+  options_.argv = {"/bin/sh", "-c", "exit 3"};
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().exit_status, 3);
+  EXPECT_EQ(device_.config.process, recorder_->pid());
+  EXPECT_NE(device_.config.flags & PTKIT_TRACE_CHILDREN, 0U);
+  const auto bundle = read();
+  EXPECT_EQ(bundle->streams[0].pid, recorder_->pid());
+  ASSERT_LT(bundle->streams[0].space, bundle->spaces.size());
+  EXPECT_EQ(bundle->spaces[bundle->streams[0].space].pid, recorder_->pid());
+  std::size_t bytes = 0;
+  for (const trace::CodeRegion& region : bundle->code) {
+    EXPECT_EQ(region.space, bundle->streams[0].space);
+    bytes += region.bytes.size();
+  }
+  EXPECT_GT(bytes, std::size_t{50000});
+  EXPECT_TRUE(std::any_of(bundle->files.begin(), bundle->files.end(),
+                          [](const trace::ImageFile& file) { return file.path == "[vdso]"; }));
+}
+
+TEST_F(Driver, AProgramThatIsNotThereIsAFailure) {
+  options_.driver = {};
+  options_.argv = {"/nonexistent/program"};
+  EXPECT_NE(refused().find("/nonexistent/program: No such file"), std::string::npos);
+}
+
+TEST_F(Driver, WhatTheDriverRefusesIsSaidInAWord) {
+  const std::vector<std::tuple<unsigned long, int, std::string>> cases{
+      {PTKIT_START, EBUSY, "somebody else traces already"},
+      {PTKIT_START, ESRCH, "pid: the process has ended"},
+      {PTKIT_START, EIO, "a write to the trace unit's registers faulted"},
+      {PTKIT_CONFIGURE, ENOMEM, "buffer: the kernel has not enough memory"},
+      {PTKIT_CONFIGURE, E2BIG, "this driver is older"},
+      {PTKIT_QUERY, ENOTTY, "does not answer as ptkit's kernel driver does"},
+  };
+  for (const auto& [request, error, words] : cases) {
+    device_.errors = {{request, error}};
+    EXPECT_NE(refused().find(words), std::string::npos) << words;
+    EXPECT_TRUE(device_.closed);
+  }
+  device_.errors.clear();
+  device_.query.abi = PTKIT_ABI + 1;
+  EXPECT_NE(refused().find("take the ptkit that belongs to the driver"), std::string::npos);
+}
+
+TEST_F(Driver, EveryProcessorThatIsNamedHasASessionOfItsOwn) {
+  FakeDevice second;
+  options_.driver.all_cpus = false;
+  options_.driver.cpus = {0, 1};
+  std::size_t opened = 0;
+  const OpenDriver open = [&]() -> base::Result<std::unique_ptr<DriverPort>> {
+    return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));
+  };
+  second.script.emplace_back([](FakeDevice& device) { device.write(1, numbered(0, 70)); });
+  const auto result = DriverRecorder(options_, open).run();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_CPU));
+  EXPECT_EQ(second.config.cpu, 1U);
+  const auto bundle = read();
+  ASSERT_EQ(bundle->streams.size(), 2U);
+  EXPECT_EQ(bundle->streams[1].cpu, 1);
+  EXPECT_EQ(data_of(bundle->streams[1]), numbered(0, 70));
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test

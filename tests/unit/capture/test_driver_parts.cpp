@@ -1,0 +1,436 @@
+// Parts of the driver back end: configurations and what is refused, records of its ring, processes.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "capture/driver_config.h"
+#include "capture/driver_filters.h"
+#include "capture/driver_processes.h"
+#include "fake_driver.h"
+#include "formats/registry.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+// ---- configurations
+
+RecordOptions whole_machine() {
+  RecordOptions options;
+  options.driver.all_cpus = true;
+  options.cyc = false;
+  options.mtc_period = 3;
+  return options;
+}
+
+ptkit_config configured(const RecordOptions& options, const ptkit_query& query = everything()) {
+  std::vector<std::string> warnings;
+  auto config = driver_config(options, query, warnings);
+  EXPECT_TRUE(config.ok()) << config.failure().detail;
+  return config.ok() ? config.value() : ptkit_config{};
+}
+
+std::string refused(const RecordOptions& options, const ptkit_query& query = everything()) {
+  std::vector<std::string> warnings;
+  const auto config = driver_config(options, query, warnings);
+  EXPECT_FALSE(config.ok());
+  return config.ok() ? "" : config.failure().detail;
+}
+
+TEST(DriverConfig, OptionsBecomeFields) {
+  RecordOptions options = whole_machine();
+  options.driver.kernel = options.driver.ptwrite = options.cyc = true;
+  options.cyc_threshold = 5;
+  options.psb_period = 8192;
+  options.return_compression = false;
+  const ptkit_config config = configured(options);
+  EXPECT_EQ(config.flags, PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL | PTKIT_TRACE_BRANCHES | PTKIT_TRACE_TSC |
+                              PTKIT_TRACE_MTC | PTKIT_TRACE_CYC | PTKIT_TRACE_PTWRITE |
+                              PTKIT_TRACE_PTWRITE_FUP | PTKIT_TRACE_NO_RETC);
+  EXPECT_EQ(config.mtc_freq, 3);
+  EXPECT_EQ(config.cyc_thresh, 5);
+  EXPECT_EQ(config.psb_freq, 2);
+  EXPECT_EQ(config.mode, static_cast<std::uint32_t>(PTKIT_MODE_FULL));
+  EXPECT_EQ(config.buffer_bytes, std::uint64_t{4} << 20U);
+  EXPECT_EQ(config.wake_up_bytes, std::uint64_t{1} << 20U);
+  EXPECT_EQ(config.sideband_bytes, std::uint64_t{1} << 20U);
+}
+
+TEST(DriverConfig, BuffersAreWholePagesAndSingleRangesPowersOfTwo) {
+  RecordOptions options = whole_machine();
+  options.ring_bytes = 100'000;
+  EXPECT_EQ(configured(options).buffer_bytes, 25 * kPage);
+  EXPECT_EQ(configured(options).wake_up_bytes, 0U);
+  options.driver.single_range = true;
+  const ptkit_config config = configured(options);
+  EXPECT_EQ(config.buffer_bytes, 32 * kPage);
+  EXPECT_EQ(config.output, static_cast<std::uint32_t>(PTKIT_OUTPUT_SINGLE_RANGE));
+  EXPECT_EQ(config.mode, static_cast<std::uint32_t>(PTKIT_MODE_RING));
+}
+
+TEST(DriverConfig, WhatTheProcessorLacksIsRefusedByTheOptionsName) {
+  RecordOptions options = whole_machine();
+  options.mtc_period = 4;
+  EXPECT_EQ(refused(options), "mtc_period: this processor does not have that period; it has 0, 3, 6, 9");
+  options = whole_machine();
+  options.psb_period = 1U << 20U;
+  EXPECT_EQ(refused(options),
+            "psb_period: this processor has only 2048, 4096, 8192, 16384, 32768, 65536 bytes");
+  options = whole_machine();
+  options.cyc = true;
+  options.cyc_threshold = 15;
+  EXPECT_EQ(refused(options).substr(0, 13), "cyc_threshold");
+  ptkit_query query = everything();
+  query.cpuid_14_0[1] = 0;
+  EXPECT_EQ(refused(whole_machine(), query), "timing: this processor has no MTC packets; leave \"mtc\" out");
+  options = whole_machine();
+  options.mtc = false;
+  EXPECT_EQ(configured(options, query).psb_freq, 0);  // what is usual is what there is
+  options.driver.ptwrite = true;
+  EXPECT_EQ(refused(options, query).substr(0, 8), "packets:");
+}
+
+TEST(DriverConfig, WhatTheDriverLacksIsRefusedOrSaid) {
+  RecordOptions options = whole_machine();
+  options.driver.all_cpus = false;
+  options.driver.kernel = true;
+  ptkit_query query = everything();
+  query.features = PTKIT_FEATURE_TOPA | PTKIT_FEATURE_PROCESS;
+  EXPECT_EQ(refused(options, query).substr(0, 7), "levels:");
+  options.driver.kernel = false;
+  std::vector<std::string> warnings;
+  const auto config = driver_config(options, query, warnings);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().flags & PTKIT_TRACE_CHILDREN, 0U);
+  EXPECT_EQ(config.value().sideband_bytes, 0U);
+  EXPECT_EQ(config.value().wake_up_bytes, 0U);
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_NE(warnings[0].find("children"), std::string::npos);
+  EXPECT_NE(warnings[1].find("switches"), std::string::npos);
+  query.features = PTKIT_FEATURE_TOPA;
+  EXPECT_EQ(refused(options, query).substr(0, 4), "pid:");
+}
+
+TEST(DriverConfig, WhatAProcessorCannotDoIsRefused) {
+  const std::vector<std::pair<void (*)(RecordOptions&), std::string>> cases{
+      {[](RecordOptions& o) { o.max_instructions = 5; }, "max_instructions: a processor does not count"},
+      {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
+      {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
+      {[](RecordOptions& o) {
+         o.driver.cpus = {0, 2};
+       },
+       "cpus: expected numbers below 2, found 2"},
+      {[](RecordOptions& o) { o.driver.user = false; }, "levels:"},
+      {[](RecordOptions& o) { o.driver.single_range = true; }, "single_range: one piece of memory"},
+      {[](RecordOptions& o) { o.driver.buffer_bytes = std::uint64_t{1} << 40U; }, "buffer: "},
+  };
+  for (const auto& [change, words] : cases) {
+    RecordOptions options = whole_machine();
+    change(options);
+    EXPECT_EQ(refused(options).substr(0, words.size()), words);
+  }
+}
+
+TEST(DriverConfig, RefusalsOfTheDriverNameTheOption) {
+  ptkit_config config{};
+  config.refused = offsetof(ptkit_config, buffer_bytes);
+  EXPECT_EQ(refusal(EINVAL, config).detail.substr(0, 12), "buffer, ring");
+  config.refused = offsetof(ptkit_config, ranges) + 2 * sizeof(ptkit_range);
+  EXPECT_EQ(refusal(EOPNOTSUPP, config).detail.substr(0, 8), "filters:");
+  EXPECT_EQ(refusal(ESRCH, config).detail.substr(0, 4), "pid:");
+}
+
+TEST(DriverConfig, TheBundleGetsTheRegistersAndTheClock) {
+  RecordOptions options = whole_machine();
+  options.driver.kernel = true;
+  ptkit_config config = configured(options);
+  config.range_count = 1;
+  config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};
+  const trace::Configuration out = recorded_configuration(config, everything());
+  EXPECT_EQ(out.rtit_ctl >> PT_CTL_OS & 3U, 3U);
+  EXPECT_EQ(out.rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT & 15U, 2U);
+  EXPECT_EQ(out.ranges[0].kind, trace::RangeKind::TRACE_STOP);
+  EXPECT_EQ(out.ranges[0].last, 0x1fffU);
+  EXPECT_EQ(out.cpu.family, 6);
+  EXPECT_EQ(out.cpu.model, 0x5e);
+  EXPECT_EQ(out.cpu.stepping, 3);
+  EXPECT_EQ(out.clock.mtc_period, 3);
+  EXPECT_EQ(out.clock.max_nonturbo_ratio, 30);
+  EXPECT_EQ(out.clock.tsc_ctc_numerator, 250U);
+}
+
+// ---- filters
+
+TEST(DriverFilters, OnlyWhatATraceUnitHas) {
+  RecordOptions options = whole_machine();
+  EXPECT_FALSE(check_filters(options, 2));
+  options.filters.resize(3);
+  EXPECT_EQ(check_filters(options, 2)->detail, "filters: this processor has 2 ranges, found 3");
+  options.filters.resize(1);
+  options.filters[0].kind = FilterRequest::Kind::START;
+  EXPECT_EQ(check_filters(options, 2)->detail.substr(0, 34), "filters: a processor has no start ");
+  options.filters.clear();
+  options.triggers.resize(1);
+  EXPECT_EQ(check_filters(options, 2)->detail.substr(0, 9), "triggers:");
+}
+
+extern "C" __attribute__((noinline, used)) int ptkit_filtered_function(int value) { return value * 3; }
+
+TEST(DriverFilters, SymbolsOfAProcessBecomeItsAddresses) {
+  RecordOptions options = whole_machine();
+  options.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_filtered_function", 0, 0});
+  options.filters.push_back({FilterRequest::Kind::TRACESTOP, "", "", 0x1000, 0x1fff});
+  const auto ranges = find_ranges(options, ::getpid(), KernelCode());
+  ASSERT_TRUE(ranges.ok()) << ranges.failure().detail;
+  ASSERT_EQ(ranges.value().size(), 2U);
+  EXPECT_EQ(ranges.value()[0].first, reinterpret_cast<std::uint64_t>(&ptkit_filtered_function));
+  EXPECT_GT(ranges.value()[0].last, ranges.value()[0].first);
+  EXPECT_EQ(ranges.value()[1].action, static_cast<std::uint32_t>(PTKIT_RANGE_STOP));
+  options.filters[0].symbol = "ptkit_filtered_functio";
+  const auto missing = find_ranges(options, ::getpid(), KernelCode());
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
+}
+
+// ---- the kernel's code
+
+class Kernel : public ::testing::Test {
+ protected:
+  Kernel() {
+    std::filesystem::create_directories(folder_);
+    write("symbols",
+          "ffffffff81000000 T _stext\nffffffff81000010 t work\nffffffff81002000 T _etext\n"
+          "ffffffff81002000 D data\nffffffffc0000000 t first\t[a_b]\nffffffffc0000020 t work\t[a_b]\n"
+          "ffffffffc0001000 r table\t[a_b]\nffffffffc0011000 t ftrace_trampoline\t[__builtin__ftrace]\n");
+    write("modules", "a_b 16384 0 - Live 0xffffffffc0000000 (OE)\n");
+    files_ = {folder_ + "/symbols", folder_ + "/memory", folder_ + "/modules"};
+  }
+  ~Kernel() override { std::filesystem::remove_all(folder_); }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+  }
+
+  std::string folder_ = "/tmp/ptkit-kernel-" + std::to_string(::getpid());
+  KernelCode::Files files_;
+};
+
+TEST_F(Kernel, PartsAndFunctionsComeFromTheListOfSymbols) {
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.look());
+  ASSERT_EQ(kernel.parts().size(), 3U);
+  EXPECT_EQ(kernel.parts()[0].end, 0xffffffff81002000U);
+  EXPECT_EQ(kernel.parts()[1].name, "[__builtin__ftrace]");  // made while the kernel runs
+  EXPECT_EQ(kernel.parts()[1].begin, 0xffffffffc0011000U);
+  EXPECT_EQ(kernel.parts()[1].end, 0xffffffffc0012000U);
+  EXPECT_EQ(kernel.parts()[2].name, "[a_b]");
+  EXPECT_EQ(kernel.parts()[2].end, 0xffffffffc0001000U);  // what follows is no code
+  EXPECT_EQ(kernel.find("work", "").size(), 2U);
+  const auto found = kernel.find("work", "a-b.ko");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].first, 0xffffffffc0000020U);
+  EXPECT_EQ(kernel.find("work", "vmlinux")[0].last, 0xffffffff81001fffU);
+}
+
+TEST_F(Kernel, HiddenAddressesAreAFailure) {
+  write("symbols", "0000000000000000 T _stext\n0000000000000000 T _etext\n");
+  KernelCode kernel(files_);
+  const auto failure = kernel.look();
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->detail.find("kptr_restrict"), std::string::npos);
+}
+
+// ---- sideband
+
+ptkit_record head_of(std::uint16_t type, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+  return {type, 0, 0, tsc, pid, tid};
+}
+
+class Sideband : public ::testing::Test {
+ protected:
+  Sideband() {
+    device_.cpus[0].sideband.assign(kPage, 0xee);
+    device_.cpus[0].status.sideband_head = kPage - 40;  // so that records wrap
+  }
+  DriverRecords read() {
+    const FakeDevice::Cpu& cpu = device_.cpus[0];
+    return read_records(cpu.sideband, kPage - 40, cpu.status.sideband_head);
+  }
+  FakeDevice device_;
+};
+
+TEST_F(Sideband, EveryRecordIsReadAlsoAcrossTheEnd) {
+  device_.tell(0, ptkit_record_space{head_of(PTKIT_RECORD_SWITCH, 10, 7, 8), 0x1000, 0x2000});
+  device_.tell(0, ptkit_record_fork{head_of(PTKIT_RECORD_FORK, 11, 9, 9), 7, 8});
+  device_.tell(0, ptkit_record_exit{head_of(PTKIT_RECORD_EXIT, 12, 9, 9), 256, 0});
+  device_.tell(0, ptkit_record_mmap{head_of(PTKIT_RECORD_MMAP, 13, 9, 9), 0x4000, 0x1000, 0x800, 77, 8, 1},
+               "/bin/true");
+  device_.tell(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  device_.tell(0, head_of(99, 15, 0, 0), "of the future");
+  device_.tell(0, ptkit_record_lost{head_of(PTKIT_RECORD_LOST, 16, 0, 0), 5});
+  const DriverRecords got = read();
+  EXPECT_EQ(got.bad_bytes, 0U);
+  EXPECT_EQ(got.unknown, 1U);
+  EXPECT_EQ(got.read_to, device_.cpus[0].status.sideband_head);
+  ASSERT_EQ(got.records.size(), 6U);
+  EXPECT_EQ(got.records[0].kernel_cr3, 0x1000U);
+  EXPECT_EQ(got.records[0].user_cr3, 0x2000U);
+  EXPECT_EQ(got.records[0].tid, 8);
+  EXPECT_EQ(got.records[1].parent_tid, 8);
+  EXPECT_EQ(got.records[2].status, 256);
+  EXPECT_EQ(got.records[3].text, "/bin/true");
+  EXPECT_EQ(got.records[3].file_offset, 0x800U);
+  EXPECT_EQ(got.records[4].text, "name");
+  EXPECT_EQ(got.records[5].count, 5U);
+}
+
+TEST_F(Sideband, WhatIsNoRecordEndsTheReading) {
+  device_.tell(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  const std::uint64_t good = device_.cpus[0].status.sideband_head;
+  device_.tell(0, head_of(PTKIT_RECORD_NAME, 15, 9, 9), "lost");
+  for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 16, 25, 0xfff8}) {
+    std::memcpy(device_.cpus[0].sideband.data() + good % kPage + 2, &size, sizeof size);
+    const DriverRecords got = read();
+    EXPECT_EQ(got.records.size(), 1U);
+    EXPECT_EQ(got.bad_bytes, device_.cpus[0].status.sideband_head - good);
+  }
+  const std::vector<std::uint8_t>& ring = device_.cpus[0].sideband;
+  EXPECT_TRUE(read_records(ring, 5000, 4000).records.empty());
+  EXPECT_TRUE(read_records(ring, 0, kPage + 8).records.empty());
+  EXPECT_TRUE(read_records({}, 0, 8).records.empty());
+}
+
+TEST(SidebandRing, RandomBytesAreHarmless) {
+  std::mt19937_64 random(5);
+  std::vector<std::uint8_t> ring(kPage);
+  for (int round = 0; round < 2000; ++round) {
+    for (std::uint8_t& byte : ring) byte = random() % 4 == 0 ? static_cast<std::uint8_t>(random()) : 0;
+    // Sizes that make sense now and then.
+    for (int i = 0; i < 40; ++i)
+      ring[random() % (kPage / 8) * 8 + 2] = static_cast<std::uint8_t>(random() % 12 * 8);
+    const std::uint64_t from = random() % (4 * kPage) / 8 * 8;
+    const DriverRecords got = read_records(ring, from, from + random() % (kPage + 1));
+    for (const DriverRecord& record : got.records) EXPECT_LE(record.text.size(), kPage);
+  }
+}
+
+// ---- processes
+
+class Processes : public ::testing::Test {
+ protected:
+  Processes() : output_(writer(), 0), processes_(output_, true) {}
+  ~Processes() override { std::filesystem::remove(path_); }
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  formats::PtkWriter writer() {
+    auto out = formats::PtkWriter::create(path_);
+    EXPECT_TRUE(out.ok());
+    out.value().info({});
+    return std::move(out.value());
+  }
+  trace::TraceBundle finish() {
+    EXPECT_TRUE(output_.finish().ok());
+    auto bundle = formats::open(path_, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::move(bundle.value());
+  }
+  // Pids that nobody has.
+  static constexpr std::int32_t kFirst = 1 << 23;
+  static DriverRecord made(std::uint16_t type, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+    DriverRecord out;
+    out.type = type;
+    out.tsc = tsc;
+    out.pid = pid;
+    out.tid = tid;
+    return out;
+  }
+  void switch_to(std::uint64_t tsc, std::int32_t pid, std::uint64_t table, std::uint32_t stream = 0) {
+    DriverRecord record = made(PTKIT_RECORD_SWITCH, tsc, pid, pid);
+    record.kernel_cr3 = table;
+    record.user_cr3 = table == 0 ? 0 : table + kPage;
+    processes_.take(record, stream);
+  }
+  void fork(std::uint64_t tsc, std::int32_t parent, std::int32_t pid, std::int32_t tid) {
+    DriverRecord record = made(PTKIT_RECORD_FORK, tsc, pid, tid);
+    record.parent_pid = record.parent_tid = parent;
+    processes_.take(record, 0);
+  }
+  void map(std::uint64_t tsc, std::int32_t pid, std::uint64_t address, const std::string& path) {
+    DriverRecord record = made(PTKIT_RECORD_MMAP, tsc, pid, pid);
+    record.address = address;
+    record.bytes = kPage;
+    record.file_offset = kPage;
+    record.text = path;
+    processes_.take(record, 0);
+  }
+
+  std::string path_ = "/tmp/ptkit-processes-" + std::to_string(::getpid()) + "-" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  BundleOutput output_;
+  DriverProcesses processes_;
+};
+
+TEST_F(Processes, SwitchesNameTheSpaceOfTheTables) {
+  switch_to(10, kFirst, 0xa000);
+  switch_to(20, kFirst + 1, 0xc000);
+  switch_to(30, 0, 0);  // a thread of the kernel keeps the tables that it finds
+  switch_to(40, -1, 0);
+  switch_to(50, kFirst, 0xa000);
+  switch_to(60, kFirst, 0xf000);  // an exec() that nobody told of
+  const std::vector<trace::Switch> got = processes_.take_switches(0);
+  ASSERT_EQ(got.size(), 6U);
+  EXPECT_EQ(got[2].space, got[1].space);
+  EXPECT_EQ(got[3].tid, trace::kNoId);
+  EXPECT_EQ(got[4].space, got[0].space);
+  EXPECT_NE(got[5].space, got[0].space);
+  EXPECT_TRUE(processes_.take_switches(0).empty());
+  const trace::TraceBundle bundle = finish();
+  EXPECT_EQ(bundle.spaces[got[0].space].cr3, 0xa000U);
+  EXPECT_EQ(bundle.spaces[got[0].space].user_cr3, 0xb000U);
+  EXPECT_EQ(bundle.spaces[got[1].space].pid, kFirst + 1);
+}
+
+TEST_F(Processes, ChildrenHaveTheCodeOfTheirParentUntilTheyExecute) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, program);
+  fork(20, kFirst, kFirst + 1, kFirst + 1);
+  fork(21, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
+  switch_to(30, kFirst + 1, 0xc000);
+  EXPECT_TRUE(processes_.alive(kFirst));
+  DriverRecord exec = made(PTKIT_RECORD_EXEC, 40, kFirst + 1, kFirst + 1);
+  exec.kernel_cr3 = 0xe000;
+  processes_.take(exec, 0);
+  map(41, kFirst + 1, 0x500000, program);
+  const auto switches = processes_.take_switches(0);
+  ASSERT_EQ(switches.size(), 3U);
+  for (const std::int32_t pid : {kFirst, kFirst + 1}) {
+    EXPECT_TRUE(processes_.alive(kFirst));
+    processes_.take(made(PTKIT_RECORD_EXIT, 50, pid, pid), 0);
+  }
+  EXPECT_FALSE(processes_.alive(kFirst));
+  const trace::TraceBundle bundle = finish();
+  const auto code_of = [&](trace::SpaceId space) {
+    std::map<std::uint64_t, std::size_t> out;  // bytes that are there
+    for (const trace::CodeRegion& region : bundle.code) {
+      if (region.space == space) out[region.address] = std::max(out[region.address], region.bytes.size());
+    }
+    return out;
+  };
+  using Code = std::map<std::uint64_t, std::size_t>;
+  EXPECT_EQ(code_of(switches[0].space), (Code{{0x400000, kPage}}));
+  EXPECT_EQ(code_of(switches[1].space), (Code{{0x400000, kPage}}));
+  EXPECT_EQ(code_of(switches[2].space), (Code{{0x500000, kPage}}));
+  std::vector<trace::SidebandKind> kinds;
+  for (const trace::Sideband& record : bundle.sideband) kinds.push_back(record.kind);
+  using enum trace::SidebandKind;
+  EXPECT_EQ(kinds, (std::vector{MAP, MAP, PROCESS, THREAD, EXEC, MAP, EXIT, EXIT}));
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test
