@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
+EMULATED_SECONDS ?= 1500
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once.
 export CCACHE_BASEDIR ?= $(CURDIR)
@@ -17,7 +18,7 @@ help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
 	@echo "make build     .venv/ with ptkit and its extras"
 	@echo "make test      every test (C++ and Python)"
-	@echo "make emulated  Linux' own driver on the trace unit's model, in an emulated machine (Debian; builds it first)"
+	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first)"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -70,9 +71,14 @@ test-python: build $(BUILD)/test/CMakeCache.txt
 	cmake --build $(BUILD)/test -j $(JOBS)
 	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q
 
+$(STAMPS)/packages-emulated: tools/install_packages.sh
+	@mkdir -p $(STAMPS)
+	bash tools/install_packages.sh build emulated
+	@touch $@
+
 # One process: two would boot two machines. The first run downloads and builds for some minutes.
-emulated: build
-	PTKIT_EMULATED=1 timeout 1500 $(VENV)/bin/python -m pytest -q tests/emulated
+emulated: build $(STAMPS)/packages-emulated
+	PTKIT_EMULATED=1 timeout $(EMULATED_SECONDS) $(VENV)/bin/python -m pytest -q --durations=10 tests/emulated tests/kernel
 
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
 	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint)
+# Installs the Debian or Ubuntu packages that are missing: install_packages.sh GROUP...  (build, test, lint, emulated)
 set -euo pipefail
 
 declare -A groups=(
   [build]="build-essential cmake ninja-build pkg-config python3-dev python3-venv libzydis-dev libelf-dev libzstd-dev nlohmann-json3-dev libipt-dev"
   [test]="libgtest-dev nasm qemu-user luajit"
   [lint]="clang clang-format clang-tidy"
+  [emulated]="qemu-system-x86"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
 declare -A optional=([build]="ccache" [test]="gcc-multilib" [lint]="libclang-rt-dev")

@@ -28,11 +28,15 @@ export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 number=0
 for python in "$@"; do
   number=$((number + 1))
-  raw=$work/raw-$number new=$work/new-$number env=$work/env-$number
+  raw=$work/raw-$number new=$work/new-$number env=$work/env-$number builder=$work/builder-$number
   rm -rf "$raw" "$new" "$env"
   echo "wheel for $("$python" --version)"
+  # Not isolated by pip: pybind11 would lie at another place each time, and nothing be found in a compiler cache.
+  "$python" -m venv --clear "$builder"
+  "$builder/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
+  "$builder/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" \
+    --config-settings cmake.define.PTKIT_WHEEL=ON "$tree"
   "$python" -m venv "$env"
-  "$env/bin/pip" wheel --quiet --no-deps --wheel-dir "$raw" --config-settings cmake.define.PTKIT_WHEEL=ON "$tree"
   "$work/tools/bin/python" "$root/tools/repair_wheel.py" "$raw"/ptkit-*.whl "$new" >"$work/repair.log" 2>&1 || { cat "$work/repair.log"; exit 1; }
   "$env/bin/pip" install --quiet "$new"/ptkit-*.whl
   # Nothing of this shell's environment may help the wheel, and it must not find the source tree.

@@ -129,9 +129,11 @@ def _edit(tree: Path) -> None:
 
 
 def _place_library(tree: Path) -> None:
-    """Links to our sources: make sees there what changed."""
+    """Links to our sources: make sees there what changed, but not that they are another project's now."""
     place = tree / "instrument" / "ptkit"
     place.mkdir(exist_ok=True)
+    if (place / "project").resolve() != ROOT:
+        shutil.rmtree(place / "obj", ignore_errors=True)
     for source in (HERE / "instrument").iterdir():
         _link(place / source.name, source)
     _link(place / "project", ROOT)
