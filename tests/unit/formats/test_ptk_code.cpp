@@ -6,8 +6,8 @@
 namespace ptkit::formats::ptk {
 namespace {
 
-trace::CodeRegion region(trace::SpaceId space, std::uint64_t address, std::uint64_t offset, std::uint64_t size,
-                         bool bytes) {
+trace::CodeRegion region(trace::SpaceId space, std::uint64_t address, std::uint64_t offset,
+                         std::uint64_t size, bool bytes) {
   trace::CodeRegion out;
   out.space = space;
   out.address = address;
