@@ -12,7 +12,6 @@ namespace ptkit::bindings {
 namespace {
 
 using capture::DriverRecorder;
-using capture::FilterRequest;
 using capture::RecordOptions;
 
 py::dict run(DriverRecorder& recorder) {
