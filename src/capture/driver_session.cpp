@@ -130,8 +130,13 @@ void DriverRecorder::Session::make_streams() {
 
 DriverRecorder::Session::Problem DriverRecorder::Session::begin() {
   if (auto failure = units_->start()) return failure;
-  // What the driver changes in the kernel's code to see switches is there by now.
-  save_kernel();
+  // What the driver changes in the kernel's code to see switches is there by now. Nobody empties the buffers
+  // while the code is saved.
+  if (options_.driver.kernel) {
+    if (auto failure = units_->pause()) return failure;
+    save_kernel();
+    if (auto failure = units_->resume()) return failure;
+  }
   if (options_.driver.limit_ms != 0) deadline_ = Clock::now() + milliseconds(options_.driver.limit_ms);
   last_flush_ = Clock::now();
   output_->flush();

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 RUN, CONTEXT, CODE, PART = 1, 2, 3, 4
 PAGE = 4096
 # Page-table isolation gives a process two tables, side by side; the low bits name the TLB's entries.
-PROCESS = ~0x1FFF
+PROCESS = 0xFFFF_FFFF_FFFF_E000
 _RECORD = np.dtype([("kind", "u1"), ("cpu", "u1"), ("two", "<u2"), ("four", "<u4"), ("eight", "<u8")])
 
 

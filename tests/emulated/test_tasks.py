@@ -34,7 +34,7 @@ WRMSR = b"\x0f\x30"
 FIRST, ANOTHER, END = 0x10000000, 0x20000000, 0x30000000  # where the two programs are
 WHOLE = ("topa", "ring")  # the log has all that was executed, not only what was traced
 RING_BYTES = 64 << 10  # as in guest/session.h
-SPACE = np.uint64(PROCESS & (1 << 64) - 1)
+SPACE = np.uint64(PROCESS)
 
 # guest/follow.c says what they mean: scenario, levels, output.
 RECORDINGS = [

@@ -94,8 +94,28 @@ def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str
     for name in ("common", "include", "linux"):
         shutil.copytree(ROOT / "kernel" / name, folder / name)
     place = folder / "linux"
-    command = ["make", "-C", str(place), f"KDIR={kernel.headers}", f"-j{os.cpu_count()}", "W=1", *options]
+    return place / "ptkit.ko", _make(place, kernel, f"-j{os.cpu_count()}", "W=1", *options)
+
+
+def build_guest_module(kernel: Kernel, source: Path, folder: Path) -> Path:
+    """Builds a module of one source file in `folder`.
+
+    Raises
+    ------
+    Missing
+        It cannot be compiled here.
+    """
+    folder.mkdir(parents=True)
+    shutil.copy(source, folder)
+    (folder / "Kbuild").write_text(f"obj-m := {source.stem}.o\n")
+    (folder / "Makefile").write_text("modules:\n\t$(MAKE) -C $(KDIR) M=$(CURDIR) $@\n")
+    _make(folder, kernel)
+    return folder / f"{source.stem}.ko"
+
+
+def _make(place: Path, kernel: Kernel, *options: str) -> str:
+    command = ["make", "-C", str(place), f"KDIR={kernel.headers}", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         raise Missing(f"{' '.join(command)}:\n{done.stdout[-4000:]}")
-    return place / "ptkit.ko", done.stdout
+    return done.stdout
