@@ -38,19 +38,7 @@ void stores_no_branches_under_isolation(void) {
   close(session);
 }
 
-static void refuse(struct ptkit_config config, int error, size_t field) {
-  int session = open_device();
-  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), error);
-  CHECK_EQUAL(config.refused, field);
-  close(session);
-}
-
-#define REFUSE(error, field, ...)                             \
-  do {                                                        \
-    struct ptkit_config c = branches_config(PTKIT_MODE_RING); \
-    __VA_ARGS__;                                              \
-    refuse(c, error, offsetof(struct ptkit_config, field));   \
-  } while (0)
+#define REFUSE(error, field, ...) EXPECT_REFUSED(branches_config(PTKIT_MODE_RING), error, field, __VA_ARGS__)
 
 static bool has_branches(const char* parameters) {
   struct ptkit_query query = {0};

@@ -88,19 +88,7 @@ static void takes_structures_of_other_sizes(void) {
   close(session);
 }
 
-static void refuse(struct ptkit_config config, int error, size_t field) {
-  int session = open_device();
-  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), error);
-  CHECK_EQUAL(config.refused, field);
-  close(session);
-}
-
-#define REFUSE(error, field, ...)                           \
-  do {                                                      \
-    struct ptkit_config c = simple_config(0);               \
-    __VA_ARGS__;                                            \
-    refuse(c, error, offsetof(struct ptkit_config, field)); \
-  } while (0)
+#define REFUSE(error, field, ...) EXPECT_REFUSED(simple_config(0), error, field, __VA_ARGS__)
 
 static void refuses_what_it_cannot_do(void) {
   REFUSE(EINVAL, target, c.target = 3);

@@ -91,6 +91,13 @@ struct ptkit_config simple_config(uint32_t cpu) {
   return config;
 }
 
+void expect_refused(struct ptkit_config config, int error, size_t field) {
+  int session = open_device();
+  CHECK_FAILS(ioctl(session, PTKIT_CONFIGURE, &config), error);
+  CHECK_EQUAL(config.refused, field);
+  close(session);
+}
+
 int open_session(struct ptkit_config config) {
   int session = open_device();
   CHECK(session >= 0);

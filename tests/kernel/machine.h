@@ -4,6 +4,7 @@
 #define PTKIT_TESTS_KERNEL_MACHINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ptkit/ptkit_ioctl.h"
@@ -30,6 +31,14 @@ uint64_t module_symbol(const char* name);
 int open_device(void);
 /* All branches of user and kernel code of one processor to a full ToPA. */
 struct ptkit_config simple_config(uint32_t cpu);
+/* This configuration, changed so, is refused with an error that names the field. */
+#define EXPECT_REFUSED(config, error, field, ...)                   \
+  do {                                                              \
+    struct ptkit_config c = (config);                               \
+    __VA_ARGS__;                                                    \
+    expect_refused(c, error, offsetof(struct ptkit_config, field)); \
+  } while (0)
+void expect_refused(struct ptkit_config config, int error, size_t field);
 /* Opened and configured. */
 int open_session(struct ptkit_config config);
 struct ptkit_status status_of(int session, uint32_t cpu);
