@@ -14,7 +14,7 @@ from debian import Missing
 from executed import Executed, Truth
 from machine import Machine, Run
 from perf_data import aux_streams
-from recordings import pack
+from reduced import pack
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "recordings"
 USER, KERNEL = 3, 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from perf_data import aux_streams
-from recordings import unpack
+from reduced import unpack
 
 import ptkit
 from ptkit import _core
