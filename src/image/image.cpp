@@ -70,6 +70,7 @@ struct ImageState {
   SpaceViews& views_of(SpaceId space);
   std::unique_ptr<CodeView> make_view(const SpaceViews& views, SpaceId space, std::size_t epoch);
   static std::vector<Piece> lay_out(std::vector<Span> spans);
+  void lay_down(std::vector<Span>& spans, std::vector<Span> from, bool own) const;
 
   std::shared_mutex mutex_;  // guards what follows; views themselves are never changed
   std::unordered_map<SpaceId, SpaceViews> spaces_;
@@ -136,6 +137,16 @@ std::vector<CodeView::Piece> ImageState::lay_out(std::vector<Span> spans) {
   return pieces;
 }
 
+// What the space itself has mapped wins over what is seen from everywhere; but bytes win over a mapping whose
+// bytes are missing.
+void ImageState::lay_down(std::vector<Span>& spans, std::vector<Span> from, bool own) const {
+  for (const Piece& piece : lay_out(std::move(from))) {
+    const bool there = bundle->code[static_cast<std::size_t>(piece.region)].bytes.size() != 0;
+    const std::size_t priority = (there ? 2U : 0U) + (own ? 1U : 0U);
+    spans.push_back({piece.first, piece.last, priority, piece.region});
+  }
+}
+
 std::unique_ptr<CodeView> ImageState::make_view(const SpaceViews& views, SpaceId space, std::size_t epoch) {
   auto view = std::make_unique<CodeView>();
   view->state_ = this;
@@ -143,12 +154,17 @@ std::unique_ptr<CodeView> ImageState::make_view(const SpaceViews& views, SpaceId
   view->id_ = next_id_++;
   view->valid_from_ = views.boundaries[epoch];
   view->valid_to_ = epoch + 1 < views.boundaries.size() ? views.boundaries[epoch + 1] : trace::kTscMax;
-  std::vector<Span> spans;
+  std::vector<Span> shared;
+  std::vector<Span> own;
   for (std::size_t i = 0; i < views.regions.size(); ++i) {
     const CodeRegion& region = bundle->code[static_cast<std::size_t>(views.regions[i])];
     if (!is_valid_at(region, view->valid_from_)) continue;
-    spans.push_back({region.address, last_of(region), i, views.regions[i]});
+    auto& of = region.space == trace::kAnySpace ? shared : own;
+    of.push_back({region.address, last_of(region), i, views.regions[i]});
   }
+  std::vector<Span> spans;
+  lay_down(spans, std::move(shared), false);
+  lay_down(spans, std::move(own), true);
   view->pieces_ = lay_out(std::move(spans));
   view->landmarks_.reserve(view->pieces_.size() / CodeView::kStride + 1);
   for (std::size_t i = 0; i < view->pieces_.size(); i += CodeView::kStride) {

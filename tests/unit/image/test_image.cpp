@@ -89,6 +89,18 @@ TEST(View, OwnRegionsWinOverCommonOnes) {
   EXPECT_EQ(image.view(2, 0).space(), 2u);
 }
 
+TEST(View, BytesWinOverAMappingWithoutThem) {
+  CodeRegion missing = region(1, 0x1001, {});
+  missing.size = 2;
+  CodeRegion older = region(1, 0x1002, {6, 6});
+  // In one space the later mapping wins, even if nobody kept its bytes: the older one is no longer there.
+  const Image image = image_of({older, missing, region(0, 0x1000, {1, 2, 3}), region(1, 0x1004, {7})});
+  const CodeView& view = image.view(1, 0);
+  EXPECT_EQ(read(view, 0x1000, 15), (Bytes{1, 2, 3, 6, 7}));
+  EXPECT_EQ(view.provenance(0x1001).region, 2);
+  EXPECT_EQ(image_of({older, missing}).view(1, 0).provenance(0x1002).region, 1);
+}
+
 TEST(View, ChangesWithTime) {
   const Image image =
       image_of({region(0, 0x1000, {1}), region(0, 0x1000, {2}, 100, 200), region(0, 0x1000, {3}, 200)});
