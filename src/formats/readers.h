@@ -6,6 +6,7 @@
 namespace ptkit::formats {
 
 extern const Format kPtkFormat;
+extern const Format kPerfDataFormat;
 extern const Format kLldbFormat;
 extern const Format kLibxdcFormat;
 extern const Format kRawFormat;

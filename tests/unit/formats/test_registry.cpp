@@ -37,7 +37,9 @@ TEST(Registry, SaysWhatWasFoundInsteadOfATrace) {
                                            "\x7f"
                                            "ELF and so on")),
                   "an ELF file"));
-  EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "a perf.data file"));
+  EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "its header is cut"));
+  EXPECT_TRUE(
+      has(failure_of(scratch.write("perf.data", "PERFILE2........"), {.format = "raw"}), "a perf.data file"));
   EXPECT_TRUE(has(failure_of(scratch.write("notes", "Dear diary,\n")), "found text"));
   EXPECT_TRUE(has(failure_of(scratch.write("noise", "\x01\x02\x03\xff")), "4 bytes of unknown form"));
   EXPECT_TRUE(has(failure_of(scratch.write("late", std::string(70000, '\0') + test::small_stream())),
@@ -69,7 +71,8 @@ TEST(Registry, FormatCanBeForced) {
   options.format = "ptk";
   EXPECT_TRUE(has(failure_of(path, options), "expected a ptkit bundle"));
   options.format = "etm";
-  EXPECT_TRUE(has(failure_of(path, options), "'etm' is not known; there are ptk, lldb, libxdc, raw"));
+  EXPECT_TRUE(
+      has(failure_of(path, options), "'etm' is not known; there are ptk, perf.data, lldb, libxdc, raw"));
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#include "formats/perf_config.h"
+
+#include <bit>
+#include <charconv>
+
+#include "ptkit/rtit_regs.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::uint64_t bit(unsigned number) { return std::uint64_t{1} << number; }
+
+// The event's config has the bits of IA32_RTIT_CTL; the kernel adds what the event says otherwise.
+std::uint64_t rtit_ctl(const Attr& attr) {
+  constexpr std::uint64_t kPassThrough = 1;  // "pt": then branches are traced only if the config says so
+  const bool branches = (attr.config & kPassThrough) == 0 || (attr.config >> PT_CTL_BRANCH_EN & 1) != 0;
+  std::uint64_t ctl = attr.config & ~(kPassThrough | bit(PT_CTL_OS) | bit(PT_CTL_USER));
+  ctl |= bit(PT_CTL_TRACE_EN) | bit(PT_CTL_TOPA);
+  if (branches) ctl |= bit(PT_CTL_BRANCH_EN);
+  if (!attr.flag(kExcludeKernel)) ctl |= bit(PT_CTL_OS);
+  if (!attr.flag(kExcludeUser)) ctl |= bit(PT_CTL_USER);
+  return ctl;
+}
+
+template <typename Number>
+bool take_number(std::string_view& text, Number& out) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value > std::numeric_limits<Number>::max()) return false;
+  out = static_cast<Number>(value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.starts_with(',')) text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+std::optional<PtInfo> parse_pt_info(base::Bytes body) {
+  Fields fields(body);
+  fields.skip(8);  // type, reserved
+  PtInfo info;
+  info.pmu_type = static_cast<std::uint32_t>(fields.u64());
+  info.time_shift = static_cast<std::uint16_t>(fields.u64());
+  info.time_mult = static_cast<std::uint32_t>(fields.u64());
+  info.time_zero = fields.u64();
+  info.time_known = fields.u64() != 0 && info.time_mult != 0 && info.time_shift < 64;
+  fields.skip(24);  // tsc_bit, noretcomp_bit, have_sched_switch
+  info.snapshots = fields.u64() != 0;
+  if (!fields.ok()) return std::nullopt;
+  fields.skip(16);  // per_cpu_mmaps, mtc_bit
+  info.mtc_freq_bits = fields.u64();
+  info.tsc_ctc_numerator = static_cast<std::uint32_t>(fields.u64());
+  info.tsc_ctc_denominator = static_cast<std::uint32_t>(fields.u64());
+  fields.skip(8);  // cyc_bit
+  info.max_nonturbo_ratio = static_cast<std::uint8_t>(fields.u64());
+  const std::uint64_t filter_bytes = fields.u64();
+  if (filter_bytes != 0) info.filter = fields.text();
+  return info;
+}
+
+bool parse_cpuid(const std::string& text, trace::Cpu& cpu) {
+  std::string_view rest = text;
+  const auto comma = rest.find(',');
+  if (comma == std::string_view::npos) return false;
+  trace::Cpu found;
+  found.known = true;
+  found.intel = rest.substr(0, comma) == "GenuineIntel";
+  rest.remove_prefix(comma + 1);
+  if (!take_number(rest, found.family) || !take_number(rest, found.model) ||
+      !take_number(rest, found.stepping)) {
+    return false;
+  }
+  cpu = found;
+  return true;
+}
+
+void configure(const PtInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out) {
+  trace::Clock& clock = out.clock;
+  clock.perf_time_known = info.time_known;
+  clock.time_shift = info.time_shift;
+  clock.time_mult = info.time_mult;
+  clock.time_zero = info.time_zero;
+  clock.tsc_ctc_numerator = info.tsc_ctc_numerator;
+  clock.tsc_ctc_denominator = info.tsc_ctc_denominator;
+  clock.max_nonturbo_ratio = info.max_nonturbo_ratio;
+  if (info.time_known && info.time_shift < 34) {
+    clock.tsc_hz = (std::uint64_t{1'000'000'000} << info.time_shift) / info.time_mult;
+  }
+  for (const Attr& attr : attrs) {
+    if (attr.type != info.pmu_type) continue;
+    out.rtit_ctl = rtit_ctl(attr);
+    out.rtit_ctl_known = true;
+    if (info.mtc_freq_bits != 0) {
+      clock.mtc_period_known = true;
+      clock.mtc_period = static_cast<std::uint8_t>((attr.config & info.mtc_freq_bits) >>
+                                                   std::countr_zero(info.mtc_freq_bits));
+    }
+    return;
+  }
+}
+
+}  // namespace ptkit::formats::perf

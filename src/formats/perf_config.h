@@ -1,0 +1,36 @@
+// How a recording by perf was configured: the intel_pt event, AUXTRACE_INFO, the processor
+// (tools/perf/util/intel-pt.{h,c}, arch/x86/util/intel-pt.c). For .cpp files of this folder only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/perf_file.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+// AUXTRACE_INFO of Processor Trace. Older files have fewer fields: what is absent is 0.
+struct PtInfo {
+  std::uint32_t pmu_type = 0;
+  bool snapshots = false;
+  bool time_known = false;
+  std::uint16_t time_shift = 0;
+  std::uint32_t time_mult = 0;
+  std::uint64_t time_zero = 0;
+  std::uint64_t mtc_freq_bits = 0;  // where MTCFreq lies in the event's config
+  std::uint32_t tsc_ctc_numerator = 0;
+  std::uint32_t tsc_ctc_denominator = 0;
+  std::uint8_t max_nonturbo_ratio = 0;
+  std::string filter;
+};
+
+enum class TraceKind : std::uint32_t { INTEL_PT = 1, INTEL_BTS = 2 };  // AUXTRACE_INFO's type
+
+[[nodiscard]] std::optional<PtInfo> parse_pt_info(base::Bytes body);
+// "GenuineIntel,6,142,10"; false if it is not of that form.
+[[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);
+void configure(const PtInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,189 @@
+#include "formats/perf_file.h"
+
+#include <algorithm>
+
+#include "formats/files.h"
+#include "formats/perf_unpack.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x32454c4946524550;         // "PERFILE2"
+constexpr std::uint64_t kSwappedMagic = 0x50455246494c4532;  // of a machine with the other order of bytes
+constexpr std::uint64_t kHeaderBytes = 104;
+constexpr std::uint64_t kPipeHeaderBytes = 16;
+constexpr std::size_t kBitmapAt = 72;
+constexpr std::uint64_t kMostAttrs = 4096;
+
+}  // namespace
+
+File::File(std::string path, trace::TraceBuffer contents)
+    : path_(std::move(path)), contents_(std::move(contents)), bytes_(contents_.bytes()) {}
+
+base::Result<File> File::open(const std::string& path) {
+  auto contents = trace::TraceBuffer::map_file(path);
+  if (!contents.ok()) return contents.failure();
+  File file(path, std::move(contents.value()));
+  if (auto failure = file.read_header()) return *failure;
+  return file;
+}
+
+void File::warn(const std::string& what) { warnings.push_back(path_ + ": " + what); }
+
+base::Bytes File::section(std::uint64_t offset, std::uint64_t size) const {
+  if (offset > bytes_.size() || size > bytes_.size() - offset) return {};
+  return bytes_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+std::optional<base::Failure> File::read_header() {
+  Fields fields(bytes_);
+  const std::uint64_t magic = fields.u64();
+  if (magic == kSwappedMagic) {
+    return base::Failure{
+        base::Status::UNSUPPORTED, 0,
+        path_ + " comes from a machine with the other order of bytes, which has no Intel PT"};
+  }
+  if (magic != kMagic) {
+    return bad_file(path_, "expected a perf.data file (PERFILE2), found " + describe(bytes_));
+  }
+  const std::uint64_t size = fields.u64();
+  if (size == kPipeHeaderBytes) {
+    is_pipe_ = true;
+    records_at_ = kPipeHeaderBytes;
+    records_ = bytes_.subspan(kPipeHeaderBytes);
+    take_from_pipe();
+    return std::nullopt;
+  }
+  const std::uint64_t attr_bytes = fields.u64();
+  const std::uint64_t attrs_at = fields.u64();
+  const std::uint64_t attrs_size = fields.u64();
+  records_at_ = fields.u64();
+  std::uint64_t records_size = fields.u64();
+  if (bytes_.size() < kHeaderBytes || size < kHeaderBytes) return bad_file(path_, "its header is cut");
+  if (records_at_ > bytes_.size()) {
+    return bad_file(path_, "its records are said to begin behind the file's end", 40);
+  }
+  const std::uint64_t most = bytes_.size() - records_at_;
+  if (records_size == 0 && most > 0) {
+    warn("perf did not finish this file (it crashed, or was killed): records are read up to the file's end.");
+    records_size = most;
+  } else if (records_size > most) {
+    warn("the file is cut: " + std::to_string(records_size - most) +
+         " bytes of records are missing at least.");
+    records_size = most;
+  } else {
+    read_features(records_at_ + records_size, bytes_.subspan(kBitmapAt, 32));
+  }
+  records_ = section(records_at_, records_size);
+  read_attrs(attrs_at, attrs_size, attr_bytes);
+  return std::nullopt;
+}
+
+void File::read_attrs(std::uint64_t offset, std::uint64_t size, std::uint64_t entry) {
+  const base::Bytes all = section(offset, size);
+  if (entry < 80 || all.size() != size || size / entry > kMostAttrs) {
+    return warn("its events' attributes are not where the header says; times and threads are not known.");
+  }
+  for (std::size_t at = 0; all.size() - at >= entry; at += static_cast<std::size_t>(entry)) {
+    const base::Bytes one = all.subspan(at, static_cast<std::size_t>(entry));
+    auto attr = parse_attr(one);
+    if (!attr) continue;
+    Fields place(one, static_cast<std::size_t>(entry) - 16);
+    const std::uint64_t ids_at = place.u64();
+    const base::Bytes ids = section(ids_at, place.u64());
+    for (Fields id(ids); id.left() >= 8;) attr->ids.push_back(id.u64());
+    attrs_.push_back(std::move(*attr));
+  }
+}
+
+void File::read_features(std::uint64_t offset, base::Bytes bitmap) {
+  std::uint64_t at = offset;
+  for (unsigned number = 0; number < bitmap.size() * 8; ++number) {
+    if ((bitmap[number / 8] >> number % 8 & 1) == 0) continue;
+    const base::Bytes entry = section(at, 16);
+    if (entry.empty()) return warn("the table of its features is cut.");
+    at += 16;
+    Fields fields(entry);
+    const std::uint64_t place = fields.u64();
+    features_[number] = section(place, fields.u64());
+  }
+}
+
+// A pipe has among its records what a file has in its header; all of it comes before the first event.
+void File::take_from_pipe() {
+  static_cast<void>(walk(records_, records_at_, true, [this](const Record& record) {
+    static_cast<void>(take_header_record(record));
+    return true;
+  }));
+}
+
+bool File::take_header_record(const Record& record) {
+  if (record.type == HEADER_FEATURE) {
+    Fields fields(record.body);
+    const std::uint64_t number = fields.u64();
+    if (!fields.ok() || number >= 256) return false;
+    features_[static_cast<unsigned>(number)] = fields.take_bytes(fields.left());
+    return true;
+  }
+  if (record.type != HEADER_ATTR || attrs_.size() == kMostAttrs) return false;
+  auto attr = parse_attr(record.body);
+  if (!attr) return false;
+  const std::size_t size = base::load_le<4>(record.body.data() + 4);
+  if (size <= record.body.size()) {
+    for (Fields id(record.body, size); id.left() >= 8;) attr->ids.push_back(id.u64());
+  }
+  attrs_.push_back(std::move(*attr));
+  return true;
+}
+
+void File::for_each(const std::function<void(const Record&)>& each) {
+  Unpacker unpacker;
+  const auto say = [this](const std::string& what) {
+    if (!told_) warn(what);
+    told_ = true;
+  };
+  const Walked walked = walk(records_, records_at_, is_pipe_, [&](const Record& record) {
+    if (record.type != COMPRESSED) {
+      each(record);
+      return true;
+    }
+    const std::string wrong = unpacker.unpack(record, each);
+    if (!wrong.empty()) {
+      say("the packed record at byte " + std::to_string(record.offset) + " " + wrong +
+          "; neither it nor packed records behind it are read.");
+    }
+    return true;
+  });
+  if (walked.end == records_.size()) return;
+  const std::string place = std::to_string(records_at_ + walked.end);
+  say(walked.damaged ? "there is no record at byte " + place + "; what follows is not read."
+                     : "the record at byte " + place + " is cut; it is read as far as it goes.");
+}
+
+base::Bytes File::feature(unsigned number) const {
+  const auto found = features_.find(number);
+  return found == features_.end() ? base::Bytes{} : found->second;
+}
+
+std::string File::feature_text(unsigned number) const {
+  Fields fields(feature(number));
+  const std::uint32_t size = fields.u32();
+  return Fields(fields.take_bytes(std::min<std::size_t>(size, fields.left()))).text();
+}
+
+std::vector<std::string> File::command() const {
+  std::vector<std::string> words;
+  Fields fields(feature(FEATURE_CMDLINE));
+  for (std::uint32_t count = fields.u32(); count > 0 && fields.left() >= 4; --count) {
+    const std::uint32_t size = fields.u32();
+    words.push_back(Fields(fields.take_bytes(std::min<std::size_t>(size, fields.left()))).text());
+  }
+  return words;
+}
+
+trace::TraceBuffer File::part(base::Bytes bytes) const {
+  return contents_.slice(static_cast<std::size_t>(bytes.data() - bytes_.data()), bytes.size());
+}
+
+}  // namespace ptkit::formats::perf

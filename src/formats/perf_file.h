@@ -1,0 +1,64 @@
+// The container of perf.data: header, attributes and features, and every record, those that were packed too
+// (tools/perf/util/header.c, session.c, zstd.c). For .cpp files of this folder only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/perf_record.h"
+#include "trace/buffer.h"
+
+namespace ptkit::formats::perf {
+
+enum Feature : unsigned {
+  FEATURE_BUILD_ID = 2,
+  FEATURE_HOSTNAME = 3,
+  FEATURE_OSRELEASE = 4,
+  FEATURE_VERSION = 5,
+  FEATURE_CPUID = 9,
+  FEATURE_CMDLINE = 11,
+};
+
+class File {
+ public:
+  // Refuses what is no perf.data; what is damaged behind the header leads to warnings.
+  [[nodiscard]] static base::Result<File> open(const std::string& path);
+
+  // Gives all records in the file's order.
+  void for_each(const std::function<void(const Record&)>& each);
+
+  [[nodiscard]] const std::vector<Attr>& attrs() const noexcept { return attrs_; }
+  [[nodiscard]] base::Bytes feature(unsigned number) const;  // empty: it is not there
+  [[nodiscard]] std::string feature_text(unsigned number) const;
+  [[nodiscard]] std::vector<std::string> command() const;
+  // A part of the file, that stays as long as anybody has it.
+  [[nodiscard]] trace::TraceBuffer part(base::Bytes bytes) const;
+
+  std::vector<std::string> warnings;
+
+ private:
+  File(std::string path, trace::TraceBuffer contents);
+  [[nodiscard]] std::optional<base::Failure> read_header();
+  void read_attrs(std::uint64_t offset, std::uint64_t size, std::uint64_t entry);
+  void read_features(std::uint64_t offset, base::Bytes bitmap);
+  void take_from_pipe();
+  [[nodiscard]] bool take_header_record(const Record& record);
+  void warn(const std::string& what);
+  // [offset, offset + size) of the file, if it is there.
+  [[nodiscard]] base::Bytes section(std::uint64_t offset, std::uint64_t size) const;
+
+  std::string path_;
+  trace::TraceBuffer contents_;
+  base::Bytes bytes_;
+  base::Bytes records_;
+  std::uint64_t records_at_ = 0;
+  bool is_pipe_ = false;
+  bool told_ = false;  // what is wrong with the records
+  std::vector<Attr> attrs_;
+  std::map<unsigned, base::Bytes> features_;
+};
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,14 @@
+// The kernel's code and names as perf record --kcore keeps them: kcore_dir/kcore and kallsyms. For .cpp files
+// of this folder only.
+#pragma once
+
+#include <string>
+
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+// False if the folder has no kcore.
+[[nodiscard]] bool add_kernel(trace::TraceBundle& bundle, const std::string& folder);
+
+}  // namespace ptkit::formats::perf

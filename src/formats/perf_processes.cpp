@@ -1,0 +1,111 @@
+#include "formats/perf_processes.h"
+
+#include <algorithm>
+
+#include "formats/perf_record.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::size_t kMostInherited = 4'000'000;  // mappings: a small file could ask for any number
+
+}  // namespace
+
+trace::SpaceId Processes::space_of(std::int64_t pid) {
+  if (pid < 0) return trace::kAnySpace;  // the kernel's code is seen from everywhere
+  const auto [found, added] = spaces_.try_emplace(pid, static_cast<trace::SpaceId>(bundle_.spaces.size()));
+  if (added) bundle_.spaces.push_back({.pid = pid});
+  return found->second;
+}
+
+void Processes::take(const Event& event) {
+  switch (event.type) {
+    case MMAP:
+    case MMAP2:
+      return map(event);
+    case COMM:
+      names_[{event.pid, event.tid}] = event.text;
+      if (event.exec) exec(event);
+      return;
+    case FORK:
+      return fork(event);
+    case EXIT:
+      note(trace::SidebandKind::EXIT, event);
+      return;
+    default:
+      return;
+  }
+}
+
+void Processes::note(trace::SidebandKind kind, const Event& event) {
+  trace::Sideband record;
+  record.kind = kind;
+  record.tsc = event.tsc;
+  record.pid = event.pid;
+  record.tid = event.tid;
+  record.parent = event.parent_pid;
+  record.value = kind == trace::SidebandKind::EXIT ? -1 : 0;
+  record.text = event.text;
+  bundle_.sideband.push_back(std::move(record));
+}
+
+void Processes::map(const Event& event) {
+  trace::CodeRegion region;
+  region.space = space_of(event.pid);
+  region.address = event.address;
+  region.size = event.size;
+  region.tsc_from = event.tsc;
+  region.file = binaries_.find(event.text, event.build_id);
+  region.file_offset = event.file_offset;
+  const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
+  // A page that the file ends in is mapped whole; what is behind the end is no code.
+  if (region.file_offset < contents.size()) {
+    const std::uint64_t most = contents.size() - region.file_offset;
+    region.bytes = contents.slice(static_cast<std::size_t>(region.file_offset),
+                                  static_cast<std::size_t>(std::min(region.size, most)));
+  }
+  if (event.pid >= 0) {
+    note(trace::SidebandKind::MAP, event);
+    bundle_.sideband.back().address = event.address;
+    bundle_.sideband.back().size = event.size;
+    bundle_.sideband.back().file = region.file;
+    bundle_.sideband.back().file_offset = event.file_offset;
+    mapped_[region.space].push_back(bundle_.code.size());
+  }
+  bundle_.code.push_back(std::move(region));
+}
+
+void Processes::fork(const Event& event) {
+  note(event.pid == event.parent_pid ? trace::SidebandKind::THREAD : trace::SidebandKind::PROCESS, event);
+  if (event.pid == event.parent_pid) return;
+  const trace::SpaceId parent = space_of(event.parent_pid);
+  spaces_.erase(event.pid);  // whoever had the number before has ended
+  const trace::SpaceId child = space_of(event.pid);
+  for (const std::size_t number : std::vector<std::size_t>(mapped_[parent])) {
+    if (inherited_ == kMostInherited) break;
+    ++inherited_;
+    trace::CodeRegion region = bundle_.code[number];
+    region.space = child;
+    region.tsc_from = event.tsc;
+    mapped_[child].push_back(bundle_.code.size());
+    bundle_.code.push_back(std::move(region));
+  }
+}
+
+void Processes::exec(const Event& event) {
+  note(trace::SidebandKind::EXEC, event);
+  auto& mapped = mapped_[space_of(event.pid)];
+  for (const std::size_t number : mapped) bundle_.code[number].tsc_to = event.tsc;
+  mapped.clear();
+}
+
+void Processes::finish() {
+  if (inherited_ == kMostInherited) {
+    bundle_.warnings.push_back("Processes inherited more than " + std::to_string(kMostInherited) +
+                               " mappings; the code of some is not known.");
+  }
+  for (const auto& [thread, name] : names_) bundle_.threads.push_back({thread.first, thread.second, name});
+}
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,53 @@
+// Processes of a recording by perf, and what each had mapped when: events in, address spaces and code out.
+// For .cpp files of this folder only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/perf_binaries.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+// A record about processes: MMAP, MMAP2, COMM, FORK, EXIT.
+struct Event {
+  std::uint64_t tsc = 0;  // trace::kTscMin: from the beginning on
+  std::uint32_t type = 0;
+  bool exec = false;  // COMM
+  std::int64_t pid = trace::kNoId;
+  std::int64_t tid = trace::kNoId;
+  std::int64_t parent_pid = trace::kNoId;
+  std::int64_t parent_tid = trace::kNoId;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::uint64_t file_offset = 0;
+  std::string text;  // path, or name of a thread
+  std::string build_id;
+};
+
+class Processes {
+ public:
+  Processes(trace::TraceBundle& bundle, Binaries& binaries) : bundle_(bundle), binaries_(binaries) {}
+
+  void take(const Event& event);  // in the order of time
+  // Of a process as it is now; made if nothing is known of it.
+  [[nodiscard]] trace::SpaceId space_of(std::int64_t pid);
+  void finish();  // behind the last one
+
+ private:
+  void map(const Event& event);
+  void fork(const Event& event);
+  void exec(const Event& event);
+  void note(trace::SidebandKind kind, const Event& event);
+
+  trace::TraceBundle& bundle_;
+  Binaries& binaries_;
+  std::map<std::int64_t, trace::SpaceId> spaces_;                       // by pid
+  std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;           // regions that a space has now
+  std::size_t inherited_ = 0;                                           // regions that fork() copied
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;  // of threads, by pid and tid
+};
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,140 @@
+// Records of perf's ring buffers and files, and the words that they end with (uapi/linux/perf_event.h;
+// tools/lib/perf/include/perf/event.h). For .cpp files of this folder only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace ptkit::formats::perf {
+
+enum RecordType : std::uint32_t {
+  MMAP = 1,
+  LOST = 2,
+  COMM = 3,
+  EXIT = 4,
+  FORK = 7,
+  SAMPLE = 9,
+  MMAP2 = 10,
+  AUX = 11,
+  ITRACE_START = 12,
+  SWITCH = 14,
+  SWITCH_CPU_WIDE = 15,
+  LAST_OF_KERNEL = 22,
+  HEADER_ATTR = 64,
+  HEADER_TRACING_DATA = 66,
+  HEADER_BUILD_ID = 67,
+  AUXTRACE_INFO = 70,
+  AUXTRACE = 71,
+  HEADER_FEATURE = 80,
+  COMPRESSED = 81,
+};
+
+inline constexpr std::uint16_t kMiscSwitchOut = 1U << 13U;    // SWITCH, SWITCH_CPU_WIDE
+inline constexpr std::uint16_t kMiscMmapData = 1U << 13U;     // MMAP, MMAP2: no code
+inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
+inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
+inline constexpr std::size_t kRecordHeaderBytes = 8;
+
+struct Record {
+  std::uint64_t offset = 0;  // in the file; in what was unpacked, of the COMPRESSED record
+  std::uint32_t type = 0;
+  std::uint16_t misc = 0;
+  base::Bytes body;     // behind the header
+  base::Bytes payload;  // AUXTRACE: what follows the record
+};
+
+// Reads little-endian fields one after the other; behind the end they are 0 and ok() is false.
+class Fields {
+ public:
+  explicit Fields(base::Bytes bytes, std::size_t at = 0) : bytes_(bytes), at_(at) {}
+
+  template <std::size_t N>
+  [[nodiscard]] std::uint64_t take() noexcept {
+    if (!has(N)) return 0;
+    const std::uint64_t value = base::load_le<N>(bytes_.data() + at_);
+    at_ += N;
+    return value;
+  }
+  [[nodiscard]] std::uint64_t u64() noexcept { return take<8>(); }
+  [[nodiscard]] std::uint32_t u32() noexcept { return static_cast<std::uint32_t>(take<4>()); }
+  [[nodiscard]] std::uint16_t u16() noexcept { return static_cast<std::uint16_t>(take<2>()); }
+  [[nodiscard]] std::int64_t id() noexcept { return static_cast<std::int32_t>(u32()); }  // -1: nobody
+  [[nodiscard]] base::Bytes take_bytes(std::size_t count) noexcept;
+  [[nodiscard]] std::string text() noexcept;  // up to a zero or the end; does not move on
+  void skip(std::size_t count) noexcept { static_cast<void>(take_bytes(count)); }
+  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - at_; }
+  [[nodiscard]] bool ok() const noexcept { return ok_; }
+
+ private:
+  [[nodiscard]] bool has(std::size_t count) noexcept {
+    ok_ = ok_ && count <= left();
+    return ok_;
+  }
+
+  base::Bytes bytes_;
+  std::size_t at_;
+  bool ok_ = true;
+};
+
+// What of perf_event_attr matters here.
+struct Attr {
+  std::uint32_t type = 0;
+  std::uint64_t config = 0;
+  std::uint64_t sample_type = 0;
+  std::uint64_t flags = 0;
+  std::vector<std::uint64_t> ids;
+
+  [[nodiscard]] bool has(unsigned sample_bit) const noexcept { return (sample_type >> sample_bit & 1) != 0; }
+  [[nodiscard]] bool flag(unsigned bit) const noexcept { return (flags >> bit & 1) != 0; }
+};
+
+inline constexpr unsigned kSampleTid = 1;
+inline constexpr unsigned kSampleTime = 2;
+inline constexpr unsigned kSampleId = 6;
+inline constexpr unsigned kSampleCpu = 7;
+inline constexpr unsigned kSampleStreamId = 9;
+inline constexpr unsigned kSampleIdentifier = 16;
+inline constexpr unsigned kExcludeUser = 4;  // flags
+inline constexpr unsigned kExcludeKernel = 5;
+inline constexpr unsigned kSampleIdAll = 18;
+
+[[nodiscard]] std::optional<Attr> parse_attr(base::Bytes bytes);
+
+// Who and when, at the end of a record.
+struct Trailer {
+  std::int64_t pid = -1;
+  std::int64_t tid = -1;
+  std::int64_t cpu = -1;
+  std::uint64_t time = 0;  // nanoseconds of perf's clock
+  bool time_known = false;
+  std::size_t bytes = 0;  // that it takes
+};
+
+// Finds the attribute of a record, and reads its trailer by that.
+class Trailers {
+ public:
+  explicit Trailers(std::span<const Attr> attrs);
+  [[nodiscard]] std::optional<Trailer> read(const Record& record) const;
+
+ private:
+  [[nodiscard]] const Attr* attr_of(base::Bytes body) const;
+
+  std::span<const Attr> attrs_;
+  bool by_identifier_ = false;
+};
+
+// Goes through records one behind the other. False from the callback ends it.
+struct Walked {
+  std::size_t end = 0;   // behind the last whole record
+  bool damaged = false;  // what stands there is no record
+};
+[[nodiscard]] Walked walk(base::Bytes bytes, std::uint64_t offset, bool is_pipe,
+                          const std::function<bool(const Record&)>& each);
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,60 @@
+"""What perf recorded in the emulated machine, opened as anybody would: recordings/README.md."""
+
+from __future__ import annotations
+
+import lzma
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reduced import unpack
+
+import ptkit
+
+FOLDER = Path(__file__).resolve().parent / "recordings"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
+
+
+def opened(name: str, folder: Path) -> ptkit.Trace:
+    """A recording, with the code that the truth knows."""
+    path = folder / f"{name}.perf.data"
+    path.write_bytes(lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ptkit.PtkitWarning)  # programs of the machine are not here
+        return ptkit.open(path, images=[unpack(FOLDER / f"{name}.npz").images])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_instruction(name: str, tmp_path: Path) -> None:
+    trace = opened(name, tmp_path)
+    truth = unpack(FOLDER / f"{name}.npz")
+    assert trace.info.format == "perf.data"
+    assert len(trace.streams) == len(truth.streams)
+    for number, stream in enumerate(trace.streams):
+        key = (stream.cpu, -1) if stream.cpu is not None else (-1, stream.tid)
+        expected = next(truth.streams[one] for one in truth.streams if one[0] == key[0])
+        found = trace.instructions(stream=number, columns=["ip"])
+        assert len(found.errors) == 0, f"{key}: {found.errors}"
+        assert np.array_equal(found["ip"], expected), key
+
+
+def test_processes_are_told_apart(tmp_path: Path) -> None:
+    trace = opened("all", tmp_path)
+    names = {tid: name for _, tid, name in trace.info.threads}
+    assert {"rounds", "perf"} <= set(names.values())
+    rows = trace.instructions(columns=["ip", "tid", "pid", "space"])
+    of_rounds = np.isin(rows["tid"], [tid for tid, name in names.items() if name == "rounds"])
+    assert of_rounds.sum() > 1000
+    assert len(np.unique(rows["space"][of_rounds])) == 1
+    pids = {space: pid for space, (pid, *_) in enumerate(trace.info.spaces)}
+    assert {pids[space] for space in np.unique(rows["space"][of_rounds]).tolist()} == set(
+        np.unique(rows["pid"][of_rounds]).tolist()
+    )
+
+
+def test_what_is_said_of_it(tmp_path: Path) -> None:
+    info = opened("timed", tmp_path).info
+    assert info.cpu == (6, 85, 4)
+    command = info.recording["command"]
+    assert command[1:4] == ["record", "-e", "intel_pt/cyc,cyc_thresh=1,mtc,mtc_period=3,tsc,psb_period=0/u"]

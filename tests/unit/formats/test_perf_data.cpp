@@ -1,0 +1,281 @@
+// perf.data: containers, streams and their losses, processes in the order of time, damage.
+#include <gtest/gtest.h>
+#include <zstd.h>
+
+#include <algorithm>
+
+#include "formats/registry.h"
+#include "perf_sample.h"
+#include "unit/formats/scratch.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::Bytes;
+using test::kEach;
+using test::Scratch;
+using test::Who;
+
+class PerfData : public ::testing::Test {
+ protected:
+  trace::TraceBundle read(const std::string& contents) {
+    auto bundle = open(scratch_.write("perf.data", contents), {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return bundle.ok() ? std::move(bundle.value()) : trace::TraceBundle{};
+  }
+  std::string failure(const std::string& contents) {
+    const auto bundle = open(scratch_.write("perf.data", contents), {});
+    return bundle.ok() ? "(it opened)" : bundle.failure().detail;
+  }
+  Scratch scratch_;
+};
+
+std::string text(const trace::Stream& stream) {
+  const base::Bytes bytes = stream.data.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+bool warns(const trace::TraceBundle& bundle, const std::string& words) {
+  return std::ranges::any_of(bundle.warnings,
+                             [&](const std::string& one) { return one.find(words) != std::string::npos; });
+}
+
+const std::string kStream = test::small_stream();
+
+// A whole recording of one process on a CPU.
+std::string one_cpu() {
+  return test::auxtrace_info() + test::comm({}, "ls", true) +
+         test::mmap2({.tsc = 100}, 0x400000, 0x1000, 0, "/nowhere/ls") + test::switched({.tsc = 200}, false) +
+         test::aux({.tsc = 300}, 0, kStream.size(), 0) + test::auxtrace(0, kEach, 0, 0, kStream);
+}
+
+void expect_one_cpu(const trace::TraceBundle& bundle) {
+  EXPECT_EQ(bundle.format, "perf.data");
+  ASSERT_EQ(bundle.streams.size(), 1U);
+  const trace::Stream& stream = bundle.streams[0];
+  EXPECT_EQ(text(stream), kStream);
+  EXPECT_EQ(stream.cpu, 0);
+  EXPECT_TRUE(stream.losses.empty());
+  ASSERT_EQ(stream.switches.size(), 1U);
+  EXPECT_EQ(stream.switches[0].tsc, 200U);
+  EXPECT_EQ(stream.switches[0].tid, 10);
+  EXPECT_EQ(bundle.spaces.at(stream.switches[0].space).pid, 10);
+  ASSERT_EQ(bundle.code.size(), 1U);
+  EXPECT_EQ(bundle.code[0].address, 0x400000U);
+  EXPECT_EQ(bundle.code[0].tsc_from, 100U);
+  EXPECT_EQ(bundle.files.at(0).path, "/nowhere/ls");
+  EXPECT_TRUE(warns(bundle, "/nowhere/ls is not here"));
+  const trace::Configuration& configuration = bundle.configuration;
+  EXPECT_TRUE(configuration.cpu.known);
+  EXPECT_EQ(configuration.cpu.model, 142);
+  EXPECT_EQ(configuration.clock.mtc_period, 3);
+  EXPECT_EQ(configuration.clock.tsc_ctc_numerator, 84U);
+  EXPECT_EQ(configuration.clock.max_nonturbo_ratio, 24U);
+  EXPECT_EQ(configuration.clock.tsc_hz, 2'000'000'000U);
+  EXPECT_EQ(configuration.rtit_ctl, 0xe709U);  // TraceEn, User, ToPA, MTCEn, TSCEn, BranchEn, MTCFreq 3
+  ASSERT_EQ(bundle.threads.size(), 1U);
+  EXPECT_EQ(bundle.threads[0].name, "ls");
+}
+
+TEST_F(PerfData, File) { expect_one_cpu(read(test::perf_file(one_cpu()))); }
+
+TEST_F(PerfData, Pipe) { expect_one_cpu(read(test::perf_pipe(one_cpu()))); }
+
+TEST_F(PerfData, TheKernelWasTraced) {
+  const auto bundle = read(test::perf_file(one_cpu(), test::kOsAndUser));
+  EXPECT_EQ(bundle.configuration.rtit_ctl, 0xe70dU);
+  EXPECT_TRUE(warns(bundle, "record with --kcore"));
+}
+
+std::string packed(const std::string& records, std::size_t step) {
+  std::string out;
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  for (std::size_t at = 0; at < records.size(); at += step) {
+    const std::string part = records.substr(at, step);
+    std::string room(4096, '\0');
+    ZSTD_inBuffer in{part.data(), part.size(), 0};
+    ZSTD_outBuffer to{room.data(), room.size(), 0};
+    EXPECT_EQ(ZSTD_compressStream2(context, &to, &in, ZSTD_e_flush), 0U);
+    room.resize(to.pos);
+    out += test::record(81, 0, room);
+  }
+  ZSTD_freeCCtx(context);
+  return out;
+}
+
+TEST_F(PerfData, PackedRecordsMayGoOnInTheNext) {
+  const std::string sideband =
+      test::comm({}, "ls", true) + test::mmap2({.tsc = 100}, 0x400000, 0x1000, 0, "/nowhere/ls") +
+      test::switched({.tsc = 200}, false) + test::aux({.tsc = 300}, 0, kStream.size(), 0);
+  for (const std::size_t step : {7U, 40U, 4000U}) {
+    SCOPED_TRACE(step);
+    expect_one_cpu(read(test::perf_file(test::auxtrace_info() + packed(sideband, step) +
+                                        test::auxtrace(0, kEach, 0, 0, kStream))));
+  }
+}
+
+TEST_F(PerfData, PackedRecordsThatGrowTooMuchAreNotRead) {
+  const std::string zeros(std::size_t{64} << 20U, '\0');
+  std::string room(ZSTD_compressBound(zeros.size()), '\0');
+  room.resize(ZSTD_compress(room.data(), room.size(), zeros.data(), zeros.size(), 19));
+  ASSERT_LT(room.size(), 60000U);
+  std::string switches;
+  while (switches.size() < zeros.size()) switches += test::switched({.tsc = 200}, false);
+  std::string bomb(ZSTD_compressBound(switches.size()), '\0');
+  bomb.resize(ZSTD_compress(bomb.data(), bomb.size(), switches.data(), switches.size(), 3));
+  ASSERT_LT(bomb.size(), 60000U);
+  for (const std::string& one : {room, bomb}) {
+    const auto bundle = read(test::perf_file(one_cpu() + test::record(81, 0, one)));
+    EXPECT_EQ(bundle.streams.size(), 1U);
+    EXPECT_TRUE(warns(bundle, "neither it nor packed records behind it are read"));
+  }
+}
+
+TEST_F(PerfData, PiecesOfABufferAreJoinedWithoutTheirPadding) {
+  // Ten bytes and then the rest: the first piece is padded to sixteen.
+  const std::string info = test::auxtrace_info();
+  const auto bundle = read(test::perf_file(info + test::auxtrace(3, kEach, 1, 64, kStream.substr(0, 10)) +
+                                           test::auxtrace(3, kEach, 1, 74, kStream.substr(10)) +
+                                           test::auxtrace(4, kEach, 2, 0, kStream)));
+  ASSERT_EQ(bundle.streams.size(), 2U);
+  EXPECT_EQ(text(bundle.streams[0]).substr(0, kStream.size()), kStream);
+  EXPECT_TRUE(bundle.streams[0].losses.empty());
+  EXPECT_EQ(bundle.streams[0].cpu, 1);
+  EXPECT_EQ(bundle.streams[1].cpu, 2);
+}
+
+TEST_F(PerfData, TheKernelSaysWhereTheLastPieceEnds) {
+  const std::string odd = kStream + "\x19";
+  const auto bundle = read(test::perf_file(test::auxtrace_info() + test::aux({.cpu = 1}, 0, odd.size(), 0) +
+                                           test::auxtrace(0, kEach, 1, 0, odd)));
+  EXPECT_EQ(text(bundle.streams.at(0)), odd);
+}
+
+TEST_F(PerfData, LossesAreWhereTheyWere) {
+  const std::string part(16, '\x19');
+  const std::string info = test::auxtrace_info();
+  const auto bundle =
+      read(test::perf_file(info + test::aux({.cpu = 1}, 0, 16, 1) + test::aux({.cpu = 1}, 16, 16, 0) +
+                           test::aux({.cpu = 2}, 0, 8, 1) + test::auxtrace(0, kEach, 1, 0, part) +
+                           test::auxtrace(0, kEach, 1, 16, part) + test::auxtrace(0, kEach, 1, 132, part) +
+                           test::aux({.cpu = 1}, 132, 16, 1)));
+  const auto& losses = bundle.streams.at(0).losses;
+  ASSERT_EQ(losses.size(), 3U);
+  EXPECT_EQ(losses[0].offset, 16U);
+  EXPECT_EQ(losses[0].cause, base::Status::BUFFER_FULL);
+  EXPECT_EQ(losses[1].offset, 32U);
+  EXPECT_EQ(losses[1].lost_bytes, 100U);
+  EXPECT_EQ(losses[2].offset, 48U);  // behind the last byte
+}
+
+TEST_F(PerfData, SnapshotsThatRepeatBytesAreJoined) {
+  std::string ring;
+  for (int i = 0; i < 6000; ++i)
+    ring += {static_cast<char>(i * 7), static_cast<char>(i >> 3), '\x19', '\x02'};
+  const auto piece = [&](std::size_t begin, std::size_t end) {
+    return test::auxtrace(0, kEach, 0, 0, ring.substr(begin, end - begin));
+  };
+  const auto bundle = read(
+      test::perf_file(test::auxtrace_info(true) + piece(0, 8000) + piece(2000, 10000) + piece(16000, 24000)));
+  const trace::Stream& stream = bundle.streams.at(0);
+  EXPECT_EQ(text(stream), ring.substr(0, 10000) + ring.substr(16000));
+  ASSERT_EQ(stream.losses.size(), 1U);
+  EXPECT_EQ(stream.losses[0].offset, 10000U);
+  EXPECT_EQ(stream.losses[0].cause, base::Status::RING_WRAPPED);
+}
+
+TEST_F(PerfData, ThreadsHaveTheirProcess) {
+  const Who thread{.pid = 10, .tid = 12, .tsc = 50};
+  const auto bundle = read(test::perf_file(test::auxtrace_info() + test::fork(thread, 10, 10) +
+                                           test::auxtrace(0, 12, kEach, 0, kStream)));
+  EXPECT_EQ(bundle.streams.at(0).tid, 12);
+  EXPECT_EQ(bundle.streams[0].pid, 10);
+  EXPECT_EQ(bundle.spaces.at(bundle.streams[0].space).pid, 10);
+  ASSERT_EQ(bundle.sideband.size(), 1U);
+  EXPECT_EQ(bundle.sideband[0].kind, trace::SidebandKind::THREAD);
+}
+
+// A process forks; the child has its mappings until it executes another program; its number is used again.
+TEST_F(PerfData, SpacesAreThoseOfTheirTime) {
+  const auto who = [](std::uint32_t pid, std::uint64_t tsc) {
+    return Who{.pid = pid, .tid = pid, .tsc = tsc};
+  };
+  const auto bundle = read(test::perf_file(
+      test::auxtrace_info() + test::mmap2(who(10, 0), 0x1000, 0x1000, 0, "/nowhere/a") +
+      test::mmap2(who(10, 0), 0x9000, 0x1000, 0, "/nowhere/data", 1) +  // not executable
+      test::switched(who(11, 310), false) + test::switched(who(11, 320), true) +
+      test::fork(who(11, 100), 10, 10) + test::switched(who(11, 110), false) +
+      test::comm(who(11, 200), "b", true) + test::mmap2(who(11, 210), 0x1000, 0x1000, 0, "/nowhere/b") +
+      test::fork(who(11, 300), 10, 10) + test::auxtrace(0, kEach, 0, 0, kStream)));
+  ASSERT_EQ(bundle.spaces.size(), 4U);
+  ASSERT_EQ(bundle.code.size(), 4U);
+  const auto expect_region = [&](std::size_t i, std::uint32_t space, std::uint64_t from, std::uint64_t to,
+                                 const std::string& file) {
+    const trace::CodeRegion& region = bundle.code.at(i);
+    EXPECT_EQ(region.space, space) << i;
+    EXPECT_EQ(region.tsc_from, from) << i;
+    EXPECT_EQ(region.tsc_to, to) << i;
+    EXPECT_EQ(bundle.files.at(static_cast<std::size_t>(region.file)).path, file) << i;
+  };
+  expect_region(0, 1, trace::kTscMin, trace::kTscMax, "/nowhere/a");
+  expect_region(1, 2, 100, 200, "/nowhere/a");
+  expect_region(2, 2, 210, trace::kTscMax, "/nowhere/b");
+  expect_region(3, 3, 300, trace::kTscMax, "/nowhere/a");
+  const auto& switches = bundle.streams.at(0).switches;
+  ASSERT_EQ(switches.size(), 3U);
+  EXPECT_EQ(switches[0].space, 2U);
+  EXPECT_EQ(switches[1].space, 3U);
+  EXPECT_EQ(switches[2].tid, trace::kNoId);
+}
+
+TEST_F(PerfData, WhatHasNoTraceIsRefused) {
+  EXPECT_NE(failure(test::perf_file(test::comm({}, "ls", true))).find("was not recorded with -e intel_pt//"),
+            std::string::npos);
+  EXPECT_NE(failure(test::perf_file(test::auxtrace_info())).find("has no trace"), std::string::npos);
+  std::string bts = test::auxtrace_info();
+  bts[8] = 2;
+  EXPECT_NE(failure(test::perf_file(bts)).find("Branch Trace Store"), std::string::npos);
+  std::string swapped = test::perf_file(one_cpu());
+  std::reverse(swapped.begin(), swapped.begin() + 8);
+  const auto other = open(scratch_.write("perf.data", swapped), {.format = "perf.data"});
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.failure().detail.find("the other order of bytes"), std::string::npos);
+}
+
+TEST_F(PerfData, UnknownAndMalformedRecordsAreCounted) {
+  const auto bundle =
+      read(test::perf_file(one_cpu() + test::event(23, 0, std::string(8, 'x'), {}) +
+                           test::record(7, 0, std::string(8, '\0')) + test::record(10, 0, "") +
+                           test::event(2, 0, Bytes().add(std::uint64_t{1}, std::uint64_t{5}).str(), {})));
+  EXPECT_TRUE(warns(bundle, "1 records of type 23"));
+  EXPECT_TRUE(warns(bundle, "2 records are too short"));
+  EXPECT_TRUE(warns(bundle, "perf lost 5 records"));
+}
+
+// Whatever is cut or changed: no crash, and what comes before stays.
+TEST_F(PerfData, CutFiles) {
+  const std::string whole = test::perf_file(one_cpu());
+  const std::size_t records_end = whole.size() - 16 - test::text_feature("GenuineIntel,6,142,10").size();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    SCOPED_TRACE(size);
+    const auto bundle = open(scratch_.write("perf.data", whole.substr(0, size)), {.format = "perf.data"});
+    if (size < records_end - kStream.size()) continue;
+    ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
+    EXPECT_EQ(bundle.value().threads.size(), 1U);
+    EXPECT_EQ(warns(bundle.value(), "the file is cut"), size < records_end);
+  }
+}
+
+TEST_F(PerfData, ChangedBytes) {
+  const std::string whole = test::perf_file(one_cpu());
+  for (std::size_t at = 8; at < whole.size(); ++at) {
+    for (const char value : {'\x01', '\xff'}) {
+      std::string damaged = whole;
+      damaged[at] = value;
+      static_cast<void>(open(scratch_.write("perf.data", damaged), {}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::formats
