@@ -5,6 +5,7 @@
 
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/syscore_ops.h>
 #include <linux/version.h>
 
 /* A mapping that cannot be made writable later, nor inherited or dumped. */
@@ -36,6 +37,39 @@ static inline unsigned long ptkit_module_text(const struct module *module, u64 *
 #else
 	*bytes = module->core_layout.text_size;
 	return (unsigned long)module->core_layout.base;
+#endif
+}
+
+/* Operations of suspend; newer ones, Debian's 6.12 among them, take an argument (Kbuild looks). */
+struct ptkit_syscore {
+	struct syscore_ops ops;
+#ifdef PTKIT_SYSCORE_HAS_DATA
+	struct syscore entry;
+#endif
+};
+
+#ifdef PTKIT_SYSCORE_HAS_DATA
+#define PTKIT_SYSCORE_ARGUMENT void *data
+#else
+#define PTKIT_SYSCORE_ARGUMENT void
+#endif
+
+static inline void ptkit_syscore_register(struct ptkit_syscore *syscore)
+{
+#ifdef PTKIT_SYSCORE_HAS_DATA
+	syscore->entry.ops = &syscore->ops;
+	register_syscore(&syscore->entry);
+#else
+	register_syscore_ops(&syscore->ops);
+#endif
+}
+
+static inline void ptkit_syscore_unregister(struct ptkit_syscore *syscore)
+{
+#ifdef PTKIT_SYSCORE_HAS_DATA
+	unregister_syscore(&syscore->entry);
+#else
+	unregister_syscore_ops(&syscore->ops);
 #endif
 }
 

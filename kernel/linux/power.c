@@ -6,14 +6,14 @@
  * requests.
  */
 #include <linux/sched.h>
-#include <linux/syscore_ops.h>
 
+#include "compat.h"
 #include "ptkit.h"
 
 static struct ptkit_trace *suspended;
 
 /* Both on that processor, interrupts off. */
-static int suspend(void)
+static int suspend(PTKIT_SYSCORE_ARGUMENT)
 {
 	suspended = ptkit_unit_owner();
 	if (suspended)
@@ -21,24 +21,24 @@ static int suspend(void)
 	return 0;
 }
 
-static void resume(void)
+static void resume(PTKIT_SYSCORE_ARGUMENT)
 {
 	if (suspended)
 		ptkit_unit_enter(suspended, current);
 	suspended = NULL;
 }
 
-static struct syscore_ops operations = {
-	.suspend = suspend,
-	.resume = resume,
+static struct ptkit_syscore operations = {
+	.ops.suspend = suspend,
+	.ops.resume = resume,
 };
 
 void ptkit_power_init(void)
 {
-	register_syscore_ops(&operations);
+	ptkit_syscore_register(&operations);
 }
 
 void ptkit_power_exit(void)
 {
-	unregister_syscore_ops(&operations);
+	ptkit_syscore_unregister(&operations);
 }
