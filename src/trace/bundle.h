@@ -71,6 +71,7 @@ struct Switch {
   std::int64_t pid = kNoId;
   std::int64_t tid = kNoId;
   SpaceId space = kAnySpace;
+  std::uint64_t offset = 0;  // where Stream::switches_by_offset: from this place of the stream on
 };
 
 // Bytes [begin, end) of the stream are preceded by a loss (buffer truncated, ring wrapped, ...).
@@ -80,15 +81,23 @@ struct KnownLoss {
   std::uint64_t lost_bytes = 0;  // 0: not known
 };
 
+// What the bytes of a stream are.
+enum class StreamKind : std::uint8_t {
+  PROCESSOR_TRACE = 0,  // packets
+  BRANCH_RECORDS = 1,   // an array of BranchRecord (branch_record.h)
+};
+
 struct Stream {
+  StreamKind kind = StreamKind::PROCESSOR_TRACE;
   std::string name;
   std::int64_t cpu = kNoId;
   std::int64_t pid = kNoId;
   std::int64_t tid = kNoId;
   SpaceId space = kAnySpace;
   TraceBuffer data;
-  std::vector<Switch> switches;   // by time; empty: the stream belongs to pid/tid/space above
-  std::vector<KnownLoss> losses;  // by offset
+  std::vector<Switch> switches;     // in order; empty: the stream belongs to pid/tid/space above
+  bool switches_by_offset = false;  // the recorder told their places in the stream, not their times
+  std::vector<KnownLoss> losses;    // by offset
 };
 
 // A name in a file. Sections are mapped by file offset, so that is what places a symbol in memory too.
