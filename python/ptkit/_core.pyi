@@ -30,6 +30,7 @@ class BranchKind(enum.IntEnum):
     VMEXIT = 13
     ASYNC = 14
     TX_ABORT = 15
+    UNKNOWN = 16
 
 class ErrorCode(enum.IntEnum):
     OK = 0
@@ -58,6 +59,9 @@ class ErrorCode(enum.IntEnum):
     UNSUPPORTED = 23
     INTERRUPTED = 24
     BUFFER_FULL = 25
+    RECORD_MISMATCH = 26
+    BAD_RECORD = 27
+    NO_PACKETS = 28
 
 class ErrorFlag(enum.IntFlag):
     IP_KNOWN = 1
@@ -128,6 +132,7 @@ class GapCause(enum.IntEnum):
     START = 3
     TNT_DISABLED = 4
     TRACE_STOP = 5
+    FILTERED = 6
 
 class InsnClass(enum.IntEnum):
     OTHER = 0
@@ -202,6 +207,7 @@ class TimeSource(enum.IntEnum):
     MTC = 2
     CYC = 3
     CBR = 4
+    RECORD = 5
 
 class Bundle:
     format: str

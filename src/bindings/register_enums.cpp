@@ -51,6 +51,7 @@ void register_branch_kind(py::module_& module) {
       PT_VALUE(COND) PT_VALUE(JUMP) PT_VALUE(JUMP_INDIRECT) PT_VALUE(CALL) PT_VALUE(CALL_INDIRECT)
       PT_VALUE(RETURN) PT_VALUE(FAR_CALL) PT_VALUE(FAR_RETURN) PT_VALUE(FAR_JUMP) PT_VALUE(SYSCALL)
       PT_VALUE(SYSRET) PT_VALUE(IRET) PT_VALUE(VMENTRY) PT_VALUE(VMEXIT) PT_VALUE(ASYNC) PT_VALUE(TX_ABORT)
+      PT_VALUE(UNKNOWN)
                       // clang-format on
                       .finalize();
 }
@@ -113,7 +114,7 @@ void register_small_enums(py::module_& module) {
                           "Why control flow is not known; docs/tables.md says what each means.")
         // clang-format off
         PT_VALUE(ERROR) PT_VALUE(OVERFLOW) PT_VALUE(LOST) PT_VALUE(START) PT_VALUE(TNT_DISABLED)
-        PT_VALUE(TRACE_STOP)
+        PT_VALUE(TRACE_STOP) PT_VALUE(FILTERED)
                 // clang-format on
                 .finalize();
   }
@@ -121,7 +122,7 @@ void register_small_enums(py::module_& module) {
     using Enum = time::TimeSource;
     py::native_enum<Enum>(module, "TimeSource", "enum.IntEnum",
                           "The best packet that a time rests on; see docs/time.md.") PT_VALUE(NONE)
-        PT_VALUE(TSC) PT_VALUE(MTC) PT_VALUE(CYC) PT_VALUE(CBR)
+        PT_VALUE(TSC) PT_VALUE(MTC) PT_VALUE(CYC) PT_VALUE(CBR) PT_VALUE(RECORD)
             .finalize();
   }
   {

@@ -36,6 +36,7 @@ enum class BranchKind : std::uint8_t {
   VMEXIT = 13,        // by an instruction such as VMCALL
   ASYNC = 14,         // interrupt, exception, SMI, ...: no branch instruction
   TX_ABORT = 15,      // transaction aborted: from the abort's IP to the fallback handler
+  UNKNOWN = 16,       // taken; which instruction it was is not known: no code is at hand
 };
 
 // Stored in the `flags` column of branches and instructions: append only.
@@ -165,10 +166,11 @@ enum class GapCause : std::uint8_t {
   ERROR = 0,     // after an error row
   OVERFLOW = 1,  // OVF packet
   LOST = 2,      // the recorder says that bytes are missing
-  START = 3,     // bytes before the first PSB
+  START = 3,     // bytes before the first PSB; what came before the oldest branch record that is left
   TNT_DISABLED =
       4,  // conditional branches were not recorded: from here on control flow is not known in between
   TRACE_STOP = 5,  // a TraceStop range was entered
+  FILTERED = 6,    // what ran in between was not to be recorded (branch records of one privilege level)
 };
 
 // Control flow is not known from `begin` (stream offset, last known IP) to `end` (offset and IP where it is

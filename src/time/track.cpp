@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "packet/scan.h"
 #include "time/calibrate.h"
+#include "time/record_track.h"
 #include "time/timeline.h"
 
 namespace ptkit::time {
@@ -282,19 +283,30 @@ TimeTrack::TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet
     : impl_(std::make_unique<Impl>(may_have_times(stream, errata, !losses.empty()) ? stream : base::Bytes{},
                                    clock, errata, losses)) {}
 TimeTrack::TimeTrack(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+TimeTrack TimeTrack::of_records(base::Bytes records) {
+  TimeTrack track(nullptr);
+  track.records_ = std::make_unique<RecordTrack>(records);
+  return track;
+}
 TimeTrack::~TimeTrack() = default;
 TimeTrack::TimeTrack(TimeTrack&&) noexcept = default;
 TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 
-TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) { return impl_->at(since, offset); }
+TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) {
+  return records_ != nullptr ? records_->at(offset) : impl_->at(since, offset);
+}
 
-void TimeTrack::at(std::span<const Question> questions, TimeRange* out) { impl_->at(questions, out); }
+void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
+  if (records_ == nullptr) return impl_->at(questions, out);
+  for (const Question& asked : questions) *out++ = records_->at(asked.offset);
+}
 
 std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
-  return impl_->quiet_until(offset, tsc);
+  return records_ != nullptr ? offset : impl_->quiet_until(offset, tsc);
 }
 
 std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {
+  if (impl_ == nullptr) return std::nullopt;
   std::unique_ptr<Impl> impl = impl_->from(state);
   if (impl == nullptr) return std::nullopt;
   return TimeTrack(std::move(impl));

@@ -14,8 +14,9 @@
 
 namespace ptkit::time {
 
-// Stored in the `tsc_source` column: append only. The best packet that the estimate rests on.
-enum class TimeSource : std::uint8_t { NONE = 0, TSC = 1, MTC = 2, CYC = 3, CBR = 4 };
+// Stored in the `tsc_source` column: append only. The best packet that the estimate rests on;
+// RECORD: the recorder's time of a branch record.
+enum class TimeSource : std::uint8_t { NONE = 0, TSC = 1, MTC = 2, CYC = 3, CBR = 4, RECORD = 5 };
 
 // The true time lies in [tsc, tsc + error]; error saturates at 2^32 - 1. Not known: known == false, tsc == 0.
 struct TimeRange {
@@ -32,11 +33,15 @@ struct Question {
   std::uint64_t offset = 0;
 };
 
+class RecordTrack;
+
 class TimeTrack {
  public:
   // `losses` (by offset): where bytes are missing; time goes on at the next PSB.
   TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
             std::span<const trace::KnownLoss> losses = {});
+  // Of a stream of branch records: what is asked of is the records themselves, by `offset`.
+  [[nodiscard]] static TimeTrack of_records(base::Bytes records);
   ~TimeTrack();
   TimeTrack(TimeTrack&&) noexcept;
   TimeTrack& operator=(TimeTrack&&) noexcept;
@@ -59,7 +64,8 @@ class TimeTrack {
  private:
   class Impl;
   explicit TimeTrack(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;            // of packets, or
+  std::unique_ptr<RecordTrack> records_;  // of records
 };
 
 // perf's conversion; 0 if the clock does not know it and has no tsc_hz (check clock.perf_time_known ||

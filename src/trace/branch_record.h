@@ -9,15 +9,18 @@ enum BranchRecordFlag : std::uint32_t {
   RECORD_PREDICTED = 1,  // meaningful with PREDICTION_KNOWN
   RECORD_PREDICTION_KNOWN = 2,
   RECORD_IN_TX = 4,
-  RECORD_ABORT = 8,   // of a transaction
-  RECORD_FIRST = 16,  // what came before it is not known: the oldest of a branch stack, or behind a loss
+  RECORD_ABORT = 8,    // of a transaction
+  RECORD_FIRST = 16,   // what came before it is not known: the oldest of a branch stack, or behind a loss
+  RECORD_CODE32 = 32,  // the code at to_ip is 32-bit code
 };
 
 // Streams of kind BRANCH_RECORDS are arrays of these, in the order of execution, little-endian.
 struct BranchRecord {
   std::uint64_t from_ip = 0;  // of the branch; asynchronous: of what did not run any more
   std::uint64_t to_ip = 0;
-  std::uint64_t tsc = 0;  // 0: not known
+  // When the recorder took it: not later than that it happened, and what follows it happened later. 0: not
+  // known.
+  std::uint64_t tsc = 0;
   std::uint32_t flags = 0;
   std::uint32_t cycles = 0;  // since the record before; 0: not known
 };

@@ -19,9 +19,10 @@ _CAUSES = {
     _core.GapCause.ERROR: "after an error",
     _core.GapCause.OVERFLOW: "the processor's buffer overflowed",
     _core.GapCause.LOST: "the recorder lost bytes",
-    _core.GapCause.START: "before the first PSB",
+    _core.GapCause.START: "before the first PSB, or the first branch record that is left",
     _core.GapCause.TNT_DISABLED: "conditional branches were not recorded",
     _core.GapCause.TRACE_STOP: "a TraceStop range was entered",
+    _core.GapCause.FILTERED: "what ran in between was not to be recorded",
 }
 
 

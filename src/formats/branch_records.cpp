@@ -1,0 +1,96 @@
+#include "formats/branch_records.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+
+namespace ptkit::formats {
+
+using trace::BranchRecord;
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "records are kept as they are in memory");
+
+constexpr std::uint64_t kDsPredicted = 1U << 4U;
+constexpr std::uint32_t kKnownPredicted = trace::RECORD_PREDICTED | trace::RECORD_PREDICTION_KNOWN;
+
+template <unsigned BYTES>
+void append_ds(base::Bytes bytes, std::vector<BranchRecord>& out) {
+  for (std::size_t at = 0; bytes.size() - at >= std::size_t{3} * BYTES; at += std::size_t{3} * BYTES) {
+    const std::uint8_t* from = bytes.data() + at;
+    BranchRecord record;
+    record.from_ip = base::load_le<BYTES>(from);
+    record.to_ip = base::load_le<BYTES>(from + BYTES);
+    const std::uint64_t flags = base::load_le<BYTES>(from + std::size_t{2} * BYTES);
+    if ((flags & kDsPredicted) != 0) record.flags = kKnownPredicted;
+    if (BYTES == 4) record.flags |= trace::RECORD_CODE32;
+    out.push_back(record);
+  }
+}
+
+// Bits of perf_branch_entry's third word (uapi/linux/perf_event.h).
+constexpr std::uint64_t kMispredicted = 1;
+constexpr std::uint64_t kPredicted = 2;
+constexpr std::uint64_t kInTx = 4;
+constexpr std::uint64_t kAbort = 8;
+constexpr unsigned kCyclesShift = 4;
+constexpr std::uint64_t kCyclesMask = 0xffff;
+constexpr std::size_t kEntryBytes = 24;
+
+std::uint32_t flags_of_entry(std::uint64_t word) noexcept {
+  std::uint32_t flags = 0;
+  if ((word & (kMispredicted | kPredicted)) != 0) flags |= trace::RECORD_PREDICTION_KNOWN;
+  if ((word & kPredicted) != 0) flags |= trace::RECORD_PREDICTED;
+  if ((word & kInTx) != 0) flags |= trace::RECORD_IN_TX;
+  if ((word & kAbort) != 0) flags |= trace::RECORD_ABORT;
+  return flags;
+}
+
+}  // namespace
+
+std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<BranchRecord>& out) {
+  out.reserve(out.size() + bytes.size() / record_bytes(layout));
+  if (layout == DsLayout::BITS32) {
+    append_ds<4>(bytes, out);
+  } else {
+    append_ds<8>(bytes, out);
+  }
+  return bytes.size() % record_bytes(layout);
+}
+
+void settle_prediction(std::vector<BranchRecord>& records) noexcept {
+  const bool told = std::any_of(records.begin(), records.end(), [](const BranchRecord& record) {
+    return (record.flags & trace::RECORD_PREDICTED) != 0;
+  });
+  if (!told) return;
+  for (BranchRecord& record : records) record.flags |= trace::RECORD_PREDICTION_KNOWN;
+}
+
+void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<BranchRecord>& out) {
+  const std::size_t first = out.size();
+  for (std::size_t at = entries.size() / kEntryBytes * kEntryBytes; at != 0;) {
+    at -= kEntryBytes;
+    const std::uint8_t* entry = entries.data() + at;
+    const std::uint64_t word = base::load_le<8>(entry + 16);
+    BranchRecord record;
+    record.from_ip = base::load_le<8>(entry);
+    record.to_ip = base::load_le<8>(entry + 8);
+    if (record.from_ip == 0 && record.to_ip == 0) continue;
+    record.flags = flags_of_entry(word);
+    record.cycles = static_cast<std::uint32_t>(word >> kCyclesShift & kCyclesMask);
+    out.push_back(record);
+  }
+  if (out.size() == first) return;
+  out[first].flags |= trace::RECORD_FIRST;
+  out.back().tsc = tsc;
+}
+
+trace::TraceBuffer to_buffer(std::vector<BranchRecord> records) {
+  const auto owner = std::make_shared<const std::vector<BranchRecord>>(std::move(records));
+  const base::Bytes bytes(reinterpret_cast<const std::uint8_t*>(owner->data()),
+                          owner->size() * sizeof(BranchRecord));
+  return {bytes, owner};
+}
+
+}  // namespace ptkit::formats

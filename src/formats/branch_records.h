@@ -1,0 +1,40 @@
+// Branch records as processors and kernels write them, made into those of a bundle.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/bytes.h"
+#include "trace/branch_record.h"
+#include "trace/buffer.h"
+
+namespace ptkit::formats {
+
+// Records of a debug store area (Intel SDM vol. 3, "BTS and DS Save Area"): from, to and flags, each of this
+// many bytes.
+enum class DsLayout : std::uint8_t {
+  BITS32 = 4,  // 12 bytes, by 32-bit systems: the code is 32-bit code
+  BITS64 = 8,  // 24 bytes
+};
+[[nodiscard]] constexpr std::size_t record_bytes(DsLayout layout) noexcept {
+  return 3 * static_cast<std::size_t>(layout);
+}
+
+// Appends the whole records of `bytes`, oldest first as they are there; returns how many bytes are left at
+// the end. Prediction is not known where the processor says nothing of it: call settle_prediction() when all
+// records of one processor are there.
+std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<trace::BranchRecord>& out);
+
+// Bit 4 of a DS record says that the branch was predicted; processors that do not know leave it clear. So a
+// clear bit tells something only if another record has it set.
+void settle_prediction(std::vector<trace::BranchRecord>& records) noexcept;
+
+// Appends a branch stack of the Linux kernel (perf_branch_entry: from, to and flags of 8 bytes each), which
+// has the newest branch first; empty entries are left out. `tsc` is the time of the sample, 0: not known: the
+// newest branch is not later. The oldest gets RECORD_FIRST.
+void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<trace::BranchRecord>& out);
+
+// The data of a stream of kind BRANCH_RECORDS.
+[[nodiscard]] trace::TraceBuffer to_buffer(std::vector<trace::BranchRecord> records);
+
+}  // namespace ptkit::formats

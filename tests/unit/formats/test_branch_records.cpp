@@ -1,0 +1,105 @@
+// Records as processors and kernels write them.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "formats/branch_records.h"
+
+namespace ptkit::formats {
+namespace {
+
+using trace::BranchRecord;
+
+template <typename T>
+std::vector<std::uint8_t> bytes_of(const std::vector<T>& words) {
+  std::vector<std::uint8_t> out(words.size() * sizeof(T));
+  std::memcpy(out.data(), words.data(), out.size());
+  return out;
+}
+
+constexpr std::uint32_t kKnown = trace::RECORD_PREDICTION_KNOWN;
+constexpr std::uint32_t kPredicted = trace::RECORD_PREDICTED | kKnown;
+
+TEST(DsRecords, HaveThreeWordsOfEightBytes) {
+  const std::vector<std::uint64_t> words{0xffffffff81000010, 0x401000, 0x10, 0x401020, 0x401100, 0};
+  std::vector<BranchRecord> records;
+  EXPECT_EQ(append_ds_records(bytes_of(words), DsLayout::BITS64, records), 0U);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].from_ip, 0xffffffff81000010);
+  EXPECT_EQ(records[0].to_ip, 0x401000U);
+  EXPECT_EQ(records[0].flags, kPredicted);
+  EXPECT_EQ(records[1].from_ip, 0x401020U);
+  EXPECT_EQ(records[1].to_ip, 0x401100U);
+  EXPECT_EQ(records[1].flags, 0U);
+  EXPECT_EQ(records[1].tsc, 0U);
+}
+
+TEST(DsRecords, HaveThreeWordsOfFourBytesIn32BitAreas) {
+  const std::vector<std::uint32_t> words{0xc0100000, 0x08048000, 0, 0x08048010, 0x08048100, 0x1f};
+  std::vector<BranchRecord> records;
+  EXPECT_EQ(append_ds_records(bytes_of(words), DsLayout::BITS32, records), 0U);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].from_ip, 0xc0100000U);
+  EXPECT_EQ(records[0].to_ip, 0x08048000U);
+  EXPECT_EQ(records[0].flags, trace::RECORD_CODE32);
+  EXPECT_EQ(records[1].from_ip, 0x08048010U);
+  EXPECT_EQ(records[1].flags, kPredicted | trace::RECORD_CODE32);
+}
+
+TEST(DsRecords, SayHowManyBytesOfACutOneAreLeft) {
+  std::vector<std::uint8_t> bytes(24 * 2 + 7);
+  std::vector<BranchRecord> records;
+  EXPECT_EQ(append_ds_records(bytes, DsLayout::BITS64, records), 7U);
+  EXPECT_EQ(records.size(), 2U);
+  EXPECT_EQ(append_ds_records(bytes, DsLayout::BITS32, records), 7U);
+  EXPECT_EQ(records.size(), 6U);
+}
+
+TEST(DsRecords, AreMispredictedOnlyWhereTheProcessorSaysSoOfOthers) {
+  std::vector<BranchRecord> silent(3);
+  settle_prediction(silent);
+  EXPECT_EQ(silent[1].flags, 0U);
+  std::vector<BranchRecord> told(3);
+  told[2].flags = kPredicted;
+  settle_prediction(told);
+  EXPECT_EQ(told[0].flags, kKnown);
+  EXPECT_EQ(told[2].flags, kPredicted);
+}
+
+TEST(BranchStack, IsTurnedRound) {
+  const std::vector<std::uint64_t> words{30, 31, 1 | 7U << 4U,  // the newest
+                                         20, 21, 2 | 4,         //
+                                         10, 11, 8,             //
+                                         0,  0,  0};
+  std::vector<BranchRecord> records(1);
+  append_branch_stack(bytes_of(words), 500, records);
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[1].from_ip, 10U);
+  EXPECT_EQ(records[1].flags, trace::RECORD_ABORT | trace::RECORD_FIRST);
+  EXPECT_EQ(records[1].tsc, 0U);
+  EXPECT_EQ(records[2].flags, kPredicted | trace::RECORD_IN_TX);
+  EXPECT_EQ(records[3].to_ip, 31U);
+  EXPECT_EQ(records[3].flags, kKnown);
+  EXPECT_EQ(records[3].cycles, 7U);
+  EXPECT_EQ(records[3].tsc, 500U);
+}
+
+TEST(BranchStack, MayBeEmpty) {
+  std::vector<BranchRecord> records(1);
+  append_branch_stack({}, 500, records);
+  append_branch_stack(std::vector<std::uint8_t>(24), 500, records);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].tsc, 0U);
+}
+
+TEST(BranchRecords, AreTheBytesOfAStream) {
+  std::vector<BranchRecord> records(2);
+  records[1].to_ip = 0x1234;
+  const trace::TraceBuffer buffer = to_buffer(records);
+  ASSERT_EQ(buffer.size(), 64U);
+  EXPECT_EQ(base::load_le<8>(buffer.bytes().data() + 40), 0x1234U);
+  EXPECT_EQ(to_buffer({}).size(), 0U);
+}
+
+}  // namespace
+}  // namespace ptkit::formats
