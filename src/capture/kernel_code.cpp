@@ -8,11 +8,12 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
-#include <string_view>
 
 #include "capture/tracee.h"
+#include "image/kallsyms.h"
 
 namespace ptkit::capture {
 
@@ -22,43 +23,26 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostMadeBytes = std::uint64_t{1} << 16U;
 constexpr std::size_t kMostSegments = 4096;
 constexpr const char* kKernel = "[kernel]";
-constexpr std::string_view kCodeTypes = "tTwW";
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 struct Symbol {
   std::uint64_t address = 0;
-  char type = 0;
+  bool is_code = false;
   std::string name;
 };
 
 // By module, "[kernel]" for none.
 using Symbols = std::map<std::string, std::vector<Symbol>>;
 
-// Up to the next blank, which goes too.
-std::string_view take_word(std::string_view& text) {
-  const std::size_t end = std::min(text.find_first_of(" \t"), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return word;
-}
-
-// Lines "ffffffff81000000 T _stext" or "ffffffffc0000000 t work\t[module]". There are 100 000 and more.
 Symbols read_symbols(const std::string& path) {
-  Symbols out;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::string_view rest(line);
-    const std::string_view address = take_word(rest);
-    const std::string_view type = take_word(rest);
-    Symbol symbol;
-    symbol.name = take_word(rest);
-    const std::string_view module = take_word(rest);
-    const char* end = address.data() + address.size();
-    if (type.size() != 1 || std::from_chars(address.data(), end, symbol.address, 16).ec != std::errc())
-      continue;
-    symbol.type = type.front();
-    out[module.empty() ? kKernel : std::string(module)].push_back(std::move(symbol));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  Symbols out;
+  image::KernelSymbols list(text);
+  for (image::KernelSymbol one; list.next(one);) {
+    out[one.module.empty() ? kKernel : std::string(one.module)].push_back(
+        {one.address, one.is_code(), std::string(one.name)});
   }
   const auto before = [](const Symbol& a, const Symbol& b) { return a.address < b.address; };
   for (auto& [name, symbols] : out) {
@@ -86,12 +70,10 @@ std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> read_modules(cons
   return out;
 }
 
-bool is_code(const Symbol& symbol) { return kCodeTypes.find(symbol.type) != std::string_view::npos; }
-
 void add_symbols(KernelCode::Part& part, const std::vector<Symbol>& symbols) {
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const Symbol& symbol = symbols[i];
-    if (!is_code(symbol) || symbol.address < part.begin || symbol.address >= part.end) continue;
+    if (!symbol.is_code || symbol.address < part.begin || symbol.address >= part.end) continue;
     std::uint64_t next = part.end;
     for (std::size_t j = i + 1; j < symbols.size() && next == part.end; ++j) {
       if (symbols[j].address > symbol.address) next = std::min(symbols[j].address, part.end);
@@ -110,11 +92,11 @@ std::optional<std::uint64_t> address_of(const std::vector<Symbol>& symbols, std:
 std::uint64_t end_of_code(const std::vector<Symbol>& symbols, std::uint64_t begin, std::uint64_t end) {
   std::uint64_t last = begin;
   for (const Symbol& symbol : symbols) {
-    if (is_code(symbol) && symbol.address < end) last = std::max(last, symbol.address);
+    if (symbol.is_code && symbol.address < end) last = std::max(last, symbol.address);
   }
   std::uint64_t code_end = end;
   for (const Symbol& symbol : symbols) {
-    if (!is_code(symbol) && symbol.address > last) code_end = std::min(code_end, symbol.address);
+    if (!symbol.is_code && symbol.address > last) code_end = std::min(code_end, symbol.address);
   }
   const std::uint64_t page_end = (last / kPageBytes + 1) * kPageBytes;
   return std::min(end, std::max(code_end / kPageBytes * kPageBytes, page_end));
@@ -195,7 +177,7 @@ std::optional<base::Failure> KernelCode::look() {
   for (const auto& [name, list] : symbols) {
     if (name == kKernel || modules.count(name) != 0) continue;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (!is_code(list[i])) continue;
+      if (!list[i].is_code) continue;
       const std::size_t before = parts_.size();
       add_made(name, list[i].address, i + 1 < list.size() ? list[i + 1].address : 0);
       if (parts_.size() != before) add_symbols(parts_.back(), list);

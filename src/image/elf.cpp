@@ -29,13 +29,7 @@ std::string build_id_in(Elf_Data* notes) {
     const auto* bytes = static_cast<const std::uint8_t*>(notes->d_buf);
     const bool is_gnu = note.n_namesz == sizeof "GNU" && std::memcmp(bytes + name, "GNU", sizeof "GNU") == 0;
     if (note.n_type != NT_GNU_BUILD_ID || !is_gnu) continue;
-    std::string text;
-    for (std::size_t i = 0; i < note.n_descsz; ++i) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      text += kDigits[bytes[description + i] >> 4];
-      text += kDigits[bytes[description + i] & 15];
-    }
-    return text;
+    return build_id_text({bytes + description, note.n_descsz});
   }
   return {};
 }
@@ -143,6 +137,16 @@ base::Result<std::int32_t> add_elf(trace::TraceBundle& bundle, const std::string
     bundle.code.push_back(std::move(region));
   }
   return index;
+}
+
+std::string build_id_text(base::Bytes id) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : id) {
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 15U];
+  }
+  return text;
 }
 
 std::string elf_build_id(base::Bytes bytes) {

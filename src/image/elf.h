@@ -27,6 +27,8 @@ struct ElfPlacement {
 // it is no ELF file or has none.
 [[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes elf);
 
+// A build-id as hex, as files and folders are named by it.
+[[nodiscard]] std::string build_id_text(base::Bytes id);
 // The build-id as hex, or empty.
 [[nodiscard]] std::string elf_build_id(base::Bytes file);
 

@@ -1,0 +1,31 @@
+// Names of the kernel's code as /proc/kallsyms lists them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ptkit::image {
+
+struct KernelSymbol {
+  std::uint64_t address = 0;
+  char type = 0;
+  std::string_view name;
+  std::string_view module;  // "[ext4]"; empty: the kernel itself
+
+  [[nodiscard]] bool is_code() const noexcept {
+    return std::string_view("tTwW").find(type) != std::string_view::npos;
+  }
+};
+
+// Takes symbols off the front of a list; lines that are none are left out. There are 100 000 and more: what
+// is found points into the text.
+class KernelSymbols {
+ public:
+  explicit KernelSymbols(std::string_view text) : rest_(text) {}
+  [[nodiscard]] bool next(KernelSymbol& out) noexcept;  // false: the list has ended
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace ptkit::image
