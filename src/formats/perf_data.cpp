@@ -8,9 +8,11 @@
 #include "formats/perf_file.h"
 #include "formats/perf_kernel.h"
 #include "formats/perf_processes.h"
+#include "formats/perf_sample.h"
 #include "formats/perf_streams.h"
+#include "formats/perf_tracepoint.h"
 #include "formats/readers.h"
-#include "trace/clock.h"
+#include "image/elf.h"
 
 namespace ptkit::formats {
 
@@ -18,33 +20,12 @@ namespace {
 
 using perf::Event;
 using perf::Record;
+using perf::Running;
 using perf::Trailer;
-
-constexpr unsigned kSampleAux = 20;
-constexpr std::int64_t kNobody = -1;
 
 std::string data_path(const std::string& path) { return is_folder(path) ? join(path, "data") : path; }
 
 bool sniff(const std::string& path) { return first_bytes(data_path(path), 8) == "PERFILE2"; }
-
-std::string hex_of(base::Bytes bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
-  }
-  return text;
-}
-
-// From then on this thread ran on a processor, or this one no longer did.
-struct Running {
-  std::uint64_t tsc = 0;
-  std::int64_t cpu = kNobody;
-  std::int64_t pid = kNobody;
-  std::int64_t tid = kNobody;
-  bool out = false;
-};
 
 class Reader {
  public:
@@ -52,11 +33,14 @@ class Reader {
       : path_(path), file_(std::move(file)), trailers_(file_.attrs()), binaries_(bundle_) {}
 
   base::Result<trace::TraceBundle> read() {
+    switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
     file_.for_each([this](const Record& record) { take(record); });
     if (!kind_) refuse("has no Processor Trace: it was not recorded with -e intel_pt//");
     if (failure_) return *failure_;
     perf::configure(info_, file_.attrs(), bundle_.configuration);
-    bundle_.streams = streams_.make(file_, info_.snapshots);
+    auto streams = streams_.make(info_.snapshots);
+    if (!streams.ok()) return streams.failure();
+    bundle_.streams = std::move(streams.value());
     if (bundle_.streams.empty()) {
       return bad_file(path_, "has no trace: perf recorded none, or lost all of it (AUXTRACE records)");
     }
@@ -89,18 +73,9 @@ class Reader {
     failure_ = base::Failure{base::Status::UNSUPPORTED, 0, path_ + " " + why};
   }
 
-  // Nanoseconds of perf's clock; 0: from the beginning on. AUXTRACE_INFO may come behind records that need
-  // it.
-  static std::uint64_t time_of(const Trailer& who) { return who.time_known ? who.time : 0; }
-
-  [[nodiscard]] std::uint64_t tsc_of(std::uint64_t ns) const {
-    const trace::Clock& clock = bundle_.configuration.clock;
-    return ns == 0 || !clock.perf_time_known ? trace::kTscMin : trace::perf_tsc_from_ns(clock, ns);
-  }
-
   void take(const Record& record) {
     if (record.type >= perf::HEADER_ATTR) return take_of_perf(record);
-    if (record.type == perf::SAMPLE) return;
+    if (record.type == perf::SAMPLE) return take_sample(record);
     if (record.type >= perf::LAST_OF_KERNEL) {
       ++unknown_[record.type];
       return;
@@ -109,93 +84,31 @@ class Reader {
     if (!who || !take_of_kernel(record, *who)) ++malformed_;
   }
 
+  void take_sample(const Record& record) {
+    const perf::Attr* const attr = trailers_.of_sample(record.body);
+    const auto sample = attr != nullptr ? perf::parse_sample(*attr, record.body) : std::nullopt;
+    if (!sample) {
+      ++malformed_;
+    } else if (attr->type == perf::kTypeTracepoint && switches_ && attr->config == switches_->event) {
+      if (!sideband_.take_switch(*switches_, *sample)) ++malformed_;
+    } else if (!sample->trace.empty()) {
+      streams_.add_sample(file_.part(sample->trace), sample->who);
+    } else {
+      ++samples_;
+    }
+  }
+
   void take_of_perf(const Record& record) {
     if (record.type == perf::AUXTRACE_INFO) return take_info(record);
-    if (record.type == perf::AUXTRACE && !streams_.add(record)) ++malformed_;
+    if (record.type == perf::AUXTRACE && !streams_.add(record, file_.part(record.payload))) ++malformed_;
     if (record.type == perf::HEADER_BUILD_ID) take_build_id(record);
   }
 
   bool take_of_kernel(const Record& record, const Trailer& who) {
     const base::Bytes body = record.body.first(record.body.size() - who.bytes);
-    perf::Fields fields(body);
-    switch (record.type) {
-      case perf::MMAP:
-      case perf::MMAP2:
-        return take_mmap(record, fields, who);
-      case perf::COMM:
-        return take_comm(record, fields, who);
-      case perf::FORK:
-      case perf::EXIT:
-        return take_fork(record, fields, who);
-      case perf::AUX:
-        return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
-      case perf::ITRACE_START: {
-        const std::int64_t pid = fields.id();
-        running_.push_back({time_of(who), who.cpu, pid, fields.id(), false});
-        return fields.ok();
-      }
-      case perf::SWITCH:
-      case perf::SWITCH_CPU_WIDE:
-        running_.push_back(
-            {time_of(who), who.cpu, who.pid, who.tid, (record.misc & perf::kMiscSwitchOut) != 0});
-        return true;
-      case perf::LOST:
-        fields.skip(8);
-        lost_ += fields.u64();
-        return fields.ok();
-      default:
-        return true;
-    }
-  }
-
-  bool take_mmap(const Record& record, perf::Fields fields, const Trailer& who) {
-    Event event;
-    event.type = record.type;
-    event.tsc = time_of(who);
-    event.pid = fields.id();
-    event.tid = fields.id();
-    event.address = fields.u64();
-    event.size = fields.u64();
-    event.file_offset = fields.u64();
-    bool is_code = (record.misc & perf::kMiscMmapData) == 0;
-    if (record.type == perf::MMAP2) {
-      const base::Bytes where = fields.take_bytes(24);
-      if ((record.misc & perf::kMiscMmapBuildId) != 0 && fields.ok() && where[0] <= 20) {
-        event.build_id = hex_of(where.subspan(4, where[0]));
-      }
-      constexpr std::uint32_t kProtExec = 4;
-      is_code = (fields.u32() & kProtExec) != 0;
-      fields.skip(4);
-    }
-    event.text = fields.text();
-    if (!fields.ok()) return false;
-    // The kernel is mapped by kcore, whose ranges these are.
-    if (is_code && event.pid >= 0 && event.size != 0) events_.push_back(std::move(event));
-    return true;
-  }
-
-  bool take_comm(const Record& record, perf::Fields fields, const Trailer& who) {
-    Event event;
-    event.type = record.type;
-    event.tsc = time_of(who);
-    event.exec = (record.misc & perf::kMiscCommExec) != 0;
-    event.pid = fields.id();
-    event.tid = fields.id();
-    event.text = fields.text();
-    if (fields.ok()) events_.push_back(std::move(event));
-    return fields.ok();
-  }
-
-  bool take_fork(const Record& record, perf::Fields fields, const Trailer& who) {
-    Event event;
-    event.type = record.type;
-    event.tsc = time_of(who);
-    event.pid = fields.id();
-    event.parent_pid = fields.id();
-    event.tid = fields.id();
-    event.parent_tid = fields.id();
-    if (fields.ok()) events_.push_back(std::move(event));
-    return fields.ok();
+    if (record.type == perf::AUX)
+      return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
+    return sideband_.take(record, body, who);
   }
 
   // pid, 24 bytes of build-id (its size is the 21st), path.
@@ -205,7 +118,7 @@ class Reader {
     const base::Bytes id = fields.take_bytes(24);
     if (!fields.ok()) return;
     const std::size_t size = id[20] != 0 && id[20] <= 20 ? id[20] : 20;
-    binaries_.has_build_id(fields.text(), hex_of(id.first(size)));
+    binaries_.has_build_id(fields.text(), image::build_id_text(id.first(size)));
   }
 
   void take_build_ids() {
@@ -218,25 +131,23 @@ class Reader {
 
   // Processes and who ran when, together in the order of time: a space is the process' at that time.
   void take_events() {
-    for (Event& event : events_) event.tsc = tsc_of(event.tsc);
-    for (Running& one : running_) one.tsc = tsc_of(one.tsc);
-    std::ranges::stable_sort(events_, {}, &Event::tsc);
-    std::ranges::stable_sort(running_, {}, &Running::tsc);
+    sideband_.finish(bundle_.configuration.clock);
+    const std::vector<Event>& events = sideband_.events();
     perf::Processes processes(bundle_, binaries_);
     std::map<std::int64_t, trace::Stream*> by_cpu;
     std::map<std::int64_t, trace::Stream*> by_tid;
     for (trace::Stream& stream : bundle_.streams) {
       (stream.cpu != trace::kNoId ? by_cpu[stream.cpu] : by_tid[stream.tid]) = &stream;
     }
-    auto event = events_.begin();
-    for (const Running& one : running_) {
-      for (; event != events_.end() && event->tsc <= one.tsc; ++event) processes.take(*event);
+    auto event = events.begin();
+    for (const Running& one : sideband_.running()) {
+      for (; event != events.end() && event->tsc <= one.tsc; ++event) processes.take(*event);
       if (const auto stream = by_cpu.find(one.cpu); stream != by_cpu.end())
         add_switch(*stream->second, one, processes);
     }
-    for (; event != events_.end(); ++event) processes.take(*event);
+    for (; event != events.end(); ++event) processes.take(*event);
     for (const auto& [tid, stream] : by_tid) {
-      stream->pid = pid_of(tid);
+      if (stream->pid == trace::kNoId) stream->pid = sideband_.pid_of(tid);
       stream->space = stream->pid == trace::kNoId ? trace::kAnySpace : processes.space_of(stream->pid);
     }
     processes.finish();
@@ -251,16 +162,6 @@ class Reader {
       out.space = processes.space_of(one.pid);
     }
     stream.switches.push_back(out);
-  }
-
-  [[nodiscard]] std::int64_t pid_of(std::int64_t tid) const {
-    for (const Running& one : running_) {
-      if (one.tid == tid && one.pid >= 0) return one.pid;
-    }
-    for (const Event& event : events_) {
-      if (event.tid == tid) return event.pid;
-    }
-    return trace::kNoId;
   }
 
   void describe() {
@@ -279,6 +180,7 @@ class Reader {
     put("kernel", perf::FEATURE_OSRELEASE);
     put("perf", perf::FEATURE_VERSION);
     if (!info_.filter.empty()) meta["filter"] = info_.filter;
+    if (samples_ != 0) meta["samples"] = samples_;
     bundle_.metadata = meta.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
@@ -295,8 +197,8 @@ class Reader {
     if (!has_kernel && (bundle_.configuration.rtit_ctl & kOs) != 0) {
       warnings.push_back(at + "the kernel was traced and its code is not here: record with --kcore.");
     }
-    if (lost_ != 0) {
-      warnings.push_back(at + "perf lost " + std::to_string(lost_) +
+    if (sideband_.lost() != 0) {
+      warnings.push_back(at + "perf lost " + std::to_string(sideband_.lost()) +
                          " records: mappings or switches may be missing; use a larger buffer (-m).");
     }
     if (malformed_ != 0) {
@@ -306,9 +208,6 @@ class Reader {
     for (const auto& [type, count] : unknown_) {
       warnings.push_back(at + std::to_string(count) + " records of type " + std::to_string(type) +
                          ", which this ptkit does not know, were skipped.");
-    }
-    if (std::ranges::any_of(file_.attrs(), [](const perf::Attr& attr) { return attr.has(kSampleAux); })) {
-      warnings.push_back(at + "trace that lies in samples (--aux-sample) is not read.");
     }
     for (const std::string& problem : binaries_.problems()) warnings.push_back(problem);
   }
@@ -323,11 +222,11 @@ class Reader {
   std::optional<std::uint32_t> kind_;  // of the trace
   perf::PtInfo info_;
   perf::Streams streams_;
-  std::vector<Event> events_;
-  std::vector<Running> running_;
+  perf::Sideband sideband_;
   std::map<std::uint32_t, std::uint64_t> unknown_;  // types, and how many
-  std::uint64_t lost_ = 0;
   std::uint64_t malformed_ = 0;
+  std::uint64_t samples_ = 0;  // that say nothing about the trace
+  std::optional<perf::SchedSwitch> switches_;
   std::optional<base::Failure> failure_;
 };
 

@@ -1,6 +1,7 @@
 #include "formats/perf_file.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "formats/files.h"
 #include "formats/perf_unpack.h"
@@ -126,6 +127,7 @@ bool File::take_header_record(const Record& record) {
     features_[static_cast<unsigned>(number)] = fields.take_bytes(fields.left());
     return true;
   }
+  if (record.type == HEADER_TRACING_DATA) features_.try_emplace(FEATURE_TRACING_DATA, record.payload);
   if (record.type != HEADER_ATTR || attrs_.size() == kMostAttrs) return false;
   auto attr = parse_attr(record.body);
   if (!attr) return false;
@@ -183,6 +185,10 @@ std::vector<std::string> File::command() const {
 }
 
 trace::TraceBuffer File::part(base::Bytes bytes) const {
+  const std::less<> before;
+  const bool is_inside = !before(bytes.data(), bytes_.data()) &&
+                         !before(bytes_.data() + bytes_.size(), bytes.data() + bytes.size());
+  if (!is_inside) return trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
   return contents_.slice(static_cast<std::size_t>(bytes.data() - bytes_.data()), bytes.size());
 }
 

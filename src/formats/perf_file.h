@@ -14,6 +14,7 @@
 namespace ptkit::formats::perf {
 
 enum Feature : unsigned {
+  FEATURE_TRACING_DATA = 1,
   FEATURE_BUILD_ID = 2,
   FEATURE_HOSTNAME = 3,
   FEATURE_OSRELEASE = 4,
@@ -34,7 +35,7 @@ class File {
   [[nodiscard]] base::Bytes feature(unsigned number) const;  // empty: it is not there
   [[nodiscard]] std::string feature_text(unsigned number) const;
   [[nodiscard]] std::vector<std::string> command() const;
-  // A part of the file, that stays as long as anybody has it.
+  // Bytes of a record, to stay as long as anybody has them: a part of the file, or a copy of what was packed.
   [[nodiscard]] trace::TraceBuffer part(base::Bytes bytes) const;
 
   std::vector<std::string> warnings;

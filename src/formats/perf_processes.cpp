@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "formats/perf_record.h"
-
 namespace ptkit::formats::perf {
 
 namespace {

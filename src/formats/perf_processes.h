@@ -7,25 +7,10 @@
 #include <vector>
 
 #include "formats/perf_binaries.h"
+#include "formats/perf_sideband.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
-
-// A record about processes: MMAP, MMAP2, COMM, FORK, EXIT.
-struct Event {
-  std::uint64_t tsc = 0;  // trace::kTscMin: from the beginning on
-  std::uint32_t type = 0;
-  bool exec = false;  // COMM
-  std::int64_t pid = trace::kNoId;
-  std::int64_t tid = trace::kNoId;
-  std::int64_t parent_pid = trace::kNoId;
-  std::int64_t parent_tid = trace::kNoId;
-  std::uint64_t address = 0;
-  std::uint64_t size = 0;
-  std::uint64_t file_offset = 0;
-  std::string text;  // path, or name of a thread
-  std::string build_id;
-};
 
 class Processes {
  public:

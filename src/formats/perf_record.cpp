@@ -33,55 +33,82 @@ std::string Fields::text() noexcept {
 }
 
 std::optional<Attr> parse_attr(base::Bytes bytes) {
-  Fields fields(bytes);
+  if (bytes.size() < kAttrBytes) return std::nullopt;
+  const std::size_t size = base::load_le<4>(bytes.data() + 4);
+  Fields fields(bytes.first(std::min(bytes.size(), std::max(size, kAttrBytes))));
   Attr attr;
   attr.type = fields.u32();
-  fields.skip(4);  // its size
+  fields.skip(4);
   attr.config = fields.u64();
   fields.skip(8);  // sample_period
   attr.sample_type = fields.u64();
-  fields.skip(8);  // read_format
+  attr.read_format = fields.u64();
   attr.flags = fields.u64();
-  if (bytes.size() < kAttrBytes || !fields.ok()) return std::nullopt;
+  fields.skip(24);  // wakeup_events, bp_type, config1, config2
+  attr.branch_type = fields.u64();
+  attr.user_regs = fields.u64();
+  fields.skip(8);  // sample_stack_user, clockid
+  attr.interrupt_regs = fields.u64();
   return attr;
 }
 
-Trailers::Trailers(std::span<const Attr> attrs)
-    : attrs_(attrs), by_identifier_(!attrs.empty() && std::ranges::all_of(attrs, [](const Attr& attr) {
-        return attr.has(kSampleIdentifier);
-      })) {}
+// Ids tell attributes apart only where all have them at one place.
+Trailers::Trailers(std::span<const Attr> attrs) : attrs_(attrs) {
+  if (attrs.size() < 2) return;
+  for (const Attr& attr : attrs) {
+    for (const std::uint64_t id : attr.ids) by_id_.try_emplace(id, &attr);
+  }
+  by_identifier_ = std::ranges::all_of(attrs, [](const Attr& attr) { return attr.has(SAMPLE_IDENTIFIER); });
+  const auto place = [](const Attr& attr) -> std::optional<std::size_t> {
+    if (attr.has(SAMPLE_IDENTIFIER)) return 0;
+    if (!attr.has(SAMPLE_ID)) return std::nullopt;
+    std::size_t at = 0;
+    for (const unsigned bit : {SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME, SAMPLE_ADDR})
+      at += attr.has(bit) ? 8U : 0U;
+    return at;
+  };
+  id_in_sample_ = place(attrs.front());
+  for (const Attr& attr : attrs) {
+    if (place(attr) != id_in_sample_) id_in_sample_.reset();
+  }
+}
 
-const Attr* Trailers::attr_of(base::Bytes body) const {
-  if (attrs_.empty()) return nullptr;
-  if (!by_identifier_ || attrs_.size() == 1 || body.size() < 8) return &attrs_.front();
-  const std::uint64_t id = base::load_le<8>(body.data() + body.size() - 8);
-  for (const Attr& attr : attrs_) {
-    if (std::ranges::find(attr.ids, id) != attr.ids.end()) return &attr;
+const Attr* Trailers::of_id(base::Bytes body, std::size_t at) const {
+  if (at <= body.size() && body.size() - at >= 8) {
+    const auto found = by_id_.find(base::load_le<8>(body.data() + at));
+    if (found != by_id_.end()) return found->second;
   }
   return &attrs_.front();
 }
 
+const Attr* Trailers::of_sample(base::Bytes body) const {
+  if (attrs_.empty()) return nullptr;
+  return id_in_sample_ ? of_id(body, *id_in_sample_) : &attrs_.front();
+}
+
 std::optional<Trailer> Trailers::read(const Record& record) const {
-  const Attr* attr = attr_of(record.body);
-  if (attr == nullptr || !attr->flag(kSampleIdAll)) return Trailer{};
+  if (attrs_.empty()) return Trailer{};
+  const base::Bytes body = record.body;
+  const Attr* attr = by_identifier_ && body.size() >= 8 ? of_id(body, body.size() - 8) : &attrs_.front();
+  if (!attr->flag(kSampleIdAll)) return Trailer{};
   Trailer out;
   for (const unsigned bit :
-       {kSampleTid, kSampleTime, kSampleId, kSampleStreamId, kSampleCpu, kSampleIdentifier}) {
+       {SAMPLE_TID, SAMPLE_TIME, SAMPLE_ID, SAMPLE_STREAM_ID, SAMPLE_CPU, SAMPLE_IDENTIFIER}) {
     if (attr->has(bit)) out.bytes += 8;
   }
   if (out.bytes > record.body.size()) return std::nullopt;
   Fields fields(record.body, record.body.size() - out.bytes);
-  if (attr->has(kSampleTid)) {
+  if (attr->has(SAMPLE_TID)) {
     out.pid = fields.id();
     out.tid = fields.id();
   }
-  if (attr->has(kSampleTime)) {
+  if (attr->has(SAMPLE_TIME)) {
     out.time = fields.u64();
     out.time_known = true;
   }
-  if (attr->has(kSampleId)) fields.skip(8);
-  if (attr->has(kSampleStreamId)) fields.skip(8);
-  if (attr->has(kSampleCpu)) out.cpu = fields.id();
+  if (attr->has(SAMPLE_ID)) fields.skip(8);
+  if (attr->has(SAMPLE_STREAM_ID)) fields.skip(8);
+  if (attr->has(SAMPLE_CPU)) out.cpu = fields.id();
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/bytes.h"
@@ -82,25 +83,53 @@ class Fields {
   bool ok_ = true;
 };
 
-// What of perf_event_attr matters here.
+// What of perf_event_attr matters here. Older files have fewer fields: what is absent is 0.
 struct Attr {
   std::uint32_t type = 0;
   std::uint64_t config = 0;
   std::uint64_t sample_type = 0;
+  std::uint64_t read_format = 0;
   std::uint64_t flags = 0;
+  std::uint64_t branch_type = 0;
+  std::uint64_t user_regs = 0;  // masks
+  std::uint64_t interrupt_regs = 0;
   std::vector<std::uint64_t> ids;
 
   [[nodiscard]] bool has(unsigned sample_bit) const noexcept { return (sample_type >> sample_bit & 1) != 0; }
   [[nodiscard]] bool flag(unsigned bit) const noexcept { return (flags >> bit & 1) != 0; }
 };
 
-inline constexpr unsigned kSampleTid = 1;
-inline constexpr unsigned kSampleTime = 2;
-inline constexpr unsigned kSampleId = 6;
-inline constexpr unsigned kSampleCpu = 7;
-inline constexpr unsigned kSampleStreamId = 9;
-inline constexpr unsigned kSampleIdentifier = 16;
-inline constexpr unsigned kExcludeUser = 4;  // flags
+// PERF_SAMPLE_*: numbers of bits of sample_type.
+enum SampleBit : unsigned {
+  SAMPLE_IP = 0,
+  SAMPLE_TID = 1,
+  SAMPLE_TIME = 2,
+  SAMPLE_ADDR = 3,
+  SAMPLE_READ = 4,
+  SAMPLE_CALLCHAIN = 5,
+  SAMPLE_ID = 6,
+  SAMPLE_CPU = 7,
+  SAMPLE_PERIOD = 8,
+  SAMPLE_STREAM_ID = 9,
+  SAMPLE_RAW = 10,
+  SAMPLE_BRANCH_STACK = 11,
+  SAMPLE_REGS_USER = 12,
+  SAMPLE_STACK_USER = 13,
+  SAMPLE_WEIGHT = 14,
+  SAMPLE_DATA_SRC = 15,
+  SAMPLE_IDENTIFIER = 16,
+  SAMPLE_TRANSACTION = 17,
+  SAMPLE_REGS_INTR = 18,
+  SAMPLE_PHYS_ADDR = 19,
+  SAMPLE_AUX = 20,
+  SAMPLE_CGROUP = 21,
+  SAMPLE_DATA_PAGE_SIZE = 22,
+  SAMPLE_CODE_PAGE_SIZE = 23,
+  SAMPLE_WEIGHT_STRUCT = 24,
+};
+
+inline constexpr std::uint32_t kTypeTracepoint = 2;  // Attr::type
+inline constexpr unsigned kExcludeUser = 4;          // flags
 inline constexpr unsigned kExcludeKernel = 5;
 inline constexpr unsigned kSampleIdAll = 18;
 
@@ -116,17 +145,21 @@ struct Trailer {
   std::size_t bytes = 0;  // that it takes
 };
 
-// Finds the attribute of a record, and reads its trailer by that.
+// Finds the attributes of a record, and reads its trailer by them.
 class Trailers {
  public:
   explicit Trailers(std::span<const Attr> attrs);
   [[nodiscard]] std::optional<Trailer> read(const Record& record) const;
+  [[nodiscard]] const Attr* of_sample(base::Bytes body) const;  // nullptr: there are none
 
  private:
-  [[nodiscard]] const Attr* attr_of(base::Bytes body) const;
+  [[nodiscard]] const Attr* of_id(base::Bytes body, std::size_t at) const;
 
   std::span<const Attr> attrs_;
-  bool by_identifier_ = false;
+  std::unordered_map<std::uint64_t, const Attr*> by_id_;
+  std::optional<std::size_t>
+      id_in_sample_;            // where all samples have their id, if there are several attributes
+  bool by_identifier_ = false;  // at the end of other records
 };
 
 // Goes through records one behind the other. False from the callback ends it.

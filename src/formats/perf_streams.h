@@ -5,46 +5,52 @@
 #include <map>
 #include <vector>
 
-#include "formats/perf_file.h"
+#include "formats/perf_record.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
 
 class Streams {
  public:
-  [[nodiscard]] bool add(const Record& auxtrace);  // false: it is malformed
+  // An AUXTRACE record, and what follows it. False: it is malformed.
+  [[nodiscard]] bool add(const Record& auxtrace, trace::TraceBuffer bytes);
+  // The end of a CPU's or a thread's trace, as a sample has it.
+  void add_sample(trace::TraceBuffer bytes, const Trailer& who);
   // An AUX record: what the kernel put into a buffer, and what it lost.
   [[nodiscard]] bool note(const Record& aux, const Trailer& who);
   // `snapshots`: pieces are copies of rings, and may repeat what an earlier one has.
-  [[nodiscard]] std::vector<trace::Stream> make(const File& file, bool snapshots);
+  [[nodiscard]] base::Result<std::vector<trace::Stream>> make(bool snapshots);
 
  private:
   struct Piece {
-    base::Bytes bytes;
+    trace::TraceBuffer bytes;
     std::uint64_t begin = 0;               // in what the kernel has written since the event was opened
     base::Status lost = base::Status::OK;  // before it
     std::uint64_t lost_bytes = 0;
   };
   struct Queue {
     std::int64_t cpu = trace::kNoId;
+    std::int64_t pid = trace::kNoId;  // if it is that of one thread, and that is known
     std::int64_t tid = trace::kNoId;
     std::vector<Piece> pieces;
   };
   struct Note {
-    std::int64_t cpu = trace::kNoId;
-    std::int64_t tid = trace::kNoId;
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t flags = 0;
   };
+  using Notes = std::vector<Note>;
 
-  void join(Queue& queue) const;
-  static void join_snapshots(Queue& queue);
-  [[nodiscard]] std::vector<Note> notes_of(const Queue& queue) const;
-  [[nodiscard]] trace::Stream stream_of(const File& file, const Queue& queue, bool snapshots) const;
+  static void join(Queue& queue, const Notes& notes);
+  static void join_copies(Queue& queue);
+  static void add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses);
+  [[nodiscard]] static base::Result<trace::Stream> stream_of(Queue& queue, const Notes& notes);
+  [[nodiscard]] const Notes& notes_of(const Queue& queue) const;
 
-  std::map<std::uint32_t, Queue> queues_;  // by the number of the ring buffer
-  std::vector<Note> notes_;
+  std::map<std::uint32_t, Queue> queues_;                           // by the number of the ring buffer
+  std::map<std::pair<std::int64_t, std::int64_t>, Queue> samples_;  // by CPU and thread
+  std::map<std::int64_t, Notes> notes_of_cpu_;
+  std::map<std::int64_t, Notes> notes_of_tid_;
 };
 
 }  // namespace ptkit::formats::perf

@@ -1,15 +1,14 @@
 #include "formats/ptk_data.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
 
+#include "formats/piecewise.h"
 #include "formats/ptk_chunks.h"
 
 namespace ptkit::formats::ptk {
@@ -19,62 +18,21 @@ namespace {
 // Bytes that cannot be had any more read as this one, which begins no packet: an error follows, and decoding
 // goes on at the next PSB.
 constexpr std::uint8_t kNoPacket = 0xd9;
-constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 
-// Address space: memory is taken where it is written.
-class Room {
- public:
-  explicit Room(std::size_t size) : size_(size) {
-    void* const memory =
-        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
-    memory_ = static_cast<std::uint8_t*>(memory);
-    if (size >= kHugePage) static_cast<void>(::madvise(memory, size, MADV_HUGEPAGE));
-  }
-  ~Room() {
-    if (memory_ != nullptr) ::munmap(memory_, size_);
-  }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
+std::vector<std::size_t> begins_of(const std::vector<DataPiece>& pieces) {
+  std::vector<std::size_t> begins;
+  for (const DataPiece& piece : pieces) begins.push_back(piece.begin);
+  return begins;
+}
 
-  [[nodiscard]] bool good() const noexcept { return memory_ != nullptr; }
-  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return {memory_, size_}; }
-
- private:
-  std::uint8_t* memory_ = nullptr;
-  std::size_t size_;
-};
-
-class StreamData final : public trace::ByteSource {
+class StreamData final : public PiecewiseData {
  public:
   StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataPiece> pieces, std::size_t size)
-      : file_(std::move(file)),
-        pieces_(std::move(pieces)),
-        made_(pieces_.size()),
-        missing_(pieces_.size()),
-        room_(size) {}
-
-  [[nodiscard]] bool good() const noexcept { return room_.good(); }
-  [[nodiscard]] base::Bytes bytes() const noexcept { return room_.bytes(); }
-
-  void need(std::size_t begin, std::size_t end) noexcept override {
-    if (missing_.load(std::memory_order_acquire) == 0 || begin >= end) return;
-    const auto behind = [](std::size_t offset, const DataPiece& piece) { return offset < piece.begin; };
-    auto at = std::upper_bound(pieces_.begin(), pieces_.end(), begin, behind);
-    const std::scoped_lock lock(mutex_);
-    for (--at; at != pieces_.end() && at->begin < end; ++at) {
-      const auto i = static_cast<std::size_t>(at - pieces_.begin());
-      if (made_[i]) continue;
-      make(*at);
-      made_[i] = true;
-      missing_.fetch_sub(1, std::memory_order_release);
-    }
-  }
+      : PiecewiseData(begins_of(pieces), size), file_(std::move(file)), pieces_(std::move(pieces)) {}
 
  private:
-  void make(const DataPiece& piece) const noexcept {
-    const std::span<std::uint8_t> plain = room_.bytes().subspan(piece.begin, piece.header.plain_size);
-    if (!try_make(piece, plain)) std::fill(plain.begin(), plain.end(), kNoPacket);
+  void make(std::size_t piece, std::span<std::uint8_t> out) noexcept override {
+    if (!try_make(pieces_[piece], out)) std::fill(out.begin(), out.end(), kNoPacket);
   }
 
   bool try_make(const DataPiece& piece, std::span<std::uint8_t> plain) const noexcept {
@@ -89,10 +47,6 @@ class StreamData final : public trace::ByteSource {
 
   std::shared_ptr<const OpenFile> file_;
   std::vector<DataPiece> pieces_;
-  std::vector<bool> made_;
-  std::atomic<std::size_t> missing_;
-  std::mutex mutex_;
-  Room room_;
 };
 
 }  // namespace

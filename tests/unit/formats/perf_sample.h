@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -103,45 +104,72 @@ inline std::string auxtrace_info(bool snapshots = false) {
   return record(70, 0, body.str());
 }
 
-inline std::string attribute(std::uint64_t exclude = kUserOnly) {
-  constexpr std::uint64_t kSampleType = 1U << 1U | 1U << 2U | 1U << 7U | 1U << 16U;
-  constexpr std::uint64_t kConfig =
-      1U << 9U | 1U << 10U | 1U << 13U | 3U << 14U | 1U;  // mtc, tsc, branch, pt
-  Bytes attr;
-  attr.add(kPmu, std::uint32_t{64}, kConfig, std::uint64_t{1}, kSampleType, std::uint64_t{0},
-           exclude | 1U << 18U, std::uint64_t{0}, std::uint64_t{0});
-  return attr.str();
-}
+struct Attribute {
+  std::uint32_t type = kPmu;
+  std::uint64_t config = 1U << 9U | 1U << 10U | 1U << 13U | 3U << 14U | 1U;  // mtc, tsc, branch, pt
+  std::uint64_t sample_type = 1U << 1U | 1U << 2U | 1U << 7U | 1U << 16U;    // as trailer()
+  std::uint64_t flags = kUserOnly;
+  std::uint64_t id = 77;
+  std::uint64_t read_format = 0;
+  std::uint64_t branch_type = 0;
+  std::uint64_t user_regs = 0;
+  std::uint64_t interrupt_regs = 0;
+  std::uint64_t period = 1;
+
+  [[nodiscard]] std::string str() const {
+    return Bytes()
+        .add(type, std::uint32_t{112}, config, period, sample_type, read_format, flags | 1U << 18U)
+        .add(std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0}, branch_type, user_regs)
+        .add(std::uint64_t{0}, interrupt_regs, std::uint64_t{0})
+        .str();
+  }
+};
 
 inline std::string text_feature(const std::string& text) {
   const std::string padded = Bytes().text(text, 64).str();
   return Bytes().add(static_cast<std::uint32_t>(padded.size())).raw(padded).str();
 }
 
-// A file of one event, with the processor among its features.
-inline std::string perf_file(const std::string& records, std::uint64_t exclude = kUserOnly) {
-  const std::string ids = Bytes().add(std::uint64_t{77}).str();
-  const std::uint64_t ids_at = 104;
-  const std::uint64_t attrs_at = ids_at + ids.size();
-  const std::string attr =
-      attribute(exclude) + Bytes().add(ids_at, static_cast<std::uint64_t>(ids.size())).str();
-  const std::uint64_t data_at = attrs_at + attr.size();
-  const std::string cpuid = text_feature("GenuineIntel,6,142,10");
+using Features = std::map<unsigned, std::string>;
+
+inline const std::string kCpuid = text_feature("GenuineIntel,6,142,10");
+
+inline std::string perf_file(const std::vector<Attribute>& attributes, const std::string& records,
+                             const Features& features) {
+  Bytes ids;
+  Bytes attrs;
+  for (const Attribute& one : attributes) {
+    attrs.raw(one.str()).add(std::uint64_t{104 + ids.size()}, std::uint64_t{8});
+    ids.add(one.id);
+  }
+  const std::uint64_t attrs_at = 104 + ids.size();
+  const std::uint64_t data_at = attrs_at + attrs.size();
+  std::uint64_t bits = 0;
+  Bytes table;
+  Bytes contents;
+  for (const auto& [number, text] : features) {
+    bits |= std::uint64_t{1} << number;
+    table.add(std::uint64_t{data_at + records.size() + 16 * features.size() + contents.size()},
+              std::uint64_t{text.size()});
+    contents.raw(text);
+  }
   Bytes out;
   out.raw("PERFILE2")
-      .add(std::uint64_t{104}, static_cast<std::uint64_t>(attr.size()), attrs_at,
-           static_cast<std::uint64_t>(attr.size()), data_at, static_cast<std::uint64_t>(records.size()),
-           std::uint64_t{0}, std::uint64_t{0});
-  out.add(std::uint64_t{1U << 9U}, std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0});
-  const std::uint64_t cpuid_at = data_at + records.size() + 16;
-  out.raw(ids).raw(attr).raw(records).add(cpuid_at, static_cast<std::uint64_t>(cpuid.size())).raw(cpuid);
-  return out.str();
+      .add(std::uint64_t{104}, std::uint64_t{128}, attrs_at, std::uint64_t{attrs.size()}, data_at,
+           std::uint64_t{records.size()}, std::uint64_t{0}, std::uint64_t{0})
+      .add(bits, std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0});
+  return out.raw(ids.str()).raw(attrs.str()).raw(records).raw(table.str()).raw(contents.str()).str();
+}
+
+// A file of one event, with the processor among its features.
+inline std::string perf_file(const std::string& records, std::uint64_t exclude = kUserOnly) {
+  return perf_file({{.flags = exclude}}, records, {{9, kCpuid}});
 }
 
 // The same as it comes out of a pipe.
 inline std::string perf_pipe(const std::string& records) {
-  const std::string attr = attribute() + Bytes().add(std::uint64_t{77}).str();
-  const std::string cpuid = Bytes().add(std::uint64_t{9}).raw(text_feature("GenuineIntel,6,142,10")).str();
+  const std::string attr = Attribute().str() + Bytes().add(std::uint64_t{77}).str();
+  const std::string cpuid = Bytes().add(std::uint64_t{9}).raw(kCpuid).str();
   return Bytes().raw("PERFILE2").add(std::uint64_t{16}).str() + record(64, 0, attr) + record(80, 0, cpuid) +
          records;
 }

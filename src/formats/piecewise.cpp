@@ -1,0 +1,75 @@
+#include "formats/piecewise.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace ptkit::formats {
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{1} << 21U;
+
+class JoinedParts final : public PiecewiseData {
+ public:
+  JoinedParts(std::vector<trace::TraceBuffer> parts, std::vector<std::size_t> begins, std::size_t size)
+      : PiecewiseData(std::move(begins), size), parts_(std::move(parts)) {}
+
+ private:
+  void make(std::size_t piece, std::span<std::uint8_t> out) noexcept override {
+    const base::Bytes from = parts_[piece].bytes();
+    std::copy(from.begin(), from.end(), out.begin());
+  }
+
+  std::vector<trace::TraceBuffer> parts_;
+};
+
+}  // namespace
+
+Room::Room(std::size_t size) : size_(size) {
+  void* const memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return;
+  memory_ = static_cast<std::uint8_t*>(memory);
+  if (size >= kHugePage) static_cast<void>(::madvise(memory, size, MADV_HUGEPAGE));
+}
+
+Room::~Room() {
+  if (memory_ != nullptr) ::munmap(memory_, size_);
+}
+
+PiecewiseData::PiecewiseData(std::vector<std::size_t> begins, std::size_t size)
+    : begins_(std::move(begins)), made_(begins_.size()), missing_(begins_.size()), room_(size) {}
+
+void PiecewiseData::need(std::size_t begin, std::size_t end) noexcept {
+  if (missing_.load(std::memory_order_acquire) == 0 || begin >= end) return;
+  const auto first = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
+  const std::scoped_lock lock(mutex_);
+  for (auto i = static_cast<std::size_t>(first); i < begins_.size() && begins_[i] < end; ++i) {
+    if (made_[i]) continue;
+    const std::size_t behind = i + 1 < begins_.size() ? begins_[i + 1] : room_.bytes().size();
+    make(i, room_.bytes().subspan(begins_[i], behind - begins_[i]));
+    made_[i] = true;
+    missing_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+base::Result<trace::TraceBuffer> join_parts(std::vector<trace::TraceBuffer> parts) {
+  std::erase_if(parts, [](const trace::TraceBuffer& part) { return part.size() == 0; });
+  if (parts.empty()) return trace::TraceBuffer{};
+  if (parts.size() == 1) return std::move(parts.front());
+  std::vector<std::size_t> begins;
+  std::size_t size = 0;
+  for (const trace::TraceBuffer& part : parts) {
+    begins.push_back(size);
+    size += part.size();
+  }
+  const auto joined = std::make_shared<JoinedParts>(std::move(parts), std::move(begins), size);
+  if (joined->good()) return trace::TraceBuffer::from_source(joined->bytes(), joined);
+  return base::Failure{base::Status::IO_ERROR, 0,
+                       "no room for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
+}
+
+}  // namespace ptkit::formats
