@@ -57,7 +57,8 @@ void TableReader::open_stream() {
   const auto index = input_.streams[next_stream_++];
   stream_ = &input_.bundle->streams[index];
   const bool packets = request_.table == TableId::packets;
-  const bool follow = packets && request_.context && !stream_->switches.empty();
+  const bool follow =
+      packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
   // A track would look for timing packets up to the end of the stream.
   const bool timeless = input_.index != nullptr && input_.index->streams()[index].timeless;
   if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);

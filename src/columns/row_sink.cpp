@@ -117,11 +117,16 @@ void RowSink::begin_runs() {
   }
 }
 
-// Packets know no threads; their times do.
-void RowSink::follow_switches(std::uint64_t tsc) {
+// Packets know no threads; their times or places do.
+void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRange& range) {
   const auto& switches = stream_->switches;
-  if (next_switch_ >= switches.size() || switches[next_switch_].tsc > tsc) return;
-  while (next_switch_ < switches.size() && switches[next_switch_].tsc <= tsc) ++next_switch_;
+  const bool by_offset = stream_->switches_by_offset;
+  if (!by_offset && !range.known) return;
+  const std::size_t before = next_switch_;
+  while (next_switch_ < switches.size() && (by_offset ? switches[next_switch_].offset <= packet.offset
+                                                      : switches[next_switch_].tsc <= range.tsc))
+    ++next_switch_;
+  if (next_switch_ == before) return;
   const trace::Switch& now = switches[next_switch_ - 1];
   on_context({0, now.space, stream_->cpu, now.pid, now.tid});
 }
@@ -176,7 +181,7 @@ Batch* RowSink::batch_for(TableId table, bool side) noexcept {
 
 void RowSink::on_packet(const packet::Packet& packet) {
   const auto range = time_at({packet.offset, packet.offset}, *main_);
-  if (request_.context && range.known) follow_switches(range.tsc);
+  if (request_.context) follow_switches(packet, range);
   Batch& batch = *main_;
   if (!context_selected_ || !selects_time(range)) return;
   const bool ip_known = (packet.flags & packet::Packet::IP_KNOWN) != 0;

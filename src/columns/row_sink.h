@@ -92,7 +92,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
   [[nodiscard]] bool selects_branch(const flow::Branch& branch) const noexcept;
   [[nodiscard]] bool room_for(Batch& batch, std::size_t rows) noexcept;
-  void follow_switches(std::uint64_t tsc);
+  void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void begin_runs();
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);

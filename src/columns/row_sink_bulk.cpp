@@ -117,7 +117,8 @@ void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
 }
 
 bool RowSink::takes_packets_in_bulk() const noexcept {
-  const bool follows = track_ != nullptr && request_.context && !stream_->switches.empty();
+  const bool follows =
+      (track_ != nullptr || stream_->switches_by_offset) && request_.context && !stream_->switches.empty();
   return !follows && context_selected_ && !request_.selection.by_time && request_.selection.ips.empty();
 }
 

@@ -88,6 +88,15 @@ void Checkpoint::begin_at_psb(std::uint64_t psb, const trace::Stream& stream) {
   walk = {};
   walk.place = {psb, psb};
   gap.reset();
+  if (!stream.switches_by_offset) return;
+  const auto next =
+      std::upper_bound(stream.switches.begin(), stream.switches.end(), psb,
+                       [](std::uint64_t offset, const trace::Switch& one) { return offset < one.offset; });
+  seen.next_switch = static_cast<std::size_t>(next - stream.switches.begin());
+  if (next == stream.switches.begin()) return;
+  seen.context.space = std::prev(next)->space;
+  seen.context.pid = std::prev(next)->pid;
+  seen.context.tid = std::prev(next)->tid;
 }
 
 bool equivalent(const Checkpoint& assumed, const Checkpoint& real, const Reliance& relied) noexcept {
@@ -217,6 +226,7 @@ void CheckpointAccess::load(ContextTracker& context, const Checkpoint& from) {
   context.mode_ = from.seen.mode;
   context.tsc_ = from.seen.tsc;
   context.next_switch_ = from.seen.next_switch;
+  context.find_switch_at();
   context.see();
   context.give(from.packets.position);
 }

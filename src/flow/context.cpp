@@ -23,6 +23,7 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   const trace::Configuration& configuration = image.bundle().configuration;
   has_pips_ = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
+  find_switch_at();
   see();
 }
 
@@ -42,7 +43,8 @@ void ContextTracker::set_mode(insn::ExecMode mode) {
 }
 
 void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
-  if (stream_.switches.empty())
+  // Switches by offset are exact; what they do not tell, a PIP does.
+  if (stream_.switches.empty() || stream_.switches_by_offset)
     set_space(offset, image_.space_of_cr3(cr3, context_.space));
   else if (has_pips_)
     switch_by_cr3(offset, cr3);
@@ -55,7 +57,8 @@ void ContextTracker::set_space(std::uint64_t offset, trace::SpaceId space) {
   context_.space = space;
   const auto& spaces = image_.bundle().spaces;
   const std::int64_t pid = space < spaces.size() ? spaces[space].pid : trace::kNoId;
-  if (pid != context_.pid) context_.tid = trace::kNoId;
+  const bool same_process = pid == context_.pid && (pid != trace::kNoId || !stream_.switches_by_offset);
+  if (!same_process) context_.tid = trace::kNoId;
   context_.pid = pid;
   see();
   give(offset);
@@ -95,9 +98,24 @@ void ContextTracker::take_switch(const trace::Switch& to) {
   context_.tid = to.tid;
 }
 
+void ContextTracker::find_switch_at() noexcept {
+  const bool more = stream_.switches_by_offset && next_switch_ < stream_.switches.size();
+  switch_at_ = more ? stream_.switches[next_switch_].offset : kNever;
+}
+
+void ContextTracker::switch_by_offset(std::uint64_t offset) {
+  while (switch_at_ <= offset) {
+    take_switch(stream_.switches[next_switch_++]);
+    find_switch_at();
+  }
+  see();
+  give(offset);
+}
+
 std::uint64_t ContextTracker::quiet_until(std::uint64_t offset) {
   std::uint64_t tsc = walker_.view().valid_to();
-  if (next_switch_ < stream_.switches.size()) tsc = std::min(tsc, stream_.switches[next_switch_].tsc);
+  if (!stream_.switches_by_offset && next_switch_ < stream_.switches.size())
+    tsc = std::min(tsc, stream_.switches[next_switch_].tsc);
   if (offset < quiet_end_ && tsc == quiet_tsc_) return quiet_end_;
   quiet_tsc_ = tsc;
   quiet_end_ = track_->quiet_until(offset, tsc);
@@ -114,7 +132,8 @@ void ContextTracker::follow_time(std::uint64_t offset) {
   // of the interval is the best single guess.
   const std::uint64_t guess = now.source == time::TimeSource::TSC ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
-  while (next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= guess) {
+  while (!stream_.switches_by_offset && next_switch_ < stream_.switches.size() &&
+         stream_.switches[next_switch_].tsc <= guess) {
     const trace::Switch& to = stream_.switches[next_switch_];
     // A PIP will tell; if it was lost, the time that has passed does.
     if (to.tsc > now.tsc && to.space != context_.space && tables_are_known(to.space)) break;

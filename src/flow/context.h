@@ -23,6 +23,11 @@ class ContextTracker {
     if (follows_time_) follow_time(offset);
   }
   [[nodiscard]] bool follows_time() const noexcept { return follows_time_; }
+  // The packet at `offset` is next: who ran from there on may have been told by places.
+  void reach(std::uint64_t offset) {
+    if (offset >= switch_at_) switch_by_offset(offset);
+  }
+  [[nodiscard]] std::uint64_t next_switch_at() const noexcept { return switch_at_; }
   // Packets at offsets from `offset` up to the returned one move nothing but the time.
   [[nodiscard]] std::uint64_t quiet_until(std::uint64_t offset);
 
@@ -30,7 +35,11 @@ class ContextTracker {
   friend struct CheckpointAccess;
   friend class FastFlow;
 
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
   void follow_time(std::uint64_t offset);
+  void switch_by_offset(std::uint64_t offset);
+  void find_switch_at() noexcept;
   void switch_by_cr3(std::uint64_t offset, std::uint64_t cr3);
   [[nodiscard]] bool tables_are_known(trace::SpaceId space) const;
   void take_switch(const trace::Switch& to);
@@ -47,6 +56,7 @@ class ContextTracker {
   insn::ExecMode mode_ = insn::ExecMode::BITS64;
   std::uint64_t tsc_ = trace::kTscMin;
   std::size_t next_switch_ = 0;
+  std::uint64_t switch_at_ = kNever;  // offset of the next switch, where they are told by offset
   bool follows_time_ = false;
   bool has_pips_ = false;  // every change of page tables has a PIP: the kernel is traced
   // What quiet_until() said, and until which time.

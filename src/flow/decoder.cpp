@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kSlice = std::uint64_t{1} << 18U;
 
 constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
+constexpr std::uint64_t kPtwEn = std::uint64_t{1} << 12U;
 constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31U;
 constexpr std::uint64_t kDisTnt = std::uint64_t{1} << 55U;
 
@@ -26,6 +27,7 @@ PlacerOptions placer_options(const trace::Configuration& configuration, const im
   out.no_code = !out.to_next_psb && image.empty();
   out.errata = options.errata;
   out.tnt_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & kDisTnt) != 0;
+  out.ptw_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & kPtwEn) == 0;
   return out;
 }
 

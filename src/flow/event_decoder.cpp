@@ -51,6 +51,7 @@ void EventDecoder::begin(const Packet& packet, bool tnt) {
   // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
   // that follows wrote it out, and direct branches in between may be older than it.
   if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
+  context_.reach(packet.offset);
   watch_tips(packet);
   walker_.begin_packet(Place{since_, packet.offset});
   placer_.set_packet(packet.kind);

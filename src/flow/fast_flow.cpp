@@ -52,13 +52,14 @@ bool FastFlow::plain() const noexcept {
   return placer_.state_ == Placer::State::OFF || !walker_.at_end_;
 }
 
-// Where code or threads change with time, packets before `end` are taken that change neither.
+// Where code or threads change with time or place, packets before `end` are taken that change neither.
 bool FastFlow::quiet(std::uint64_t& end) {
   constexpr std::uint64_t kLeast = 64;  // bytes that are worth it
-  if (!context_.follows_time()) return true;
+  if (!context_.follows_time() && context_.next_switch_at() >= end) return true;
   const std::uint64_t position = packets_.position();
   if (position < look_at_) return false;
-  end = std::min(end, context_.quiet_until(position));
+  end = std::min(end, context_.next_switch_at());
+  if (context_.follows_time()) end = std::min(end, context_.quiet_until(position));
   if (end >= position + kLeast) return true;
   look_at_ = position + kLeast;
   return false;

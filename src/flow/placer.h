@@ -13,6 +13,7 @@ namespace ptkit::flow {
 struct PlacerOptions {
   bool to_next_psb = false;   // after an error: give up until the next PSB
   bool tnt_disabled = false;  // IA32_RTIT_CTL.DisTNT was set
+  bool ptw_disabled = false;  // IA32_RTIT_CTL.PTWEn was clear: whoever recorded put PTW packets in
   bool no_code = false;       // there is none at all: give what needs no code, and say so once
   packet::Errata errata;
 };

@@ -34,7 +34,7 @@ Status Placer::place(Event& event) {
     case EventKind::VMCS:
       return place_at(event, Anchor::VMCS, true);
     case EventKind::PTWRITE:
-      return place_at(event, Anchor::PTWRITE, true);
+      return options_.ptw_disabled ? Status::OK : place_at(event, Anchor::PTWRITE, true);
     case EventKind::IRET:
       return place_at(event, Anchor::IRET, true);
     case EventKind::UIRET:

@@ -99,8 +99,10 @@ Json to_json(std::uint32_t id, const trace::Stream& stream) {
   add_id(object, "cpu", stream.cpu);
   add_id(object, "pid", stream.pid);
   add_id(object, "tid", stream.tid);
+  if (stream.switches_by_offset) object["switches_by_offset"] = true;
   for (const trace::Switch& one : stream.switches) {
-    Json record = {{"tsc", one.tsc}, {"space", one.space}};
+    Json record = {{"space", one.space}};
+    record[stream.switches_by_offset ? "offset" : "tsc"] = stream.switches_by_offset ? one.offset : one.tsc;
     add_id(record, "pid", one.pid);
     add_id(record, "tid", one.tid);
     object["switches"].push_back(std::move(record));
@@ -173,10 +175,12 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
   read_id(object["cpu"], out.cpu);
   read_id(object["pid"], out.pid);
   read_id(object["tid"], out.tid);
+  out.switches_by_offset = object["switches_by_offset"].flag(false);
   const auto switches = object["switches"];
   for (std::size_t i = 0; switches.present() && i < switches.size(); ++i) {
     trace::Switch one;
     read_number(switches.at(i)["tsc"], one.tsc);
+    read_number(switches.at(i)["offset"], one.offset);
     read_number(switches.at(i)["space"], one.space);
     read_id(switches.at(i)["pid"], one.pid);
     read_id(switches.at(i)["tid"], one.tid);

@@ -8,6 +8,7 @@ namespace ptkit::formats {
 extern const Format kPtkFormat;
 extern const Format kPerfDataFormat;
 extern const Format kLldbFormat;
+extern const Format kDrakvufFormat;
 extern const Format kLibxdcFormat;
 extern const Format kRawFormat;
 

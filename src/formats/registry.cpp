@@ -13,7 +13,7 @@ namespace ptkit::formats {
 namespace {
 
 // In sniffing order: raw takes what no other format wants.
-const std::array kFormats{kPtkFormat, kPerfDataFormat, kLldbFormat, kLibxdcFormat, kRawFormat};
+const std::array kFormats{kPtkFormat, kPerfDataFormat, kLldbFormat, kDrakvufFormat, kLibxdcFormat, kRawFormat};
 
 std::string known_names() {
   std::string names;

@@ -47,12 +47,14 @@ void put(base::FieldWriter& fields, const trace::Stream& stream) {
   fields(stream.tid);
   fields(stream.space);
   fields(stream.data.size());
+  fields(stream.switches_by_offset);
   fields(stream.switches.size());
   for (const trace::Switch& one : stream.switches) {
     fields(one.tsc);
     fields(one.pid);
     fields(one.tid);
     fields(one.space);
+    fields(one.offset);
   }
   fields(stream.losses.size());
   for (const trace::KnownLoss& loss : stream.losses) {

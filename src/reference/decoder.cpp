@@ -97,6 +97,9 @@ class ReferenceDecoder final : public flow::RowSource {
 
   void update_place() noexcept;
   void update_time(bool switches);
+  void switch_by_offset();
+  template <typename Has>
+  void take_switches(const Has& has_come);
   void close_gap(std::optional<std::uint64_t> ip);
   void open_gap(flow::GapCause cause, base::Status code);
   void describe(flow::FlowError& error) const;
@@ -234,12 +237,14 @@ void ReferenceDecoder::take_event() {
   flow::Event event;
   if (!to_event(raw, event)) return;
   event.place = place_;
-  update_time(event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW);
+  const bool goes_on = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
+  update_time(goes_on);
+  // The library may have read on, behind a switch that is not to come yet.
+  if (goes_on || event.kind == flow::EventKind::PTWRITE) switch_by_offset();
   const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
   if (event.kind == flow::EventKind::OVERFLOW)
     open_gap(flow::GapCause::OVERFLOW, base::Status::OVERFLOW_LOST);
-  const bool takes_up = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
-  if (takes_up && ip_known) close_gap(event.ip);
+  if (goes_on && ip_known) close_gap(event.ip);
   rows_.on_event(event);
 }
 
@@ -339,16 +344,25 @@ void ReferenceDecoder::update_place() noexcept {
 
 void ReferenceDecoder::update_time(bool switches) {
   if (track_ == nullptr) return;
-  const bool pending = switches && next_switch_ < stream_.switches.size();
+  const bool pending = switches && !stream_.switches_by_offset && next_switch_ < stream_.switches.size();
   if (!pending && !memory_.varies()) return;
   const time::TimeRange now = track_->at(place_.since, place_.offset);
   if (!now.known) return;
   memory_.set_time(now.tsc);
   if (!pending) return;
   const std::uint64_t latest = now.tsc + now.error;
+  take_switches([latest](const trace::Switch& next) { return next.tsc <= latest; });
+}
+
+void ReferenceDecoder::switch_by_offset() {
+  if (!stream_.switches_by_offset) return;
+  take_switches([this](const trace::Switch& next) { return next.offset < place_.offset; });
+}
+
+template <typename Has>
+void ReferenceDecoder::take_switches(const Has& has_come) {
   bool switched = false;
-  for (; next_switch_ < stream_.switches.size() && stream_.switches[next_switch_].tsc <= latest;
-       ++next_switch_) {
+  for (; next_switch_ < stream_.switches.size() && has_come(stream_.switches[next_switch_]); ++next_switch_) {
     const trace::Switch& next = stream_.switches[next_switch_];
     context_.pid = next.pid;
     context_.tid = next.tid;

@@ -456,6 +456,48 @@ TEST(Contexts, FollowSwitchesByTime) {
   EXPECT_GT(rows.contexts[2].offset, enabled);
 }
 
+TEST(Contexts, FollowSwitchesByPlace) {
+  Scene scene(nops());
+  scene.bundle().spaces.push_back({.cr3 = 0xa000, .cr3_known = true});
+  scene.bundle().spaces.push_back({.cr3 = 0xb000, .cr3_known = true});
+  scene.put(0x1004, {0xeb, 0x02}, trace::kTscMin, trace::kTscMax, 2);  // jmp 1008
+  scene.begin().end(0x1001);
+  const std::uint64_t first = scene.add(PacketKind::PTW, 1, 1).last;
+  scene.pge(0x1004).end(0x1005);
+  const std::uint64_t second = scene.add(PacketKind::PTW, 2, 1).last;
+  scene.add(PacketKind::PIP, 0xb000).pge(0x1004).end(0x1008);
+  const std::uint64_t other = scene.add(PacketKind::PIP, 0xa000).last;
+  scene.pge(0x1004).end(0x1005);
+  scene.stream().switches_by_offset = true;
+  scene.stream().switches = {{0, 1, 11, 1, first}, {0, trace::kNoId, 22, 2, second}};
+  scene.configuration.rtit_ctl_known = true;
+  const Collect rows = scene.decode();
+  EXPECT_TRUE(rows.errors.empty());
+  EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1004, 0x1004, 0x1004}));
+  ASSERT_EQ(rows.contexts.size(), 4u);
+  EXPECT_EQ(rows.contexts[0].tid, trace::kNoId);
+  EXPECT_EQ(rows.contexts[1].tid, 11);
+  EXPECT_EQ(rows.contexts[1].offset, first);
+  EXPECT_EQ(rows.contexts[2].tid, 22);
+  EXPECT_EQ(rows.contexts[2].space, 2u);
+  // Nobody told of this one: whose tables they are is known, which thread runs is not.
+  EXPECT_EQ(rows.contexts[3].tid, trace::kNoId);
+  EXPECT_EQ(rows.contexts[3].space, 1u);
+  EXPECT_EQ(rows.contexts[3].offset, other);
+}
+
+// Whoever recorded put them in: no instruction of the program wrote them.
+TEST(Ptwrite, HasNoPlaceWhereTheProcessorWroteNone) {
+  Scene scene(nops());
+  scene.configuration.rtit_ctl_known = true;
+  const Collect rows = scene.begin().add(PacketKind::PTW, 7, 1).end(0x1003).decode();
+  EXPECT_TRUE(rows.errors.empty());
+  EXPECT_EQ(rows.ips, (Ips{0x1000, 0x1001, 0x1002}));
+  EXPECT_NE(rows.log.find("event 18"), std::string::npos);
+  scene.configuration.rtit_ctl = std::uint64_t{1} << 12U;  // PTWEn
+  EXPECT_FALSE(scene.decode().errors.empty());
+}
+
 // Kernel and user code of two processes, with page tables of their own each; the second one comes at 180.
 class Tables : public ::testing::Test {
  protected:

@@ -173,7 +173,40 @@ void add_changes(trace::TraceBundle& bundle, const FlowOptions& options, std::mt
   }
 }
 
+// Threads of several processes, some with no code, from some places of the first stream on.
+void add_places(trace::TraceBundle& bundle, std::mt19937_64& random) {
+  trace::Stream& stream = bundle.streams[0];
+  bundle.spaces.resize(2);
+  for (trace::CodeRegion region : std::vector(bundle.code)) {
+    region.space = 1;
+    if (random() % 8 != 0) bundle.code.push_back(region);
+  }
+  stream.switches_by_offset = true;
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t at = random() % (size / 4 + 1); at < size; at += random() % (size / 8 + 1)) {
+    const auto tid = static_cast<std::int64_t>(random() % 3);
+    stream.switches.push_back({random(), 7, tid, random() % 4 == 0 ? 1U : trace::kAnySpace, at});
+  }
+}
+
 class Fast : public testing::TestWithParam<Form> {};
+
+TEST_P(Fast, GivesThemForThreadsThatAreToldByPlace) {
+  for (std::uint64_t seed = 1; seed <= seeds(8); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(walk_of(GetParam(), seed, 1000), GetParam().config);
+    const FlowOptions options = some_options(random);
+    add_places(*bundle, random);
+    expect_same(bundle, options);
+    expect_same(bundle, options, some_reading(random));
+    Reading cut;
+    cut.threads = 3;
+    cut.segment = 512;
+    expect_same(bundle, options, cut);
+    if (HasFailure()) return;
+  }
+}
 
 TEST_P(Fast, GivesThemForCodeAndThreadsThatChange) {
   for (std::uint64_t seed = 1; seed <= seeds(12); ++seed) {

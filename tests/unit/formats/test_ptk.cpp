@@ -34,7 +34,13 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
     EXPECT_EQ(a.streams[i].cpu, b.streams[i].cpu);
     EXPECT_EQ(a.streams[i].space, b.streams[i].space);
     EXPECT_EQ(text_of(a.streams[i].data.bytes()), text_of(b.streams[i].data.bytes()));
-    EXPECT_EQ(a.streams[i].switches.size(), b.streams[i].switches.size());
+    EXPECT_EQ(a.streams[i].switches_by_offset, b.streams[i].switches_by_offset);
+    ASSERT_EQ(a.streams[i].switches.size(), b.streams[i].switches.size());
+    for (std::size_t s = 0; s < a.streams[i].switches.size(); ++s) {
+      EXPECT_EQ(a.streams[i].switches[s].tsc, b.streams[i].switches[s].tsc);
+      EXPECT_EQ(a.streams[i].switches[s].offset, b.streams[i].switches[s].offset);
+      EXPECT_EQ(a.streams[i].switches[s].tid, b.streams[i].switches[s].tid);
+    }
     EXPECT_EQ(a.streams[i].losses.size(), b.streams[i].losses.size());
   }
   ASSERT_EQ(a.code.size(), b.code.size());

@@ -71,8 +71,8 @@ TEST(Registry, FormatCanBeForced) {
   options.format = "ptk";
   EXPECT_TRUE(has(failure_of(path, options), "expected a ptkit bundle"));
   options.format = "etm";
-  EXPECT_TRUE(
-      has(failure_of(path, options), "'etm' is not known; there are ptk, perf.data, lldb, libxdc, raw"));
+  EXPECT_TRUE(has(failure_of(path, options),
+                  "'etm' is not known; there are ptk, perf.data, lldb, drakvuf, libxdc, raw"));
 }
 
 }  // namespace
