@@ -97,10 +97,11 @@ def test_events_are_joined_to_the_log(folder: Path, open_trace: Any) -> None:
     pandas = pytest.importorskip("pandas")
     trace = open_trace(folder)
     marks = trace.events().where(kind=ptkit.EventKind.PTWRITE)
-    marks = marks.to_pandas(["stream", "offset", "tid", "payload"])
-    marks = marks[marks.payload >> 32 == 0xCC000000]
+    marks = marks.to_pandas(["stream", "offset", "tid", "payload"]).astype({"payload": "uint64"})
+    marks["command"], marks["uid"] = marks.payload // 2**32, marks.payload % 2**32
+    marks = marks[marks.command == 0xCC000000]
     log = pandas.read_json(folder / "drakmon.log", lines=True)
     log["uid"] = [int(uid, 16) for uid in log.EventUID]
-    joined = marks.assign(uid=marks.payload & 0xFFFFFFFF).merge(log, on="uid")
+    joined = marks.merge(log, on="uid")
     assert joined.Method.tolist() == ["Nt49", "Nt50", "Nt51"]
     assert joined.tid.tolist() == [11, 22, 11]
