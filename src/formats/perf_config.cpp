@@ -34,20 +34,27 @@ bool take_number(std::string_view& text, Number& out) {
   return true;
 }
 
-}  // namespace
-
-std::optional<PtInfo> parse_pt_info(base::Bytes body) {
-  Fields fields(body);
-  fields.skip(8);  // type, reserved
-  PtInfo info;
-  info.pmu_type = static_cast<std::uint32_t>(fields.u64());
+void take_clock(Fields& fields, TraceInfo& info) {
   info.time_shift = static_cast<std::uint16_t>(fields.u64());
   info.time_mult = static_cast<std::uint32_t>(fields.u64());
   info.time_zero = fields.u64();
-  info.time_known = fields.u64() != 0 && info.time_mult != 0 && info.time_shift < 64;
-  fields.skip(24);  // tsc_bit, noretcomp_bit, have_sched_switch
+  info.time_known = info.time_mult != 0 && info.time_shift < 64;
+}
+
+}  // namespace
+
+std::optional<TraceInfo> parse_info(base::Bytes body) {
+  Fields fields(body);
+  TraceInfo info;
+  info.kind = static_cast<TraceKind>(fields.u32());
+  fields.skip(4);
+  info.pmu_type = static_cast<std::uint32_t>(fields.u64());
+  take_clock(fields, info);
+  info.time_known = fields.u64() != 0 && info.time_known;
+  if (info.kind == TraceKind::INTEL_PT) fields.skip(24);  // tsc_bit, noretcomp_bit, have_sched_switch
   info.snapshots = fields.u64() != 0;
   if (!fields.ok()) return std::nullopt;
+  if (info.kind != TraceKind::INTEL_PT) return info;
   fields.skip(16);  // per_cpu_mmaps, mtc_bit
   info.mtc_freq_bits = fields.u64();
   info.tsc_ctc_numerator = static_cast<std::uint32_t>(fields.u64());
@@ -57,6 +64,19 @@ std::optional<PtInfo> parse_pt_info(base::Bytes body) {
   const std::uint64_t filter_bytes = fields.u64();
   if (filter_bytes != 0) info.filter = fields.text();
   return info;
+}
+
+bool take_time_conversion(base::Bytes body, TraceInfo& out) {
+  Fields fields(body);
+  TraceInfo found = out;
+  take_clock(fields, found);
+  if (!fields.ok()) return false;
+  fields.skip(16);  // time_cycles, time_mask
+  const bool zero_known = fields.take<1>() != 0;
+  const bool is_short = fields.take<1>() != 0;  // a counter that wraps
+  if (fields.ok() && (is_short || !zero_known)) return false;
+  if (!out.time_known) out = found;
+  return true;
 }
 
 bool parse_cpuid(const std::string& text, trace::Cpu& cpu) {
@@ -75,7 +95,7 @@ bool parse_cpuid(const std::string& text, trace::Cpu& cpu) {
   return true;
 }
 
-void configure(const PtInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out) {
+void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out) {
   trace::Clock& clock = out.clock;
   clock.perf_time_known = info.time_known;
   clock.time_shift = info.time_shift;
@@ -84,9 +104,12 @@ void configure(const PtInfo& info, const std::vector<Attr>& attrs, trace::Config
   clock.tsc_ctc_numerator = info.tsc_ctc_numerator;
   clock.tsc_ctc_denominator = info.tsc_ctc_denominator;
   clock.max_nonturbo_ratio = info.max_nonturbo_ratio;
-  if (info.time_known && info.time_shift < 34) {
+  // Without a shift and a factor, nanoseconds are ticks of a TSC whose rate nobody knows.
+  const bool rate_known = info.time_shift != 0 || info.time_mult != 1;
+  if (info.time_known && rate_known && info.time_shift < 34) {
     clock.tsc_hz = (std::uint64_t{1'000'000'000} << info.time_shift) / info.time_mult;
   }
+  if (info.kind != TraceKind::INTEL_PT) return;
   for (const Attr& attr : attrs) {
     if (attr.type != info.pmu_type) continue;
     out.rtit_ctl = rtit_ctl(attr);

@@ -11,14 +11,19 @@
 
 namespace ptkit::formats::perf {
 
-// AUXTRACE_INFO of Processor Trace. Older files have fewer fields: what is absent is 0.
-struct PtInfo {
+// Of which kind a trace is: AUXTRACE_INFO's type.
+enum class TraceKind : std::uint32_t { NONE = 0, INTEL_PT = 1, INTEL_BTS = 2 };
+
+// AUXTRACE_INFO. Older files have fewer fields: what is absent is 0.
+struct TraceInfo {
+  TraceKind kind = TraceKind::NONE;
   std::uint32_t pmu_type = 0;
   bool snapshots = false;
   bool time_known = false;
   std::uint16_t time_shift = 0;
   std::uint32_t time_mult = 0;
   std::uint64_t time_zero = 0;
+  // Of Processor Trace alone:
   std::uint64_t mtc_freq_bits = 0;  // where MTCFreq lies in the event's config
   std::uint32_t tsc_ctc_numerator = 0;
   std::uint32_t tsc_ctc_denominator = 0;
@@ -26,11 +31,12 @@ struct PtInfo {
   std::string filter;
 };
 
-enum class TraceKind : std::uint32_t { INTEL_PT = 1, INTEL_BTS = 2 };  // AUXTRACE_INFO's type
-
-[[nodiscard]] std::optional<PtInfo> parse_pt_info(base::Bytes body);
+[[nodiscard]] std::optional<TraceInfo> parse_info(base::Bytes body);
+// TIME_CONV: the clock of recordings that have no AUXTRACE_INFO. False: it is cut, or names a clock that x86
+// does not have.
+[[nodiscard]] bool take_time_conversion(base::Bytes body, TraceInfo& out);
 // "GenuineIntel,6,142,10"; false if it is not of that form.
 [[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);
-void configure(const PtInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);
+void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);
 
 }  // namespace ptkit::formats::perf

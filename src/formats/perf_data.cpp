@@ -1,12 +1,13 @@
 // What perf record wrote: a file, a folder (--kcore), or what came out of a pipe.
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "formats/files.h"
+#include "formats/perf_branches.h"
 #include "formats/perf_config.h"
 #include "formats/perf_file.h"
 #include "formats/perf_kernel.h"
+#include "formats/perf_owners.h"
 #include "formats/perf_processes.h"
 #include "formats/perf_sample.h"
 #include "formats/perf_streams.h"
@@ -18,9 +19,8 @@ namespace ptkit::formats {
 
 namespace {
 
-using perf::Event;
 using perf::Record;
-using perf::Running;
+using perf::TraceKind;
 using perf::Trailer;
 
 std::string data_path(const std::string& path) { return is_folder(path) ? join(path, "data") : path; }
@@ -35,33 +35,33 @@ class Reader {
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
     file_.for_each([this](const Record& record) { take(record); });
-    if (!kind_) refuse("has no Processor Trace: it was not recorded with -e intel_pt//");
+    if (!failure_ && info_.kind == TraceKind::NONE && branches_.empty()) {
+      refuse("has no trace: it was not recorded with -e intel_pt//, -e intel_bts// or -b");
+    }
     if (failure_) return *failure_;
     perf::configure(info_, file_.attrs(), bundle_.configuration);
-    auto streams = streams_.make(info_.snapshots);
-    if (!streams.ok()) return streams.failure();
-    bundle_.streams = std::move(streams.value());
+    sideband_.finish(bundle_.configuration.clock);
+    if (const auto failure = make_streams()) return *failure;
     if (bundle_.streams.empty()) {
       return bad_file(path_, "has no trace: perf recorded none, or lost all of it (AUXTRACE records)");
     }
     describe();
     take_build_ids();
     const bool has_kernel = is_folder(path_) && perf::add_kernel(bundle_, join(path_, "kcore_dir"));
-    take_events();
+    perf::Processes processes(bundle_, binaries_);
+    perf::assign_owners(bundle_, sideband_, owners_, processes);
     finish(has_kernel);
     return std::move(bundle_);
   }
 
  private:
   void take_info(const Record& record) {
-    if (kind_) return;
-    kind_ = perf::Fields(record.body).u32();
-    const auto info = perf::parse_pt_info(record.body);
-    if (kind_ == static_cast<std::uint32_t>(perf::TraceKind::INTEL_BTS)) {
-      refuse("has a recording of Branch Trace Store, which this ptkit does not read");
-    } else if (kind_ != static_cast<std::uint32_t>(perf::TraceKind::INTEL_PT)) {
-      refuse("has a trace of another kind of processor (AUXTRACE_INFO of type " + std::to_string(*kind_) +
-             ")");
+    if (info_.kind != TraceKind::NONE) return;
+    const std::uint32_t kind = perf::Fields(record.body).u32();
+    const auto info = perf::parse_info(record.body);
+    if (kind != static_cast<std::uint32_t>(TraceKind::INTEL_PT) &&
+        kind != static_cast<std::uint32_t>(TraceKind::INTEL_BTS)) {
+      refuse("has a trace of another kind of processor (AUXTRACE_INFO of type " + std::to_string(kind) + ")");
     } else if (!info) {
       refuse("has an AUXTRACE_INFO record that is cut");
     } else {
@@ -71,6 +71,28 @@ class Reader {
 
   void refuse(const std::string& why) {
     failure_ = base::Failure{base::Status::UNSUPPORTED, 0, path_ + " " + why};
+  }
+
+  std::optional<base::Failure> make_streams() {
+    const bool is_store = info_.kind == TraceKind::INTEL_BTS;
+    auto streams = streams_.make({info_.snapshots, is_store ? perf::kStoreRecordBytes : 1});
+    if (!streams.ok()) return streams.failure();
+    const trace::Clock& clock = bundle_.configuration.clock;
+    for (perf::AuxStream& one : streams.value()) {
+      if (is_store) {
+        add(perf::from_store(one, sideband_.running(), clock));
+      } else {
+        add({std::move(one.stream), {}});
+      }
+    }
+    for (perf::BranchStream& one : branches_.make(clock)) add(std::move(one));
+    return std::nullopt;
+  }
+
+  void add(perf::BranchStream one) {
+    if (one.stream.data.size() == 0) return;
+    bundle_.streams.push_back(std::move(one.stream));
+    owners_.push_back(std::move(one.owners));
   }
 
   void take(const Record& record) {
@@ -93,7 +115,8 @@ class Reader {
       if (!sideband_.take_switch(*switches_, *sample)) ++malformed_;
     } else if (!sample->trace.empty()) {
       streams_.add_sample(file_.part(sample->trace), sample->who);
-    } else {
+    } else if (info_.kind != TraceKind::NONE || !branches_.take(*attr, *sample)) {
+      if (!sample->branches.empty()) ++stacks_;
       ++samples_;
     }
   }
@@ -102,12 +125,14 @@ class Reader {
     if (record.type == perf::AUXTRACE_INFO) return take_info(record);
     if (record.type == perf::AUXTRACE && !streams_.add(record, file_.part(record.payload))) ++malformed_;
     if (record.type == perf::HEADER_BUILD_ID) take_build_id(record);
+    if (record.type == perf::TIME_CONV) static_cast<void>(perf::take_time_conversion(record.body, info_));
   }
 
   bool take_of_kernel(const Record& record, const Trailer& who) {
     const base::Bytes body = record.body.first(record.body.size() - who.bytes);
     if (record.type == perf::AUX)
       return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
+    if (record.type == perf::LOST) branches_.lost();
     return sideband_.take(record, body, who);
   }
 
@@ -127,41 +152,6 @@ class Reader {
           take_build_id(record);
           return true;
         }));
-  }
-
-  // Processes and who ran when, together in the order of time: a space is the process' at that time.
-  void take_events() {
-    sideband_.finish(bundle_.configuration.clock);
-    const std::vector<Event>& events = sideband_.events();
-    perf::Processes processes(bundle_, binaries_);
-    std::map<std::int64_t, trace::Stream*> by_cpu;
-    std::map<std::int64_t, trace::Stream*> by_tid;
-    for (trace::Stream& stream : bundle_.streams) {
-      (stream.cpu != trace::kNoId ? by_cpu[stream.cpu] : by_tid[stream.tid]) = &stream;
-    }
-    auto event = events.begin();
-    for (const Running& one : sideband_.running()) {
-      for (; event != events.end() && event->tsc <= one.tsc; ++event) processes.take(*event);
-      if (const auto stream = by_cpu.find(one.cpu); stream != by_cpu.end())
-        add_switch(*stream->second, one, processes);
-    }
-    for (; event != events.end(); ++event) processes.take(*event);
-    for (const auto& [tid, stream] : by_tid) {
-      if (stream->pid == trace::kNoId) stream->pid = sideband_.pid_of(tid);
-      stream->space = stream->pid == trace::kNoId ? trace::kAnySpace : processes.space_of(stream->pid);
-    }
-    processes.finish();
-  }
-
-  static void add_switch(trace::Stream& stream, const Running& one, perf::Processes& processes) {
-    constexpr std::int64_t kIdle = 0;
-    trace::Switch out{.tsc = one.tsc};
-    if (!one.out && one.tid > kIdle) {
-      out.pid = one.pid;
-      out.tid = one.tid;
-      out.space = processes.space_of(one.pid);
-    }
-    stream.switches.push_back(out);
   }
 
   void describe() {
@@ -205,6 +195,10 @@ class Reader {
       warnings.push_back(at + std::to_string(malformed_) +
                          " records are too short for what they are, and were skipped.");
     }
+    if (stacks_ != 0 && info_.kind != TraceKind::NONE) {
+      warnings.push_back(at + std::to_string(stacks_) +
+                         " branch stacks of samples are not read: there is a whole trace.");
+    }
     for (const auto& [type, count] : unknown_) {
       warnings.push_back(at + std::to_string(count) + " records of type " + std::to_string(type) +
                          ", which this ptkit does not know, were skipped.");
@@ -219,13 +213,15 @@ class Reader {
   perf::Trailers trailers_;
   trace::TraceBundle bundle_;
   perf::Binaries binaries_;
-  std::optional<std::uint32_t> kind_;  // of the trace
-  perf::PtInfo info_;
+  perf::TraceInfo info_;
   perf::Streams streams_;
+  perf::Branches branches_;
+  std::vector<std::vector<perf::Owner>> owners_;  // by stream
   perf::Sideband sideband_;
   std::map<std::uint32_t, std::uint64_t> unknown_;  // types, and how many
   std::uint64_t malformed_ = 0;
   std::uint64_t samples_ = 0;  // that say nothing about the trace
+  std::uint64_t stacks_ = 0;   // of branches, among these
   std::optional<perf::SchedSwitch> switches_;
   std::optional<base::Failure> failure_;
 };

@@ -40,7 +40,7 @@ std::optional<Attr> parse_attr(base::Bytes bytes) {
   attr.type = fields.u32();
   fields.skip(4);
   attr.config = fields.u64();
-  fields.skip(8);  // sample_period
+  attr.period = fields.u64();
   attr.sample_type = fields.u64();
   attr.read_format = fields.u64();
   attr.flags = fields.u64();

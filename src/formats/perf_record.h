@@ -32,6 +32,7 @@ enum RecordType : std::uint32_t {
   HEADER_BUILD_ID = 67,
   AUXTRACE_INFO = 70,
   AUXTRACE = 71,
+  TIME_CONV = 79,
   HEADER_FEATURE = 80,
   COMPRESSED = 81,
 };
@@ -87,6 +88,7 @@ class Fields {
 struct Attr {
   std::uint32_t type = 0;
   std::uint64_t config = 0;
+  std::uint64_t period = 0;
   std::uint64_t sample_type = 0;
   std::uint64_t read_format = 0;
   std::uint64_t flags = 0;

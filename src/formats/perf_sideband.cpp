@@ -22,6 +22,10 @@ Event event_of(const Record& record, const Trailer& who) {
 
 }  // namespace
 
+std::uint64_t tsc_of(const trace::Clock& clock, std::uint64_t ns) {
+  return ns == 0 || !clock.perf_time_known ? trace::kTscMin : trace::perf_tsc_from_ns(clock, ns);
+}
+
 bool Sideband::take(const Record& record, base::Bytes body, const Trailer& who) {
   Fields fields(body);
   switch (record.type) {
@@ -104,11 +108,8 @@ bool Sideband::take_fork(const Record& record, Fields fields, const Trailer& who
 }
 
 void Sideband::finish(const trace::Clock& clock) {
-  const auto convert = [&clock](std::uint64_t ns) {
-    return ns == 0 || !clock.perf_time_known ? trace::kTscMin : trace::perf_tsc_from_ns(clock, ns);
-  };
-  for (Event& event : events_) event.tsc = convert(event.tsc);
-  for (Running& one : running_) one.tsc = convert(one.tsc);
+  for (Event& event : events_) event.tsc = tsc_of(clock, event.tsc);
+  for (Running& one : running_) one.tsc = tsc_of(clock, one.tsc);
   std::ranges::stable_sort(events_, {}, &Event::tsc);
   std::ranges::stable_sort(running_, {}, &Running::tsc);
   for (const Event& event : events_) pids_.insert_or_assign(event.tid, event.pid);

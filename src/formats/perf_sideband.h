@@ -38,6 +38,17 @@ struct Running {
   bool out = false;
 };
 
+// From a place of a stream on it is this thread's.
+struct Owner {
+  std::uint64_t tsc = 0;  // when that was known
+  std::int64_t pid = trace::kNoId;
+  std::int64_t tid = trace::kNoId;
+  std::uint64_t offset = 0;
+};
+
+// The time of nanoseconds of perf's clock; the beginning if the clock is not known.
+[[nodiscard]] std::uint64_t tsc_of(const trace::Clock& clock, std::uint64_t ns);
+
 class Sideband {
  public:
   // `body`: without the trailer. False: the record is too short for what it is.

@@ -9,12 +9,29 @@ namespace ptkit::formats::perf {
 
 namespace {
 
-constexpr std::uint64_t kPadding = 8;  // a piece is padded with zeros to a multiple of it
+constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
+// ptkit, as it writes perf.data, makes readers look for the next PSB behind a loss with that many bytes at
+// most.
+constexpr std::uint64_t kMostPadding = 17;
 // PERF_AUX_FLAG_*
 constexpr std::uint64_t kTruncated = 1;
+constexpr std::uint64_t kOverwrite = 2;
 constexpr std::uint64_t kPartial = 4;
 
+trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {
+  return bytes.slice(0, size - size % unit);
+}
+
 }  // namespace
+
+trace::Stream stream_named(std::int64_t cpu, std::int64_t tid) {
+  trace::Stream stream;
+  stream.name = cpu != trace::kNoId ? "cpu " : "thread ";
+  stream.name += std::to_string(cpu != trace::kNoId ? cpu : tid);
+  stream.cpu = cpu;
+  stream.tid = tid;
+  return stream;
+}
 
 bool Streams::add(const Record& auxtrace, trace::TraceBuffer bytes) {
   Fields fields(auxtrace.body);
@@ -47,6 +64,7 @@ bool Streams::note(const Record& aux, const Trailer& who) {
   note.begin = fields.u64();
   note.end = note.begin + fields.u64();
   note.flags = fields.u64();
+  note.who = who;
   if (!fields.ok()) return false;
   notes_of_cpu_[who.cpu].push_back(note);
   notes_of_tid_[who.tid].push_back(note);
@@ -61,23 +79,24 @@ const Streams::Notes& Streams::notes_of(const Queue& queue) const {
 }
 
 // Where a piece ends is said by the next one's begin, and by the kernel's notes; its own size may be padded.
-void Streams::join(Queue& queue, const Notes& notes) {
+void Streams::join(Queue& queue, const Notes& notes, std::size_t unit) {
   std::vector<std::uint64_t> ends;
   for (const Note& note : notes) ends.push_back(note.end);
   std::ranges::sort(ends);
   for (std::size_t i = 0; i < queue.pieces.size(); ++i) {
     Piece& piece = queue.pieces[i];
     const std::uint64_t padded = piece.begin + piece.bytes.size();
-    const auto within = [&](std::uint64_t end) {
-      return end <= padded && end + kPadding > padded && end > piece.begin;
+    const auto within = [&](std::uint64_t end, std::uint64_t padding) {
+      return end <= padded && end + padding > padded && end > piece.begin;
     };
     const auto end = std::ranges::upper_bound(ends, padded);
     const bool last = i + 1 == queue.pieces.size();
     std::uint64_t real = padded;
-    if (end != ends.begin() && within(*std::prev(end))) real = *std::prev(end);
-    if (!last && within(queue.pieces[i + 1].begin)) real = queue.pieces[i + 1].begin;
-    piece.bytes = piece.bytes.slice(0, static_cast<std::size_t>(real - piece.begin));
-    if (last || queue.pieces[i + 1].begin == real) continue;
+    if (end != ends.begin() && within(*std::prev(end), kMostPadding)) real = *std::prev(end);
+    if (!last && within(queue.pieces[i + 1].begin, kPadding)) real = queue.pieces[i + 1].begin;
+    piece.bytes = whole_records(piece.bytes, static_cast<std::size_t>(real - piece.begin), unit);
+    // Of records that are never cut, perf leaves out what does not fit where the ring ends.
+    if (last || queue.pieces[i + 1].begin - real < unit) continue;
     Piece& next = queue.pieces[i + 1];
     next.lost = base::Status::RING_WRAPPED;
     next.lost_bytes = next.begin > real ? next.begin - real : 0;
@@ -85,16 +104,18 @@ void Streams::join(Queue& queue, const Notes& notes) {
 }
 
 // Offsets of copies say nothing; their contents show how they go on.
-void Streams::join_copies(Queue& queue) {
+void Streams::join_copies(Queue& queue, std::size_t unit) {
   trace::TraceBuffer older;
   for (std::size_t i = 0; i < queue.pieces.size(); ++i) {
     Piece& piece = queue.pieces[i];
+    piece.bytes = whole_records(piece.bytes, piece.bytes.size(), unit);
     trace::TraceBuffer whole = piece.bytes;
     if (i == 0) {
       older = std::move(whole);
       continue;
     }
-    if (const auto overlap = find_overlap(older.bytes(), whole.bytes())) {
+    const auto overlap = find_overlap(older.bytes(), whole.bytes());
+    if (overlap && overlap->repeated % unit == 0) {
       piece.bytes = whole.slice(overlap->repeated, whole.size() - overlap->repeated);
       trace::TraceBuffer& before = queue.pieces[i - 1].bytes;
       before = before.slice(0, before.size() - std::min(before.size(), overlap->padding));
@@ -106,56 +127,76 @@ void Streams::join_copies(Queue& queue) {
 }
 
 void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses) {
-  std::vector<std::uint64_t> places;
+  std::map<std::uint64_t, base::Status> told;
   for (const Note& note : notes) {
+    if ((note.flags & (kTruncated | kPartial)) == 0) continue;
     // What is missing is missing behind what was written, or somewhere in it.
-    if ((note.flags & (kTruncated | kPartial)) != 0)
-      places.push_back((note.flags & kTruncated) != 0 ? note.end : note.begin);
+    const std::uint64_t place = (note.flags & kTruncated) != 0 ? note.end : note.begin;
+    told[place] = (note.flags & kOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
   }
-  std::ranges::sort(places);
-  places.erase(std::unique(places.begin(), places.end()), places.end());
   std::uint64_t at = 0;
+  std::uint64_t end = 0;  // of the piece before
   for (const Piece& piece : queue.pieces) {
-    if (piece.lost != base::Status::OK) losses.push_back({at, piece.lost, piece.lost_bytes});
+    if (piece.lost != base::Status::OK) {
+      const auto why = told.find(end);
+      losses.push_back({at, why != told.end() ? why->second : piece.lost, piece.lost_bytes});
+    }
     const std::uint64_t behind = piece.bytes.size() + (&piece == &queue.pieces.back() ? 1 : 0);
-    for (auto place = std::ranges::lower_bound(places, piece.begin);
-         place != places.end() && *place - piece.begin < behind; ++place) {
-      losses.push_back({at + (*place - piece.begin), base::Status::BUFFER_FULL, 0});
+    for (auto place = told.lower_bound(piece.begin);
+         place != told.end() && place->first - piece.begin < behind; ++place) {
+      losses.push_back({at + (place->first - piece.begin), place->second, 0});
     }
     at += piece.bytes.size();
+    end = piece.begin + piece.bytes.size();
   }
   std::ranges::stable_sort(losses, {}, &trace::KnownLoss::offset);
 }
 
-base::Result<trace::Stream> Streams::stream_of(Queue& queue, const Notes& notes) {
-  trace::Stream stream;
-  stream.cpu = queue.cpu;
-  stream.pid = queue.pid;
+std::vector<Flush> Streams::flushes_of(const Queue& queue, Notes notes) {
+  std::ranges::stable_sort(notes, {}, &Note::end);
+  const auto same = [](const Note& a, const Note& b) { return a.end == b.end; };
+  notes.erase(std::unique(notes.begin(), notes.end(), same), notes.end());
+  std::vector<Flush> flushes;
+  std::uint64_t at = 0;
+  for (const Piece& piece : queue.pieces) {
+    for (auto note = std::ranges::upper_bound(notes, piece.begin, {}, &Note::end);
+         note != notes.end() && note->end - piece.begin <= piece.bytes.size(); ++note) {
+      flushes.push_back({at + (note->end - piece.begin), note->who.time, note->who.pid, note->who.tid});
+    }
+    at += piece.bytes.size();
+  }
+  return flushes;
+}
+
+base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes) {
+  AuxStream out;
+  trace::Stream& stream = out.stream;
   // perf names a thread with a CPU, too, where it opened the event for one and its children.
-  if (queue.cpu == trace::kNoId) stream.tid = queue.tid;
-  stream.name =
-      queue.cpu != trace::kNoId ? "cpu " + std::to_string(queue.cpu) : "thread " + std::to_string(queue.tid);
+  stream = stream_named(queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId);
+  out.of_task = queue.tid != trace::kNoId;
+  out.flushes = flushes_of(queue, notes);
+  stream.pid = queue.pid;
   add_losses(queue, notes, stream.losses);
   std::vector<trace::TraceBuffer> parts;
   for (Piece& piece : queue.pieces) parts.push_back(std::move(piece.bytes));
   auto data = join_parts(std::move(parts));
   if (!data.ok()) return data.failure();
   stream.data = std::move(data.value());
-  return stream;
+  return out;
 }
 
-base::Result<std::vector<trace::Stream>> Streams::make(bool snapshots) {
-  std::vector<trace::Stream> streams;
+base::Result<std::vector<AuxStream>> Streams::make(const AuxForm& form) {
+  std::vector<AuxStream> streams;
   std::vector<std::pair<Queue*, bool>> all;
-  for (auto& [number, queue] : queues_) all.emplace_back(&queue, snapshots);
+  for (auto& [number, queue] : queues_) all.emplace_back(&queue, form.copies);
   for (auto& [owner, queue] : samples_) all.emplace_back(&queue, true);
   for (const auto& [queue, copies] : all) {
     const Notes none;
     const Notes& notes = copies ? none : notes_of(*queue);
     if (copies) {
-      join_copies(*queue);
+      join_copies(*queue, form.unit);
     } else {
-      join(*queue, notes);
+      join(*queue, notes, form.unit);
     }
     auto stream = stream_of(*queue, notes);
     if (!stream.ok()) return stream.failure();

@@ -10,6 +10,28 @@
 
 namespace ptkit::formats::perf {
 
+// The kernel handed over what a buffer had up to a place.
+struct Flush {
+  std::uint64_t offset = 0;         // in the stream
+  std::uint64_t ns = 0;             // when, by perf's clock
+  std::int64_t pid = trace::kNoId;  // who ran then
+  std::int64_t tid = trace::kNoId;
+};
+
+struct AuxStream {
+  trace::Stream stream;
+  std::vector<Flush> flushes;  // in order; of copies none
+  bool of_task = false;        // of one task and its children, not of all that a CPU ran
+};
+
+// A stream of a CPU, or of a thread if that is not known.
+[[nodiscard]] trace::Stream stream_named(std::int64_t cpu, std::int64_t tid);
+
+struct AuxForm {
+  bool copies = false;   // pieces are copies of rings, and may repeat what an earlier one has
+  std::size_t unit = 1;  // bytes of a record, which is never cut
+};
+
 class Streams {
  public:
   // An AUXTRACE record, and what follows it. False: it is malformed.
@@ -18,8 +40,7 @@ class Streams {
   void add_sample(trace::TraceBuffer bytes, const Trailer& who);
   // An AUX record: what the kernel put into a buffer, and what it lost.
   [[nodiscard]] bool note(const Record& aux, const Trailer& who);
-  // `snapshots`: pieces are copies of rings, and may repeat what an earlier one has.
-  [[nodiscard]] base::Result<std::vector<trace::Stream>> make(bool snapshots);
+  [[nodiscard]] base::Result<std::vector<AuxStream>> make(const AuxForm& form);
 
  private:
   struct Piece {
@@ -38,13 +59,15 @@ class Streams {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t flags = 0;
+    Trailer who;
   };
   using Notes = std::vector<Note>;
 
-  static void join(Queue& queue, const Notes& notes);
-  static void join_copies(Queue& queue);
+  static void join(Queue& queue, const Notes& notes, std::size_t unit);
+  static void join_copies(Queue& queue, std::size_t unit);
+  [[nodiscard]] static std::vector<Flush> flushes_of(const Queue& queue, Notes notes);
   static void add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses);
-  [[nodiscard]] static base::Result<trace::Stream> stream_of(Queue& queue, const Notes& notes);
+  [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes);
   [[nodiscard]] const Notes& notes_of(const Queue& queue) const;
 
   std::map<std::uint32_t, Queue> queues_;                           // by the number of the ring buffer

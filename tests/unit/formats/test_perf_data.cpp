@@ -168,6 +168,33 @@ TEST_F(PerfData, LossesAreWhereTheyWere) {
   EXPECT_EQ(losses[2].offset, 48U);  // behind the last byte
 }
 
+TEST_F(PerfData, AHoleThatIsToldIsOneLoss) {
+  const std::string part(16, '\x19');
+  const auto bundle =
+      read(test::perf_file(test::auxtrace_info() + test::aux({.cpu = 1}, 0, 16, 1) +
+                           test::aux({.cpu = 1}, 40, 16, 1 | 2) + test::auxtrace(0, kEach, 1, 0, part) +
+                           test::auxtrace(0, kEach, 1, 40, part) + test::auxtrace(0, kEach, 1, 56, part)));
+  const auto& losses = bundle.streams.at(0).losses;
+  ASSERT_EQ(losses.size(), 2U);
+  EXPECT_EQ(losses[0].offset, 16U);
+  EXPECT_EQ(losses[0].cause, base::Status::BUFFER_FULL);
+  EXPECT_EQ(losses[0].lost_bytes, 24U);
+  EXPECT_EQ(losses[1].offset, 32U);
+  EXPECT_EQ(losses[1].cause, base::Status::RING_WRAPPED);
+}
+
+TEST_F(PerfData, WhoGoesOutAndComesInIsOneSwitch) {
+  const auto bundle = read(test::perf_file(
+      test::auxtrace_info() + test::switched({.tid = 11, .tsc = 100}, false) +
+      test::switched({.tid = 11, .tsc = 200}, true) + test::switched({.tid = 12, .tsc = 200}, false) +
+      test::switched({.tid = 12, .tsc = 300}, true) + test::auxtrace(0, kEach, 0, 0, kStream)));
+  const auto& switches = bundle.streams.at(0).switches;
+  ASSERT_EQ(switches.size(), 3U);
+  EXPECT_EQ(switches[1].tsc, 200U);
+  EXPECT_EQ(switches[1].tid, 12);
+  EXPECT_EQ(switches[2].tid, trace::kNoId);
+}
+
 TEST_F(PerfData, SnapshotsThatRepeatBytesAreJoined) {
   std::string ring;
   for (int i = 0; i < 6000; ++i)
@@ -232,9 +259,11 @@ TEST_F(PerfData, WhatHasNoTraceIsRefused) {
   EXPECT_NE(failure(test::perf_file(test::comm({}, "ls", true))).find("was not recorded with -e intel_pt//"),
             std::string::npos);
   EXPECT_NE(failure(test::perf_file(test::auxtrace_info())).find("has no trace"), std::string::npos);
-  std::string bts = test::auxtrace_info();
-  bts[8] = 2;
-  EXPECT_NE(failure(test::perf_file(bts)).find("Branch Trace Store"), std::string::npos);
+  std::string other_kind = test::auxtrace_info();
+  other_kind[8] = 3;
+  EXPECT_NE(failure(test::perf_file(other_kind)).find("another kind of processor"), std::string::npos);
+  EXPECT_NE(failure(test::perf_file(test::record(70, 0, Bytes().add(std::uint64_t{2}).str()))).find("is cut"),
+            std::string::npos);
   std::string swapped = test::perf_file(one_cpu());
   std::reverse(swapped.begin(), swapped.begin() + 8);
   const auto other = open(scratch_.write("perf.data", swapped), {.format = "perf.data"});

@@ -1,0 +1,74 @@
+#include "formats/perf_owners.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+// From a time, or from a place on, a stream is this thread's.
+struct Change {
+  std::size_t stream = 0;
+  Owner owner;
+};
+
+std::vector<Change> changes_of(const trace::TraceBundle& bundle, const std::vector<Running>& running,
+                               const std::vector<std::vector<Owner>>& owners) {
+  std::vector<Change> changes;
+  std::multimap<std::int64_t, std::size_t> by_cpu;
+  for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
+    const trace::Stream& stream = bundle.streams[i];
+    if (i < owners.size() && !owners[i].empty()) {
+      for (const Owner& owner : owners[i]) changes.push_back({i, owner});
+    } else if (stream.cpu != trace::kNoId && stream.kind == trace::StreamKind::PROCESSOR_TRACE) {
+      by_cpu.emplace(stream.cpu, i);
+    }
+  }
+  constexpr std::int64_t kIdle = 0;
+  for (const Running& one : running) {
+    const bool nobody = one.out || one.tid <= kIdle;
+    const Owner owner{
+        .tsc = one.tsc, .pid = nobody ? trace::kNoId : one.pid, .tid = nobody ? trace::kNoId : one.tid};
+    const auto [begin, end] = by_cpu.equal_range(one.cpu);
+    for (auto at = begin; at != end; ++at) changes.push_back({at->second, owner});
+  }
+  std::ranges::stable_sort(changes, {}, [](const Change& change) { return change.owner.tsc; });
+  return changes;
+}
+
+void add_switch(trace::Stream& stream, const Owner& owner, Processes& processes) {
+  trace::Switch one{.tsc = owner.tsc, .pid = owner.pid, .tid = owner.tid, .offset = owner.offset};
+  if (owner.tid != trace::kNoId) one.space = processes.space_of(owner.pid);
+  // Who goes out and who comes in at the same time are one switch.
+  const bool replaces = !stream.switches_by_offset && !stream.switches.empty() && one.tid != trace::kNoId &&
+                        stream.switches.back().tsc == one.tsc && stream.switches.back().tid == trace::kNoId;
+  if (replaces) stream.switches.pop_back();
+  stream.switches.push_back(one);
+}
+
+}  // namespace
+
+// A space is the process' at that time, so all goes in the order of time.
+void assign_owners(trace::TraceBundle& bundle, const Sideband& sideband,
+                   const std::vector<std::vector<Owner>>& owners, Processes& processes) {
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    bundle.streams[i].switches_by_offset = !owners[i].empty();
+  }
+  const std::vector<Event>& events = sideband.events();
+  auto event = events.begin();
+  for (const Change& change : changes_of(bundle, sideband.running(), owners)) {
+    for (; event != events.end() && event->tsc <= change.owner.tsc; ++event) processes.take(*event);
+    add_switch(bundle.streams[change.stream], change.owner, processes);
+  }
+  for (; event != events.end(); ++event) processes.take(*event);
+  for (trace::Stream& stream : bundle.streams) {
+    if (stream.switches_by_offset) std::ranges::stable_sort(stream.switches, {}, &trace::Switch::offset);
+    if (stream.tid == trace::kNoId) continue;
+    if (stream.pid == trace::kNoId) stream.pid = sideband.pid_of(stream.tid);
+    stream.space = stream.pid == trace::kNoId ? trace::kAnySpace : processes.space_of(stream.pid);
+  }
+  processes.finish();
+}
+
+}  // namespace ptkit::formats::perf

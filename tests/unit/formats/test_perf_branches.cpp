@@ -1,0 +1,234 @@
+// Branches in perf.data: branch stacks, Branch Trace Store in the AUX area and in samples.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/registry.h"
+#include "perf_sample.h"
+#include "trace/branch_record.h"
+#include "unit/formats/scratch.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::Attribute;
+using test::Bytes;
+using test::kEach;
+using test::Who;
+using trace::BranchRecord;
+
+constexpr std::uint64_t bit(unsigned number) { return std::uint64_t{1} << number; }
+constexpr std::uint64_t kWho = bit(1) | bit(2) | bit(7) | bit(16);
+constexpr std::uint64_t kAny = 1U << 3U;
+
+class PerfBranches : public ::testing::Test {
+ protected:
+  trace::TraceBundle read(const std::string& contents) {
+    auto bundle = open(scratch_.write("perf.data", contents), {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return bundle.ok() ? std::move(bundle.value()) : trace::TraceBundle{};
+  }
+  test::Scratch scratch_;
+};
+
+std::vector<BranchRecord> records(const trace::Stream& stream) {
+  EXPECT_EQ(stream.kind, trace::StreamKind::BRANCH_RECORDS);
+  const base::Bytes bytes = stream.data.bytes();
+  std::vector<BranchRecord> out(bytes.size() / sizeof(BranchRecord));
+  std::memcpy(out.data(), bytes.data(), out.size() * sizeof(BranchRecord));
+  return out;
+}
+
+// "from>to" of each, with * where what came before is not known and @ with the time where it is.
+std::string text(const trace::Stream& stream) {
+  std::string out;
+  for (const BranchRecord& one : records(stream)) {
+    out += (one.flags & trace::RECORD_FIRST) != 0 ? "*" : "";
+    out.append(std::to_string(one.from_ip)).append(">").append(std::to_string(one.to_ip));
+    if (one.tsc != 0) out.append("@").append(std::to_string(one.tsc));
+    out.append(" ");
+  }
+  return out;
+}
+
+using Branch = std::pair<std::uint64_t, std::uint64_t>;
+
+std::string stack_sample(const Who& who, const std::vector<Branch>& newest_first, std::uint64_t flags = 2) {
+  Bytes body;
+  body.add(std::uint64_t{77}, who.pid, who.tid, who.tsc / test::kTscPerNs, who.cpu, std::uint32_t{0});
+  body.add(static_cast<std::uint64_t>(newest_first.size()));
+  for (const auto& [from, to] : newest_first) body.add(from, to, flags);
+  return test::record(9, 2, body.str());
+}
+
+std::string time_conversion() {
+  Bytes body;
+  body.add(std::uint64_t{10}, std::uint64_t{1024 / test::kTscPerNs}, std::uint64_t{0}, std::uint64_t{0},
+           ~std::uint64_t{0}, std::uint64_t{1});
+  return test::record(79, 0, body.str());
+}
+
+std::string stacks(const std::string& samples, std::uint64_t branch_type = kAny) {
+  return test::perf_file({{.type = 0, .sample_type = kWho | bit(11), .branch_type = branch_type}},
+                         time_conversion() + samples, {{9, test::kCpuid}});
+}
+
+TEST_F(PerfBranches, StacksAreStreamsOfCpus) {
+  const auto bundle = read(
+      stacks(test::comm({.tsc = 2}, "a", true) + stack_sample({.tid = 10, .tsc = 100}, {{3, 4}, {1, 2}}) +
+             stack_sample({.tid = 10, .tsc = 200, .cpu = 1}, {{5, 6}}, 1) +
+             stack_sample({.tid = 11, .tsc = 300}, {{9, 10}, {7, 8}, {0, 0}}) + stack_sample({}, {})));
+  ASSERT_EQ(bundle.streams.size(), 2U);
+  EXPECT_EQ(bundle.format, "perf.data");
+  EXPECT_TRUE(bundle.configuration.clock.perf_time_known);
+  EXPECT_FALSE(bundle.configuration.rtit_ctl_known);
+  const trace::Stream& stream = bundle.streams[0];
+  EXPECT_EQ(stream.cpu, 0);
+  EXPECT_EQ(text(stream), "*1>2 3>4@100 *7>8 9>10@300 ");
+  EXPECT_TRUE(stream.switches_by_offset);
+  ASSERT_EQ(stream.switches.size(), 2U);
+  EXPECT_EQ(stream.switches[0].tid, 10);
+  EXPECT_EQ(stream.switches[0].offset, 0U);
+  EXPECT_EQ(bundle.spaces.at(stream.switches[0].space).pid, 10);
+  EXPECT_EQ(stream.switches[1].tid, 11);
+  EXPECT_EQ(stream.switches[1].offset, 2 * sizeof(BranchRecord));
+  EXPECT_EQ(text(bundle.streams[1]), "*5>6@200 ");
+  const auto flags = [&](std::size_t number) { return records(bundle.streams[number]).at(0).flags; };
+  EXPECT_EQ(flags(0), trace::RECORD_FIRST | trace::RECORD_PREDICTED | trace::RECORD_PREDICTION_KNOWN);
+  EXPECT_EQ(flags(1), trace::RECORD_FIRST | trace::RECORD_PREDICTION_KNOWN);
+  EXPECT_NE(bundle.metadata.find("\"samples\":1"), std::string::npos);
+}
+
+TEST_F(PerfBranches, WhatAFilterLeftOutIsNotKnown) {
+  constexpr std::uint64_t kAnyCall = 1U << 4U;
+  const auto bundle = read(stacks(stack_sample({.tsc = 100}, {{3, 4}, {1, 2}}), kAnyCall));
+  EXPECT_EQ(text(bundle.streams.at(0)), "*1>2 *3>4@100 ");
+}
+
+TEST_F(PerfBranches, CallStacksAreNoBranches) {
+  constexpr std::uint64_t kCallStack = 1U << 11U;
+  const auto bundle =
+      open(scratch_.write("perf.data", stacks(stack_sample({.tsc = 100}, {{3, 4}}), kCallStack | kAny)), {});
+  ASSERT_FALSE(bundle.ok());
+  EXPECT_NE(bundle.failure().detail.find("or -b"), std::string::npos);
+}
+
+TEST_F(PerfBranches, AWholeTraceIsEnough) {
+  const auto bundle =
+      read(test::perf_file({{}, {.type = 0, .sample_type = kWho | bit(11), .branch_type = kAny}},
+                           test::auxtrace_info() + test::auxtrace(0, kEach, 0, 0, test::small_stream()) +
+                               stack_sample({.tsc = 100}, {{3, 4}}),
+                           {}));
+  ASSERT_EQ(bundle.streams.size(), 1U);
+  EXPECT_EQ(bundle.streams[0].kind, trace::StreamKind::PROCESSOR_TRACE);
+}
+
+std::string store_info(bool snapshots = false) {
+  Bytes body;
+  body.add(std::uint64_t{2}, std::uint64_t{test::kPmu}, std::uint64_t{10},
+           std::uint64_t{1024 / test::kTscPerNs}, std::uint64_t{0}, std::uint64_t{1},
+           std::uint64_t{snapshots});
+  return test::record(70, 0, body.str());
+}
+
+// Branches n>n+1, (n+2)>(n+3) ... as the processor stores them.
+std::string stored(std::uint64_t first, std::size_t count, std::uint64_t flags = 0) {
+  Bytes out;
+  for (std::uint64_t i = 0; i < count; ++i) out.add(first + 2 * i, first + 2 * i + 1, flags);
+  return out.str();
+}
+
+TEST_F(PerfBranches, StoresOfATaskBelongToWhoRanWhenTheyWereEmptied) {
+  const std::string task = stored(10, 2) + std::string(24, '\0') + stored(20, 1, 16) + std::string(7, '\x01');
+  const auto bundle =
+      read(test::perf_file(store_info() + test::aux({.pid = 10, .tid = 11, .tsc = 100, .cpu = 3}, 0, 24, 0) +
+                           test::aux({.pid = 10, .tid = 12, .tsc = 200, .cpu = 3}, 24, 72, 1) +
+                           test::auxtrace(0, 10, 3, 0, task)));
+  const trace::Stream& stream = bundle.streams.at(0);
+  EXPECT_EQ(text(stream), "*10>11@100 12>13 20>21@200 ");
+  ASSERT_EQ(stream.switches.size(), 2U);
+  EXPECT_EQ(stream.switches[0].tid, 11);
+  EXPECT_EQ(stream.switches[1].tid, 12);
+  EXPECT_EQ(stream.switches[1].offset, sizeof(BranchRecord));
+  EXPECT_EQ(stream.switches[1].tsc, 200U);
+  ASSERT_EQ(stream.losses.size(), 1U);
+  EXPECT_EQ(stream.losses[0].offset, 3 * sizeof(BranchRecord));
+  EXPECT_EQ(records(stream)[0].flags, trace::RECORD_FIRST | trace::RECORD_PREDICTION_KNOWN);
+  EXPECT_EQ(records(stream)[2].flags, trace::RECORD_PREDICTED | trace::RECORD_PREDICTION_KNOWN);
+}
+
+TEST_F(PerfBranches, StoresOfACpuBelongToTheOnlyOneWhoRan) {
+  const auto in = [](std::uint32_t tid, std::uint64_t tsc) {
+    return test::switched({.pid = tid, .tid = tid, .tsc = tsc}, false);
+  };
+  const std::string pieces = test::aux({.tsc = 100}, 0, 24, 0) + test::aux({.tsc = 200}, 24, 24, 0) +
+                             test::aux({.tsc = 300}, 48, 24, 0) +
+                             test::auxtrace(0, kEach, 0, 0, stored(10, 3));
+  const auto bundle =
+      read(test::perf_file(store_info() + in(20, 50) + in(21, 150) + in(0, 202) + in(22, 250) + pieces));
+  const auto& switches = bundle.streams.at(0).switches;
+  ASSERT_EQ(switches.size(), 3U);
+  EXPECT_EQ(switches[0].tid, 20);
+  EXPECT_EQ(switches[1].tid, trace::kNoId);  // 20, then 21
+  EXPECT_EQ(switches[2].tid, trace::kNoId);  // 21, then 22
+  const auto alone = read(test::perf_file(store_info() + in(20, 50) + in(0, 160) + in(22, 250) + pieces));
+  EXPECT_EQ(alone.streams.at(0).switches.at(1).tid, 20);
+  EXPECT_EQ(alone.streams.at(0).switches.at(2).tid, 22);
+}
+
+// The end of a ring that no record fits into is left out; a hole is a loss.
+TEST_F(PerfBranches, PiecesOfAStore) {
+  const auto bundle = read(test::perf_file(store_info() + test::auxtrace(0, kEach, 0, 0, stored(10, 2)) +
+                                           test::auxtrace(0, kEach, 0, 64, stored(20, 2)) +
+                                           test::auxtrace(0, kEach, 0, 208, stored(30, 1))));
+  const trace::Stream& stream = bundle.streams.at(0);
+  EXPECT_EQ(text(stream), "*10>11 12>13 20>21 22>23 *30>31 ");
+  ASSERT_EQ(stream.losses.size(), 1U);
+  EXPECT_EQ(stream.losses[0].offset, 4 * sizeof(BranchRecord));
+  EXPECT_EQ(stream.losses[0].lost_bytes, 96U);
+  EXPECT_TRUE(stream.switches.empty());
+}
+
+TEST_F(PerfBranches, SnapshotsOfAStore) {
+  const auto piece = [](std::uint64_t first, std::size_t count) {
+    return test::auxtrace(0, 10, kEach, 0, stored(first, count));
+  };
+  const auto bundle =
+      read(test::perf_file(store_info(true) + piece(1000, 300) + piece(1200, 300) + piece(9000, 2)));
+  const trace::Stream& stream = bundle.streams.at(0);
+  EXPECT_EQ(stream.tid, 10);
+  const auto found = records(stream);
+  ASSERT_EQ(found.size(), 402U);
+  for (std::size_t i = 0; i < 400; ++i) ASSERT_EQ(found[i].from_ip, 1000 + 2 * i);
+  EXPECT_EQ(found[0].flags & trace::RECORD_FIRST, trace::RECORD_FIRST);
+  EXPECT_EQ(found[300].flags & trace::RECORD_FIRST, 0U);
+  EXPECT_EQ(found[400].flags & trace::RECORD_FIRST, trace::RECORD_FIRST);
+  ASSERT_EQ(stream.losses.size(), 1U);
+}
+
+TEST_F(PerfBranches, SamplesOfEachBranch) {
+  const Attribute each{.type = 0, .config = 4, .sample_type = kWho | bit(0) | bit(3) | bit(8), .period = 1};
+  const auto branch = [](std::uint64_t tsc, std::uint64_t from, std::uint64_t to) {
+    Bytes body;
+    body.add(std::uint64_t{77}, from, std::uint32_t{10}, std::uint32_t{11}, tsc / test::kTscPerNs, to,
+             std::uint32_t{0}, std::uint32_t{0}, std::uint64_t{1});
+    return test::record(9, 2, body.str());
+  };
+  const std::string samples = time_conversion() + branch(100, 1, 2) + branch(100, 3, 4) + branch(200, 5, 6) +
+                              test::event(2, 0, Bytes().add(std::uint64_t{1}, std::uint64_t{5}).str(), {}) +
+                              branch(300, 7, 8) + branch(300, 9, 0);
+  const auto bundle = read(test::perf_file({each}, samples, {}));
+  const trace::Stream& stream = bundle.streams.at(0);
+  EXPECT_EQ(text(stream), "*1>2 3>4@100 5>6@200 *7>8@300 ");
+  ASSERT_EQ(stream.losses.size(), 1U);
+  EXPECT_EQ(stream.losses[0].offset, 3 * sizeof(BranchRecord));
+  ASSERT_EQ(stream.switches.size(), 1U);
+  EXPECT_EQ(stream.switches[0].tid, 11);
+  Attribute every_tenth = each;
+  every_tenth.period = 10;
+  EXPECT_FALSE(open(scratch_.write("perf.data", test::perf_file({every_tenth}, samples, {})), {}).ok());
+}
+
+}  // namespace
+}  // namespace ptkit::formats
