@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     ImageItem: TypeAlias = PathLike | tuple[PathLike | Buffer, int | None] | Mapping[int, Buffer]
 
 _ELF_MAGIC = b"\x7fELF"
+_PE_MAGIC = b"MZ"
 _IMAGES = "paths, (path, address), (bytes, address), {address: bytes}"
 
 
@@ -172,12 +173,12 @@ def packet_source(data: Source) -> _core.Bundle:
 
 
 def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, Buffer] | None) -> None:
-    """Add code: ELF files, files of raw bytes at an address, bytes at an address.
+    """Add code: ELF and PE files, files of raw bytes at an address, bytes at an address.
 
     Raises
     ------
     OpenError, FormatError, ConfigError
-        If a file cannot be read, is no x86 ELF file, or an address is missing or out of range.
+        If a file cannot be read, is no x86 ELF or PE file, or an address is missing or out of range.
     """
     if images is None:
         return
@@ -218,16 +219,16 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
         return
     path = _checked_path(image, "image")
     if Path(path).is_dir():
-        raise FormatError(f"{path}: is a folder; give the ELF file")
+        raise FormatError(f"{path}: is a folder; give the ELF or PE file")
     with Path(path).open("rb") as file:
         magic = file.read(4)
-    if magic == _ELF_MAGIC:
-        bundle.add_elf(path, load_address=place)
+    if magic == _ELF_MAGIC or magic.startswith(_PE_MAGIC):
+        bundle.add_image(path, load_address=place)
     elif place is not None:
         bundle.add_code(place, Path(path).read_bytes())
     else:
         raise FormatError(
-            f"{path}: is no ELF file (starts with {magic.hex(' ') or 'nothing'}); "
+            f"{path}: is neither an ELF nor a PE file (starts with {magic.hex(' ') or 'nothing'}); "
             "for raw code say where: (path, address)"
         )
 

@@ -1,6 +1,6 @@
 // A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
 #include "bindings/bindings.h"
-#include "image/elf.h"
+#include "image/pe.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -9,6 +9,14 @@ using trace::TraceBundle;
 
 py::object id_or_none(std::int64_t id) {
   return id == trace::kNoId ? py::object(py::none()) : py::object(py::int_(id));
+}
+
+// What comes from a recording may be no UTF-8.
+py::object text_of(const std::string& text) {
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  auto made = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
+  if (!made) throw py::error_already_set();
+  return made;
 }
 
 std::int64_t id_of(const std::optional<std::int64_t>& id) { return id.value_or(trace::kNoId); }
@@ -58,12 +66,12 @@ trace::SpaceId add_space(BundleHandle& self, std::optional<std::int64_t> pid,
   return static_cast<trace::SpaceId>(self.bundle->spaces.size() - 1);
 }
 
-std::int32_t add_elf(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
-                     trace::SpaceId space) {
+std::int32_t add_image(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
+                       trace::SpaceId space) {
   image::ElfPlacement placement;
   placement.load_address = load_address;
   placement.space = space;
-  return value_or_raise(image::add_elf(*self.bundle, path, placement));
+  return value_or_raise(image::add_image(*self.bundle, path, placement));
 }
 
 void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping) {
@@ -129,7 +137,7 @@ py::list streams(const TraceBundle& bundle) {
   py::list rows;
   for (const auto& stream : bundle.streams) {
     py::dict row;
-    row["name"] = stream.name;
+    row["name"] = text_of(stream.name);
     row["size"] = stream.data.size();
     row["cpu"] = id_or_none(stream.cpu);
     row["pid"] = id_or_none(stream.pid);
@@ -165,15 +173,22 @@ py::list code(const TraceBundle& bundle) {
 
 py::list files(const TraceBundle& bundle) {
   py::list rows;
-  for (const auto& file : bundle.files) rows.append(py::make_tuple(file.path, file.build_id));
+  for (const auto& file : bundle.files)
+    rows.append(py::make_tuple(text_of(file.path), text_of(file.build_id)));
   return rows;
 }
 
 py::list threads(const TraceBundle& bundle) {
   py::list rows;
   for (const auto& thread : bundle.threads) {
-    rows.append(py::make_tuple(id_or_none(thread.pid), id_or_none(thread.tid), thread.name));
+    rows.append(py::make_tuple(id_or_none(thread.pid), id_or_none(thread.tid), text_of(thread.name)));
   }
+  return rows;
+}
+
+py::list warnings(const TraceBundle& bundle) {
+  py::list rows;
+  for (const std::string& sentence : bundle.warnings) rows.append(text_of(sentence));
   return rows;
 }
 
@@ -189,7 +204,7 @@ void register_bundle(py::module_& module) {
       .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),
            py::arg("space") = trace::kAnySpace)
-      .def("add_elf", &add_elf, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
+      .def("add_image", &add_image, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
            py::arg("space") = trace::kAnySpace)
       .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
       .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
@@ -209,7 +224,7 @@ void register_bundle(py::module_& module) {
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
       .def_property_readonly("metadata", [](const BundleHandle& self) { return self.bundle->metadata; })
-      .def_property_readonly("warnings", [](const BundleHandle& self) { return self.bundle->warnings; });
+      .def_property_readonly("warnings", [](const BundleHandle& self) { return warnings(*self.bundle); });
 }
 
 }  // namespace ptkit::bindings

@@ -2,136 +2,29 @@
 // that DRAKVUF put in while the guest stood still: who runs from there on, and which event of its logs it
 // was.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
 #include "formats/drakvuf_log.h"
+#include "formats/drakvuf_scan.h"
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/readers.h"
-#include "packet/scan.h"
 #include "ptkit/rtit_regs.h"
 
 namespace ptkit::formats {
 
 namespace {
 
+using drakvuf::Annotation;
+using drakvuf::Command;
+using drakvuf::Found;
+using drakvuf::Paging;
+
 constexpr std::string_view kStreamName = "ipt_stream_vcpu";
-constexpr std::array<std::uint8_t, 2> kPtwBytes{0x02, 0x32};  // 8 bytes of payload, no FUP
-constexpr std::uint64_t kPtwSize = 10;
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint64_t kPageMask = kPageBytes - 1;
 constexpr std::uint64_t kLow32 = 0xffffffff;
-
-// The upper halves of payloads.
-constexpr std::uint32_t kCr3 = 0xC3000000;
-constexpr std::uint32_t kTid = 0x1D000000;
-constexpr std::uint32_t kEvent = 0xCC000000;
-constexpr std::uint32_t kNoData = 0xBAD10000;
-
-bool is_command(std::uint64_t payload) noexcept {
-  const auto command = static_cast<std::uint32_t>(payload >> 32U);
-  return command == kCr3 || command == kTid || command == kEvent || command == kNoData;
-}
-
-struct Annotation {
-  std::uint64_t offset = 0;
-  std::uint32_t command = 0;
-  std::uint32_t data = 0;
-};
-
-struct Paging {
-  std::uint64_t offset = 0;
-  std::uint64_t cr3 = 0;
-};
-
-struct Found {
-  std::vector<Annotation> annotations;
-  std::vector<Paging> pips;
-  std::uint64_t no_data = 0;
-};
-
-// Finds annotations and PIPs, in packets as long as these can be told apart, else by the bytes that no
-// processor would write there.
-class Scan {
- public:
-  explicit Scan(base::Bytes stream) : stream_(stream) {}
-
-  Found run() {
-    packet::PacketDecoder decoder(stream_);
-    bool more = sync(decoder, 0);
-    while (more) {
-      packet::DecoderState state = decoder.state();
-      const auto filled = packet::fill_packets(stream_, state, {}, columns(), kRows);
-      decoder.set_state(state);
-      for (std::size_t row = 0; row < filled.rows; ++row) take(row);
-      if (filled.status == base::Status::END_OF_STREAM) break;
-      if (filled.status != base::Status::OK) more = sync(decoder, state.position + 1);
-    }
-    return std::move(found_);
-  }
-
-  // Is there one among these bytes?
-  static bool has_annotation(base::Bytes bytes) {
-    Scan scan(bytes);
-    scan.search(0, bytes.size());
-    return !scan.found_.annotations.empty() || scan.found_.no_data != 0;
-  }
-
- private:
-  static constexpr std::size_t kRows = 4096;
-
-  packet::PacketColumns columns() noexcept {
-    packet::PacketColumns out;
-    out.offset = offsets_.data();
-    out.kind = kinds_.data();
-    out.flags = flags_.data();
-    out.payload = payloads_.data();
-    return out;
-  }
-
-  void take(std::size_t row) {
-    const auto kind = static_cast<packet::PacketKind>(kinds_[row]);
-    if (kind == packet::PacketKind::PIP) found_.pips.push_back({offsets_[row], payloads_[row]});
-    if (kind == packet::PacketKind::PTW && (flags_[row] & packet::Packet::IP_BIT) == 0)
-      add(offsets_[row], payloads_[row]);
-  }
-
-  void add(std::uint64_t offset, std::uint64_t payload) {
-    if (!is_command(payload)) return;
-    const auto command = static_cast<std::uint32_t>(payload >> 32U);
-    if (command == kNoData) ++found_.no_data;
-    found_.annotations.push_back({offset, command, static_cast<std::uint32_t>(payload)});
-  }
-
-  // To the next PSB from `from` on. False: there is none.
-  bool sync(packet::PacketDecoder& decoder, std::uint64_t from) {
-    const bool found = decoder.sync_forward(from) == base::Status::OK;
-    search(from, decoder.position());
-    return found;
-  }
-
-  void search(std::uint64_t from, std::uint64_t to) {
-    auto at = stream_.begin() + static_cast<std::ptrdiff_t>(from);
-    const auto end = stream_.begin() + static_cast<std::ptrdiff_t>(to);
-    while ((at = std::search(at, end, kPtwBytes.begin(), kPtwBytes.end())) != end) {
-      const auto offset = static_cast<std::uint64_t>(at - stream_.begin());
-      if (stream_.size() - offset < kPtwSize) return;
-      const auto payload = base::load_le<8>(stream_.data() + offset + kPtwBytes.size());
-      if (is_command(payload)) add(offset, payload);
-      at += is_command(payload) ? static_cast<std::ptrdiff_t>(kPtwSize) : 1;
-      if (at > end) return;
-    }
-  }
-
-  base::Bytes stream_;
-  Found found_;
-  std::array<std::uint64_t, kRows + packet::kPacketRowSlack> offsets_{};
-  std::array<std::uint64_t, kRows + packet::kPacketRowSlack> payloads_{};
-  std::array<std::uint8_t, kRows + packet::kPacketRowSlack> kinds_{};
-  std::array<std::uint8_t, kRows + packet::kPacketRowSlack> flags_{};
-};
 
 class Loader {
  public:
@@ -144,12 +37,9 @@ class Loader {
   base::Result<trace::TraceBundle> load(const std::map<std::int64_t, std::string>& files,
                                         const std::string& folder) {
     read_logs(folder);
-    for (const auto& [cpu, file] : files) {
-      auto data = trace::TraceBuffer::map_file(file);
-      if (!data.ok()) return data.failure();
-      if (!data.value().bytes().empty()) add_stream(cpu, file, std::move(data.value()));
-    }
-    if (bundle_.streams.empty()) return bad_file(path_, "all of its streams are empty");
+    auto streams = processor_streams(path_, files);
+    if (!streams.ok()) return streams.failure();
+    for (trace::Stream& stream : streams.value()) add_stream(std::move(stream));
     add_code(folder);
     if (no_data_ != 0) {
       bundle_.warnings.push_back(path_ + ": " + std::to_string(no_data_) +
@@ -199,31 +89,27 @@ class Loader {
     return space_of(low);
   }
 
-  void add_stream(std::int64_t cpu, const std::string& file, trace::TraceBuffer data) {
-    const Found found = Scan(data.bytes()).run();
+  void add_stream(trace::Stream stream) {
+    const Found found = drakvuf::scan(stream.data.bytes());
     no_data_ += found.no_data;
-    trace::Stream stream;
-    stream.name = file;
-    stream.cpu = cpu;
-    stream.data = std::move(data);
     stream.switches_by_offset = true;
     trace::Switch now;
     auto pip = found.pips.begin();
     const auto& all = found.annotations;
     for (std::size_t i = 0; i < all.size(); ++i) {
       now.offset = all[i].offset;
-      if (all[i].command == kTid) {
+      if (all[i].command == Command::TID) {
         now.tid = all[i].data;
-      } else if (all[i].command == kCr3) {
-        const auto is_next_cr3 = [](const Annotation& one) { return one.command == kCr3; };
+      } else if (all[i].command == Command::CR3) {
+        const auto is_next_cr3 = [](const Annotation& one) { return one.command == Command::CR3; };
         const auto next =
             std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), is_next_cr3);
         while (pip != found.pips.end() && pip->offset < now.offset) ++pip;
         const bool near = pip != found.pips.end() && (next == all.end() || pip->offset < next->offset);
         now.space = space_of_half(all[i].data, near ? &*pip : nullptr);
         now.pid = bundle_.spaces[now.space].pid;
-        const bool with_tid =
-            i + 1 < all.size() && all[i + 1].command == kTid && all[i + 1].offset == now.offset + kPtwSize;
+        const bool with_tid = i + 1 < all.size() && all[i + 1].command == Command::TID &&
+                              all[i + 1].offset == now.offset + drakvuf::kPtwSize;
         now.tid = with_tid ? static_cast<std::int64_t>(all[++i].data) : trace::kNoId;
       } else {
         continue;
@@ -301,7 +187,7 @@ bool sniff(const std::string& path) {
   if (number_in_name(path, kStreamName)) return is_file(path);
   const std::string head = first_bytes(path, kPsbSearchBytes);
   const base::Bytes bytes(reinterpret_cast<const std::uint8_t*>(head.data()), head.size());
-  return has_early_psb(bytes) && Scan::has_annotation(bytes);
+  return has_early_psb(bytes) && drakvuf::has_annotation(bytes);
 }
 
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {

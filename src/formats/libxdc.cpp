@@ -1,11 +1,15 @@
-// A folder as kAFL, Nyx and libxdc write it: `trace` (a raw stream) and a page cache: `page_cache.addr` holds
+// A folder as kAFL, Nyx and libxdc write it: `trace` (a raw stream; kAFL and Nyx: `pt_trace_dump_N`, one for
+// each run) and a page cache: `page_cache.addr` holds
 // one 64-bit address for each 4096-byte page of `page_cache.dump`.
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "formats/files.h"
+#include "formats/names.h"
 #include "formats/readers.h"
+#include "formats/stop_byte.h"
 
 namespace ptkit::formats {
 
@@ -13,9 +17,11 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kAddressBytes = 8;
+constexpr std::string_view kDumpName = "pt_trace_dump_";
 
 bool sniff(const std::string& path) {
-  return is_folder(path) && is_file(join(path, "trace")) &&
+  const bool has_trace = is_file(join(path, "trace")) || !numbered_files(path, kDumpName).empty();
+  return is_folder(path) && has_trace &&
          (is_file(join(path, "page_cache.addr")) || is_file(join(path, "page_cache.dump")));
 }
 
@@ -62,23 +68,44 @@ void add_pages(trace::TraceBundle& bundle, const trace::TraceBuffer& addresses,
   }
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
-  auto data = member(path, "trace");
+// What is wrong with it, or nothing.
+std::optional<base::Failure> add_stream(trace::TraceBundle& bundle, const std::string& path,
+                                        const std::string& name) {
+  auto data = member(path, name.c_str());
   if (!data.ok()) return data.failure();
+  if (!has_early_psb(data.value().bytes())) {
+    return bad_file(join(path, name),
+                    "expected an Intel PT stream with a PSB packet in its first 64 KiB, found " +
+                        describe(data.value().bytes()));
+  }
+  trace::Stream stream;
+  stream.name = name;
+  stream.data = without_stop_byte(std::move(data.value()));
+  bundle.streams.push_back(std::move(stream));
+  return std::nullopt;
+}
+
+std::optional<base::Failure> add_streams(trace::TraceBundle& bundle, const std::string& path) {
+  const auto dumps = numbered_files(path, kDumpName);
+  if (is_file(join(path, "trace")) || dumps.empty()) return add_stream(bundle, path, "trace");
+  for (const auto& [number, file] : dumps) {
+    if (auto failure = add_stream(bundle, path, std::string(kDumpName) + std::to_string(number)))
+      return failure;
+  }
+  return std::nullopt;
+}
+
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+  trace::TraceBundle bundle;
+  if (const auto failure = add_streams(bundle, path)) return *failure;
   auto addresses = member(path, "page_cache.addr");
   if (!addresses.ok()) return addresses.failure();
   auto dump = member(path, "page_cache.dump");
   if (!dump.ok()) return dump.failure();
-  if (!has_early_psb(data.value().bytes())) {
-    return bad_file(join(path, "trace"),
-                    "expected an Intel PT stream with a PSB packet in its first 64 KiB, found " +
-                        describe(data.value().bytes()));
-  }
   if (addresses.value().size() % kAddressBytes != 0) {
     return bad_file(join(path, "page_cache.addr"),
                     "its size of " + std::to_string(addresses.value().size()) + " bytes is no multiple of 8");
   }
-  trace::TraceBundle bundle;
   const std::size_t listed = addresses.value().size() / kAddressBytes;
   const std::size_t stored = dump.value().size() / kPageBytes;
   if (listed != stored || dump.value().size() % kPageBytes != 0) {
@@ -87,10 +114,6 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
                               " whole ones; the pages without a partner are not used.");
   }
   add_pages(bundle, addresses.value(), dump.value(), std::min(listed, stored));
-  trace::Stream stream;
-  stream.name = "trace";
-  stream.data = std::move(data.value());
-  bundle.streams.push_back(std::move(stream));
   return bundle;
 }
 

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "formats/files.h"
+
 namespace ptkit::formats {
 
 namespace fs = std::filesystem;
@@ -36,6 +38,23 @@ std::map<std::int64_t, std::string> numbered_files(const std::string& folder, st
     if (number) files.try_emplace(*number, at->path().string());
   }
   return files;
+}
+
+base::Result<std::vector<trace::Stream>> processor_streams(const std::string& path,
+                                                           const std::map<std::int64_t, std::string>& files) {
+  std::vector<trace::Stream> streams;
+  for (const auto& [cpu, file] : files) {
+    auto data = trace::TraceBuffer::map_file(file);
+    if (!data.ok()) return data.failure();
+    if (data.value().size() == 0) continue;
+    trace::Stream stream;
+    stream.name = file;
+    stream.cpu = cpu;
+    stream.data = std::move(data.value());
+    streams.push_back(std::move(stream));
+  }
+  if (streams.empty()) return bad_file(path, "all of its streams are empty");
+  return streams;
 }
 
 }  // namespace ptkit::formats

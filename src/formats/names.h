@@ -6,6 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "trace/bundle.h"
 
 namespace ptkit::formats {
 
@@ -17,5 +20,10 @@ namespace ptkit::formats {
 [[nodiscard]] std::map<std::int64_t, std::string> numbered_files(const std::string& folder,
                                                                  std::string_view before,
                                                                  std::string_view after = "");
+
+// Each such file as the stream of the processor with its number. Empty files are left out; if all are, that
+// is a failure about `path`.
+[[nodiscard]] base::Result<std::vector<trace::Stream>> processor_streams(
+    const std::string& path, const std::map<std::int64_t, std::string>& files);
 
 }  // namespace ptkit::formats

@@ -1,6 +1,7 @@
 // A raw Intel PT stream: any file with a PSB near its start. No code, no times but what the stream says.
 #include "formats/files.h"
 #include "formats/readers.h"
+#include "formats/stop_byte.h"
 
 namespace ptkit::formats {
 
@@ -21,7 +22,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   trace::TraceBundle bundle;
   trace::Stream stream;
   stream.name = path;
-  stream.data = std::move(data.value());
+  stream.data = without_stop_byte(std::move(data.value()));
   bundle.streams.push_back(std::move(stream));
   return bundle;
 }

@@ -9,7 +9,13 @@ extern const Format kPtkFormat;
 extern const Format kPerfDataFormat;
 extern const Format kLldbFormat;
 extern const Format kDrakvufFormat;
+extern const Format kSimplePtFormat;
+extern const Format kWindowsIntelPtFormat;
 extern const Format kLibxdcFormat;
+extern const Format kLibiptScriptFormat;
+extern const Format kIpttoolFormat;
+extern const Format kGdbBtraceFormat;
+extern const Format kXenFormat;
 extern const Format kRawFormat;
 
 }  // namespace ptkit::formats

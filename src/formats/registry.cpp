@@ -13,7 +13,9 @@ namespace ptkit::formats {
 namespace {
 
 // In sniffing order: raw takes what no other format wants.
-const std::array kFormats{kPtkFormat, kPerfDataFormat, kLldbFormat, kDrakvufFormat, kLibxdcFormat, kRawFormat};
+const std::array kFormats{kPtkFormat,      kPerfDataFormat,       kLldbFormat,   kDrakvufFormat,
+                          kSimplePtFormat, kWindowsIntelPtFormat, kLibxdcFormat, kLibiptScriptFormat,
+                          kIpttoolFormat,  kGdbBtraceFormat,      kXenFormat,    kRawFormat};
 
 std::string known_names() {
   std::string names;

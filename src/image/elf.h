@@ -23,8 +23,8 @@ struct ElfPlacement {
 [[nodiscard]] base::Result<std::int32_t> add_elf(trace::TraceBundle& bundle, const std::string& path,
                                                  const ElfPlacement& placement);
 
-// The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt), sorted by file offset. Empty if
-// it is no ELF file or has none.
+// The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt; of a PE file see pe_symbols()),
+// sorted by file offset. Empty if it is neither or has none.
 [[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes elf);
 
 // A build-id as hex, as files and folders are named by it.

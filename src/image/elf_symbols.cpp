@@ -7,6 +7,7 @@
 
 #include "image/elf.h"
 #include "image/elf_file.h"
+#include "image/pe.h"
 
 namespace ptkit::image {
 namespace {
@@ -191,6 +192,7 @@ class Reader {
 }  // namespace
 
 std::vector<trace::SymbolEntry> read_symbols(base::Bytes elf) {
+  if (is_pe(elf)) return pe_symbols(elf);
   const auto file = ElfFile::open(elf);
   return file.ok() ? Reader(file.value()).run() : std::vector<trace::SymbolEntry>{};
 }

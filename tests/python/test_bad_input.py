@@ -176,10 +176,10 @@ def test_unknown_format(tmp_path: Path, loop: Any) -> None:
         ptkit.open(path, format="etl")
 
 
-def test_an_image_that_is_no_elf_file(tmp_path: Path, loop: Any) -> None:
+def test_an_image_that_is_no_program(tmp_path: Path, loop: Any) -> None:
     path = tmp_path / "code.bin"
     path.write_bytes(loop.CODE)
-    with pytest.raises(ptkit.FormatError, match="is no ELF file"):
+    with pytest.raises(ptkit.FormatError, match="is neither an ELF nor a PE file"):
         ptkit.open(loop.stream(1), images=[path])
     path.write_bytes(b"\x7fELF")
     with pytest.raises(ptkit.FormatError, match=r"code\.bin"):

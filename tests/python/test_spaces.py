@@ -49,7 +49,7 @@ def spaces(loop: Any, tmp_path: Path) -> Any:
             assert bundle.add_space(pid=number) == number
         path = tmp_path / name
         path.write_bytes(elf(loop.CODE, loop.BASE, name))
-        bundle.add_elf(str(path), space=number)
+        bundle.add_image(str(path), space=number)
     bundle.add_space(pid=3)
     for number in (1, 2, 3):
         bundle.add_stream(loop.stream(10 * number), space=number, pid=number, tid=number)
@@ -81,7 +81,7 @@ def test_switches_move_a_stream_to_another_space(spaces: Any, loop: Any, tmp_pat
     bundle = ptkit._core.Bundle()
     for number, name in ((1, "alpha_fn"), (2, "beta_fn")):
         bundle.add_space(pid=number)
-        bundle.add_elf(str(tmp_path / name), space=number)
+        bundle.add_image(str(tmp_path / name), space=number)
     switches = [(0, 1, 1, 1), (5_000, 2, 2, 2)]
     bundle.add_stream(loop.stream(100, psb_every=1, step=100), cpu=0, switches=switches)
     trace = ptkit.Trace(bundle, ptkit.decode.Settings())

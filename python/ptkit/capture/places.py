@@ -78,7 +78,7 @@ def symbol_range(symbol: str, nth: int, file: str) -> tuple[int, int]:
         raise ConfigError(f"symbol {symbol!r}: give the path of its file behind @, not only {file!r}")
     bundle = _core.Bundle()
     try:
-        bundle.add_elf(file)
+        bundle.add_image(file)
     except PtkitError as error:
         raise ConfigError(f"symbol {symbol!r}: {error}") from None
     session = _core.Session(bundle)

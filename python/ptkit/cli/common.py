@@ -89,7 +89,7 @@ def add_open_options(
         type=_image,
         action="append",
         default=[],
-        help="an ELF file; may be repeated",
+        help="an ELF or PE file; may be repeated",
     )
     group.add_argument(
         "--code",

@@ -69,8 +69,9 @@ def open(
     format : str, optional
         Name of the reader, where it cannot be told by content.
     images : sequence, optional
-        Code: paths of ELF files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``. A
-        file that is no ELF file holds raw bytes and needs its address.
+        Code: paths of ELF or PE files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``.
+        A file that is neither holds raw bytes and needs its address. A PE file without one goes where the
+        recording says that a module of its name was, else where it was linked for.
     image_callback : callable, optional
         ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
         covers, or None. What it raises comes out of the method that decodes.

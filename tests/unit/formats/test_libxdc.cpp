@@ -41,6 +41,34 @@ TEST_F(Libxdc, JoinsNeighboursAndKeepsTheFirstOfDuplicates) {
   EXPECT_EQ(code[1].bytes.bytes()[0], 'd');
 }
 
+TEST_F(Libxdc, ReadsTheRunsOfKafl) {
+  std::filesystem::remove(scratch_.at("trace"));
+  scratch_.write("pt_trace_dump_3", test::small_stream() + "\x55");
+  scratch_.write("pt_trace_dump_20", test::small_stream());
+  scratch_.write("page_cache.addr", addresses({0x1000}));
+  scratch_.write("page_cache.dump", page('a'));
+  const auto bundle = open(scratch_.path(), {});
+  ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
+  EXPECT_EQ(bundle.value().format, "libxdc");
+  ASSERT_EQ(bundle.value().streams.size(), 2U);
+  EXPECT_EQ(bundle.value().streams[0].name, "pt_trace_dump_3");
+  EXPECT_EQ(bundle.value().streams[0].data.size(), test::small_stream().size());
+  EXPECT_EQ(bundle.value().streams[1].name, "pt_trace_dump_20");
+}
+
+TEST(StopByte, IsTakenOffWhereItIsNoPacketsLastByte) {
+  const Scratch scratch;
+  const auto size_of = [&](const std::string& bytes) {
+    const auto bundle = open(scratch.write("trace.pt", bytes), {});
+    EXPECT_TRUE(bundle.ok());
+    return bundle.value().streams[0].data.size();
+  };
+  const std::string stream = test::small_stream();
+  EXPECT_EQ(size_of(stream + "\x55"), stream.size());
+  EXPECT_EQ(size_of(stream + "\x55\x55"), stream.size() + 2);
+  EXPECT_EQ(size_of(stream + "\x2d\x55\x55"), stream.size() + 3);  // a TIP with two bytes of address
+}
+
 TEST_F(Libxdc, WarnsOfPagesWithoutPartner) {
   scratch_.write("page_cache.addr", addresses({0x1000, 0x2000}));
   scratch_.write("page_cache.dump", page('a') + "torn");

@@ -72,7 +72,8 @@ TEST(Registry, FormatCanBeForced) {
   EXPECT_TRUE(has(failure_of(path, options), "expected a ptkit bundle"));
   options.format = "etm";
   EXPECT_TRUE(has(failure_of(path, options),
-                  "'etm' is not known; there are ptk, perf.data, lldb, drakvuf, libxdc, raw"));
+                  "'etm' is not known; there are ptk, perf.data, lldb, drakvuf, simple-pt, windows-intelpt, "
+                  "libxdc, libipt-script, ipttool, gdb-btrace, xen, raw"));
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+// Names and numbers: "PE Format" (Microsoft).
+#include "image/pe_file.h"
+
+#include <algorithm>
+
+namespace ptkit::image {
+
+namespace {
+
+constexpr std::uint64_t kPointerAt = 0x3c;  // of the DOS header: where the PE header is
+constexpr std::size_t kSignatureBytes = 4;
+constexpr std::size_t kCoffBytes = 20;
+constexpr std::size_t kSectionBytes = 40;
+constexpr std::uint64_t kMachineX64 = 0x8664;
+constexpr std::uint64_t kMachineX86 = 0x14c;
+constexpr std::uint64_t kPe32 = 0x10b;
+constexpr std::uint64_t kPe32Plus = 0x20b;
+constexpr std::size_t kLeastOptional = 96;
+constexpr unsigned kMostDirectories = 16;
+
+std::uint32_t u32(base::Bytes bytes, std::size_t at) noexcept {
+  return static_cast<std::uint32_t>(base::load_le<4>(bytes.data() + at));
+}
+
+}  // namespace
+
+base::Result<PeFile> PeFile::open(base::Bytes bytes) {
+  PeFile file(bytes);
+  if (const char* problem = file.read()) return base::Failure{base::Status::BAD_FILE, 0, problem};
+  return file;
+}
+
+base::Bytes PeFile::at(std::uint64_t offset, std::uint64_t size) const noexcept {
+  if (offset > bytes_.size() || size > bytes_.size() - offset) return {};
+  return bytes_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+}
+
+const char* PeFile::read() {
+  const base::Bytes dos = at(0, kPointerAt + 4);
+  if (dos.empty() || dos[0] != 'M' || dos[1] != 'Z') return "is no PE file: it does not begin with MZ";
+  const std::uint64_t start = u32(dos, kPointerAt);
+  const base::Bytes coff = at(start, kSignatureBytes + kCoffBytes);
+  if (coff.empty() || base::load_le<4>(coff.data()) != 0x4550) return "has no PE header (a DOS program?)";
+  const std::uint64_t machine = base::load_le<2>(coff.data() + 4);
+  if (machine != kMachineX64 && machine != kMachineX86) return "is a PE file for another processor than x86";
+  const auto section_count = static_cast<unsigned>(base::load_le<2>(coff.data() + 6));
+  symbol_table_ = u32(coff, 12);
+  symbol_count_ = u32(coff, 16);
+  const std::size_t optional_size = base::load_le<2>(coff.data() + 20);
+  const base::Bytes optional = at(start + coff.size(), optional_size);
+  if (optional.size() < kLeastOptional) return "is cut, or an object file: its optional header is missing";
+  const std::uint64_t magic = base::load_le<2>(optional.data());
+  if (magic != kPe32 && magic != kPe32Plus) return "is neither PE32 nor PE32+";
+  is_64_bit_ = magic == kPe32Plus;
+  base_ = is_64_bit_ ? base::load_le<8>(optional.data() + 24) : u32(optional, 28);
+  header_size_ = u32(optional, 60);
+  const std::size_t directories = is_64_bit_ ? 112 : 96;
+  if (optional.size() >= directories) {
+    const std::uint32_t count = std::min(u32(optional, directories - 4), kMostDirectories);
+    for (std::size_t i = 0; i < count && directories + 8 * i + 8 <= optional.size(); ++i)
+      directories_.push_back({u32(optional, directories + 8 * i), u32(optional, directories + 8 * i + 4)});
+  }
+  return read_sections(start + coff.size() + optional_size, section_count);
+}
+
+const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
+  const base::Bytes table = at(offset, std::uint64_t{count} * kSectionBytes);
+  if (count == 0 || table.empty()) return "is cut: it has no table of sections";
+  for (std::size_t i = 0; i < count; ++i) {
+    const base::Bytes row = table.subspan(i * kSectionBytes, kSectionBytes);
+    Section section;
+    section.address = u32(row, 12);
+    section.file_size = u32(row, 16);
+    section.offset = u32(row, 20);
+    section.size = u32(row, 8) != 0 ? u32(row, 8) : section.file_size;
+    section.file_size = std::min(section.file_size, section.size);
+    if (section.file_size != 0 && at(section.offset, section.file_size).empty())
+      return "is cut: a section lies behind its end";
+    if (section.address + std::uint64_t{section.size} > 0xffffffff) return "has a section of more than 4 GiB";
+    sections_.push_back(section);
+  }
+  return nullptr;
+}
+
+PeFile::Directory PeFile::directory(unsigned number) const noexcept {
+  return number < directories_.size() ? directories_[number] : Directory{};
+}
+
+std::optional<std::uint64_t> PeFile::offset_of(std::uint32_t address) const noexcept {
+  for (const Section& section : sections_) {
+    if (address - section.address < section.file_size && address >= section.address)
+      return std::uint64_t{section.offset} + (address - section.address);
+  }
+  if (address < header_size_ && address < bytes_.size()) return address;
+  return std::nullopt;
+}
+
+base::Bytes PeFile::at_address(std::uint32_t address, std::uint64_t size) const noexcept {
+  const auto offset = offset_of(address);
+  return offset ? at(*offset, size) : base::Bytes{};
+}
+
+std::string_view PeFile::text_at(std::uint64_t offset) const noexcept {
+  constexpr std::size_t kLongest = 4096;
+  if (offset >= bytes_.size()) return {};
+  const base::Bytes rest = bytes_.subspan(static_cast<std::size_t>(offset));
+  const base::Bytes part = rest.first(std::min(rest.size(), kLongest));
+  const auto end = std::find(part.begin(), part.end(), std::uint8_t{0});
+  if (end == part.end()) return {};
+  return {reinterpret_cast<const char*>(part.data()), static_cast<std::size_t>(end - part.begin())};
+}
+
+}  // namespace ptkit::image

@@ -1,0 +1,63 @@
+// The headers of a PE file in memory, bounds checked. Internal to src/image.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace ptkit::image {
+
+class PeFile {
+ public:
+  struct Section {
+    std::uint32_t address = 0;    // relative to the image's base
+    std::uint32_t size = 0;       // in memory
+    std::uint32_t offset = 0;     // in the file
+    std::uint32_t file_size = 0;  // bytes that the file has of it, at most `size`
+  };
+  struct Directory {
+    std::uint32_t address = 0;  // relative
+    std::uint32_t size = 0;
+  };
+  // Numbers of data directories.
+  static constexpr unsigned kExports = 0;
+  static constexpr unsigned kFunctions = 3;  // "exception"
+  static constexpr unsigned kDebug = 6;
+
+  // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86.
+  [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes);
+
+  [[nodiscard]] std::uint64_t linked_base() const noexcept { return base_; }
+  [[nodiscard]] std::uint32_t header_size() const noexcept { return header_size_; }
+  [[nodiscard]] const std::vector<Section>& sections() const noexcept { return sections_; }
+  [[nodiscard]] Directory directory(unsigned number) const noexcept;
+  [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
+  [[nodiscard]] std::uint32_t symbol_count() const noexcept { return symbol_count_; }
+  [[nodiscard]] bool is_64_bit() const noexcept { return is_64_bit_; }
+
+  // Bytes of the file: exactly so many, or none.
+  [[nodiscard]] base::Bytes at(std::uint64_t offset, std::uint64_t size) const noexcept;
+  [[nodiscard]] base::Bytes at_address(std::uint32_t address, std::uint64_t size) const noexcept;
+  // Up to a zero; empty if there is none.
+  [[nodiscard]] std::string_view text_at(std::uint64_t offset) const noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint32_t address) const noexcept;
+
+ private:
+  explicit PeFile(base::Bytes bytes) : bytes_(bytes) {}
+  [[nodiscard]] const char* read();  // what is wrong, or null
+  [[nodiscard]] const char* read_sections(std::uint64_t offset, unsigned count);
+
+  base::Bytes bytes_;
+  std::uint64_t base_ = 0;
+  std::uint32_t header_size_ = 0;
+  std::vector<Section> sections_;
+  std::vector<Directory> directories_;
+  std::uint32_t symbol_table_ = 0;
+  std::uint32_t symbol_count_ = 0;
+  bool is_64_bit_ = false;
+};
+
+}  // namespace ptkit::image

@@ -1,0 +1,223 @@
+// PE files made by hand, and damaged ones.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "image/pe.h"
+#include "unit/image/elf_maker.h"
+
+namespace ptkit::image {
+namespace {
+
+using base::Status;
+using test::ByteVector;
+using test::TemporaryFile;
+
+constexpr std::uint32_t kTextOffset = 0x400;
+constexpr std::uint32_t kDataOffset = 0x600;
+constexpr std::uint32_t kTextAddress = 0x1000;
+constexpr std::uint32_t kDataAddress = 0x2000;
+constexpr std::uint64_t kBase = 0x1'4000'0000;
+
+void put(ByteVector& bytes, std::size_t at, std::uint64_t value, std::size_t size) {
+  if (bytes.size() < at + size) bytes.resize(at + size);
+  for (std::size_t i = 0; i < size; ++i, value >>= 8U) bytes[at + i] = static_cast<std::uint8_t>(value);
+}
+
+void put(ByteVector& bytes, std::size_t at, const std::string& text) {
+  if (bytes.size() < at + text.size()) bytes.resize(at + text.size());
+  std::copy(text.begin(), text.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void put_section(ByteVector& bytes, std::size_t row, const char* name, std::uint32_t size,
+                 std::uint32_t address, std::uint32_t file_size, std::uint32_t offset) {
+  put(bytes, row, name);
+  put(bytes, row + 8, size, 4);
+  put(bytes, row + 12, address, 4);
+  put(bytes, row + 16, file_size, 4);
+  put(bytes, row + 20, offset, 4);
+}
+
+// A directory of the data section: its number and where it lies there.
+void put_directory(ByteVector& bytes, std::size_t directories, unsigned number, std::uint32_t at,
+                   std::uint32_t size) {
+  put(bytes, directories + number * 8, kDataAddress + at, 4);
+  put(bytes, directories + number * 8 + 4, size, 4);
+}
+
+// Exports `first` (behind a forwarded one), sizes of two functions, a PDB, and a COFF symbol.
+ByteVector small_file(bool wide = true) {
+  constexpr std::size_t kHeader = 0x80;
+  constexpr std::size_t kOptional = kHeader + 24;
+  ByteVector bytes(0x800, 0);
+  put(bytes, 0, "MZ");
+  put(bytes, 0x3c, kHeader, 4);
+  put(bytes, kHeader, "PE");
+  put(bytes, kHeader + 4, wide ? 0x8664 : 0x14c, 2);
+  put(bytes, kHeader + 6, 3, 2);
+  put(bytes, kHeader + 12, 0x800, 4);  // symbols
+  put(bytes, kHeader + 16, 3, 4);
+  const std::size_t optional_size = wide ? 240 : 224;
+  put(bytes, kHeader + 20, optional_size, 2);
+  put(bytes, kOptional, wide ? 0x20b : 0x10b, 2);
+  put(bytes, kOptional + (wide ? 24 : 28), wide ? kBase : 0x400000, wide ? 8 : 4);
+  put(bytes, kOptional + 60, 0x400, 4);
+  const std::size_t directories = kOptional + (wide ? 112 : 96);
+  put(bytes, directories - 4, 16, 4);
+  const std::size_t sections = kOptional + optional_size;
+  put_section(bytes, sections, ".text", 0x180, kTextAddress, 0x200, kTextOffset);
+  put_section(bytes, sections + 40, ".rdata", 0x1000, kDataAddress, 0x200, kDataOffset);
+  put_section(bytes, sections + 80, ".bss", 0x1000, 0x4000, 0, 0);
+  bytes[kTextOffset] = 0xc3;
+
+  put_directory(bytes, directories, 0, 0, 0x80);
+  const auto at = [](std::uint32_t offset) { return kDataOffset + offset; };
+  put(bytes, at(20), 2, 4);  // functions
+  put(bytes, at(24), 2, 4);  // names
+  put(bytes, at(28), kDataAddress + 40, 4);
+  put(bytes, at(32), kDataAddress + 48, 4);
+  put(bytes, at(36), kDataAddress + 56, 4);
+  put(bytes, at(40), kDataAddress + 0x60, 4);  // inside of the directory: forwarded
+  put(bytes, at(44), kTextAddress + 0x10, 4);
+  put(bytes, at(48), kDataAddress + 0x60, 4);
+  put(bytes, at(52), kDataAddress + 0x70, 4);
+  put(bytes, at(56), 0, 2);
+  put(bytes, at(58), 1, 2);
+  put(bytes, at(0x60), "OTHER.elsewhere");
+  put(bytes, at(0x70), "first");
+
+  put_directory(bytes, directories, 3, 0x80, 24);
+  put(bytes, at(0x80), kTextAddress + 0x10, 4);
+  put(bytes, at(0x84), kTextAddress + 0x30, 4);
+  put(bytes, at(0x8c), kTextAddress + 0x40, 4);
+  put(bytes, at(0x90), kTextAddress + 0x48, 4);
+
+  put_directory(bytes, directories, 6, 0xa0, 28);
+  put(bytes, at(0xa0 + 12), 2, 4);
+  put(bytes, at(0xa0 + 16), 30, 4);
+  put(bytes, at(0xa0 + 24), at(0xc0), 4);
+  put(bytes, at(0xc0), "RSDS");
+  put(bytes, at(0xc4), 0x3f2504e0, 4);
+  put(bytes, at(0xc8), 0x4f89, 2);
+  put(bytes, at(0xca), 0x11d3, 2);
+  put(bytes, at(0xcc), 0x01332ce805030c9a, 8);
+  put(bytes, at(0xd4), 0x1a, 4);
+
+  const std::size_t symbols = 0x800;  // a function with an auxiliary row, and a datum
+  put(bytes, symbols, 0, 4);
+  put(bytes, symbols + 4, 4, 4);
+  put(bytes, symbols + 8, 0x40, 4);
+  put(bytes, symbols + 12, 1, 2);
+  put(bytes, symbols + 14, 0x20, 2);
+  put(bytes, symbols + 17, 1, 1);
+  put(bytes, symbols + 36, "datum");
+  put(bytes, symbols + 36 + 12, 1, 2);
+  put(bytes, symbols + 36 + 17, 0, 1);
+  put(bytes, symbols + 54, 4 + 20, 4);
+  put(bytes, symbols + 58, std::string("a_long_name_of_coff") + '\0');
+  return bytes;
+}
+
+TEST(Pe, MapsSectionsWhereItWasLinkedFor) {
+  const TemporaryFile file(small_file());
+  trace::TraceBundle bundle;
+  const auto added = add_image(bundle, file.path(), {});
+  ASSERT_TRUE(added.ok()) << added.failure().detail;
+  ASSERT_EQ(bundle.code.size(), 2u);
+  EXPECT_EQ(bundle.code[0].address, kBase + kTextAddress);
+  EXPECT_EQ(bundle.code[0].size, 0x180u);  // padding of the file is not mapped
+  EXPECT_EQ(bundle.code[0].file_offset, kTextOffset);
+  EXPECT_EQ(bundle.code[0].bytes.bytes()[0], 0xc3);
+  EXPECT_EQ(bundle.code[1].size, 0x200u);  // the rest of it is zeros
+  ASSERT_EQ(bundle.files.size(), 1u);
+  EXPECT_EQ(bundle.files[0].build_id, "3f2504e04f8911d39a0c0305e82c3301-1a");
+}
+
+TEST(Pe, MapsItWhereTheUserOrTheRecordingSays) {
+  const TemporaryFile file(small_file());
+  const std::string name = file.path().substr(file.path().find_last_of('/') + 1);
+  trace::TraceBundle bundle;
+  bundle.files.push_back({"C:\\Other\\other.dll", "", {}, {}});
+  std::string upper = "C:\\Windows\\" + name;
+  for (char& letter : upper) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  bundle.files.push_back({upper, "", {}, {}});
+  trace::CodeRegion other;
+  other.address = 0x1000;
+  other.size = 0x1000;
+  other.file = 0;
+  trace::CodeRegion module = other;
+  module.address = 0x7ff600000000;
+  module.file = 1;
+  bundle.code = {other, module};
+  ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
+  EXPECT_EQ(bundle.code[2].address, 0x7ff600000000 + kTextAddress);
+  ElfPlacement placement;
+  placement.load_address = 0x10000;
+  ASSERT_TRUE(add_pe(bundle, file.path(), placement).ok());
+  EXPECT_EQ(bundle.code[4].address, 0x10000u + kTextAddress);
+}
+
+TEST(Pe, HasNamesWithSizes) {
+  const ByteVector bytes = small_file();
+  const auto symbols = read_symbols(bytes);
+  ASSERT_EQ(symbols.size(), 2u);
+  EXPECT_EQ(symbols[0].name, "first");
+  EXPECT_EQ(symbols[0].file_offset, kTextOffset + 0x10);
+  EXPECT_EQ(symbols[0].size, 0x20u);
+  EXPECT_EQ(symbols[1].name, "a_long_name_of_coff");
+  EXPECT_EQ(symbols[1].file_offset, kTextOffset + 0x40);
+  EXPECT_EQ(symbols[1].size, 8u);
+}
+
+TEST(Pe, Reads32BitFiles) {
+  const TemporaryFile file(small_file(false));
+  trace::TraceBundle bundle;
+  ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
+  EXPECT_EQ(bundle.code[0].address, 0x400000u + kTextAddress);
+  const auto symbols = pe_symbols(small_file(false));
+  ASSERT_EQ(symbols.size(), 2u);
+  EXPECT_EQ(symbols[0].size, 0u);  // no table of functions
+}
+
+std::string failure_of(const ByteVector& bytes) {
+  const TemporaryFile file(bytes);
+  trace::TraceBundle bundle;
+  const auto added = add_pe(bundle, file.path(), {});
+  EXPECT_TRUE(bundle.code.empty() && bundle.files.empty());
+  return added.ok() ? "(it was added)" : added.failure().detail;
+}
+
+TEST(Pe, SaysWhatIsWrong) {
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  ByteVector bytes = small_file();
+  EXPECT_TRUE(has(failure_of(ByteVector(10, 'x')), "does not begin with MZ"));
+  put(bytes, 0x84, 0xaa64, 2);
+  EXPECT_TRUE(has(failure_of(bytes), "another processor"));
+  bytes = small_file();
+  bytes.resize(0x500);
+  EXPECT_TRUE(has(failure_of(bytes), "a section lies behind its end"));
+  bytes.resize(0x150);
+  EXPECT_TRUE(has(failure_of(bytes), "is cut"));
+  bytes = small_file();
+  put(bytes, 0x3c, 0xfffffff0, 4);
+  EXPECT_TRUE(has(failure_of(bytes), "no PE header"));
+}
+
+TEST(Pe, TakesAnyBytes) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    ByteVector bytes = small_file(round % 2 == 0);
+    for (int i = 0; i < 4; ++i) {
+      const std::size_t at = random() % bytes.size();
+      bytes[at] = random() % 3 == 0 ? 0xff : static_cast<std::uint8_t>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    for (const trace::SymbolEntry& entry : pe_symbols(bytes)) EXPECT_LT(entry.file_offset, bytes.size());
+    EXPECT_LE(pe_build_id(bytes).size(), 64u);
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::image
