@@ -26,6 +26,8 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::uint64_t kPageMask = kPageBytes - 1;
 constexpr std::uint64_t kLow32 = 0xffffffff;
 
+std::uint64_t half_of(std::uint64_t cr3) noexcept { return cr3 & kLow32 & ~kPageMask; }
+
 class Loader {
  public:
   explicit Loader(const std::string& path) : path_(path) {
@@ -66,7 +68,10 @@ class Loader {
                                  " lines of its logs that tell of page tables could not be read; pages of "
                                  "code or names of processes may be missing.");
     }
-    for (const auto& [cr3, pid] : log_.processes) bundle_.spaces[space_of(cr3)].pid = pid;
+    for (const auto& [cr3, pid] : log_.processes) {
+      bundle_.spaces[space_of(cr3)].pid = pid;
+      by_half_.try_emplace(half_of(cr3), cr3);
+    }
     for (const auto& [ids, name] : log_.threads) bundle_.threads.push_back({ids.first, ids.second, name});
   }
 
@@ -79,19 +84,19 @@ class Loader {
     return found->second;
   }
 
-  // Only half of it was annotated: the other half is the next PIP's, or that of tables that are known.
+  // Only half of it was annotated: the other half is the next PIP's, that of tables that the logs name, or
+  // that of any other PIP.
   trace::SpaceId space_of_half(std::uint32_t low, const Paging* next_pip) {
-    const auto matches = [low](std::uint64_t cr3) { return ((cr3 ^ low) & kLow32 & ~kPageMask) == 0; };
-    if (next_pip != nullptr && matches(next_pip->cr3)) return space_of(next_pip->cr3);
-    for (const auto& [cr3, space] : spaces_) {
-      if (matches(cr3)) return space;
-    }
-    return space_of(low);
+    const std::uint64_t half = low & ~kPageMask;
+    if (next_pip != nullptr && half_of(next_pip->cr3) == half) return space_of(next_pip->cr3);
+    const auto known = by_half_.find(half);
+    return space_of(known != by_half_.end() ? known->second : half);
   }
 
   void add_stream(trace::Stream stream) {
     const Found found = drakvuf::scan(stream.data.bytes());
     no_data_ += found.no_data;
+    for (const Paging& pip : found.pips) by_half_.try_emplace(half_of(pip.cr3), pip.cr3);
     stream.switches_by_offset = true;
     trace::Switch now;
     auto pip = found.pips.begin();
@@ -168,6 +173,7 @@ class Loader {
   trace::TraceBundle bundle_;
   drakvuf::Log log_;
   std::map<std::uint64_t, trace::SpaceId> spaces_;  // by CR3
+  std::map<std::uint64_t, std::uint64_t> by_half_;  // CR3 by its lower half
   std::uint64_t no_data_ = 0;
   std::uint64_t missing_pages_ = 0;
 };

@@ -6,6 +6,7 @@
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/readers.h"
+#include "image/pe.h"
 
 namespace ptkit::formats {
 
@@ -69,7 +70,8 @@ class Loader {
     for (const trace::Stream& stream : bundle_.streams) {
       cut += stream.data.size() % kPageBytes != 0 ? 1U : 0U;
       const std::string start = stream.name.substr(0, stream.name.size() - kAfter.size());
-      add_module(module_of(first_bytes(start + std::string(kLogAfter), kHeadBytes)));
+      add_module(module_of(first_bytes(start + std::string(kLogAfter), kHeadBytes)),
+                 parent_folder(stream.name));
     }
     if (cut != 0) {
       bundle_.warnings.push_back(path_ + ": the last buffer of " + std::to_string(cut) +
@@ -80,8 +82,8 @@ class Loader {
   }
 
  private:
-  // The same in the logs of all processors. Its bytes are the user's to give.
-  void add_module(const Module& module) {
+  // The same in the logs of all processors. Its bytes are the user's to give, here or beside the streams.
+  void add_module(const Module& module, const std::string& folder) {
     if (module.name.empty() || module.size == 0 || module.base + (module.size - 1) < module.base) return;
     const auto known = [&](const trace::CodeRegion& region) { return region.address == module.base; };
     if (std::any_of(bundle_.code.begin(), bundle_.code.end(), known)) return;
@@ -91,6 +93,13 @@ class Loader {
     region.file = static_cast<std::int32_t>(bundle_.files.size());
     bundle_.files.push_back({module.name, "", {}, {}});
     bundle_.code.push_back(std::move(region));
+    const auto slash = module.name.find_last_of("/\\");
+    const std::string beside = join(folder, module.name.substr(slash == std::string::npos ? 0 : slash + 1));
+    if (!is_file(beside)) return;
+    image::ElfPlacement placement;
+    placement.load_address = module.base;
+    if (const auto added = image::add_pe(bundle_, beside, placement); !added.ok())
+      bundle_.warnings.push_back(added.failure().detail + ".");
   }
 
   std::string path_;

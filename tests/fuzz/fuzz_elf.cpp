@@ -1,10 +1,10 @@
-// ELF files: segments, build-id and symbols, and the addresses that come of them.
+// ELF and PE files: segments or sections, ids and symbols, and the addresses that come of them.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "image/elf.h"
+#include "image/pe.h"
 #include "symbol/symbols.h"
 
 namespace {
@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace ptkit;
   const base::Bytes bytes(data, size);
   (void)image::elf_build_id(bytes);
+  (void)image::pe_build_id(bytes);
   for (const auto& entry : image::read_symbols(bytes)) {
     if (entry.file_offset >= size || entry.name.empty()) std::abort();
   }
@@ -37,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto bundle = std::make_shared<trace::TraceBundle>();
   image::ElfPlacement placement;
   if (size % 2 == 1) placement.load_address = 0x7000'0000'0000;
-  const auto index = image::add_elf(*bundle, file.path(), placement);
+  const auto index = image::add_image(*bundle, file.path(), placement);
   if (index.ok() == bundle->code.empty()) std::abort();
   const symbol::Symbols symbols(bundle);
   for (const auto& region : bundle->code) {

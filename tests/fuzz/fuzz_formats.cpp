@@ -1,10 +1,14 @@
-// Any bytes, given to every reader of one-file formats, and to the parsers of members.
+// Any bytes, given to every reader of one-file formats, to the parsers of members, and to readers of folders as
+// a member.
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 
 #include "formats/perf_switch.h"
 #include "formats/registry.h"
@@ -29,15 +33,43 @@ class File {
   int fd_;
 };
 
+// Streams that can be opened, with these bytes as what tells of them.
+class Folder {
+ public:
+  Folder() : path_(::mkdtemp(name_) == nullptr ? "" : name_) {
+    for (const char* stream : {"ptout.0", "cpu00_bin.bin", "x-aux-idx0.bin", "ipt_stream_vcpu0"})
+      std::ofstream(path_ + "/" + stream, std::ios::binary) << "\x02\x82\x02\x82";
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  void fill(const std::uint8_t* data, std::size_t size) const {
+    for (const char* member : {"ptout.sideband", "cpu00_text.log", "x-sideband.pevent", "codemon.log"})
+      std::ofstream(path_ + "/" + member, std::ios::binary)
+          .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  char name_[27] = "/dev/shm/ptkit-fuzz-XXXXXX";
+  std::string path_;
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const File file;
+  static const Folder folder;
   file.fill(data, size);
   static_cast<void>(ptkit::formats::read_perf_switches({data, size}));
   static_cast<void>(ptkit::formats::open(file.path(), {}));
   for (const auto& format : ptkit::formats::formats()) {
     static_cast<void>(format.read(file.path(), {}));
+  }
+  folder.fill(data, size);
+  for (const char* format : {"simple-pt", "windows-intelpt", "libipt-script", "drakvuf"}) {
+    static_cast<void>(ptkit::formats::open(folder.path(), {.format = format}));
   }
   return 0;
 }

@@ -123,6 +123,8 @@ def test_a_program_goes_where_the_recording_says(
     trace = open_trace(folder, images=[moved])
     assert len(trace.branches()) == 7 * _ROUNDS
     assert trace.code(loop.BASE, len(loop.CODE)) == loop.CODE
+    (folder / "LOOP.exe").write_bytes(moved.read_bytes())  # beside the streams
+    assert len(open_trace(folder).branches()) == 7 * _ROUNDS
     elsewhere = open_trace(folder, images=[(moved, 0x500000)])
     assert "loop.exe" in " ".join(elsewhere.errors.messages()).lower()
 

@@ -118,6 +118,24 @@ TEST(IndexedSource, TakesCodeThatChangesWithTimeFromTheBeginning) {
   EXPECT_EQ(opened.value()->streams()[0].segments.size(), 1U);
 }
 
+TEST(IndexedSource, KnowsThreadsThatAreToldByPlace) {
+  const auto bundle = recording(4, 0, true, true);
+  trace::Stream& stream = bundle->streams[0];
+  bundle->spaces.resize(2);
+  stream.switches_by_offset = true;
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const trace::SpaceId space = i % 10 == 9 ? 1 : trace::kAnySpace;  // without code of its own
+    stream.switches.push_back({0, 7, static_cast<std::int64_t>(i % 3), space, size * i / 40 + i});
+  }
+  expect_same_rows(bundle, 1500, 1);
+  expect_same_rows(bundle, 1500, 3);
+  const auto bytes = build(bundle, 1500, 1);
+  EXPECT_TRUE(open(bytes, *bundle).ok());
+  stream.switches[20].offset += 1;
+  EXPECT_FALSE(open(bytes, *bundle).ok());
+}
+
 TEST(IndexedSource, RefusesAnIndexOfAnythingElse) {
   const auto bundle = recording(6, 0, true, true);
   const auto bytes = build(bundle, 2000, 1);
