@@ -1,5 +1,5 @@
-// Any bytes, given to every reader of one-file formats, to the parsers of members, and to readers of folders as
-// a member.
+// Any bytes, given to every reader of one-file formats, to the parsers of members, and to readers of folders
+// as a member.
 #include <unistd.h>
 
 #include <cstddef>
