@@ -9,7 +9,7 @@ declare -A groups=(
   [emulated]="qemu-system-x86"
 )
 # Wanted, but not had everywhere: what needs them is skipped without (ccache saves time).
-declare -A optional=([build]="ccache" [test]="gcc-multilib" [lint]="libclang-rt-dev")
+declare -A optional=([build]="ccache" [test]="gcc-multilib linux-perf" [lint]="libclang-rt-dev")
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 

@@ -45,6 +45,7 @@ from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
 if TYPE_CHECKING:
     from ptkit import analysis as analysis
     from ptkit import capture as capture
+    from ptkit import export as export
     from ptkit import msr as msr
     from ptkit.capture import Filter, Trigger
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
@@ -68,7 +69,7 @@ def _check_instructions() -> None:
 _check_instructions()
 
 # Loaded when first asked for: modules, and names of modules.
-_LAZY = ("analysis", "capture", "msr")
+_LAZY = ("analysis", "capture", "export", "msr")
 _LAZY_NAMES = {
     "CoverageDecoder": "ptkit.trace.coverage",
     "CoverageResult": "ptkit.trace.coverage",

@@ -95,6 +95,7 @@ void register_encode(py::module_& module);
 void register_packets(py::module_& module);
 void register_enums(py::module_& module);
 void register_open(py::module_& module);
+void register_export(py::module_& module);
 void register_reference(py::module_& module);
 void register_index(py::module_& module);
 void register_isa(py::module_& module);

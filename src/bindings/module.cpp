@@ -13,6 +13,7 @@ PYBIND11_MODULE(_core, module) {
   register_schema(module);
   register_bundle(module);
   register_open(module);
+  register_export(module);
   register_session(module);
   register_index(module);
   register_tables(module);

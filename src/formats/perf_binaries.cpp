@@ -16,11 +16,15 @@ std::string variable(const char* name, const std::string& otherwise) {
 }
 
 // Where a file of this build-id may lie.
+std::string name_of(const std::string& build_id) {
+  return "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2);
+}
+
 std::vector<std::string> places(const std::string& build_id) {
   if (build_id.size() < 3) return {};
   const std::string home = variable("HOME", "/root");
   const std::string id = build_id.substr(0, 2) + "/" + build_id.substr(2);
-  const std::string perf = home + "/.debug/.build-id/" + id;
+  const std::string perf = home + "/.debug" + name_of(build_id);
   const std::string debuginfod =
       variable("DEBUGINFOD_CACHE_PATH", variable("XDG_CACHE_HOME", home + "/.cache") + "/debuginfod_client");
   return {perf + "/elf",
@@ -44,6 +48,13 @@ std::int32_t Binaries::find(const std::string& path, const std::string& build_id
 std::int32_t Binaries::add(const std::string& path, const std::string& build_id) {
   const auto number = static_cast<std::int32_t>(bundle_.files.size());
   bundle_.files.push_back({path, build_id, {}, {}});
+  for (const char* const name : {"/elf", "/vdso"}) {
+    if (folder_.empty() || build_id.size() < 3) break;
+    auto contents = trace::TraceBuffer::map_file(folder_ + name_of(build_id) + name);
+    if (!contents.ok()) continue;
+    bundle_.files.back().contents = std::move(contents.value());
+    return number;
+  }
   std::vector<std::string> candidates = places(build_id);
   if (path.starts_with('/')) candidates.insert(candidates.begin(), path);
   std::string other;

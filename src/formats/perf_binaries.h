@@ -13,7 +13,9 @@ namespace ptkit::formats::perf {
 
 class Binaries {
  public:
-  explicit Binaries(trace::TraceBundle& bundle) : bundle_(bundle) {}
+  // `folder`: looked into first, if it is there; has what perf's own cache has (~/.debug).
+  explicit Binaries(trace::TraceBundle& bundle, std::string folder = {})
+      : bundle_(bundle), folder_(std::move(folder)) {}
 
   // perf's table of build-ids: `path` had this one.
   void has_build_id(const std::string& path, const std::string& build_id) { build_ids_[path] = build_id; }
@@ -26,6 +28,7 @@ class Binaries {
   [[nodiscard]] std::int32_t add(const std::string& path, const std::string& build_id);
 
   trace::TraceBundle& bundle_;
+  std::string folder_;
   std::map<std::string, std::string> build_ids_;
   std::map<std::pair<std::string, std::string>, std::int32_t> found_;
   std::set<std::string> missing_;

@@ -30,7 +30,7 @@ bool sniff(const std::string& path) { return first_bytes(data_path(path), 8) == 
 class Reader {
  public:
   Reader(const std::string& path, perf::File file)
-      : path_(path), file_(std::move(file)), trailers_(file_.attrs()), binaries_(bundle_) {}
+      : path_(path), file_(std::move(file)), trailers_(file_.attrs()), binaries_(bundle_, path + ".debug") {}
 
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));

@@ -44,6 +44,10 @@ void add_switch(trace::Stream& stream, const Owner& owner, Processes& processes)
   const bool replaces = !stream.switches_by_offset && !stream.switches.empty() && one.tid != trace::kNoId &&
                         stream.switches.back().tsc == one.tsc && stream.switches.back().tid == trace::kNoId;
   if (replaces) stream.switches.pop_back();
+  // The idle task that comes in is nobody, as whoever went out.
+  const bool nobody_still = !stream.switches_by_offset && one.tid == trace::kNoId &&
+                            !stream.switches.empty() && stream.switches.back().tid == trace::kNoId;
+  if (nobody_still) return;
   stream.switches.push_back(one);
 }
 

@@ -13,10 +13,6 @@ constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a mult
 // ptkit, as it writes perf.data, makes readers look for the next PSB behind a loss with that many bytes at
 // most.
 constexpr std::uint64_t kMostPadding = 17;
-// PERF_AUX_FLAG_*
-constexpr std::uint64_t kTruncated = 1;
-constexpr std::uint64_t kOverwrite = 2;
-constexpr std::uint64_t kPartial = 4;
 
 trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {
   return bytes.slice(0, size - size % unit);
@@ -129,10 +125,10 @@ void Streams::join_copies(Queue& queue, std::size_t unit) {
 void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses) {
   std::map<std::uint64_t, base::Status> told;
   for (const Note& note : notes) {
-    if ((note.flags & (kTruncated | kPartial)) == 0) continue;
+    if ((note.flags & (kAuxTruncated | kAuxPartial)) == 0) continue;
     // What is missing is missing behind what was written, or somewhere in it.
-    const std::uint64_t place = (note.flags & kTruncated) != 0 ? note.end : note.begin;
-    told[place] = (note.flags & kOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
+    const std::uint64_t place = (note.flags & kAuxTruncated) != 0 ? note.end : note.begin;
+    told[place] = (note.flags & kAuxOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
   }
   std::uint64_t at = 0;
   std::uint64_t end = 0;  // of the piece before

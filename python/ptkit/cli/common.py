@@ -69,11 +69,16 @@ def _code(text: str) -> tuple[str, int]:
 
 
 def add_open_options(
-    parser: argparse.ArgumentParser, *, decoding: bool = True, without: str | None = None
+    parser: argparse.ArgumentParser,
+    *,
+    decoding: bool = True,
+    without: str | None = None,
+    format_option: str = "--format",
 ) -> None:
     """Add the input and what ``ptkit.open`` takes; `decoding`: also the choice of the decoder.
 
-    `without` says what the verb does where no input is given; None: there must be one.
+    `without` says what the verb does where no input is given; None: there must be one. `format_option` is
+    what names the input's format.
     """
     help = "a trace: bundle, folder or raw stream"
     if without is None:
@@ -81,7 +86,9 @@ def add_open_options(
     else:
         parser.add_argument("path", metavar="FILE", nargs="?", help=f"{help} (default: {without})")
     group = parser.add_argument_group("what the input does not say")
-    group.add_argument("--format", help="reader to force (default: by content)")
+    group.add_argument(
+        format_option, dest="format", metavar="FORMAT", help="reader to force (default: by content)"
+    )
     group.add_argument("--cpu", metavar="FAMILY/MODEL[/STEPPING]", help="processor, for its errata")
     group.add_argument(
         "--image",

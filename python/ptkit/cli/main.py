@@ -19,6 +19,7 @@ VERBS = (
     "branches",
     "instructions",
     "redact",
+    "export",
     "index",
     "verify",
     "bench",

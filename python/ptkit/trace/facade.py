@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ptkit import _core
 from ptkit import decode as _decode
+from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer, integers
 from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, SymbolError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from ptkit.capture import Recording
+    from ptkit.export import Exported
 
     ImageCallback = Callable[[int, int, int], Buffer | None]
 
@@ -236,6 +238,40 @@ class Trace(Tables):
         )
         self._settings = replace(self._settings, index=found)
         return info
+
+    def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:
+        """Write the recording in a format of others.
+
+        Parameters
+        ----------
+        path : path
+            What to write; what is there is replaced when the new one is complete.
+        format : str
+            ``"perf.data"``, or what another package has added (`ptkit.export.exporters`).
+        **options
+            The format's own. perf.data: ``binaries``, which code goes to ``PATH.debug`` for
+            ``perf --buildid-dir``: ``"needed"`` (what no file of this machine has), ``"all"`` (for other
+            machines), or ``"none"``.
+
+        Returns
+        -------
+        ptkit.export.Exported
+            What was written, and what the format has no place for.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be written; then nothing is.
+        UnsupportedError
+            If the format cannot hold what is in the trace.
+        ConfigError
+            If there is no such format or option, or `path` is what is read.
+
+        Notes
+        -----
+        docs/export.md says what becomes of what.
+        """
+        return _export.export(self, path, format=format, **options)
 
     # Code and names.
 

@@ -1,0 +1,56 @@
+"""``ptkit export``: a recording in a format of others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+
+from ptkit import export
+from ptkit.cli import common, output
+
+HELP = "write a recording for other tools"
+DESCRIPTION = """\
+Writes a recording in a format that other tools read.
+
+perf.data: a file for Linux perf, or a folder as of `perf record --kcore`, if the kernel's code is in the
+recording. Code that perf would not find on this machine goes to OUT.debug, which `perf --buildid-dir` takes;
+with --binaries all, all code goes there, for other machines. What perf.data has no place for is said."""
+EXAMPLES = """examples:
+  ptkit export sort.ptk -o sort.data
+  perf script -i sort.data --itrace=b
+  ptkit export sort.ptk --binaries all -o sort.data
+  perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="what to write")
+    names = ", ".join(sorted(export.exporters()))
+    parser.add_argument(
+        "--format", dest="to", metavar="FORMAT", default="perf.data", help=f"{names} (default: perf.data)"
+    )
+    parser.add_argument(
+        "--binaries",
+        choices=("needed", "all", "none"),
+        help="perf.data: which code goes to OUT.debug (default: needed)",
+    )
+    common.add_open_options(parser, decoding=False, format_option="--input-format")
+    common.add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write it."""
+    trace = common.open_trace(options)
+    more = {} if options.binaries is None else {"binaries": options.binaries}
+    written = trace.export(options.output, options.to, **more)
+    if options.json:
+        output.print_json(asdict(written))
+        return 0
+    for note in written.notes:
+        print(f"ptkit export: {note}", file=sys.stderr)
+    print(f"{written.path}: {written.bytes:,} bytes")
+    if options.to == "perf.data":
+        folder = f"--buildid-dir {written.files[0]} " if written.files else ""
+        print(f"perf {folder}script -i {written.path} --itrace=b")
+    return 0

@@ -1,0 +1,7 @@
+"""Traces in formats of others."""
+
+from __future__ import annotations
+
+from ptkit.export.registry import Exported, Exporter, export, exporters
+
+__all__ = ["Exported", "Exporter", "export", "exporters"]

@@ -1,0 +1,37 @@
+"""perf.data."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Protocol
+
+from ptkit import _core
+from ptkit.errors import ConfigError
+
+__all__ = ["write_perf_data"]
+
+_BINARIES = ("needed", "all", "none")
+
+
+class _Trace(Protocol):
+    _bundle: _core.Bundle
+
+
+def write_perf_data(trace: _Trace, path: str, *, binaries: str = "needed") -> dict[str, Any]:
+    """Write a recording as Linux perf writes it.
+
+    Parameters
+    ----------
+    trace : Trace
+    path : str
+        A file; a folder is made of it if the kernel's code is in the recording, as ``perf record --kcore``
+        does. What is there is replaced when the new one is complete.
+    binaries : str
+        Which code goes to ``PATH.debug``, for ``perf --buildid-dir``: ``"needed"``, what no file of this
+        machine has; ``"all"``, all that is known, for other machines; or ``"none"``.
+    """
+    if binaries not in _BINARIES:
+        raise ConfigError(f"binaries={binaries!r} is none of {', '.join(_BINARIES)}")
+    said = _core.write_perf_data(trace._bundle, os.fsencode(path), code=binaries)
+    folder = os.fsdecode(said["code_folder"])
+    return {"bytes": said["bytes"], "files": (folder,) if folder else (), "notes": said["notes"]}

@@ -1,0 +1,112 @@
+"""Which formats there are: ptkit's own, and those of packages that name theirs as ``ptkit.exporters``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptkit.errors import ConfigError
+from ptkit.export.perf_data import write_perf_data
+
+__all__ = ["Exported", "Exporter", "export", "exporters"]
+
+GROUP = "ptkit.exporters"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes
+    ----------
+    path : str
+        File or folder.
+    format : str
+        Name of the format.
+    bytes : int
+        Size of the file that has the trace.
+    files : tuple of str
+        What else was written, beside it.
+    notes : tuple of str
+        Sentences: what the format has no place for, and what was made up because it needs it.
+    """
+
+    path: str
+    format: str
+    bytes: int
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """A format that traces can be written in.
+
+    Attributes
+    ----------
+    name : str
+        What ``Trace.export(format=...)`` takes.
+    description : str
+        One line.
+    write : callable
+        ``write(trace, path, **options)`` writes a `ptkit.Trace`; gives a dict with those of ``bytes``,
+        ``files`` and ``notes`` that there are.
+    """
+
+    name: str
+    description: str
+    write: Callable[..., dict[str, Any]]
+
+
+_OWN = (Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),)
+
+
+def exporters() -> dict[str, Exporter]:
+    """Give the known formats by name.
+
+    Packages add theirs by an entry point of the group ``ptkit.exporters``: an `Exporter`. One that cannot be
+    loaded is left out; ptkit's own names cannot be taken.
+
+    Examples
+    --------
+    >>> from ptkit import export
+    >>> export.exporters()["perf.data"].description
+    'for Linux perf, and what reads its files'
+    """
+    from importlib.metadata import entry_points  # takes a while, and is not needed to open traces
+
+    found = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            exporter = entry.load()
+        except Exception:  # whatever a stranger's module does when it is imported
+            continue
+        if isinstance(exporter, Exporter):
+            found[exporter.name] = exporter
+    found.update({exporter.name: exporter for exporter in _OWN})
+    return found
+
+
+def export(trace: object, path: str | os.PathLike[str], *, format: str, **options: Any) -> Exported:
+    """Write a trace; see `ptkit.Trace.export`."""
+    known = exporters()
+    if format not in known:
+        raise ConfigError(f"format={format!r} is none of {', '.join(sorted(known))}")
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
+    source = Path(getattr(trace, "source", ""))
+    if source.exists() and Path(text).exists() and Path(text).samefile(source):
+        raise ConfigError(f"{text}: is what is read; export to another file")
+    try:
+        said = known[format].write(trace, text, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        raise ConfigError(f"format {format!r} does not know an option: {error}") from None
+    return Exported(
+        text, format, int(said.get("bytes", 0)), tuple(said.get("files", ())), tuple(said.get("notes", ()))
+    )

@@ -1,0 +1,38 @@
+// Recordings in formats of others.
+#include "bindings/bindings.h"
+#include "formats/perf_write.h"
+
+namespace ptkit::bindings {
+namespace {
+
+py::dict write_perf_data(const BundleHandle& handle, const std::string& path, const std::string& code) {
+  formats::PerfDataOptions options;
+  if (code == "all") options.code = formats::PerfCode::ALL;
+  if (code == "none") options.code = formats::PerfCode::NONE;
+  options.go_on = [] {
+    const py::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() == 0;
+  };
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    return formats::write_perf_data(*handle.bundle, path, options);
+  }();
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  const formats::PerfDataWritten written = value_or_raise(std::move(result));
+  py::dict row;
+  row["bytes"] = written.bytes;
+  row["is_folder"] = written.is_folder;
+  row["code_folder"] = py::bytes(written.code_folder);
+  row["notes"] = written.notes;
+  return row;
+}
+
+}  // namespace
+
+void register_export(py::module_& module) {
+  module.def("write_perf_data", &write_perf_data, py::arg("bundle"), py::arg("path"), py::kw_only(),
+             py::arg("code") = "needed",
+             "Writes perf.data; says what was written and what has no place there.");
+}
+
+}  // namespace ptkit::bindings

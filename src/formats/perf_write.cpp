@@ -1,0 +1,181 @@
+#include "formats/perf_write.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "formats/files.h"
+#include "formats/perf_file.h"
+#include "formats/perf_write_code.h"
+#include "formats/perf_write_config.h"
+#include "formats/perf_write_kernel.h"
+#include "formats/perf_write_output.h"
+#include "formats/perf_write_trace.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+using perf::Output;
+
+constexpr std::uint64_t kHeaderBytes = 104;
+constexpr unsigned kFeatureDirFormat = 24;
+constexpr unsigned kFeatureAuxtrace = 18;
+constexpr unsigned kFeatureSampleTime = 21;
+
+std::vector<std::uint8_t> numbers(std::initializer_list<std::uint64_t> values) {
+  std::vector<std::uint8_t> bytes;
+  for (const std::uint64_t value : values) {
+    for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+  return bytes;
+}
+
+base::Failure refused(const std::string& path, const std::string& why) {
+  return {base::Status::UNSUPPORTED, 0, path + ": " + why};
+}
+
+std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle, const std::string& path) {
+  if (bundle.streams.empty()) return refused(path, "there is no trace to write");
+  for (const trace::Stream& stream : bundle.streams) {
+    if (stream.kind != trace::StreamKind::PROCESSOR_TRACE)
+      return refused(path,
+                     "stream '" + stream.name + "' has branch records; only Processor Trace is written");
+    if (stream.switches_by_offset)
+      return refused(path, "stream '" + stream.name +
+                               "' tells who ran by places in the stream; perf.data can tell by times only");
+  }
+  return std::nullopt;
+}
+
+class Writer {
+ public:
+  Writer(const trace::TraceBundle& bundle, const std::string& path, const PerfDataOptions& options)
+      : bundle_(bundle),
+        path_(path),
+        options_(options),
+        clock_(perf::written_clock(bundle.configuration.clock)),
+        records_(clock_),
+        tasks_(bundle, written_.notes),
+        code_(bundle, options.code, perf::is_32_bit(bundle)),
+        event_(perf::written_event(bundle, written_.notes)) {}
+
+  base::Result<PerfDataWritten> write() {
+    features_ = perf::written_features(bundle_, event_, written_.notes);
+    note_what_is_dropped();
+    tasks_.write(records_);
+    code_.write(tasks_.images(), records_);
+    written_.is_folder = perf::has_kernel(bundle_);
+    const auto failure = written_.is_folder ? write_folder() : write_file(path_);
+    if (failure) return *failure;
+    return std::move(written_);
+  }
+
+ private:
+  void note_what_is_dropped() {
+    const auto signals = std::ranges::count_if(bundle_.sideband, [](const trace::Sideband& record) {
+      return record.kind == trace::SidebandKind::SIGNAL;
+    });
+    if (signals != 0)
+      written_.notes.push_back("perf.data has no records of signals; " + std::to_string(signals) +
+                               " are left out.");
+    if (!bundle_.configuration.clock.perf_time_known) {
+      written_.notes.emplace_back(clock_.time_mult == 1 && clock_.time_shift == 0
+                                      ? "The TSC's frequency is not known: perf's nanoseconds are its ticks."
+                                      : "perf's clock is not known: its nanoseconds count from TSC 0.");
+    }
+  }
+
+  std::optional<base::Failure> write_folder() {
+    auto folder = perf::OutputFolder::create(path_, "data");
+    if (!folder.ok()) return folder.failure();
+    const std::string& at = folder.value().written();
+    if (auto failure = perf::write_kernel(bundle_, at, records_)) return failure;
+    features_.push_back({kFeatureDirFormat, numbers({0})});
+    if (auto failure = write_file(at + "/data")) return failure;
+    return folder.value().keep();
+  }
+
+  std::optional<base::Failure> write_file(const std::string& path) {
+    auto output = Output::create(path);
+    if (!output.ok()) return output.failure();
+    Output& out = output.value();
+    if (!write_data(out)) return base::Failure{base::Status::INTERRUPTED, 0, path_ + ": interrupted"};
+    written_.bytes = out.size();
+    if (out.failed()) return out.keep();
+    if (auto failure = write_code()) return failure;
+    return out.keep();
+  }
+
+  // Header, event, records, trace, features.
+  bool write_data(Output& out) {
+    const std::vector<std::uint8_t> attr = perf::attr_bytes(event_);
+    const std::uint64_t ids_at = kHeaderBytes;
+    const std::uint64_t attrs_at = ids_at + 8;
+    const std::uint64_t data_at = attrs_at + attr.size() + 16;
+    out.skip_to(ids_at);
+    out.put(numbers({perf::kEventId}));
+    out.put(attr);
+    out.put(numbers({ids_at, 8}));
+    perf::Trace trace(bundle_, tasks_.queues(), options_.go_on);
+    trace.write_notes(records_);
+    out.put(perf::auxtrace_info(bundle_, clock_, tasks_.any_cpu()));
+    out.put(perf::time_conversion(clock_));
+    records_.for_each([&](base::Bytes record) { out.put(record); });
+    if (!trace.write(out)) return false;
+    const std::uint64_t data_bytes = out.size() - data_at;
+    features_.push_back({kFeatureAuxtrace, trace.index()});
+    features_.push_back({kFeatureSampleTime, numbers({records_.first_ns(), records_.last_ns()})});
+    std::ranges::sort(features_, {}, &perf::WrittenFeature::number);
+    std::uint64_t bitmap = 0;
+    write_features(out, bitmap);
+    const std::vector<std::uint8_t> head =
+        numbers({0x32454c4946524550, kHeaderBytes, attr.size() + 16, attrs_at, attr.size() + 16, data_at,
+                 data_bytes, 0, 0, bitmap, 0, 0, 0});  // "PERFILE2"
+    out.put_at(0, head);
+    return true;
+  }
+
+  void write_features(Output& out, std::uint64_t& bitmap) {
+    std::uint64_t at = out.size() + features_.size() * 16;
+    for (const perf::WrittenFeature& feature : features_) {
+      bitmap |= std::uint64_t{1} << feature.number;
+      out.put(numbers({at, feature.bytes.size()}));
+      at += feature.bytes.size();
+    }
+    for (const perf::WrittenFeature& feature : features_) out.put(feature.bytes);
+  }
+
+  std::optional<base::Failure> write_code() {
+    const bool needed = std::ranges::any_of(code_.files(), &perf::CodeFile::is_written);
+    if (!needed) return std::nullopt;
+    const std::string name = path_ + ".debug";
+    auto folder = perf::OutputFolder::create(name, ".build-id");
+    if (!folder.ok()) return folder.failure();
+    if (auto failure = perf::write_code_folder(code_.files(), folder.value().written())) return failure;
+    written_.code_folder = name;
+    return folder.value().keep();
+  }
+
+  const trace::TraceBundle& bundle_;
+  const std::string path_;
+  const PerfDataOptions& options_;
+  PerfDataWritten written_;
+  trace::Clock clock_;
+  perf::Records records_;
+  perf::Tasks tasks_;
+  perf::Code code_;
+  perf::WrittenEvent event_;
+  std::vector<perf::WrittenFeature> features_;
+};
+
+}  // namespace
+
+base::Result<PerfDataWritten> write_perf_data(const trace::TraceBundle& bundle, const std::string& path,
+                                              const PerfDataOptions& options) {
+  if (auto failure = cannot_be_written(bundle, path)) return *failure;
+  return Writer(bundle, path, options).write();
+}
+
+}  // namespace ptkit::formats

@@ -1,0 +1,255 @@
+#include "formats/perf_write_code.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check_sum.h"
+#include "formats/files.h"
+#include "image/elf.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::size_t kBuildIdLetters = 40;
+
+bool is_kernel(const trace::CodeRegion& region) { return region.address >= kKernelStart; }
+
+std::uint64_t size_of(const trace::CodeRegion& region) {
+  return region.size != 0 ? region.size : region.bytes.size();
+}
+
+// Only what is one goes into names of files.
+std::string checked_build_id(const std::string& id) {
+  const bool is_hex = id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_hex && id.size() % 2 == 0 && id.size() <= kBuildIdLetters ? id : std::string();
+}
+
+std::string made_build_id(std::uint64_t sum) {
+  std::string id;
+  while (id.size() < kBuildIdLetters) {
+    for (unsigned shift = 0; shift < 64 && id.size() < kBuildIdLetters; shift += 4)
+      id += "0123456789abcdef"[sum >> shift & 15U];
+    sum = base::mix(sum, id.size());
+  }
+  return id;
+}
+
+// For files without a build-id: the same for the same bytes.
+std::string made_build_id(const CodeFile& file) {
+  std::uint64_t sum = base::check_sum(file.contents.bytes());
+  for (const auto& [offset, bytes] : file.pieces)
+    sum = base::mix(base::mix(sum, offset), base::check_sum(bytes));
+  return made_build_id(sum);
+}
+
+trace::TraceBuffer file_on_disk(const std::string& path) {
+  if (!path.starts_with('/') || !is_file(path)) return {};
+  auto contents = trace::TraceBuffer::map_file(path);
+  return contents.ok() ? std::move(contents.value()) : trace::TraceBuffer{};
+}
+
+bool same(base::Bytes a, base::Bytes b) { return std::ranges::equal(a, b); }
+
+// What is written has an ELF header of its own; where others have code there, it is no ELF file.
+bool has_room(std::uint64_t offset, base::Bytes bytes) {
+  constexpr std::uint64_t kHeaderBytes = 64;
+  constexpr std::array<std::uint8_t, 4> kMagic{0x7f, 'E', 'L', 'F'};
+  return offset >= kHeaderBytes ||
+         (offset == 0 && bytes.size() >= kHeaderBytes && same(bytes.first(kMagic.size()), kMagic));
+}
+
+}  // namespace
+
+Code::Code(const trace::TraceBundle& bundle, PerfCode wanted, bool is_32)
+    : bundle_(bundle), wanted_(wanted), is_32_(is_32), agrees_(bundle.code.size(), false) {
+  files_.resize(bundle.files.size());
+  for (std::size_t i = 0; i < files_.size(); ++i) find_file(i);
+  compare_with_files();
+  name_files();
+}
+
+// The bundle's contents, or those of the file that lies where it was, if that is the same one.
+void Code::find_file(std::size_t number) {
+  const trace::ImageFile& from = bundle_.files[number];
+  CodeFile& file = files_[number];
+  file.path = from.path;
+  file.build_id = checked_build_id(from.build_id);
+  file.symbols = from.symbols;
+  file.is_32 = is_32_;
+  trace::TraceBuffer here = file_on_disk(from.path);
+  const std::string id = image::elf_build_id(here.bytes());
+  const bool is_here =
+      here.size() != 0 && (file.build_id.empty() || id == file.build_id) &&
+      (from.contents.size() == 0 || !file.build_id.empty() || same(here.bytes(), from.contents.bytes()));
+  file.contents = from.contents.size() != 0 ? from.contents : is_here ? here : trace::TraceBuffer{};
+  file.is_written = wanted_ == PerfCode::ALL || (wanted_ == PerfCode::NEEDED && !is_here);
+}
+
+// A file without a build-id may have been replaced: then its contents are not what ran.
+void Code::compare_with_files() {
+  for (const trace::CodeRegion& region : bundle_.code) {
+    if (region.file < 0 || is_kernel(region)) continue;
+    CodeFile& file = files_[static_cast<std::size_t>(region.file)];
+    const bool own = bundle_.files[static_cast<std::size_t>(region.file)].contents.size() != 0;
+    if (file.contents.size() == 0 || own || !file.build_id.empty() || agrees(region)) continue;
+    file.contents = {};
+    file.is_written = wanted_ != PerfCode::NONE;
+  }
+  for (std::size_t i = 0; i < bundle_.code.size(); ++i) {
+    const trace::CodeRegion& region = bundle_.code[i];
+    agrees_[i] = region.file >= 0 && !is_kernel(region) && agrees(region);
+    if (agrees_[i]) files_[static_cast<std::size_t>(region.file)].is_mapped = true;
+  }
+}
+
+bool Code::agrees(const trace::CodeRegion& region) {
+  if (region.bytes.size() == 0) return true;
+  CodeFile& file = files_[static_cast<std::size_t>(region.file)];
+  const base::Bytes bytes = region.bytes.bytes();
+  if (file.contents.size() == 0)
+    return has_room(region.file_offset, bytes) && add_piece(file, region.file_offset, bytes);
+  const base::Bytes all = file.contents.bytes();
+  return region.file_offset <= all.size() && bytes.size() <= all.size() - region.file_offset &&
+         same(all.subspan(region.file_offset, bytes.size()), bytes);
+}
+
+// False: something else is known of the same place.
+bool Code::add_piece(CodeFile& file, std::uint64_t offset, base::Bytes bytes) {
+  auto next = file.pieces.upper_bound(offset);
+  if (next != file.pieces.begin() && std::prev(next)->first + std::prev(next)->second.size() > offset) --next;
+  const auto first = next;
+  const std::uint64_t end = offset + bytes.size();
+  for (; next != file.pieces.end() && next->first < end; ++next) {
+    const std::uint64_t begin = std::max(offset, next->first);
+    const std::uint64_t behind = std::min<std::uint64_t>(end, next->first + next->second.size());
+    if (!same(bytes.subspan(begin - offset, behind - begin),
+              next->second.subspan(begin - next->first, behind - begin)))
+      return false;
+  }
+  std::uint64_t at = offset;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> holes;
+  for (auto piece = first; piece != next; ++piece) {
+    if (piece->first > at) holes.emplace_back(at, piece->first);
+    at = std::max<std::uint64_t>(at, piece->first + piece->second.size());
+  }
+  if (at < end) holes.emplace_back(at, end);
+  for (const auto& [begin, behind] : holes)
+    file.pieces.emplace(begin, bytes.subspan(begin - offset, behind - begin));
+  return true;
+}
+
+void Code::name_files() {
+  for (CodeFile& file : files_) {
+    if (!file.is_mapped) {
+      file.is_written = false;
+      continue;
+    }
+    // The kernel hands it out whole.
+    if (file.path == "[vdso]" && file.contents.size() == 0 && file.pieces.contains(0))
+      file.contents = trace::TraceBuffer(file.pieces.at(0), nullptr);
+    file.is_written = file.is_written && (file.contents.size() != 0 || !file.pieces.empty());
+    if (file.is_written && file.build_id.empty()) file.build_id = made_build_id(file);
+    const std::string path = file.path.empty() ? "file" : file.path;
+    file.path = path;
+    for (unsigned count = 2; !used_paths_.insert(file.path).second; ++count)
+      file.path = path + " (" + std::to_string(count) + ")";
+  }
+}
+
+// ---- mappings
+
+std::vector<Code::Item> Code::items_of(const ProcessImage& image) const {
+  std::vector<Item> items;
+  for (std::size_t i = 0; i < bundle_.code.size(); ++i) {
+    const trace::CodeRegion& region = bundle_.code[i];
+    const bool own = region.space == image.space;
+    if ((!own && region.space != trace::kAnySpace) || is_kernel(region) || size_of(region) == 0) continue;
+    const std::uint64_t tsc = region.tsc_from == trace::kTscMin ? image.begin : region.tsc_from;
+    if (region.tsc_to <= tsc) continue;
+    const unsigned rank = (region.bytes.size() != 0 ? 2U : 0U) + (own ? 1U : 0U);
+    items.push_back({tsc, rank, i});
+  }
+  std::ranges::stable_sort(
+      items, [](const Item& a, const Item& b) { return a.tsc != b.tsc ? a.tsc < b.tsc : a.rank < b.rank; });
+  return items;
+}
+
+void Code::write(const std::vector<ProcessImage>& images, Records& records) {
+  for (const ProcessImage& image : images) write_process(image, records);
+}
+
+void Code::add_made_file(const ProcessImage& image, const std::vector<Item>& items) {
+  std::uint64_t sum = 0;
+  for (const Item& item : items) {
+    const trace::CodeRegion& region = bundle_.code[item.region];
+    if (!agrees_[item.region])
+      sum = base::mix(base::mix(sum, region.address ^ item.tsc), base::check_sum(region.bytes.bytes()));
+  }
+  CodeFile made;
+  for (unsigned count = 1; made.path.empty() || !used_paths_.insert(made.path).second; ++count)
+    made.path = "code-" + std::to_string(image.pid) + "-" + std::to_string(count);
+  made.build_id = made_build_id(sum);
+  made.is_32 = is_32_;
+  files_.push_back(std::move(made));
+}
+
+void Code::write_process(const ProcessImage& image, Records& records) {
+  Process process{image, files_.size()};
+  const std::vector<Item> items = items_of(image);
+  add_made_file(image, items);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const trace::CodeRegion& region = bundle_.code[items[i].region];
+    if (agrees_[items[i].region]) {
+      const Place place{region.address, size_of(region), region.file_offset,
+                        static_cast<std::size_t>(region.file)};
+      if (map(process, items[i].tsc, place, records)) {
+        // Bytes win over a mapping whose bytes are missing.
+        const std::uint64_t end = place.address + place.size;
+        if (region.bytes.size() != 0)
+          process.made.forget(place.address, end);
+        else
+          process.made.hidden(place.address, end);
+      }
+    } else {
+      process.made.put(region.address, region.bytes.bytes());
+    }
+    if (i + 1 == items.size() || items[i + 1].tsc != items[i].tsc) map_made(process, items[i].tsc, records);
+  }
+  CodeFile& file = files_[process.made_file];
+  file.is_mapped = !process.made.empty();
+  file.is_written = file.is_mapped && wanted_ != PerfCode::NONE;
+  file.made = process.made.release();
+}
+
+void Code::map_made(Process& process, std::uint64_t tsc, Records& records) {
+  for (const MadeCode::Chunk& chunk : process.made.take())
+    static_cast<void>(
+        map(process, tsc, {chunk.address, chunk.size, chunk.offset, process.made_file}, records));
+}
+
+// False: it is as told before.
+bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records& records) {
+  auto& mappings = process.mappings;
+  const Mapped mapped{place.address + place.size, place.file, place.address - place.offset};
+  auto next = mappings.upper_bound(place.address);
+  if (next != mappings.begin()) {
+    const Mapped at = std::prev(next)->second;
+    if (at.end >= mapped.end && at.file == mapped.file && at.delta == mapped.delta) return false;
+    if (at.end > place.address) std::prev(next)->second.end = place.address;
+    if (at.end > mapped.end) mappings.emplace(mapped.end, at);
+  }
+  next = mappings.lower_bound(place.address);
+  while (next != mappings.end() && next->first < mapped.end) {
+    if (next->second.end > mapped.end) mappings.emplace(mapped.end, next->second);
+    next = mappings.erase(next);
+  }
+  mappings.insert_or_assign(place.address, mapped);
+  const CodeFile& file = files_[place.file];
+  const std::int64_t pid = process.image.pid;
+  records.map({pid, pid, trace::kNoId, tsc},
+              {place.address, place.size, place.offset, file.path, file.build_id});
+  return true;
+}
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,42 @@
+// What perf.data says of a recording as a whole: the event, AUXTRACE_INFO, the clock, the machine. For .cpp
+// files of this folder only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/perf_write_records.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+inline constexpr std::uint32_t kPmuType = 8;  // any number; the file says that it is called intel_pt
+inline constexpr std::size_t kAttrBytes = 128;
+
+struct WrittenEvent {
+  std::uint64_t config = 0;
+  bool exclude_user = false;
+  bool exclude_kernel = false;
+};
+
+// What the trace unit was told, or what the packets of the streams show that it was told.
+[[nodiscard]] WrittenEvent written_event(const trace::TraceBundle& bundle, std::vector<std::string>& notes);
+// The first packets of the streams tell of 32-bit code, and of no other.
+[[nodiscard]] bool is_32_bit(const trace::TraceBundle& bundle);
+
+[[nodiscard]] std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event);
+// `per_cpu`: some streams are processors'.
+[[nodiscard]] std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle,
+                                                      const trace::Clock& clock, bool per_cpu);
+[[nodiscard]] std::vector<std::uint8_t> time_conversion(const trace::Clock& clock);
+
+struct WrittenFeature {
+  unsigned number = 0;
+  std::vector<std::uint8_t> bytes;
+};
+// All but those that need to know where things lie in the file, by number.
+[[nodiscard]] std::vector<WrittenFeature> written_features(const trace::TraceBundle& bundle,
+                                                           const WrittenEvent& event,
+                                                           std::vector<std::string>& notes);
+
+}  // namespace ptkit::formats::perf

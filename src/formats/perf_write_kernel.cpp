@@ -1,0 +1,164 @@
+#include "formats/perf_write_kernel.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "formats/perf_write_code.h"
+#include "formats/perf_write_output.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+// Parts of the kernel's memory by address, disjoint.
+using Parts = std::map<std::uint64_t, base::Bytes>;
+
+bool is_kernel(const trace::CodeRegion& region) {
+  return region.address >= kKernelStart && region.bytes.size() != 0;
+}
+
+// As everywhere, later ones win. Code that changed is as it was at the end: perf has one kernel for all
+// times.
+Parts kernel_parts(const trace::TraceBundle& bundle) {
+  Parts parts;
+  const auto put = [&](std::uint64_t address, base::Bytes bytes) {
+    const std::uint64_t last = address + (bytes.size() - 1);
+    auto next = parts.lower_bound(address);
+    if (next != parts.begin()) {
+      const auto before = std::prev(next);
+      const base::Bytes all = before->second;
+      if (all.size() > address - before->first) {
+        before->second = all.first(address - before->first);
+        const std::uint64_t behind = last - before->first + 1;
+        if (all.size() > behind) next = parts.emplace(last + 1, all.subspan(behind)).first;
+      }
+    }
+    while (next != parts.end() && next->first <= last) {
+      const std::uint64_t covered = last - next->first + 1;
+      if (next->second.size() > covered) parts.emplace(last + 1, next->second.subspan(covered));
+      next = parts.erase(next);
+    }
+    parts.insert_or_assign(address, bytes);
+  };
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (is_kernel(region)) put(region.address, region.bytes.bytes());
+  }
+  return parts;
+}
+
+std::optional<base::Failure> write_kcore(const Parts& parts, const std::string& path) {
+  auto created = Output::create(path);
+  if (!created.ok()) return created.failure();
+  Output& out = created.value();
+  std::vector<Elf64_Phdr> segments;
+  const std::uint64_t head = sizeof(Elf64_Ehdr) + parts.size() * sizeof(Elf64_Phdr);
+  out.skip_to((head + kPage - 1) / kPage * kPage);
+  for (const auto& [address, bytes] : parts) {
+    // What lies together stays together: instructions may lie on both sides.
+    const bool goes_on = !segments.empty() && segments.back().p_vaddr + segments.back().p_memsz == address;
+    if (!goes_on) {
+      Elf64_Phdr segment{};
+      segment.p_type = PT_LOAD;
+      segment.p_flags = PF_R | PF_W | PF_X;
+      segment.p_offset = out.size();
+      segment.p_vaddr = address;
+      segments.push_back(segment);
+    }
+    segments.back().p_memsz += bytes.size();
+    segments.back().p_filesz += bytes.size();
+    out.put(bytes);
+  }
+  Elf64_Ehdr header{};
+  const unsigned char ident[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+  std::copy(std::begin(ident), std::end(ident), header.e_ident);
+  header.e_type = ET_CORE;
+  header.e_machine = EM_X86_64;
+  header.e_version = EV_CURRENT;
+  header.e_phoff = sizeof header;
+  header.e_ehsize = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = static_cast<std::uint16_t>(segments.size());
+  out.put_at(0, {reinterpret_cast<const std::uint8_t*>(&header), sizeof header});
+  out.put_at(sizeof header,
+             {reinterpret_cast<const std::uint8_t*>(segments.data()), segments.size() * sizeof(Elf64_Phdr)});
+  return out.keep();
+}
+
+struct Name {
+  std::uint64_t address = 0;
+  std::string text;  // with the module in brackets, behind a tab
+};
+
+std::vector<Name> kernel_names(const trace::TraceBundle& bundle) {
+  std::map<std::int32_t, std::vector<const trace::CodeRegion*>> by_file;
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (is_kernel(region) && region.file >= 0) by_file[region.file].push_back(&region);
+  }
+  std::vector<Name> names;
+  for (const auto& [number, regions] : by_file) {
+    const trace::ImageFile& file = bundle.files[static_cast<std::size_t>(number)];
+    const bool is_module = file.path.starts_with('[') && file.path != "[kernel]";
+    for (const trace::SymbolEntry& symbol : file.symbols) {
+      const auto region = std::ranges::find_if(regions, [&](const auto* one) {
+        return symbol.file_offset - one->file_offset < one->bytes.size();
+      });
+      if (region == regions.end()) continue;
+      const std::uint64_t address = (*region)->address + (symbol.file_offset - (*region)->file_offset);
+      names.push_back({address, symbol.name + (is_module ? "\t" + file.path : "")});
+    }
+  }
+  std::ranges::stable_sort(names, {}, &Name::address);
+  return names;
+}
+
+std::optional<base::Failure> write_text(const std::string& path, const std::string& text) {
+  auto out = Output::create(path);
+  if (!out.ok()) return out.failure();
+  out.value().put({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  return out.value().keep();
+}
+
+std::string hex(std::uint64_t number) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; number >>= 4U) text[i] = "0123456789abcdef"[number & 15U];
+  return text;
+}
+
+}  // namespace
+
+bool has_kernel(const trace::TraceBundle& bundle) { return std::ranges::any_of(bundle.code, is_kernel); }
+
+std::optional<base::Failure> write_kernel(const trace::TraceBundle& bundle, const std::string& folder,
+                                          Records& records) {
+  const std::string at = folder + "/kcore_dir";
+  if (::mkdir(at.c_str(), 0777) != 0) return cannot_write(at, "create", errno);
+  const Parts parts = kernel_parts(bundle);
+  if (auto failure = write_kcore(parts, at + "/kcore")) return failure;
+  std::vector<Name> names = kernel_names(bundle);
+  // perf looks for a name that it was told, at the place that it was told.
+  const auto text = std::ranges::find_if(
+      names, [](const Name& name) { return name.text == "_text" || name.text == "_stext"; });
+  const Name first = text != names.end() ? *text : Name{parts.begin()->first, "_text"};
+  if (text == names.end()) names.insert(names.begin(), first);
+  std::string lines;
+  for (const Name& name : names) lines += hex(name.address) + " T " + name.text + "\n";
+  if (auto failure = write_text(at + "/kallsyms", lines)) return failure;
+  if (auto failure = write_text(at + "/modules", "")) return failure;
+  // What lies behind it without a hole.
+  auto part = std::prev(parts.upper_bound(first.address));
+  std::uint64_t end = part->first + part->second.size();
+  while (++part != parts.end() && part->first == end) end += part->second.size();
+  constexpr std::int64_t kKernel = -1;
+  records.map({kKernel, 0, trace::kNoId, trace::kTscMin},
+              {first.address, end - first.address, first.address, "[kernel.kallsyms]" + first.text, {}},
+              true);
+  return std::nullopt;
+}
+
+}  // namespace ptkit::formats::perf

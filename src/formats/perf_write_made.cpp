@@ -1,0 +1,102 @@
+#include "formats/perf_write_made.h"
+
+#include <algorithm>
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+// perf keeps what it decoded by the place of a block's first byte, and reads an instruction from one file: a
+// new version takes along what is before it, and some of what is behind.
+constexpr std::uint64_t kBefore = 256;
+constexpr std::uint64_t kBehind = 16;
+constexpr std::uint64_t kAlignment = 16;
+
+}  // namespace
+
+const MadeCode::Page* MadeCode::page_of(std::uint64_t address) const {
+  const auto found = pages_.find(address / kPageBytes);
+  return found == pages_.end() ? nullptr : &found->second;
+}
+
+bool MadeCode::known(std::uint64_t address) const {
+  const Page* const page = page_of(address);
+  return page != nullptr && page->known[address % kPageBytes];
+}
+
+void MadeCode::put(std::uint64_t address, base::Bytes bytes) {
+  if (bytes.empty()) return;
+  for (std::size_t done = 0; done < bytes.size();) {
+    const std::uint64_t at = address + done;
+    Page& page = pages_[at / kPageBytes];
+    const std::size_t first = at % kPageBytes;
+    const std::size_t size = std::min(bytes.size() - done, kPageBytes - first);
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(done), size, page.bytes.begin() + first);
+    for (std::size_t i = first; i < first + size; ++i) page.known.set(i);
+    done += size;
+  }
+  change(address, address + bytes.size());
+}
+
+void MadeCode::change(std::uint64_t begin, std::uint64_t end) {
+  auto next = changed_.lower_bound(begin);
+  if (next != changed_.begin() && std::prev(next)->second >= begin) --next;
+  while (next != changed_.end() && next->first <= end) {
+    begin = std::min(begin, next->first);
+    end = std::max(end, next->second);
+    next = changed_.erase(next);
+  }
+  changed_.emplace(begin, end);
+}
+
+template <typename Each>
+void MadeCode::for_each_run(std::uint64_t begin, std::uint64_t end, Each&& each) {
+  for (auto page = pages_.lower_bound(begin / kPageBytes);
+       page != pages_.end() && page->first * kPageBytes < end; ++page) {
+    const std::uint64_t last = std::min(end, (page->first + 1) * kPageBytes);
+    for (std::uint64_t at = std::max(begin, page->first * kPageBytes); at < last; ++at) {
+      std::uint64_t behind = at;
+      while (behind < last && page->second.known[behind % kPageBytes]) ++behind;
+      if (behind == at) continue;
+      each(page->second, at, behind);
+      at = behind;
+    }
+  }
+}
+
+void MadeCode::hidden(std::uint64_t begin, std::uint64_t end) {
+  for_each_run(begin, end, [this](Page&, std::uint64_t at, std::uint64_t behind) { change(at, behind); });
+}
+
+void MadeCode::forget(std::uint64_t begin, std::uint64_t end) {
+  for_each_run(begin, end, [](Page& page, std::uint64_t at, std::uint64_t behind) {
+    for (; at < behind; ++at) page.known.reset(at % kPageBytes);
+  });
+}
+
+std::uint64_t MadeCode::copy(std::uint64_t begin, std::uint64_t end) {
+  file_.resize((file_.size() + kAlignment - 1) / kAlignment * kAlignment);
+  const std::uint64_t offset = kFirstOffset + file_.size();
+  for (std::uint64_t at = begin; at < end;) {
+    const std::uint64_t behind = std::min(end, (at / kPageBytes + 1) * kPageBytes);
+    const auto* const from = page_of(at)->bytes.data() + at % kPageBytes;
+    file_.insert(file_.end(), from, from + (behind - at));
+    at = behind;
+  }
+  return offset;
+}
+
+std::vector<MadeCode::Chunk> MadeCode::take() {
+  std::vector<Chunk> chunks;
+  for (const auto& [first, last] : changed_) {
+    std::uint64_t begin = first;
+    while (first - begin < kBefore && known(begin - 1)) --begin;
+    std::uint64_t behind = last;
+    while (behind - last < kBehind && known(behind)) ++behind;
+    chunks.push_back({begin, last - begin, copy(begin, behind)});
+  }
+  changed_.clear();
+  return chunks;
+}
+
+}  // namespace ptkit::formats::perf

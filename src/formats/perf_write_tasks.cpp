@@ -1,0 +1,226 @@
+#include "formats/perf_write_tasks.h"
+
+#include <algorithm>
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+using trace::kNoId;
+using trace::SidebandKind;
+
+constexpr std::int64_t kLastId = 4'194'304;  // of Linux; perf looks processes up here that have lower ones
+constexpr std::size_t kCommBytes = 15;       // of a thread's name (TASK_COMM_LEN)
+
+// The process begins to have an address space of its own.
+bool begins_image(const trace::Sideband& record) {
+  return record.kind == SidebandKind::PROCESS || record.kind == SidebandKind::EXEC;
+}
+
+std::string comm_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).substr(0, kCommBytes);
+}
+
+}  // namespace
+
+Tasks::Tasks(const trace::TraceBundle& bundle, std::vector<std::string>& notes) : bundle_(bundle) {
+  const auto note = [this](std::int64_t id) { last_id_ = std::max(last_id_, id); };
+  for (const trace::Space& space : bundle.spaces) note(space.pid);
+  for (const trace::Sideband& record : bundle.sideband) note(std::max(record.pid, record.tid));
+  for (const trace::Stream& stream : bundle.streams) {
+    note(std::max(stream.pid, stream.tid));
+    for (const trace::Switch& one : stream.switches) note(std::max(one.pid, one.tid));
+  }
+  note(kLastId);
+  find_queues(notes);
+  find_images(notes);
+  name_threads();
+}
+
+std::int64_t Tasks::new_id() { return ++last_id_; }
+
+void Tasks::find_queues(std::vector<std::string>& notes) {
+  std::size_t made_up = 0;
+  for (const trace::Stream& stream : bundle_.streams) {
+    Queue queue{stream.cpu, stream.pid, stream.tid};
+    if (queue.pid == kNoId && stream.space < bundle_.spaces.size())
+      queue.pid = bundle_.spaces[stream.space].pid;
+    if (queue.tid == kNoId && stream.switches.empty()) queue.tid = queue.pid;
+    if (queue.tid == kNoId && stream.switches.empty()) {
+      queue.tid = new_id();
+      ++made_up;
+    }
+    if (queue.pid == kNoId) queue.pid = queue.tid;
+    queues_.push_back(queue);
+  }
+  if (made_up != 0) {
+    notes.push_back("Of " + std::to_string(made_up) + (made_up == 1 ? " stream" : " streams") +
+                    " nobody knows the thread; perf needs one, so numbers that nothing else has were taken.");
+  }
+}
+
+void Tasks::add_image(trace::SpaceId space, std::int64_t pid, std::uint64_t begin) {
+  if (known_images_.emplace(space, pid).second) images_.push_back({space, pid, begin});
+}
+
+void Tasks::add_space(trace::SpaceId space, std::int64_t pid) {
+  if (space >= bundle_.spaces.size()) space = trace::kAnySpace;
+  const std::int64_t own = bundle_.spaces[space].pid;
+  add_image(space, own != kNoId ? own : pid, trace::kTscMin);
+}
+
+// Spaces of a process begin with a fork or an exec, if each of these made one, else with a fork alone; of the
+// first one nobody may know.
+void Tasks::find_images(std::vector<std::string>& notes) {
+  std::map<std::int64_t, std::vector<std::uint64_t>> begins;
+  std::map<std::int64_t, std::vector<std::uint64_t>> births;
+  std::map<std::int64_t, std::vector<trace::SpaceId>> spaces;
+  for (const trace::Sideband& record : bundle_.sideband) {
+    if (begins_image(record)) begins[record.pid].push_back(record.tsc);
+    if (record.kind == SidebandKind::PROCESS) births[record.pid].push_back(record.tsc);
+  }
+  for (std::size_t i = 0; i < bundle_.spaces.size(); ++i) {
+    if (bundle_.spaces[i].pid != kNoId)
+      spaces[bundle_.spaces[i].pid].push_back(static_cast<trace::SpaceId>(i));
+  }
+  for (const auto& [pid, numbers] : spaces) {
+    const auto& times = begins[pid].size() == numbers.size() ? begins[pid] : births[pid];
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::size_t at = i + times.size() - numbers.size();  // from behind; wraps where nothing is known
+      add_image(numbers[i], pid, at < times.size() ? times[at] : trace::kTscMin);
+    }
+  }
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    const trace::Stream& stream = bundle_.streams[i];
+    if (queues_[i].pid != kNoId) add_space(stream.space, queues_[i].pid);
+    for (const trace::Switch& one : stream.switches) {
+      if (one.pid != kNoId) add_space(one.space, one.pid);
+    }
+  }
+  const auto unused = std::ranges::count_if(bundle_.spaces, [&](const trace::Space& space) {
+    const auto number = static_cast<trace::SpaceId>(&space - bundle_.spaces.data());
+    return number != trace::kAnySpace && space.pid == kNoId &&
+           std::ranges::none_of(images_, [&](const ProcessImage& one) { return one.space == number; });
+  });
+  if (unused != 0) {
+    notes.push_back(std::to_string(unused) +
+                    " address spaces belong to no process; perf.data has no place for their code.");
+  }
+}
+
+void Tasks::name_threads() {
+  for (const trace::Thread& thread : bundle_.threads) names_[{thread.pid, thread.tid}] = thread.name;
+  for (const trace::Sideband& record : bundle_.sideband) {
+    auto& name = names_[{record.pid, record.tid}];
+    if (record.kind == SidebandKind::THREAD && !record.text.empty()) name = record.text;
+    if (record.kind == SidebandKind::EXEC && name.empty()) name = comm_of(record.text);
+  }
+}
+
+std::string Tasks::name_of(std::int64_t pid, std::int64_t tid) const {
+  for (const std::int64_t one : {tid, pid}) {
+    const auto found = names_.find({pid, one});
+    if (found != names_.end() && !found->second.empty()) return found->second;
+  }
+  std::string unnamed(1, ':');  // as perf has it
+  return unnamed += std::to_string(tid);
+}
+
+bool Tasks::any_cpu() const noexcept {
+  return std::ranges::any_of(queues_, [](const Queue& queue) { return queue.cpu != kNoId; });
+}
+
+// ---- records
+
+// perf finds a thread only if something has told of it before its trace begins.
+void Tasks::write_births(Records& records) const {
+  std::set<std::pair<std::int64_t, std::int64_t>> born;
+  std::map<std::int64_t, std::uint64_t> begins;  // of processes
+  for (const trace::Sideband& record : bundle_.sideband) {
+    if (record.parent == kNoId) continue;
+    if (record.kind == SidebandKind::PROCESS) begins.emplace(record.pid, record.tsc);
+    if (record.kind == SidebandKind::PROCESS || record.kind == SidebandKind::THREAD)
+      born.emplace(record.pid, record.kind == SidebandKind::PROCESS ? record.pid : record.tid);
+  }
+  const auto bear = [&](std::int64_t pid, std::int64_t tid) {
+    if (pid == kNoId || tid == kNoId || !born.emplace(pid, tid).second) return;
+    const auto begin = begins.find(pid);
+    const std::uint64_t tsc = begin != begins.end() ? begin->second : trace::kTscMin;
+    records.comm({pid, tid, kNoId, tsc}, name_of(pid, tid), false);
+  };
+  for (const ProcessImage& image : images_) bear(image.pid, image.pid);
+  for (const Queue& queue : queues_) bear(queue.pid, queue.tid);
+  for (const auto& [thread, name] : names_) bear(thread.first, thread.second);
+  for (const trace::Stream& stream : bundle_.streams) {
+    for (const trace::Switch& one : stream.switches) bear(one.pid, one.tid);
+  }
+}
+
+void Tasks::write_sideband(Records& records) const {
+  for (const trace::Sideband& record : bundle_.sideband) {
+    const std::int64_t tid = record.tid != kNoId ? record.tid : record.pid;
+    const Stamp who{record.pid, tid, kNoId, record.tsc};
+    switch (record.kind) {
+      case SidebandKind::PROCESS:
+        if (record.parent != kNoId)
+          records.fork({record.pid, record.pid, kNoId, record.tsc}, record.parent, record.parent);
+        break;
+      case SidebandKind::THREAD:
+        if (record.parent != kNoId) records.fork(who, record.pid, record.pid);
+        if (!record.text.empty()) records.comm(who, record.text, false);
+        break;
+      case SidebandKind::EXEC: {
+        const std::string name = comm_of(record.text);
+        records.comm({record.pid, record.pid, kNoId, record.tsc},
+                     name.empty() ? name_of(record.pid, record.pid) : name, true);
+        break;
+      }
+      case SidebandKind::EXIT:
+        records.exit(who);
+        break;
+      case SidebandKind::MAP:  // by what the code says
+      case SidebandKind::SIGNAL:
+        break;
+    }
+  }
+  // Names that no record tells.
+  for (const trace::Thread& thread : bundle_.threads) {
+    const bool told = std::ranges::any_of(bundle_.sideband, [&](const trace::Sideband& record) {
+      return record.pid == thread.pid && record.tid == thread.tid && record.kind == SidebandKind::THREAD;
+    });
+    if (!told && thread.pid != kNoId && !thread.name.empty())
+      records.comm({thread.pid, thread.tid, kNoId, trace::kTscMin}, thread.name, false);
+  }
+}
+
+// Nobody's turn is that of the idle task.
+void Tasks::write_switches(Records& records) const {
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    const Queue& queue = queues_[i];
+    if (queue.cpu == kNoId) continue;
+    const auto stamp = [&](std::int64_t pid, std::int64_t tid, std::uint64_t tsc) {
+      if (tid == kNoId) return Stamp{0, 0, queue.cpu, tsc};
+      return Stamp{pid != kNoId ? pid : tid, tid, queue.cpu, tsc};
+    };
+    Stamp now = stamp(queue.pid, queue.tid, trace::kTscMin);
+    if (queue.tid != kNoId && bundle_.streams[i].switches.empty()) records.itrace_start(now);
+    for (const trace::Switch& one : bundle_.streams[i].switches) {
+      const Stamp next = stamp(one.pid, one.tid, one.tsc);
+      now.tsc = one.tsc;
+      if (one.tsc == trace::kTscMin) {
+        records.itrace_start(next);
+      } else {
+        records.switch_to(now, next);
+      }
+      now = next;
+    }
+  }
+}
+
+void Tasks::write(Records& records) const {
+  write_births(records);
+  write_sideband(records);
+  write_switches(records);
+}
+
+}  // namespace ptkit::formats::perf

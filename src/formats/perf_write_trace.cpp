@@ -1,0 +1,146 @@
+#include "formats/perf_write_trace.h"
+
+#include <algorithm>
+#include <map>
+
+#include "packet/decoder.h"
+
+namespace ptkit::formats::perf {
+
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;  // a multiple of 8: only the last one is padded
+constexpr std::size_t kPadding = 8;
+constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for whether to go on
+constexpr std::size_t kRecordBytes = 48;
+// Behind a loss perf's decoder goes on as if nothing were missing, unless it finds what is no packet; then it
+// looks for the next PSB. So many of these do not fit into a packet that was cut.
+constexpr std::uint8_t kNoPacket = 0xd9;
+constexpr std::size_t kCutBytes = 9;
+
+// The last time that a stream tells before `end`; 0: none.
+std::uint64_t last_tsc(base::Bytes bytes) {
+  constexpr std::size_t kSearched = std::size_t{256} << 10U;
+  std::uint64_t tsc = 0;
+  packet::PacketDecoder decoder(bytes.last(std::min(bytes.size(), kSearched)));
+  if (decoder.sync_forward(0) != base::Status::OK) return 0;
+  packet::Packet packet;
+  while (decoder.next(packet) == base::Status::OK) {
+    if (packet.kind == packet::PacketKind::TSC) tsc = packet.payload;
+  }
+  return tsc;
+}
+
+std::uint64_t last_known_tsc(const trace::TraceBundle& bundle) {
+  std::uint64_t tsc = 0;
+  for (const trace::Sideband& record : bundle.sideband) tsc = std::max(tsc, record.tsc);
+  for (const trace::Stream& stream : bundle.streams) {
+    if (!stream.switches.empty()) tsc = std::max(tsc, stream.switches.back().tsc);
+  }
+  return tsc;
+}
+
+// `hole`: between two pieces whose offsets tell it.
+std::uint64_t flags_of(const trace::KnownLoss& loss, bool hole) {
+  const bool wrapped = loss.cause == base::Status::RING_WRAPPED;
+  if (wrapped && hole) return 0;
+  return kAuxTruncated | (wrapped ? kAuxOverwrite : 0);
+}
+
+}  // namespace
+
+Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, std::function<bool()> go_on)
+    : bundle_(bundle), queues_(queues), go_on_(std::move(go_on)), reference_(last_known_tsc(bundle)) {
+  // A thread's streams go on in one buffer, one behind the other.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> offsets;
+  for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
+    const Queue& queue = queues[i];
+    cut_stream(i, offsets[{queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId}]);
+  }
+}
+
+void Trace::cut_stream(std::size_t number, std::uint64_t& offset) {
+  const trace::Stream& stream = bundle_.streams[number];
+  std::size_t begin = 0;
+  for (const trace::KnownLoss& loss : stream.losses) {
+    const std::size_t end = std::clamp<std::size_t>(loss.offset, begin, stream.data.size());
+    add_pieces(number, begin, end, offset);
+    Piece& last = pieces_.back();
+    const bool hole = loss.lost_bytes != 0 && end != 0 && end != stream.data.size();
+    last.lost_flags |= flags_of(loss, hole);
+    last.cut = true;
+    if (hole) offset += loss.lost_bytes;
+    begin = end;
+  }
+  add_pieces(number, begin, stream.data.size(), offset);
+  constexpr std::uint64_t kApart = 64;
+  offset = (offset + kApart) / kApart * kApart + kApart;
+}
+
+// At least one, so that a loss at the beginning has its place.
+void Trace::add_pieces(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset) {
+  do {
+    Piece piece{number, begin, begin + std::min(end - begin, kPieceBytes), offset};
+    offset += piece.end - piece.begin;
+    begin = piece.end;
+    pieces_.push_back(piece);
+  } while (begin < end);
+}
+
+void Trace::write_notes(Records& records) const {
+  std::uint64_t tsc = 0;
+  std::size_t stream = ~std::size_t{0};
+  for (const Piece& piece : pieces_) {
+    if (piece.stream != stream) tsc = 0;
+    stream = piece.stream;
+    const base::Bytes bytes = bundle_.streams[stream].data.part(piece.begin, piece.end);
+    const std::uint64_t found = last_tsc(bytes);
+    if (found != 0) tsc = found | (reference_ & (std::uint64_t{0xff} << 56U));
+    const Queue& queue = queues_[stream];
+    records.aux({queue.pid, queue.tid, queue.cpu, tsc}, piece.offset, piece.end - piece.begin,
+                piece.lost_flags);
+  }
+}
+
+bool Trace::write(Output& out) {
+  for (const Piece& piece : pieces_) {
+    if (piece.begin != piece.end && !write_piece(out, piece)) return false;
+  }
+  return true;
+}
+
+bool Trace::write_piece(Output& out, const Piece& piece) {
+  const std::size_t size = piece.end - piece.begin;
+  std::vector<std::uint8_t> padding((kPadding - size % kPadding) % kPadding, 0);
+  if (piece.cut) padding.assign(kCutBytes + (kPadding - (size + kCutBytes) % kPadding) % kPadding, kNoPacket);
+  const Queue& queue = queues_[piece.stream];
+  places_.push_back(out.size());
+  RecordBytes record(AUXTRACE, 0);
+  record.add(static_cast<std::uint64_t>(size + padding.size()), piece.offset, reference_,
+             static_cast<std::uint32_t>(piece.stream));
+  record.id(queue.cpu == trace::kNoId ? queue.tid : trace::kNoId).id(queue.cpu).add(std::uint32_t{0});
+  out.put(record.bytes());
+  const trace::TraceBuffer& data = bundle_.streams[piece.stream].data;
+  for (std::size_t at = piece.begin; at < piece.end; at += kStepBytes) {
+    if (go_on_ && !go_on_()) return false;
+    out.put(data.part(at, std::min(at + kStepBytes, piece.end)));
+    if (out.failed()) break;
+  }
+  out.put(padding);
+  return true;
+}
+
+std::vector<std::uint8_t> Trace::index() const {
+  std::vector<std::uint8_t> bytes;
+  const auto add = [&](std::uint64_t value) {
+    for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  };
+  add(places_.size());
+  for (const std::uint64_t place : places_) {
+    add(place);
+    add(kRecordBytes);
+  }
+  return bytes;
+}
+
+}  // namespace ptkit::formats::perf

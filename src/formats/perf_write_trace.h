@@ -1,0 +1,44 @@
+// Trace bytes of streams as pieces of perf.data, with what was lost between them. For .cpp files of this
+// folder only.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "formats/perf_write_output.h"
+#include "formats/perf_write_records.h"
+#include "formats/perf_write_tasks.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+class Trace {
+ public:
+  Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, std::function<bool()> go_on);
+
+  void write_notes(Records& records) const;  // AUX: where pieces end, and after which ones something is lost
+  [[nodiscard]] bool write(Output& out);     // false: it was not to go on
+  [[nodiscard]] std::vector<std::uint8_t> index() const;  // of the pieces that were written (AUXTRACE)
+
+ private:
+  struct Piece {
+    std::size_t stream = 0;
+    std::size_t begin = 0;  // in the stream
+    std::size_t end = 0;
+    std::uint64_t offset = 0;      // in what the kernel would have written
+    std::uint64_t lost_flags = 0;  // behind it; 0: nothing is lost, or the hole in the offsets tells
+    bool cut = false;              // something is lost behind it
+  };
+  void cut_stream(std::size_t number, std::uint64_t& offset);
+  void add_pieces(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset);
+  [[nodiscard]] bool write_piece(Output& out, const Piece& piece);
+
+  const trace::TraceBundle& bundle_;
+  const std::vector<Queue>& queues_;
+  std::function<bool()> go_on_;
+  std::uint64_t reference_ = 0;  // a TSC near the trace's: packets have 56 bits of it
+  std::vector<Piece> pieces_;
+  std::vector<std::uint64_t> places_;  // of records, in the file
+};
+
+}  // namespace ptkit::formats::perf

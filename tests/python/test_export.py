@@ -1,0 +1,272 @@
+"""Recordings written as perf.data: stock perf shows what ptkit does, and read back they are equal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import build
+from perf_script import needs_perf, perf_branches, perf_instructions
+from rounds import needs_emulator, opened
+
+import ptkit
+from ptkit import export
+from ptkit.cli import main
+
+# Threads; fork, vfork and exec; signals and a fault; code made at run time; code changed in place and in two
+# views of a file; exec by threads; exceptions from shared libraries.
+PROGRAMS = ["threads", "forks", "signals", "jit", "selfmod", "spawn", "exceptions"]
+# PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
+STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
+CODE = bytes.fromhex("7402" + "9090" + "74fa" + "ffe0")
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ptkit.Trace:
+    """A recording of a program, made by the emulator."""
+    folder = tmp_path_factory.mktemp(request.param)
+    program = build(request.param, folder)
+    trace = ptkit.record([program], output=folder / "out.ptk", backend="emulator", quiet=True)
+    assert len(trace.errors) == 0
+    return trace
+
+
+@pytest.fixture(scope="module")
+def written(recording: ptkit.Trace) -> Path:
+    """The same as perf.data."""
+    path = Path(f"{recording.source}.data")
+    recording.export(path)
+    return path
+
+
+def by_thread(trace: ptkit.Trace) -> dict[int, tuple[Any, Any, Any]]:
+    """Of each thread: instructions, branches that were taken, and where tracing began."""
+    instructions = trace.instructions(columns=["ip", "tid"])
+    branches = trace.branches(columns=["from_ip", "to_ip", "taken", "tid"])
+    events = trace.events(columns=["kind", "ip", "flags", "tid"])
+    repeated = (events["flags"] & int(ptkit.EventFlag.STATUS)) != 0
+    begins = (events["kind"] == ptkit.EventKind.ENABLED) & ~repeated
+    threads = {}
+    for tid in np.unique(instructions["tid"]).tolist():
+        taken = (branches["tid"] == tid) & branches["taken"]
+        threads[tid] = (
+            instructions["ip"][instructions["tid"] == tid],
+            (branches["from_ip"][taken], branches["to_ip"][taken]),
+            events["ip"][begins & (events["tid"] == tid)],
+        )
+    return threads
+
+
+@needs_emulator
+@needs_perf
+def test_perf_shows_every_instruction(recording: ptkit.Trace, written: Path) -> None:
+    found = perf_instructions(written)
+    assert found.errors == []
+    threads = by_thread(recording)
+    assert set(np.unique(found.tid).tolist()) == set(threads)
+    for tid, (instructions, _, _) in threads.items():
+        assert len(instructions) > 100
+        assert np.array_equal(found.of(tid).from_ip, instructions), tid
+
+
+@needs_emulator
+@needs_perf
+def test_perf_shows_every_branch(recording: ptkit.Trace, written: Path) -> None:
+    found = perf_branches(written)
+    assert found.errors == []
+    for tid, (_, (from_ip, to_ip), begins) in by_thread(recording).items():
+        rows = found.of(tid)
+        branches = rows.from_ip != 0
+        assert np.array_equal(rows.from_ip[branches], from_ip), tid
+        assert np.array_equal(rows.to_ip[branches], to_ip), tid
+        assert np.array_equal(rows.to_ip[~branches], begins), tid
+
+
+@needs_emulator
+def test_read_back_it_is_equal(recording: ptkit.Trace, written: Path) -> None:
+    back, warned = opened(written)
+    # What the program has made in memory has a name there, and no file.
+    assert all("/memfd:code" in line for line in warned.splitlines()), warned
+    for table in ("branches", "events"):
+        expected, found = getattr(recording, table)(), getattr(back, table)()
+        assert expected.columns == found.columns
+        for name in expected.columns:
+            assert np.array_equal(expected[name], found[name]), (table, name)
+        for name in ("tid", "pid", "tsc"):
+            assert np.array_equal(expected[name], found[name]), (table, name)
+    assert len(back.errors) == 0
+    ours, theirs = recording.info, back.info
+    assert {(tid, name) for _, tid, name in ours.threads} <= {(tid, name) for _, tid, name in theirs.threads}
+    output = 1 << 8  # ToPA: perf uses nothing else
+    assert ours.rtit_ctl | output == theirs.rtit_ctl
+    for name in ("cpu", "mtc_period", "tsc_ctc_ratio", "perf_time", "max_nonturbo_ratio"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.recording["command"] == theirs.recording["command"]
+
+
+@needs_emulator
+@needs_perf
+def test_all_code_goes_along(recording: ptkit.Trace, tmp_path: Path) -> None:
+    written = recording.export(tmp_path / "out.data", binaries="all")
+    assert written.files == (f"{tmp_path}/out.data.debug",)
+    known = {build_id for _, build_id in recording.info.files if build_id}
+    there = {path.parent.name + path.name for path in (tmp_path / "out.data.debug/.build-id").glob("*/*")}
+    assert known <= there
+    for path, name in ((tmp_path / "out.data", "code"), (tmp_path / "bare.data", "none")):
+        if name == "none":
+            assert recording.export(path, binaries="none").files == ()
+        else:
+            assert np.array_equal(
+                np.sort(perf_instructions(path).from_ip),
+                np.sort(recording.instructions(columns=["ip"])["ip"]),
+            )
+
+
+# ---- what is made by hand
+
+
+def bundle(folder: Path, stream: bytes = STREAM) -> ptkit.Trace:
+    path = folder / "raw.pt"
+    path.write_bytes(stream)
+    return opened_with_code(path)
+
+
+def opened_with_code(path: Path) -> ptkit.Trace:
+    return ptkit.open(path, images=[{0x1000: CODE}], cpu="6/142/9")
+
+
+@needs_perf
+def test_nobody_knows_the_thread(tmp_path: Path) -> None:
+    trace = bundle(tmp_path, STREAM.replace(b"\x0a\x01", b"\x08\x01"))  # up to the jump
+    written = trace.export(tmp_path / "out.data")
+    assert any("nobody knows the thread" in note for note in written.notes)
+    assert any("TSC's frequency" in note for note in written.notes)
+    found = perf_instructions(tmp_path / "out.data")
+    assert found.errors == []
+    assert np.array_equal(found.from_ip, trace.instructions(columns=["ip"])["ip"])
+    back, _ = opened(tmp_path / "out.data")
+    assert np.array_equal(back.branches()["from_ip"], trace.branches()["from_ip"])
+    assert back.info.tsc_hz is None
+
+
+def test_what_is_there_is_replaced_whole(tmp_path: Path) -> None:
+    trace = bundle(tmp_path)
+    path = tmp_path / "out.data"
+    path.write_text("something else")
+    trace.export(path)
+    assert path.read_bytes().startswith(b"PERFILE2")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "out.data.debug", "raw.pt"]
+    trace.export(path)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "out.data.debug", "raw.pt"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(ptkit.OpenError, match="/dev/full: cannot write: No space left on device"):
+        bundle(tmp_path).export("/dev/full")
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ptkit.OpenError, match="cannot create: No such file or directory"):
+        bundle(tmp_path).export(tmp_path / "no" / "out.data")
+
+
+def test_a_folder_is_in_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "out.data"
+    path.mkdir()
+    (path / "precious").touch()
+    with pytest.raises(ptkit.OpenError, match="cannot create: Is a directory"):
+        bundle(tmp_path).export(path)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "raw.pt"]
+    assert (path / "precious").exists()
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ptkit.OpenError, match="is a pipe"):
+        bundle(tmp_path).export(tmp_path / "pipe")
+
+
+def test_its_own_source_is_refused(tmp_path: Path) -> None:
+    trace = bundle(tmp_path)
+    with pytest.raises(ptkit.ConfigError, match="is what is read"):
+        trace.export(tmp_path / "raw.pt")
+    assert (tmp_path / "raw.pt").read_bytes() == STREAM
+
+
+def test_unknown_formats_and_options(tmp_path: Path) -> None:
+    trace = bundle(tmp_path)
+    with pytest.raises(ptkit.ConfigError, match=r"format='csv' is none of perf\.data"):
+        trace.export(tmp_path / "out", "csv")
+    with pytest.raises(ptkit.ConfigError, match="does not know an option"):
+        trace.export(tmp_path / "out", colour="red")
+    with pytest.raises(ptkit.ConfigError, match="binaries='some' is none of needed, all, none"):
+        trace.export(tmp_path / "out", binaries="some")
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    # Long enough to be interrupted: half a gigabyte of PADs behind the first packets, as a sparse file.
+    path = tmp_path / "raw.pt"
+    with path.open("wb") as file:
+        file.write(STREAM)
+        file.truncate(1 << 29)
+    script = (
+        "import sys, ptkit; t = ptkit.open(sys.argv[1], cpu='6/142/9'); print('ready', flush=True);"
+        "t.export(sys.argv[2])"
+    )
+    command = [sys.executable, "-c", script, str(path), str(tmp_path / "out.data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob("out.data.*.part")) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["raw.pt"]
+
+
+def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = bundle(tmp_path)
+    code = tmp_path / "code.bin"
+    code.write_bytes(CODE)
+    out = tmp_path / "out.data"
+    source = [str(trace.source), "--code", f"{code}@0x1000", "--cpu", "6/142/9"]
+    assert main(["export", *source, "--format", "perf.data", "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    assert f"perf --buildid-dir {out}.debug script -i {out} --itrace=b" in said.out
+    assert "nobody knows the thread" in said.err
+    assert main(["export", *source, "--format", "svg", "-o", str(out)]) == 2
+    assert "format='svg' is none of perf.data" in capsys.readouterr().err
+
+
+def test_others_can_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "other-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[ptkit.exporters]\nlines = other_lines:EXPORTER\nbroken = other_lines:NOTHING\n"
+    )
+    (tmp_path / "other_lines.py").write_text(
+        "from pathlib import Path\nfrom ptkit.export import Exporter\n"
+        "def write(trace, path, *, ending='\\n'):\n"
+        "    text = ending.join(hex(ip) for ip in trace.instructions()['ip'])\n"
+        "    Path(path).write_text(text)\n"
+        "    return {'bytes': len(text), 'notes': ['only addresses']}\n"
+        "EXPORTER = Exporter('lines', 'one address a line', write)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert set(export.exporters()) == {"perf.data", "lines"}
+    written = bundle(tmp_path).export(tmp_path / "out.txt", "lines", ending=" ")
+    assert (tmp_path / "out.txt").read_text().split()[0] == "0x1000"
+    assert written.format == "lines"
+    assert written.notes == ("only addresses",)

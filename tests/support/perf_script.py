@@ -1,0 +1,65 @@
+"""What stock perf's decoder makes of a perf.data, as arrays."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+PERF = shutil.which("perf")
+needs_perf = pytest.mark.skipif(PERF is None, reason="no perf here: install linux-perf (Debian) or perf")
+NO_CACHE = "/nonexistent"  # not the user's ~/.debug
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in the order in which perf prints them, and its lines about errors."""
+
+    tid: NDArray[np.int64]
+    from_ip: NDArray[np.uint64]
+    to_ip: NDArray[np.uint64]
+    errors: list[str]
+
+    def of(self, tid: int) -> Samples:
+        rows = self.tid == tid
+        return Samples(self.tid[rows], self.from_ip[rows], self.to_ip[rows], self.errors)
+
+
+def _run(data: Path, fields: str, itrace: str) -> str:
+    assert PERF is not None
+    debug = Path(f"{data}.debug")
+    folder = debug if debug.exists() else NO_CACHE
+    command = [PERF, "--buildid-dir", str(folder), "script", "-f", "-i", str(data)]
+    command += [f"--itrace={itrace}", "--ns", "-F", fields]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _samples(text: str, columns: int) -> Samples:
+    rows = []
+    errors = []
+    for line in text.splitlines():
+        words = line.replace("=>", " ").split()
+        if "error" in line:
+            errors.append(line.strip())
+        elif words:
+            rows.append([int(words[0]), *(int(word, 16) for word in words[1:columns])])
+    table = np.array(rows, dtype=np.uint64).reshape(len(rows), columns)
+    ips = table[:, 1]
+    return Samples(table[:, 0].astype(np.int64), ips, table[:, 2] if columns > 2 else ips, errors)
+
+
+def perf_instructions(data: Path) -> Samples:
+    """Every instruction (``--itrace=i0ns``)."""
+    return _samples(_run(data, "tid,ip", "i0nse"), 2)
+
+
+def perf_branches(data: Path) -> Samples:
+    """Every branch that was taken (``--itrace=b``), begins and ends of trace included."""
+    return _samples(_run(data, "tid,ip,addr", "be"), 3)
