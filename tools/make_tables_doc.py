@@ -157,6 +157,12 @@ def error_codes(core: Any) -> str:
                 "how many",
             ),
             ("`FUP_MISMATCH`", "kind of the packet (`PacketKind`)", "the IP that was looked for"),
+            (
+                "`RECORD_MISMATCH`",
+                "where the record before led",
+                "the branch that the code leads to from there",
+            ),
+            ("`BAD_RECORD`", "bytes that there are of a record that is cut", ""),
             ("`TNT_MISMATCH`, `TIP_MISMATCH`, `UNEXPECTED_PACKET`", "kind of the packet (`PacketKind`)", ""),
         ],
     )

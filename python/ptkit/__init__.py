@@ -22,6 +22,7 @@ from ptkit._core import (
     InsnClass,
     PacketFlag,
     PacketKind,
+    RecordFlag,
     RowFlag,
     TimeSource,
 )
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ptkit.capture import Filter, Trigger
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
+    from ptkit.trace.records import BRANCH_RECORD, open_branches
 
 __version__ = "0.1.0"
 
@@ -71,15 +73,18 @@ _check_instructions()
 # Loaded when first asked for: modules, and names of modules.
 _LAZY = ("analysis", "capture", "export", "msr")
 _LAZY_NAMES = {
+    "BRANCH_RECORD": "ptkit.trace.records",
     "CoverageDecoder": "ptkit.trace.coverage",
     "CoverageResult": "ptkit.trace.coverage",
     "Filter": "ptkit.capture",
     "Recorder": "ptkit.trace.recording",
     "Trigger": "ptkit.capture",
+    "open_branches": "ptkit.trace.records",
     "record": "ptkit.trace.recording",
 }
 
 __all__ = [
+    "BRANCH_RECORD",
     "BranchKind",
     "ColumnError",
     "ConfigError",
@@ -102,6 +107,7 @@ __all__ = [
     "PacketKind",
     "PtkitError",
     "PtkitWarning",
+    "RecordFlag",
     "Recorder",
     "RowFlag",
     "StreamInfo",
@@ -115,6 +121,7 @@ __all__ = [
     "View",
     "__version__",
     "open",
+    "open_branches",
     "packet_counts",
     "packets",
     "record",

@@ -192,6 +192,14 @@ class PacketKind(enum.IntEnum):
     TRIG = 31
     INVALID = 32
 
+class RecordFlag(enum.IntFlag):
+    PREDICTED = 1
+    PREDICTION_KNOWN = 2
+    IN_TX = 4
+    ABORT = 8
+    FIRST = 16
+    CODE32 = 32
+
 class RowFlag(enum.IntFlag):
     FROM_KNOWN = 1
     TO_KNOWN = 2
@@ -209,6 +217,8 @@ class TimeSource(enum.IntEnum):
     CBR = 4
     RECORD = 5
 
+def records_of_ds(data: Buffer, record_bytes: int) -> bytes: ...
+
 class Bundle:
     format: str
     source: str
@@ -223,6 +233,7 @@ class Bundle:
         tid: int | None = None,
         space: int = 0,
         switches: Sequence[tuple[int, int | None, int | None, int]] = ...,
+        kind: str = "packets",
     ) -> int: ...
     def add_stream_file(self, path: str) -> int: ...
     def add_space(self, *, pid: int | None = None, cr3: int | None = None) -> int: ...

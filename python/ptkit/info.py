@@ -13,6 +13,7 @@ from typing import Any
 from ptkit import _core
 
 # Members of a bundle's metadata that the bundle's configuration repeats.
+_RECORD_BYTES = 32
 _CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
 
 
@@ -72,12 +73,14 @@ def count_packets(session: _core.Session, streams: Sequence[int], *, sync: bool)
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """One stream of packets.
+    """One stream: packets, or branch records.
 
     Attributes
     ----------
     name : str
         What the recorder calls it; may be empty.
+    kind : str
+        ``"packets"`` (Processor Trace) or ``"branch records"`` (BTS, branch stacks; docs/branch-records.md).
     size : int
         Bytes.
     cpu, pid, tid : int or None
@@ -93,6 +96,7 @@ class StreamInfo:
     """
 
     name: str
+    kind: str
     size: int
     cpu: int | None
     pid: int | None
@@ -240,6 +244,8 @@ class TraceInfo:
 
 def _stream_line(index: int, stream: StreamInfo) -> str:
     parts = [f"{index}: {stream.size:,} bytes"]
+    if stream.kind != "packets":
+        parts.append(f"{stream.size // _RECORD_BYTES:,} {stream.kind}")
     parts += [
         f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
     ]

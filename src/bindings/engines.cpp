@@ -1,5 +1,7 @@
 #include "bindings/engines.h"
 
+#include "flow/record_decoder.h"
+
 #if PTKIT_HAVE_LIBIPT
 #include "reference/decoder.h"
 #endif
@@ -37,8 +39,14 @@ columns::SourceFactory make_factory(const std::string& engine, std::shared_ptr<c
   return [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink,
                                               time::TimeTrack* track) -> std::unique_ptr<flow::RowSource> {
     const auto& bundle = *session->bundle;
-    return std::make_unique<flow::FlowDecoder>(bundle.streams[index], bundle.configuration, *session->image,
-                                               ours, sink, track, session->code_caches.get());
+    const trace::Stream& stream = bundle.streams[index];
+    flow::CodeCachePool* pool = session->code_caches.get();
+    if (stream.kind == trace::StreamKind::BRANCH_RECORDS) {
+      return std::make_unique<flow::RecordDecoder>(stream, bundle.configuration, *session->image, sink, track,
+                                                   pool);
+    }
+    return std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours, sink,
+                                               track, pool);
   };
 }
 

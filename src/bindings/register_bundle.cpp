@@ -1,5 +1,6 @@
 // A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
 #include "bindings/bindings.h"
+#include "formats/branch_records.h"
 #include "image/pe.h"
 
 namespace ptkit::bindings {
@@ -21,6 +22,17 @@ py::object text_of(const std::string& text) {
 
 std::int64_t id_of(const std::optional<std::int64_t>& id) { return id.value_or(trace::kNoId); }
 
+const char* kind_name(trace::StreamKind kind) {
+  return kind == trace::StreamKind::BRANCH_RECORDS ? "branch records" : "packets";
+}
+
+trace::StreamKind kind_of(const std::string& name) {
+  for (const auto kind : {trace::StreamKind::PROCESSOR_TRACE, trace::StreamKind::BRANCH_RECORDS}) {
+    if (name == kind_name(kind)) return kind;
+  }
+  throw py::value_error("kind is \"packets\" or \"branch records\"");
+}
+
 // (tsc, pid, tid, space): from `tsc` on this thread ran.
 using SwitchRow =
     std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::int64_t>, trace::SpaceId>;
@@ -28,8 +40,9 @@ using SwitchRow =
 std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::string& name,
                        std::optional<std::int64_t> cpu, std::optional<std::int64_t> pid,
                        std::optional<std::int64_t> tid, trace::SpaceId space,
-                       const std::vector<SwitchRow>& switches) {
+                       const std::vector<SwitchRow>& switches, const std::string& kind) {
   trace::Stream stream;
+  stream.kind = kind_of(kind);
   stream.name = name;
   stream.cpu = id_of(cpu);
   stream.pid = id_of(pid);
@@ -49,6 +62,14 @@ std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
   stream.data = value_or_raise(trace::TraceBuffer::map_file(path));
   self.bundle->streams.push_back(std::move(stream));
   return self.bundle->streams.size() - 1;
+}
+
+// Records of a debug store area become those of a stream.
+py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes) {
+  const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
+  const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
+  const auto made = formats::to_buffer(formats::read_ds_buffer(buffer.bytes(), layout).records);
+  return {reinterpret_cast<const char*>(made.bytes().data()), made.size()};
 }
 
 void add_code(BundleHandle& self, std::uint64_t address, const py::buffer& bytes, trace::SpaceId space) {
@@ -138,6 +159,7 @@ py::list streams(const TraceBundle& bundle) {
   for (const auto& stream : bundle.streams) {
     py::dict row;
     row["name"] = text_of(stream.name);
+    row["kind"] = kind_name(stream.kind);
     row["size"] = stream.data.size();
     row["cpu"] = id_or_none(stream.cpu);
     row["pid"] = id_or_none(stream.pid);
@@ -195,11 +217,14 @@ py::list warnings(const TraceBundle& bundle) {
 }  // namespace
 
 void register_bundle(py::module_& module) {
+  module.def("records_of_ds", &records_of_ds, py::arg("data"), py::arg("record_bytes"),
+             "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12).");
   py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
            py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
-           py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{})
+           py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{},
+           py::arg("kind") = "packets")
       .def("add_stream_file", &add_stream_file, py::arg("path"))
       .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),

@@ -7,6 +7,7 @@
 #include "insn/insn.h"
 #include "packet/packet.h"
 #include "time/track.h"
+#include "trace/branch_record.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -84,6 +85,16 @@ void register_flow_flags(py::module_& module) {
       .value("PREDICTED", flow::PREDICTED)
       .value("PREDICTION_KNOWN", flow::PREDICTION_KNOWN)
       .value("TIME_KNOWN", flow::TIME_KNOWN)
+      .finalize();
+  py::native_enum<trace::BranchRecordFlag>(
+      module, "RecordFlag", "enum.IntFlag",
+      "Bits of `flags` of branch records; docs/branch-records.md says what each means.")
+      .value("PREDICTED", trace::RECORD_PREDICTED)
+      .value("PREDICTION_KNOWN", trace::RECORD_PREDICTION_KNOWN)
+      .value("IN_TX", trace::RECORD_IN_TX)
+      .value("ABORT", trace::RECORD_ABORT)
+      .value("FIRST", trace::RECORD_FIRST)
+      .value("CODE32", trace::RECORD_CODE32)
       .finalize();
   py::native_enum<flow::EventFlag>(module, "EventFlag", "enum.IntFlag",
                                    "Bits of `flags` of events; docs/tables.md says what each means.")

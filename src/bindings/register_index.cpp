@@ -29,7 +29,8 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
   std::vector<index::BuiltStream> streams;
   for (std::uint32_t i = 0; i < bundle.streams.size(); ++i) {
     flow::MakeDecoder make;
-    if (decoder) {
+    // Streams of branch records have no places from which they could be decoded.
+    if (decoder && bundle.streams[i].kind == trace::StreamKind::PROCESSOR_TRACE) {
       make = [&decoder, i](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
         return decoder(i, sink, from, ahead);
       };

@@ -88,6 +88,14 @@ columns::Selection selection_of(const py::dict& given) {
   return selection;
 }
 
+void check_stream(const trace::TraceBundle& bundle, std::uint32_t stream, const std::string& engine) {
+  if (stream >= bundle.streams.size()) throw py::index_error("no such stream");
+  if (engine != "libipt" || bundle.streams[stream].kind == trace::StreamKind::PROCESSOR_TRACE) return;
+  raise_failure({base::Status::UNSUPPORTED, 0,
+                 "stream " + std::to_string(stream) +
+                     " has branch records: libipt decodes Processor Trace only; use engine=\"ptkit\""});
+}
+
 std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std::string& table,
                                     const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
                                     const py::dict& selection, const std::string& engine,
@@ -103,9 +111,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.side_tables = side_tables;
   request.select_sides = select_sides;
   request.selection = selection_of(selection);
-  for (const auto stream : streams) {
-    if (stream >= session->bundle->streams.size()) throw py::index_error("no such stream");
-  }
+  for (const auto stream : streams) check_stream(*session->bundle, stream, engine);
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
   options.errata = packet::errata_for(session->bundle->configuration.cpu);

@@ -13,6 +13,26 @@ namespace {
 constexpr std::size_t kSlicePackets = 8192;
 constexpr std::size_t kSliceRows = std::size_t{1} << 18;
 
+[[nodiscard]] bool has_packets(const trace::Stream& stream) noexcept {
+  return stream.kind == trace::StreamKind::PROCESSOR_TRACE;
+}
+
+// Of a stream of branch records: one error row.
+class NoPackets final : public flow::RowSource {
+ public:
+  explicit NoPackets(flow::FlowSink& sink) : sink_(sink) {}
+  [[nodiscard]] bool run() override {
+    flow::FlowError error;
+    error.code = base::Status::NO_PACKETS;
+    sink_.on_error(error);
+    return false;
+  }
+  [[nodiscard]] std::uint64_t position() const noexcept override { return 0; }
+
+ private:
+  flow::FlowSink& sink_;
+};
+
 [[nodiscard]] bool needs_time(const Request& request) noexcept {
   return request.time || request.selection.by_time;
 }
@@ -25,6 +45,8 @@ TableReader::TableReader(Input input, const Request& request)
 }
 
 std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
+  if (stream.kind == trace::StreamKind::BRANCH_RECORDS)
+    return std::make_unique<time::TimeTrack>(time::TimeTrack::of_records(stream.data.bytes()));
   return std::make_unique<time::TimeTrack>(stream.data.bytes(), input_.bundle->configuration.clock,
                                            input_.errata, stream.losses);
 }
@@ -32,7 +54,7 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
 // Code that changes with time is followed from the beginning of a stream only, and so are times that decide
 // what becomes a row.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
-  if (input_.threads < 2 || !input_.decoder || !input_.cut) return false;
+  if (input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream)) return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : AheadSource::kSmallestSegment;
   return stream.data.size() >= least * 2 && !request_.selection.by_time &&
          flow::can_begin_ahead(*input_.bundle, stream);
@@ -43,6 +65,7 @@ bool TableReader::open_indexed(std::uint32_t index) {
   const Selection& selection = request_.selection;
   if (input_.index == nullptr || !input_.decoder || (!selection.by_time && selection.ips.empty()))
     return false;
+  if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
   const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
     return input_.decoder(index, sink, from, ahead);
@@ -60,9 +83,14 @@ void TableReader::open_stream() {
   const bool follow =
       packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
   // A track would look for timing packets up to the end of the stream.
-  const bool timeless = input_.index != nullptr && input_.index->streams()[index].timeless;
+  const bool timeless =
+      input_.index != nullptr && has_packets(*stream_) && input_.index->streams()[index].timeless;
   if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
+  if (packets && !has_packets(*stream_)) {
+    source_ = std::make_unique<NoPackets>(sink_);
+    return;
+  }
   if (packets) {
     source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
                                     : std::make_unique<PacketSource<packet::PacketDecoder>>(

@@ -28,6 +28,7 @@ class ContextTracker {
     if (offset >= switch_at_) switch_by_offset(offset);
   }
   [[nodiscard]] std::uint64_t next_switch_at() const noexcept { return switch_at_; }
+  [[nodiscard]] const Context& now() const noexcept { return context_; }
   // Packets at offsets from `offset` up to the returned one move nothing but the time.
   [[nodiscard]] std::uint64_t quiet_until(std::uint64_t offset);
 

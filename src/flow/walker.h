@@ -144,6 +144,18 @@ class Walker {
   }  // the block before it was given, the branch was not
   [[nodiscard]] RunEnd branch_end() const noexcept { return run_->end; }
 
+  // --- For who finds the way himself (route.h)
+  [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
+  // Are so many instructions too many for what is to be applied, besides those that were given?
+  [[nodiscard]] bool too_far(std::uint64_t walked) const noexcept {
+    return budget_.spent(instructions_ + walked);
+  }
+  // They were, or led nowhere.
+  void pay_for_walk(std::uint64_t walked) noexcept { budget_.pay(instructions_ + walked, place_.offset); }
+  // The first `count` instructions of the run, which have `size` bytes.
+  void give_part(const Run& run, std::uint32_t count, std::uint32_t size);
+  void give_block(const Run& run) { give_part(run, run.count, run.size); }
+
   void give_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
     sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
   }
@@ -164,8 +176,6 @@ class Walker {
     ip_ = run.ip;
     at_end_ = false;
   }
-  void give_block(const Run& run) { give_part(run, run.count, run.size); }
-  void give_part(const Run& run, std::uint32_t count, std::uint32_t size);
   void keep_branch() noexcept;
   void forget_code();
   void follow_direct(Run& run);

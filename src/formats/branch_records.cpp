@@ -67,6 +67,18 @@ void settle_prediction(std::vector<BranchRecord>& records) noexcept {
   for (BranchRecord& record : records) record.flags |= trace::RECORD_PREDICTION_KNOWN;
 }
 
+DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
+  DsRecords out;
+  out.left = append_ds_records(bytes, layout, out.records);
+  const auto is_empty = [](const BranchRecord& record) { return record.from_ip == 0 && record.to_ip == 0; };
+  while (!out.records.empty() && is_empty(out.records.back())) {
+    out.records.pop_back();
+    ++out.empty;
+  }
+  settle_prediction(out.records);
+  return out;
+}
+
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<BranchRecord>& out) {
   const std::size_t first = out.size();
   for (std::size_t at = entries.size() / kEntryBytes * kEntryBytes; at != 0;) {

@@ -29,6 +29,15 @@ std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<tr
 // clear bit tells something only if another record has it set.
 void settle_prediction(std::vector<trace::BranchRecord>& records) noexcept;
 
+// All of a buffer that a processor wrote: prediction is settled, and what it had no more branches for (empty
+// records at the end) is left out.
+struct DsRecords {
+  std::vector<trace::BranchRecord> records;
+  std::size_t empty = 0;  // records at the end
+  std::size_t left = 0;   // bytes of a cut record behind them
+};
+[[nodiscard]] DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout);
+
 // Appends a branch stack of the Linux kernel (perf_branch_entry: from, to and flags of 8 bytes each), which
 // has the newest branch first; empty entries are left out. `tsc` is the time of the sample, 0: not known: the
 // newest branch is not later. The oldest gets RECORD_FIRST.

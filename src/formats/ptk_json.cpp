@@ -9,6 +9,8 @@ namespace {
 // By SidebandKind.
 constexpr std::array kSidebandNames{"process", "thread", "exec", "map", "signal", "exit"};
 
+constexpr const char* kRecordsName = "branch_records";  // a stream's kind
+
 // Texts come from the system (paths, names): what is no UTF-8 cannot stand in JSON.
 std::string utf8(const std::string& text) {
   const Json value(text);
@@ -96,6 +98,7 @@ Json to_json(std::uint32_t id, const trace::Space& space) {
 
 Json to_json(std::uint32_t id, const trace::Stream& stream) {
   Json object = {{"id", id}, {"name", utf8(stream.name)}, {"space", stream.space}};
+  if (stream.kind == trace::StreamKind::BRANCH_RECORDS) object["kind"] = kRecordsName;
   add_id(object, "cpu", stream.cpu);
   add_id(object, "pid", stream.pid);
   add_id(object, "tid", stream.tid);
@@ -170,6 +173,11 @@ void from_json(const JsonReader::Member& object, trace::Space& out) {
 }
 
 void from_json(const JsonReader::Member& object, trace::Stream& out) {
+  if (const auto kind = object["kind"]; kind.present()) {
+    if (kind.text() != kRecordsName)
+      kind.fail("expected \"branch_records\"; a newer ptkit may know streams of another kind");
+    out.kind = trace::StreamKind::BRANCH_RECORDS;
+  }
   if (object["name"].present()) out.name = object["name"].text();
   read_number(object["space"], out.space);
   read_id(object["cpu"], out.cpu);

@@ -16,6 +16,8 @@ extern const Format kLibiptScriptFormat;
 extern const Format kIpttoolFormat;
 extern const Format kGdbBtraceFormat;
 extern const Format kXenFormat;
+extern const Format kBtsFormat;
+extern const Format kBts32Format;
 extern const Format kRawFormat;
 
 }  // namespace ptkit::formats

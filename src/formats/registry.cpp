@@ -13,9 +13,11 @@ namespace ptkit::formats {
 namespace {
 
 // In sniffing order: raw takes what no other format wants.
-const std::array kFormats{kPtkFormat,      kPerfDataFormat,       kLldbFormat,   kDrakvufFormat,
-                          kSimplePtFormat, kWindowsIntelPtFormat, kLibxdcFormat, kLibiptScriptFormat,
-                          kIpttoolFormat,  kGdbBtraceFormat,      kXenFormat,    kRawFormat};
+const std::array kFormats{kPtkFormat,       kPerfDataFormat,     kLldbFormat,
+                          kDrakvufFormat,   kSimplePtFormat,     kWindowsIntelPtFormat,
+                          kLibxdcFormat,    kLibiptScriptFormat, kIpttoolFormat,
+                          kGdbBtraceFormat, kXenFormat,          kBtsFormat,
+                          kBts32Format,     kRawFormat};
 
 std::string known_names() {
   std::string names;

@@ -42,6 +42,7 @@ void put(base::FieldWriter& fields, const trace::Configuration& configuration) {
 }
 
 void put(base::FieldWriter& fields, const trace::Stream& stream) {
+  if (stream.kind != trace::StreamKind::PROCESSOR_TRACE) fields(stream.kind);
   fields(stream.cpu);
   fields(stream.pid);
   fields(stream.tid);

@@ -41,6 +41,7 @@ BRANCH_KEYS = ("from_ip", "to_ip", "flags")
 EVENT_KEYS = ("kind", "ip", "payload", "payload2", "payload3", "flags")
 EXTRA = {"instructions": ("cls",), "branches": ("kind",)}  # read beside the keys
 PASSES = 4  # tables that are compared of every stream, one after the other
+NO_PACKETS = "a stream has branch records, which libipt does not decode"
 AROUND = 6  # packets shown before and after a difference
 
 Prepare = Callable[[Arrays], Arrays]
@@ -200,7 +201,7 @@ def verify(
     Raises
     ------
     UnsupportedError
-        This build has no libipt.
+        This build has no libipt, or there are only branch records, which libipt does not decode.
     """
     version = _core.reference_version()
     if version is None:
@@ -213,13 +214,25 @@ def verify(
     difference = None
     rtit_ctl = trace._bundle.configuration["rtit_ctl"]
     watch = _Watch(progress)
-    for stream in range(len(trace.streams)) if streams is None else streams:
+    for stream in _judged(trace, streams, tally, watch):
         difference = _Verification(trace._session, stream, header, rtit_ctl, tally, watch).run()
         if difference is not None:
             break
     return Report(
         text, tally.matched, tally.unjudged, tally.reasons, tally.errors, tally.reference_errors, difference
     )
+
+
+def _judged(trace: Traced, streams: Sequence[int] | None, tally: _Tally, watch: _Watch) -> list[int]:
+    """Streams that libipt can decode; the others are counted."""
+    chosen = range(len(trace.streams)) if streams is None else streams
+    packets = [stream for stream in chosen if trace.streams[stream].kind == "packets"]
+    if not packets and chosen:
+        raise UnsupportedError("there are only branch records: libipt decodes Processor Trace")
+    for stream in set(chosen) - set(packets):
+        tally.reasons[NO_PACKETS] = tally.reasons.get(NO_PACKETS, 0) + 1
+        watch.skip(trace.streams[stream].size)
+    return packets
 
 
 class _Watch:
@@ -233,6 +246,10 @@ class _Watch:
         """Tell how far a reader is in its stream."""
         if self._progress is not None:
             self._progress(self._before + reader.bytes_done)
+
+    def skip(self, size: int) -> None:
+        """Leave a stream out."""
+        self._before += PASSES * size
 
     def passed(self, reader: _core.Reader) -> None:
         """Go on to the next table."""

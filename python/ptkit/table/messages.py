@@ -65,6 +65,10 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
         return f"addresses [{argument:#x}, {argument + argument2:#x})"
     if code == _CODE.FUP_MISMATCH:
         return f"looked for {argument2:#x}"
+    if code == _CODE.RECORD_MISMATCH:
+        return f"from {argument:#x} the code leads to the branch at {argument2:#x}"
+    if code == _CODE.BAD_RECORD and argument:
+        return f"{argument} bytes are left of it"
     if code in _MISMATCHES and argument < len(_core.PacketKind):
         return f"packet {_core.PacketKind(argument).name}"
     return ""

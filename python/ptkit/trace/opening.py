@@ -145,7 +145,8 @@ def open(
 def _warn(bundle: _core.Bundle) -> None:
     for sentence in bundle.warnings:
         warnings.warn(sentence, PtkitWarning, stacklevel=3)
-    if bundle.configuration["cpu"] is None:
+    has_packets = any(stream["kind"] == "packets" for stream in bundle.streams)
+    if has_packets and bundle.configuration["cpu"] is None:
         warnings.warn(
             f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply; "
             'give cpu="family/model/stepping" if you know it',

@@ -66,6 +66,20 @@ TEST(DsRecords, AreMispredictedOnlyWhereTheProcessorSaysSoOfOthers) {
   EXPECT_EQ(told[2].flags, kPredicted);
 }
 
+TEST(DsRecords, OfABufferThatIsNotFullAreThoseThatWereWritten) {
+  std::vector<std::uint64_t> words(3 * 5);
+  words[0] = words[4] = 0x401000;  // the second one led nowhere, and was written
+  words[2] = 0x10;
+  std::vector<std::uint8_t> bytes = bytes_of(words);
+  bytes.resize(bytes.size() + 3);
+  const DsRecords buffer = read_ds_buffer(bytes, DsLayout::BITS64);
+  ASSERT_EQ(buffer.records.size(), 2U);
+  EXPECT_EQ(buffer.empty, 3U);
+  EXPECT_EQ(buffer.left, 3U);
+  EXPECT_EQ(buffer.records[0].flags, kPredicted);
+  EXPECT_EQ(buffer.records[1].flags, kKnown);
+}
+
 TEST(BranchStack, IsTurnedRound) {
   const std::vector<std::uint64_t> words{30, 31, 1 | 7U << 4U,  // the newest
                                          20, 21, 2 | 4,         //

@@ -29,6 +29,7 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
   EXPECT_EQ(a.files[0].symbols[1].file_offset, b.files[0].symbols[1].file_offset);
   ASSERT_EQ(a.streams.size(), b.streams.size());
   for (std::size_t i = 0; i < a.streams.size(); ++i) {
+    EXPECT_EQ(a.streams[i].kind, b.streams[i].kind);
     EXPECT_EQ(a.streams[i].name, b.streams[i].name);
     EXPECT_EQ(a.streams[i].tid, b.streams[i].tid);
     EXPECT_EQ(a.streams[i].cpu, b.streams[i].cpu);
@@ -92,6 +93,23 @@ TEST_F(Ptk, ReadsWhatWasWritten) {
   EXPECT_NE(bundle.value().metadata.find("\"clock\""), std::string::npos);
 }
 
+TEST_F(Ptk, KeepsWhatStreamsConsistOf) {
+  trace::TraceBundle bundle = sample();
+  bundle.streams[0].kind = trace::StreamKind::BRANCH_RECORDS;
+  ASSERT_TRUE(save_ptk(bundle, path_).ok());
+  const auto again = open(path_, {});
+  ASSERT_TRUE(again.ok()) << again.failure().detail;
+  expect_equal(bundle, again.value());
+}
+
+TEST_F(Ptk, RefusesStreamsOfAKindThatItDoesNotKnow) {
+  const auto bundle =
+      reopen(with_chunk(bytes_.substr(0, chunk("INDX")), ptk::ChunkType::STREAM, R"({"kind": "smells"})"));
+  ASSERT_FALSE(bundle.ok());
+  EXPECT_NE(bundle.failure().detail.find("a newer ptkit may know"), std::string::npos)
+      << bundle.failure().detail;
+}
+
 TEST_F(Ptk, ReadsWithoutIndex) {
   const auto bundle = reopen(bytes_.substr(0, bytes_.size() - 1));
   ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
@@ -145,7 +163,7 @@ TEST_F(Ptk, OtherVersions) {
   const auto refused = reopen(newer);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().status, base::Status::UNSUPPORTED);
-  EXPECT_NE(refused.failure().detail.find("version 2.2"), std::string::npos);
+  EXPECT_NE(refused.failure().detail.find("version 2.3"), std::string::npos);
   EXPECT_NE(refused.failure().detail.find("pip install -U ptkit"), std::string::npos);
   newer[8] = 1;
   newer[10] = 9;

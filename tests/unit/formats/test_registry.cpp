@@ -73,7 +73,7 @@ TEST(Registry, FormatCanBeForced) {
   options.format = "etm";
   EXPECT_TRUE(has(failure_of(path, options),
                   "'etm' is not known; there are ptk, perf.data, lldb, drakvuf, simple-pt, windows-intelpt, "
-                  "libxdc, libipt-script, ipttool, gdb-btrace, xen, raw"));
+                  "libxdc, libipt-script, ipttool, gdb-btrace, xen, bts, bts32, raw"));
 }
 
 }  // namespace

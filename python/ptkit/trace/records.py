@@ -1,0 +1,167 @@
+"""Branch records from arrays and from buffers of a debug store area, as a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ptkit import _core
+from ptkit.arguments import flag
+from ptkit.bundle import add_images, apply_settings
+from ptkit.decode import Settings
+from ptkit.decode.plan import check_choice, thread_count
+from ptkit.errors import ConfigError, FormatError
+from ptkit.trace.facade import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from ptkit.bundle import ImageItem
+    from ptkit.trace.facade import ImageCallback
+
+__all__ = ["BRANCH_RECORD", "open_branches"]
+
+#: A record of a stream of kind "branch records"; docs/branch-records.md says what its fields hold.
+BRANCH_RECORD = np.dtype(
+    [("from_ip", "<u8"), ("to_ip", "<u8"), ("tsc", "<u8"), ("flags", "<u4"), ("cycles", "<u4")]
+)
+_NEEDED = ("from_ip", "to_ip")
+_DS_BYTES = (12, 24)
+
+
+def open_branches(
+    branches: Buffer | Mapping[str, ArrayLike] | NDArray[Any],
+    *,
+    record_bytes: int = 24,
+    code32: bool = False,
+    cpu: int | None = None,
+    pid: int | None = None,
+    tid: int | None = None,
+    images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    image_callback: ImageCallback | None = None,
+    threads: int | None = None,
+    errors: str = "rows",
+    tsc_hz: int | None = None,
+    perf_time: tuple[int, int, int] | None = None,
+) -> Trace:
+    """Open taken branches, as BTS or branch stacks tell them, as a trace of one stream.
+
+    Parameters
+    ----------
+    branches : bytes-like, mapping of arrays, or array
+        In the order of execution. Bytes: records of a debug store area (BTS buffer). A mapping or structured
+        array: ``from_ip`` and ``to_ip``, and as they are known ``tsc``, ``flags`` (`ptkit.RecordFlag`) and
+        ``cycles``; see docs/branch-records.md. An integer array of shape (n, 2): from and to. All are copied.
+    record_bytes : int
+        Of the records of a debug store area: 24, or 12 of a 32-bit system. Only for bytes.
+    code32 : bool
+        The code is 32-bit code. That of 12-byte records always is.
+    cpu, pid, tid : int, optional
+        Where and for whom it was recorded: a processor's number, ids of process and thread.
+    images, image_callback, threads, errors, tsc_hz, perf_time : optional
+        As for `ptkit.open`.
+
+    Returns
+    -------
+    Trace
+        Without code, its branches are all there is, of kind `BranchKind.UNKNOWN`.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is out of range, or arrays have not the same length.
+    FormatError
+        If there is no branch.
+    TypeError
+        If `branches` is none of these.
+
+    Notes
+    -----
+    Intel SDM vol. 3, "BTS and DS Save Area".
+
+    Examples
+    --------
+    >>> import ptkit
+    >>> loop = bytes.fromhex("90ebfd")  # nop; jmp back
+    >>> trace = ptkit.open_branches({"from_ip": [0x1001] * 2, "to_ip": [0x1000] * 2}, images={0x1000: loop})
+    >>> trace.branches().named("kind"), trace.instructions()["ip"].tolist()
+    (['JUMP', 'JUMP'], [4097, 4096, 4097])
+    """
+    check_choice("errors", errors, ("rows", "raise"))
+    thread_count(threads)
+    if image_callback is not None and not callable(image_callback):
+        raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
+    records = _records_of(branches, record_bytes)
+    if len(records) == 0:
+        raise FormatError("there are no branches: nothing to decode")
+    if flag("code32", code32):
+        records["flags"] |= np.uint32(_core.RecordFlag.CODE32)
+    bundle = _core.Bundle()
+    bundle.format = "branches"
+    bundle.source = f"<{len(records)} branches>"
+    bundle.add_stream(records.tobytes(), kind="branch records", cpu=cpu, pid=pid, tid=tid)
+    add_images(bundle, images)
+    apply_settings(
+        bundle,
+        cpu=None,
+        tsc_ctc_ratio=None,
+        mtc_period=None,
+        max_nonturbo_ratio=None,
+        tsc_hz=tsc_hz,
+        crystal_hz=None,
+        perf_time=perf_time,
+    )
+    return Trace(bundle, Settings("ptkit", "ip", threads, errors), image_callback)
+
+
+def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
+    if isinstance(branches, Mapping):
+        return _from_fields({str(name): np.asarray(column) for name, column in branches.items()})
+    if isinstance(branches, np.ndarray) and branches.dtype.names is not None:
+        return _from_fields({name: branches[name] for name in branches.dtype.names})
+    if isinstance(branches, np.ndarray) and branches.ndim == 2 and branches.shape[1] == 2:
+        return _from_fields({"from_ip": branches[:, 0], "to_ip": branches[:, 1]})
+    if record_bytes not in _DS_BYTES:
+        raise ConfigError(f"record_bytes={record_bytes!r} is none of {', '.join(map(str, _DS_BYTES))}")
+    try:
+        data = memoryview(branches).cast("B")
+    except TypeError as error:
+        raise TypeError(
+            f"cannot open branches of {type(branches).__name__}: give bytes of a debug store area, a mapping "
+            "or structured array with from_ip and to_ip, or an array of shape (n, 2)"
+        ) from error
+    if data.nbytes % record_bytes:
+        raise FormatError(f"{data.nbytes} bytes are no whole number of records of {record_bytes} bytes")
+    return np.frombuffer(bytearray(_core.records_of_ds(data, record_bytes)), BRANCH_RECORD)
+
+
+def _from_fields(columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    missing = [name for name in _NEEDED if name not in columns]
+    if missing:
+        raise ConfigError(
+            f"branches have no {' and no '.join(missing)}; they have {', '.join(columns) or 'nothing'}"
+        )
+    fields = BRANCH_RECORD.names or ()
+    unknown = [name for name in columns if name not in fields]
+    if unknown:
+        raise ConfigError(f"branches have no field {unknown[0]!r}; fields are {', '.join(fields)}")
+    sizes = {name: column.shape for name, column in columns.items()}
+    if len(set(sizes.values())) != 1 or columns["from_ip"].ndim != 1:
+        raise ConfigError(f"branches: arrays must have one dimension and the same length, not {sizes}")
+    records = np.zeros(len(columns["from_ip"]), BRANCH_RECORD)
+    for name, column in columns.items():
+        records[name] = _unsigned(name, column, records.dtype[name])
+    return records
+
+
+def _unsigned(name: str, column: NDArray[Any], wanted: np.dtype[Any]) -> NDArray[Any]:
+    if column.size == 0:
+        return column.astype(wanted)
+    if column.dtype.kind not in "iu":
+        raise ConfigError(f"branches: {name} must be integers, not {column.dtype}")
+    if int(column.min()) < 0 or int(column.max()) > np.iinfo(wanted).max:
+        raise ConfigError(f"branches: {name} must be in [0, 2**{8 * wanted.itemsize})")
+    return column.astype(wanted)

@@ -1,0 +1,56 @@
+// Branch records and code to control flow: the same rows as from packets.
+#pragma once
+
+#include "flow/context.h"
+#include "flow/recovery.h"
+#include "flow/route.h"
+#include "trace/branch_record.h"
+
+namespace ptkit::flow {
+
+// Decodes one stream of kind BRANCH_RECORDS. Rows stand at the offset of the record that told them.
+class RecordDecoder final : public RowSource {
+ public:
+  // As FlowDecoder's: all references must outlive the decoder; `track` and `pool` may be null.
+  RecordDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                const image::Image& image, FlowSink& sink, time::TimeTrack* track,
+                CodeCachePool* pool = nullptr);
+
+  [[nodiscard]] bool run() override;
+  [[nodiscard]] std::uint64_t position() const noexcept override { return position_; }
+
+ private:
+  void take_losses();
+  void take_record();
+  void follow_context();
+  void bad_record(const std::uint64_t* ip, std::uint64_t argument);
+  void open_gap(GapCause cause, base::Status code);
+  void follow(const trace::BranchRecord& record);
+  [[nodiscard]] bool go_on_to(const trace::BranchRecord& record);
+  void leave(const trace::BranchRecord& record);
+  [[nodiscard]] bool begin_at(const trace::BranchRecord& record);
+  void miss_code(base::Status status);
+  [[nodiscard]] BranchKind kind_of(const trace::BranchRecord& record) const noexcept;
+  void give(const trace::BranchRecord& record, BranchKind kind);
+
+  const trace::Stream& stream_;
+  base::Bytes bytes_;
+  FlowSink& sink_;
+  AddressFilter filter_;
+  Walker walker_;
+  ContextTracker context_;
+  Recovery recovery_;
+  Route route_;
+  bool has_code_;
+  std::uint64_t position_ = 0;
+  std::size_t next_loss_ = 0;      // in stream_.losses
+  std::uint64_t last_offset_ = 0;  // of the record before
+  std::uint64_t ip_ = 0;           // where it led, if known_
+  bool known_ = false;
+  bool in_tx_ = false;        // there
+  std::int32_t missed_ = -1;  // the image's region that the last row of missing code is about
+  bool begun_ = false;
+  bool done_ = false;
+};
+
+}  // namespace ptkit::flow

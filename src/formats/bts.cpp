@@ -1,0 +1,42 @@
+// The buffer of a debug store area (Branch Trace Store), as it lay in memory. Nothing in it tells what it is,
+// so it is read only where the user says so.
+#include "formats/branch_records.h"
+#include "formats/files.h"
+#include "formats/readers.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+bool sniff(const std::string&) { return false; }
+
+template <DsLayout LAYOUT>
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+  if (is_folder(path)) return bad_file(path, "expected a file with records of branches, found a folder");
+  const auto file = trace::TraceBuffer::map_file(path);
+  if (!file.ok()) return file.failure();
+  DsRecords all = read_ds_buffer(file.value().bytes(), LAYOUT);
+  const std::string bytes = std::to_string(record_bytes(LAYOUT));
+  if (all.records.empty())
+    return bad_file(path, "expected records of branches, " + bytes + " bytes each; there is none");
+  trace::TraceBundle bundle;
+  if (all.left != 0) {
+    bundle.warnings.push_back(path + ": the last " + std::to_string(all.left) +
+                              " bytes are no whole record of " + bytes + " bytes; they were left out.");
+  }
+  trace::Stream stream;
+  stream.kind = trace::StreamKind::BRANCH_RECORDS;
+  stream.name = path;
+  stream.data = to_buffer(std::move(all.records));
+  bundle.streams.push_back(std::move(stream));
+  return bundle;
+}
+
+}  // namespace
+
+const Format kBtsFormat{"bts", "a buffer of Branch Trace Store, records of 24 bytes", &sniff,
+                        &read<DsLayout::BITS64>};
+const Format kBts32Format{"bts32", "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
+                          &sniff, &read<DsLayout::BITS32>};
+
+}  // namespace ptkit::formats

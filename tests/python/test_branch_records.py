@@ -1,0 +1,282 @@
+"""Branch records decode to the tables of Processor Trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from branch_records import KERNEL, records, user_records
+from rounds import needs_emulator, record
+
+import ptkit
+from ptkit import BranchKind, ErrorCode, GapCause, RecordFlag, RowFlag
+
+LOOP = bytes.fromhex("90 74fd 90 ebfa")  # 1000 nop; 1001 jz 1000; 1003 nop; 1004 jmp 1000
+CODE = {0x1000: LOOP}
+STORED = int(RowFlag.TAKEN | RowFlag.FROM_KNOWN | RowFlag.TO_KNOWN)
+
+
+def as_records(trace: ptkit.Trace, stream: int, *, returns: bool) -> Any:
+    """The same recording, as branch records, with the same code."""
+    made = user_records(trace, stream, returns=returns)
+    return ptkit.open_branches(made, image_callback=lambda ip, size, space: trace.code(ip, size))
+
+
+def assert_same_flow(records: Any, trace: ptkit.Trace, stream: int) -> None:
+    """Instructions, blocks, branches and edges of both, but for what the kernel is seen to do.
+
+    The way from the last record to the program's end is not told.
+    """
+    for table, names in (("instructions", ["ip", "size", "cls"]), ("blocks", ["ip", "size", "instructions"])):
+        ours = getattr(records, table)(columns=names)
+        theirs = getattr(trace, table)(stream=stream, columns=names)
+        assert 0 <= len(theirs) - len(ours) < 20
+        for name in names:
+            assert np.array_equal(ours[name], theirs[name][: len(ours)]), (table, name)
+    names = ["from_ip", "to_ip", "kind", "flags"]
+    ours, theirs = records.branches(columns=names), trace.branches(stream=stream, columns=names)
+    user = ours["from_ip"] != KERNEL
+    count = int(user.sum())
+    assert 0 <= len(theirs) - count < 10
+    for name in ("from_ip", "to_ip", "kind"):
+        assert np.array_equal(ours[name][user], theirs[name][:count]), name
+    assert np.array_equal(ours["flags"][user] & STORED, theirs["flags"][:count] & STORED)
+    assert set(ours["kind"][~user].tolist()) == {int(BranchKind.UNKNOWN)}
+    known = (theirs["flags"] & int(RowFlag.TO_KNOWN)) != 0
+    known[count:] = False
+    expected = Counter(zip(*(theirs[name][known].tolist() for name in names[:3]), strict=True))
+    edges = records.edges()
+    edges = edges[edges["from_ip"] != KERNEL]
+    rows = zip(*(edges[name].tolist() for name in names[:3]), strict=True)
+    assert dict(zip(rows, edges["count"].tolist(), strict=True)) == expected
+
+
+@needs_emulator
+@pytest.mark.parametrize("returns", [True, False], ids=["returns", "user_only"])
+def test_recording_decodes_as_its_packets_do(rounds: Path, tmp_path: Path, returns: bool) -> None:
+    trace = record([rounds, "10"], tmp_path)
+    again = as_records(trace, 0, returns=returns)
+    assert len(again.errors) == 0, str(again.errors)
+    assert len(again.gaps) == 0
+    if returns:
+        assert_same_flow(again, trace, 0)
+        return
+    # What came before the first taken branch, and behind the last one, is not told.
+    ips = again.instructions(columns=["ip"])["ip"]
+    truth = trace.instructions(columns=["ip"])["ip"]
+    begin = int(np.argmax(truth == ips[0]))
+    assert np.array_equal(ips, truth[begin : begin + len(ips)])
+    assert len(truth) - len(ips) < 100
+
+
+def test_branches_of_arrays() -> None:
+    flags = [0, RecordFlag.PREDICTION_KNOWN, RecordFlag.PREDICTION_KNOWN | RecordFlag.PREDICTED]
+    trace = ptkit.open_branches(
+        {"from_ip": [0x1004, 0x1001, 0x1004], "to_ip": [0x1000] * 3, "flags": flags},
+        images=CODE,
+        tid=7,
+        pid=3,
+    )
+    table = trace.branches()
+    assert table.named("kind") == ["JUMP", "COND", "COND", "JUMP"]
+    assert table["taken"].tolist() == [True, True, False, True]
+    assert table["prediction_known"].tolist() == [False, True, False, True]
+    assert table["predicted"].tolist() == [False, False, False, True]
+    assert table["offset"].tolist() == [0, 32, 64, 64]
+    assert table["tid"].tolist() == [7] * 4
+    assert trace.instructions()["ip"].tolist() == [0x1004, 0x1000, 0x1001, 0x1000, 0x1001, 0x1003, 0x1004]
+    assert trace.streams[0].kind == "branch records"
+    assert "3 branch records" in str(trace.info)
+    assert len(trace.events()) == 0
+
+
+def test_forms_of_arrays() -> None:
+    pairs = np.array([[0x1004, 0x1000], [0x1001, 0x1000]], np.uint64)
+    structured = records(pairs[:, 0], pairs[:, 1])
+    ds = np.zeros((2, 3), "<u8")
+    ds[:, :2] = pairs
+    expected = ptkit.open_branches(structured, images=CODE).branches()
+    assert expected["kind"].tolist() == [BranchKind.JUMP, BranchKind.COND]
+    for form in (pairs, ds.tobytes(), bytearray(ds.tobytes() + bytes(24))):
+        table = ptkit.open_branches(form, images=CODE).branches()
+        for name in ("from_ip", "to_ip", "kind", "flags", "offset"):
+            assert np.array_equal(table[name], expected[name]), name
+    small = ptkit.open_branches(ds.astype("<u4").tobytes(), record_bytes=12, images=CODE)
+    assert small.branches()["from_ip"].tolist() == [0x1004, 0x1001]
+    assert set(small.blocks()["mode"].tolist()) == {32}
+
+
+@pytest.mark.parametrize(
+    ("branches", "error", "words"),
+    [
+        ({"from_ip": [1]}, ptkit.ConfigError, "no to_ip"),
+        ({"from_ip": [1], "to_ip": [1, 2]}, ptkit.ConfigError, "same length"),
+        ({"from_ip": [1], "to_ip": [-1]}, ptkit.ConfigError, "to_ip must be in"),
+        ({"from_ip": [1], "to_ip": [1.5]}, ptkit.ConfigError, "integers"),
+        ({"from_ip": [1], "to_ip": [1], "flags": [2**32]}, ptkit.ConfigError, "flags must be in"),
+        ({"from_ip": [1], "to_ip": [1], "colour": [1]}, ptkit.ConfigError, "no field 'colour'"),
+        ({"from_ip": [], "to_ip": []}, ptkit.FormatError, "no branches"),
+        (bytes(25), ptkit.FormatError, "no whole number"),
+        (bytes(48), ptkit.FormatError, "no branches"),
+        (7, TypeError, "cannot open branches of int"),
+    ],
+)
+def test_bad_arrays(branches: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ptkit.open_branches(branches)
+
+
+def test_bad_size_of_records() -> None:
+    with pytest.raises(ptkit.ConfigError, match="12, 24"):
+        ptkit.open_branches(bytes(48), record_bytes=16)
+
+
+def test_without_code() -> None:
+    trace = ptkit.open_branches({"from_ip": [0x1004] * 2, "to_ip": [0x1000] * 2})
+    assert trace.branches().named("kind") == ["UNKNOWN"] * 2
+    assert len(trace.instructions()) == 0
+    assert len(trace.errors) == len(trace.gaps) == 0
+
+
+def test_packets_are_one_error() -> None:
+    trace = ptkit.open_branches({"from_ip": [0x1004], "to_ip": [0x1000]}, images=CODE)
+    table = trace.packets()
+    assert len(table) == 0
+    assert table.errors["code"].tolist() == [ErrorCode.NO_PACKETS]
+    assert "no packets" in table.errors.messages()[0]
+    assert trace.packet_counts().errors == 0
+    with pytest.raises(ptkit.DecodeError, match="no packets"):
+        trace.packets(errors="raise")
+
+
+@pytest.fixture
+def timed() -> ptkit.Trace:
+    """Times of every fourth record, a bad one, one that does not fit."""
+    made = records([0x1004] * 16, [0x1000] * 16)
+    made["tsc"][3::4] = [100, 200, 300, 400]
+    made["to_ip"][9] = 1 << 60
+    made["to_ip"][13] = 0x1003
+    made["from_ip"][14] = 0x1001
+    return ptkit.open_branches(made, images=CODE)
+
+
+def test_errors_and_gaps(timed: ptkit.Trace) -> None:
+    assert timed.errors["code"].tolist() == [ErrorCode.BAD_RECORD, ErrorCode.RECORD_MISMATCH]
+    assert timed.gaps["cause"].tolist() == [GapCause.ERROR] * 2
+    assert "impossible address" in timed.errors.messages()[0]
+    assert "from 0x1003 the code leads to the branch at 0x1004" in timed.errors.messages()[1]
+    with pytest.raises(ptkit.DecodeError, match="impossible address"):
+        timed.branches(errors="raise")
+
+
+def test_times(timed: ptkit.Trace) -> None:
+    table = timed.branches(taken=True)
+    index = table["offset"] // 32
+    assert table["time_known"].tolist() == (index >= 4).tolist()
+    known = index >= 4
+    assert np.array_equal(table["tsc"][known], index[known] // 4 * 100)
+    assert set(table["tsc_error"][known].tolist()) == {100}
+    assert set(table.named("tsc_source")[4:]) == {"RECORD"}
+    part = timed.branches(time=(200, 300), taken=True)
+    assert set((part["offset"] // 32).tolist()) == {8, 10, 11}
+    assert (
+        timed.between(200, 300).instructions()["ip"].tolist()
+        == timed.instructions(time=(200, 300))["ip"].tolist()
+    )
+
+
+def test_parts_and_engines_are_the_same(timed: ptkit.Trace) -> None:
+    for name in ("branches", "blocks", "instructions", "errors", "gaps"):
+        whole = getattr(timed, name)
+        whole = whole() if callable(whole) else whole
+        rows = [tuple(row) for row in zip(*(whole[column].tolist() for column in whole.columns), strict=True)]
+        assert rows
+        if name in ("errors", "gaps"):
+            continue
+        for reuse in (False, True):
+            parts = getattr(timed, f"iter_{name}")(rows=3, reuse=reuse, columns=whole.columns)
+            cut = [
+                tuple(row)
+                for part in parts
+                for row in zip(*(part[column].tolist() for column in whole.columns), strict=True)
+            ]
+            assert cut == rows
+
+
+def test_selections(timed: ptkit.Trace) -> None:
+    every = timed.branches(columns=["from_ip", "to_ip", "kind", "flags"])
+    assert len(timed.branches(taken=False)) == int((~every["taken"]).sum()) > 0
+    only = timed.branches(kind="COND", columns=["kind"])
+    assert set(only["kind"].tolist()) == {int(BranchKind.COND)}
+    assert len(timed.branches(ip=(0x1004, 0x1005))) > 0
+    assert len(timed.instructions(ip=(0x1003, 0x1004))) == int((timed.instructions()["ip"] == 0x1003).sum())
+    assert len(timed.branches(tid=5)) == 0
+
+
+def test_forced_format(tmp_path: Path) -> None:
+    ds = np.zeros((3, 3), "<u8")
+    ds[:, 0], ds[:, 1], ds[1, 2] = 0x1004, 0x1000, 0x10
+    path = tmp_path / "dump.bts"
+    path.write_bytes(ds.tobytes() + bytes(48) + b"cut")
+    with pytest.warns(ptkit.PtkitWarning) as said:
+        trace = ptkit.open(path, format="bts", images=CODE)
+    assert any("last 3 bytes are no whole record" in str(one.message) for one in said)
+    assert len(trace.branches(taken=True)) == 3
+    assert trace.branches(taken=True)["predicted"].tolist() == [False, True, False]
+    assert trace.branches(taken=True)["prediction_known"].all()
+    path.write_bytes(ds.astype("<u4").tobytes())
+    trace = ptkit.open(path, format="bts32", images=CODE)
+    assert trace.branches(taken=True)["from_ip"].tolist() == [0x1004] * 3
+    path.write_bytes(bytes(100))
+    with pytest.raises(ptkit.FormatError, match="24 bytes each; there is none"):
+        ptkit.open(path, format="bts")
+    with pytest.raises(ptkit.FormatError):  # nothing tells what it is
+        ptkit.open(path)
+
+
+@pytest.mark.skipif("libipt" not in ptkit._core.engines(), reason="libipt is not in this build")
+def test_libipt_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "dump.bts"
+    path.write_bytes(np.array([0x1004, 0x1000, 0], "<u8").tobytes())
+    trace = ptkit.open(path, format="bts", images=CODE, engine="libipt")
+    with pytest.raises(ptkit.UnsupportedError, match='use engine="ptkit"'):
+        trace.branches()
+
+
+def test_bundle_keeps_records(tmp_path: Path) -> None:
+    made = records([0x1004] * 5, [0x1000] * 5)
+    bundle = ptkit._core.Bundle()
+    bundle.add_stream(made.view(np.uint8), kind="branch records", tid=9, pid=8)
+    bundle.add_stream(bytes.fromhex("0282" * 8 + "0223"))
+    bundle.add_code(0x1000, LOOP)
+    for redact in (False, True):
+        path = tmp_path / "x.ptk"
+        ptkit._core.save_bundle(bundle, bytes(path), redact=redact)
+        with pytest.warns(ptkit.PtkitWarning, match="processor is not known"):
+            trace = ptkit.open(path)
+        assert [stream.kind for stream in trace.streams] == ["branch records", "packets"]
+        assert trace.branches()["from_ip"].tolist()[:2] == [0x1004, 0x1001]
+        assert trace.index(save=False).segments == 2
+        assert len(trace.branches(ip=(0x1004, 0x1005), stream=0)) == 5
+
+
+@pytest.mark.skipif("libipt" not in ptkit._core.engines(), reason="libipt is not in this build")
+def test_verify_leaves_records_out(tmp_path: Path) -> None:
+    from ptkit.analysis import verify
+
+    bundle = ptkit._core.Bundle()
+    bundle.add_stream(bytes.fromhex("0282" * 8 + "0223"))
+    bundle.add_stream(records([0x1004], [0x1000]).tobytes(), kind="branch records")
+    path = tmp_path / "x.ptk"
+    ptkit._core.save_bundle(bundle, bytes(path))
+    with pytest.warns(ptkit.PtkitWarning, match="processor is not known"):
+        trace = ptkit.open(path)
+    done: list[int] = []
+    report = verify.verify(trace, progress=done.append)
+    assert report.same
+    assert report.reasons[verify.NO_PACKETS] == 1
+    with pytest.raises(ptkit.UnsupportedError, match="only branch records"):
+        verify.verify(trace, streams=[1])
