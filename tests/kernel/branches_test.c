@@ -40,15 +40,7 @@ void stores_no_branches_under_isolation(void) {
 
 #define REFUSE(error, field, ...) EXPECT_REFUSED(branches_config(PTKIT_MODE_RING), error, field, __VA_ARGS__)
 
-static bool has_branches(const char* parameters) {
-  struct ptkit_query query = {0};
-  CHECK_EQUAL(unload_module(), 0);
-  CHECK_EQUAL(load_module_with(MODEL_MODULE, parameters), 0);
-  int session = open_device();
-  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
-  close(session);
-  return query.features & PTKIT_FEATURE_BTS;
-}
+static bool has_branches(const char* parameters) { return features_with(parameters) & PTKIT_FEATURE_BTS; }
 
 void stores_branches_where_it_can(void) {
   if (isolated()) return;

@@ -353,16 +353,6 @@ static void sees_that_somebody_stopped_it(void) {
   close(session);
 }
 
-static uint64_t features_with(const char* parameters) {
-  struct ptkit_query query = {0};
-  CHECK_EQUAL(unload_module(), 0);
-  CHECK_EQUAL(load_module_with(MODEL_MODULE, parameters), 0);
-  int session = open_device();
-  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
-  close(session);
-  return query.features;
-}
-
 static void knows_whether_it_goes_on_under_hypervisors(void) {
   CHECK(!(features_with("model_vmx=0") & PTKIT_FEATURE_VMX));
   CHECK(features_with("") & PTKIT_FEATURE_VMX);

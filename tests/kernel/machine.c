@@ -129,3 +129,13 @@ bool is_stretch(const uint8_t* bytes, uint64_t count) {
     if (bytes[i] != (bytes[i - 1] == 251 ? 1 : bytes[i - 1] + 1)) return false;
   return count == 0 || bytes[0] != 0;
 }
+
+uint64_t features_with(const char* parameters) {
+  struct ptkit_query query = {0};
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module_with(MODEL_MODULE, parameters), 0);
+  int session = open_device();
+  CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
+  close(session);
+  return query.features;
+}

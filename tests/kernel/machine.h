@@ -29,6 +29,8 @@ bool log_has(const char* text);
 uint64_t module_symbol(const char* name);
 
 int open_device(void);
+/* PTKIT_FEATURE_* of the module over the model, loaded with these parameters. */
+uint64_t features_with(const char* parameters);
 /* All branches of user and kernel code of one processor to a full ToPA. */
 struct ptkit_config simple_config(uint32_t cpu);
 /* This configuration, changed so, is refused with an error that names the field. */

@@ -12,15 +12,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
 
 import ptkit
 from ptkit import capture
 from ptkit.analysis import verify
-from ptkit.cli import branches, main
+from ptkit.cli import main
 from ptkit.cli.listing import Listing
 from ptkit.cli.main import VERBS
 
@@ -514,18 +513,6 @@ def test_progress_of_a_recording_on_a_terminal() -> None:
     code = RECORDING.format(raw=False, enabled=True)
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (piped.stdout, piped.stderr) == ("", "")
-
-
-def test_names_are_those_of_the_rows_space() -> None:
-    class Stub:
-        def symbolize(self, ips: Any, *, space: Any, modules: bool) -> list[str | None]:
-            spaces = np.broadcast_to(space, np.shape(ips)).tolist()
-            pairs = zip(ips.tolist(), spaces, strict=True)
-            return [f"f{one}+{ip:#x}" if one else None for ip, one in pairs]
-
-    ips = np.array([16, 16, 32, 16], np.uint64)
-    names = branches._names(cast(Any, Stub()), ips, np.array([1, 2, 2, 0], np.uint32))
-    assert names == ["f1+0x10", "f2+0x10", "f2+0x20", "?"]
 
 
 @pytest.mark.skipif(ptkit._core.reference_version() is None, reason="this build has no libipt")

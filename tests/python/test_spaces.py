@@ -135,3 +135,19 @@ def test_packets_with_branches_have_the_names_of_their_space(
         told = [line for line in lines if " > " in line]
         assert told
         assert all(line.count(name) == line.count("_fn") >= 1 for line in told)
+
+
+def test_names_are_those_of_the_rows_space(spaces: Any, loop: Any) -> None:
+    ips = np.array([loop.BASE + 1, loop.BASE, loop.BASE, loop.BASE, loop.JMP + 0x1000], np.uint64)
+    named = spaces.symbolize(ips, space=np.array([1, 2, 3, 0, 2], np.uint32))
+    assert named == ["alpha_fn+0x1", "beta_fn", "shared_fn", "shared_fn", None]
+
+
+def test_lines_of_branches_name_their_own_program(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: spaces)
+    assert main(["branches", "--stream", "1", "ignored"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "=>" in line]
+    assert lines
+    assert all("beta_fn" in line and "alpha_fn" not in line for line in lines)

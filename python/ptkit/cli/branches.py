@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ptkit.cli import common, output
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -70,25 +67,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _names(trace: Trace, ips: NDArray[np.uint64], spaces: NDArray[np.uint32]) -> list[str]:
-    """Names of addresses, each in its own address space."""
-    names = [""] * len(ips)
-    for space in np.unique(spaces).tolist():
-        rows = np.flatnonzero(spaces == space)
-        found = trace.symbolize(ips[rows], space=space, modules=True)
-        for row, name in zip(rows.tolist(), found, strict=True):
-            names[row] = name or "?"
-    return names
-
-
 def _lines(trace: Trace, part: Table, *, symbols: bool) -> list[str]:
     sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
     targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
     names = [""] * len(part)
     if symbols:
         spaces = part["space"]
-        pairs = zip(_names(trace, part["from_ip"], spaces), _names(trace, part["to_ip"], spaces), strict=True)
-        names = ["" if a == b == "?" else f"  {a} -> {b}" for a, b in pairs]
+        ends = (trace.symbolize(part[end], space=spaces, modules=True) for end in ("from_ip", "to_ip"))
+        names = [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]
     times = ["-" if tsc is None else str(tsc) for tsc in part.named("tsc")]
     arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
     return [
