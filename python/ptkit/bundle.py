@@ -67,7 +67,9 @@ def _is_buffer(value: object) -> bool:
     return True
 
 
-def open_source(source: Source, format: str | None) -> _core.Bundle:
+def open_source(
+    source: Source, format: str | None, binaries: Sequence[str | os.PathLike[str]] | None = None
+) -> _core.Bundle:
     """Make a bundle of whatever the user has.
 
     Parameters
@@ -76,6 +78,8 @@ def open_source(source: Source, format: str | None) -> _core.Bundle:
         A list holds the parts of one stream.
     format : str or None
         Reader to force.
+    binaries : sequence of paths, optional
+        Folders to look for programs in.
 
     Raises
     ------
@@ -83,16 +87,21 @@ def open_source(source: Source, format: str | None) -> _core.Bundle:
         If a path cannot be read.
     FormatError
         If the input is no trace.
+    ConfigError
+        If there is no such reader, or `binaries` is no list of folders.
     TypeError
         If a buffer does not hold contiguous bytes.
     """
     if format is not None and not isinstance(format, str):
         raise ConfigError(f"format={format!r} must be the name of a reader")
+    if isinstance(binaries, (str, bytes, os.PathLike)):
+        raise ConfigError(f"binaries={binaries!r} must be a list of folders")
+    folders = [_checked_path(folder, "folder of binaries") for folder in binaries or ()]
     if _is_path(source):
         path = _checked_path(source, "file or folder")
         if not Path(path).is_dir() and Path(path).stat().st_size == 0:
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
-        return _core.open_bundle(path, format or "")
+        return _core.open_bundle(path, format or "", folders)
     if format is not None:
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()

@@ -6,9 +6,9 @@
 namespace ptkit::bindings {
 namespace {
 
-BundleHandle open_bundle(const std::string& path, const std::string& format) {
-  formats::OpenOptions options;
-  options.format = format;
+BundleHandle open_bundle(const std::string& path, const std::string& format,
+                         const std::vector<std::string>& binaries) {
+  const formats::OpenOptions options{format, binaries};
   auto result = [&] {
     const py::gil_scoped_release release;
     return formats::open(path, options);
@@ -36,7 +36,8 @@ py::list format_rows() {
 
 void register_open(py::module_& module) {
   module.def("open_bundle", &open_bundle, py::arg("path"), py::arg("format") = "",
-             "Reads a trace by content, or by the named format.");
+             py::arg("binaries") = std::vector<std::string>(),
+             "Reads a trace by content, or by the named format; looks for programs in these folders first.");
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
   module.def("formats", &format_rows, "(name, description) of every reader.");

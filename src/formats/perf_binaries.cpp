@@ -1,9 +1,12 @@
 #include "formats/perf_binaries.h"
 
+#include <elf.h>
+#include <sys/auxv.h>
+
 #include <cstdlib>
-#include <vector>
 
 #include "formats/files.h"
+#include "formats/perf_jit.h"
 #include "image/elf.h"
 
 namespace ptkit::formats::perf {
@@ -15,27 +18,31 @@ std::string variable(const char* name, const std::string& otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-// Where a file of this build-id may lie.
-std::string name_of(const std::string& build_id) {
-  return "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2);
+// Where a cache of perf has a file of this build-id, below its folder.
+std::vector<std::string> in_cache(const std::string& folder, const std::string& build_id) {
+  if (folder.empty() || build_id.size() < 3) return {};
+  const std::string place = folder + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2);
+  return {place + "/elf", place + "/vdso", place};
 }
 
-std::vector<std::string> places(const std::string& build_id) {
-  if (build_id.size() < 3) return {};
-  const std::string home = variable("HOME", "/root");
-  const std::string id = build_id.substr(0, 2) + "/" + build_id.substr(2);
-  const std::string perf = home + "/.debug" + name_of(build_id);
-  const std::string debuginfod =
-      variable("DEBUGINFOD_CACHE_PATH", variable("XDG_CACHE_HOME", home + "/.cache") + "/debuginfod_client");
-  return {perf + "/elf",
-          perf + "/vdso",
-          perf,
-          debuginfod + "/" + build_id + "/executable",
-          "/usr/lib/.build-id/" + id,
-          "/usr/lib/debug/.build-id/" + id};
+// The code that the kernel gives to each process, as this one has it.
+trace::TraceBuffer own_vdso() {
+  const auto* const at = reinterpret_cast<const std::uint8_t*>(::getauxval(AT_SYSINFO_EHDR));
+  if (at == nullptr) return {};
+  const auto* const header = reinterpret_cast<const Elf64_Ehdr*>(at);
+  const std::uint8_t* const end = at + header->e_shoff + std::size_t{header->e_shnum} * header->e_shentsize;
+  return trace::TraceBuffer::from_vector({at, end});
 }
 
 }  // namespace
+
+bool is_memory(const std::string& path) {
+  if (path == "[vdso]") return false;
+  for (const char* const begin : {"//anon", "[", "/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"}) {
+    if (path.starts_with(begin)) return true;
+  }
+  return !path.starts_with('/') && !path.empty();
+}
 
 std::int32_t Binaries::find(const std::string& path, const std::string& build_id) {
   std::string id = build_id;
@@ -45,38 +52,93 @@ std::int32_t Binaries::find(const std::string& path, const std::string& build_id
   return found->second;
 }
 
+// Folders that were named come first, then where the file was, then caches.
+std::vector<std::string> Binaries::candidates(const std::string& path, const std::string& build_id) const {
+  std::vector<std::string> out;
+  const auto add_all = [&out](const std::vector<std::string>& paths) {
+    out.insert(out.end(), paths.begin(), paths.end());
+  };
+  const bool is_path = path.starts_with('/');
+  for (const std::string& folder : folders_) {
+    if (is_path) add_all({folder + path, folder + path.substr(path.rfind('/'))});
+    add_all(in_cache(folder, build_id));
+  }
+  if (is_path) out.push_back(path);
+  const std::string home = variable("HOME", "/root");
+  add_all(in_cache(home + "/.debug", build_id));
+  if (!build_id.empty()) {
+    const std::string cache = variable("XDG_CACHE_HOME", home + "/.cache") + "/debuginfod_client";
+    out.push_back(variable("DEBUGINFOD_CACHE_PATH", cache) + "/" + build_id + "/executable");
+  }
+  add_all(in_cache("/usr/lib", build_id));
+  add_all(in_cache("/usr/lib/debug", build_id));
+  return out;
+}
+
+bool Binaries::take(trace::TraceBuffer contents, const std::string& where, trace::ImageFile& file,
+                    std::string& other) const {
+  const std::string id = image::elf_build_id(contents.bytes());
+  if (!file.build_id.empty() && id != file.build_id) {
+    other = where + " has " + (id.empty() ? "none" : id);
+    return false;
+  }
+  file.build_id = id;
+  file.contents = std::move(contents);
+  return true;
+}
+
 std::int32_t Binaries::add(const std::string& path, const std::string& build_id) {
   const auto number = static_cast<std::int32_t>(bundle_.files.size());
   bundle_.files.push_back({path, build_id, {}, {}});
-  for (const char* const name : {"/elf", "/vdso"}) {
-    if (folder_.empty() || build_id.size() < 3) break;
-    auto contents = trace::TraceBuffer::map_file(folder_ + name_of(build_id) + name);
-    if (!contents.ok()) continue;
-    bundle_.files.back().contents = std::move(contents.value());
-    return number;
-  }
-  std::vector<std::string> candidates = places(build_id);
-  if (path.starts_with('/')) candidates.insert(candidates.begin(), path);
-  std::string other;
-  for (const std::string& candidate : candidates) {
+  trace::ImageFile& file = bundle_.files.back();
+  for (const std::string& candidate : in_cache(beside_, build_id)) {
     if (!is_file(candidate)) continue;
     auto contents = trace::TraceBuffer::map_file(candidate);
     if (!contents.ok()) continue;
-    const std::string id = image::elf_build_id(contents.value().bytes());
-    if (!build_id.empty() && id != build_id) {
-      other = candidate + " has " + (id.empty() ? "none" : id);
-      continue;
-    }
-    bundle_.files.back().build_id = id;
-    bundle_.files.back().contents = std::move(contents.value());
+    file.contents = std::move(contents.value());
     return number;
   }
-  const bool named = path.starts_with('/') || path == "[vdso]";
-  if (!named) return number;  // memory without a file: what was in it nobody kept
+  std::string other;
+  for (const std::string& candidate : candidates(path, build_id)) {
+    if (!is_file(candidate)) continue;
+    auto contents = trace::TraceBuffer::map_file(candidate);
+    if (contents.ok() && take(std::move(contents.value()), candidate, file, other)) return number;
+  }
+  if (path == "[vdso]" && !build_id.empty() && take(own_vdso(), "this system", file, other)) return number;
+  if (path.empty() || is_memory(path)) return number;  // what was in it nobody kept
   std::string sentence = path + (build_id.empty() ? "" : " (build-id " + build_id + ")") + " is not here";
   if (!other.empty()) sentence += " (" + other + ")";
   missing_.insert(sentence + "; its instructions cannot be decoded.");
   return number;
+}
+
+trace::TraceBuffer Binaries::contents_of(const std::string& path) const {
+  for (const std::string& candidate : candidates(path, {})) {
+    if (!is_file(candidate)) continue;
+    auto contents = trace::TraceBuffer::map_file(candidate);
+    if (contents.ok()) return std::move(contents.value());
+  }
+  return {};
+}
+
+std::int32_t Binaries::find_map(std::int64_t pid, bool is_here) {
+  const auto [found, added] = maps_.try_emplace(pid, -1);
+  if (!added) return found->second;
+  const std::string name = "/perf-" + std::to_string(pid) + ".map";
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders_) paths.push_back(folder + name);
+  if (is_here) paths.push_back("/tmp" + name);
+  for (const std::string& path : paths) {
+    if (!is_file(path)) continue;
+    const auto contents = trace::TraceBuffer::map_file(path);
+    if (!contents.ok()) continue;
+    const base::Bytes text = contents.value().bytes();
+    found->second = static_cast<std::int32_t>(bundle_.files.size());
+    bundle_.files.push_back(
+        {path, {}, {}, read_jit_map({reinterpret_cast<const char*>(text.data()), text.size()})});
+    break;
+  }
+  return found->second;
 }
 
 std::vector<std::string> Binaries::problems() const { return {missing_.begin(), missing_.end()}; }

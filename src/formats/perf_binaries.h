@@ -6,31 +6,50 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
 
+// Memory that no file was mapped to.
+[[nodiscard]] bool is_memory(const std::string& path);
+
 class Binaries {
  public:
-  // `folder`: looked into first, if it is there; has what perf's own cache has (~/.debug).
-  explicit Binaries(trace::TraceBundle& bundle, std::string folder = {})
-      : bundle_(bundle), folder_(std::move(folder)) {}
+  // `beside`: looked into first, if it is there; has what perf's own cache has (~/.debug), and is believed.
+  // `folders`: looked into next, for a file's path below them, its name, or its build-id.
+  explicit Binaries(trace::TraceBundle& bundle, std::string beside = {},
+                    std::vector<std::string> folders = {})
+      : bundle_(bundle), beside_(std::move(beside)), folders_(std::move(folders)) {}
 
   // perf's table of build-ids: `path` had this one.
   void has_build_id(const std::string& path, const std::string& build_id) { build_ids_[path] = build_id; }
   // The number of a file in the bundle; its contents are empty if it was not found. `build_id` may be empty.
   [[nodiscard]] std::int32_t find(const std::string& path, const std::string& build_id);
+  // perf-PID.map of a process of this machine, or of one whose files lie in a folder that was named: the
+  // number of a file in the bundle that has its names, an address being the place in the file; -1: there is
+  // none.
+  [[nodiscard]] std::int32_t find_map(std::int64_t pid, bool is_here);
+  // A file that was at this path, without a look at what it is; empty: it is not here.
+  [[nodiscard]] trace::TraceBuffer contents_of(const std::string& path) const;
   // A sentence for each file that was not found, or is another one than was mapped.
   [[nodiscard]] std::vector<std::string> problems() const;
 
  private:
   [[nodiscard]] std::int32_t add(const std::string& path, const std::string& build_id);
+  [[nodiscard]] std::vector<std::string> candidates(const std::string& path,
+                                                    const std::string& build_id) const;
+  // Whether these are the file's contents; `other` gets what is wrong with them.
+  [[nodiscard]] bool take(trace::TraceBuffer contents, const std::string& where, trace::ImageFile& file,
+                          std::string& other) const;
 
   trace::TraceBundle& bundle_;
-  std::string folder_;
+  std::string beside_;
+  std::vector<std::string> folders_;
   std::map<std::string, std::string> build_ids_;
   std::map<std::pair<std::string, std::string>, std::int32_t> found_;
+  std::map<std::int64_t, std::int32_t> maps_;  // by pid
   std::set<std::string> missing_;
 };
 

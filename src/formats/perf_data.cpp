@@ -1,12 +1,18 @@
 // What perf record wrote: a file, a folder (--kcore), or what came out of a pipe.
+#include <unistd.h>
+
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "formats/files.h"
 #include "formats/perf_branches.h"
 #include "formats/perf_config.h"
 #include "formats/perf_file.h"
+#include "formats/perf_jit.h"
 #include "formats/perf_kernel.h"
+#include "formats/perf_kernel_changes.h"
 #include "formats/perf_owners.h"
 #include "formats/perf_processes.h"
 #include "formats/perf_sample.h"
@@ -29,8 +35,11 @@ bool sniff(const std::string& path) { return first_bytes(data_path(path), 8) == 
 
 class Reader {
  public:
-  Reader(const std::string& path, perf::File file)
-      : path_(path), file_(std::move(file)), trailers_(file_.attrs()), binaries_(bundle_, path + ".debug") {}
+  Reader(const std::string& path, perf::File file, const OpenOptions& options)
+      : path_(path),
+        file_(std::move(file)),
+        trailers_(file_.attrs()),
+        binaries_(bundle_, path + ".debug", options.binaries) {}
 
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
@@ -48,7 +57,9 @@ class Reader {
     describe();
     take_build_ids();
     const bool has_kernel = is_folder(path_) && perf::add_kernel(bundle_, join(path_, "kcore_dir"));
-    perf::Processes processes(bundle_, binaries_);
+    changes_.add_to(bundle_, file_.feature(perf::FEATURE_BPF_PROG_INFO));
+    add_jit_dumps();
+    perf::Processes processes(bundle_, binaries_, is_here());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
     finish(has_kernel);
     return std::move(bundle_);
@@ -133,6 +144,8 @@ class Reader {
     if (record.type == perf::AUX)
       return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
     if (record.type == perf::LOST) branches_.lost();
+    if (record.type == perf::KSYMBOL || record.type == perf::TEXT_POKE)
+      return changes_.take(record, file_.part(body), who);
     return sideband_.take(record, body, who);
   }
 
@@ -152,6 +165,27 @@ class Reader {
           take_build_id(record);
           return true;
         }));
+  }
+
+  // Code that programs made, of each that has mapped a dump of it.
+  void add_jit_dumps() {
+    std::set<std::pair<std::int64_t, std::string>> known;
+    std::vector<perf::Event> loads;
+    for (const perf::Event& event : sideband_.events()) {
+      if (!perf::is_jit_dump(event.text) || !known.emplace(event.pid, event.text).second) continue;
+      const trace::TraceBuffer dump = binaries_.contents_of(event.text);
+      const std::string wrong = dump.size() == 0 ? "is not here; code that the program made cannot be decoded"
+                                                 : perf::read_jit_dump(bundle_, dump, event, loads);
+      if (!wrong.empty()) bundle_.warnings.push_back(event.text + " " + wrong + ".");
+    }
+    sideband_.add(std::move(loads));
+  }
+
+  // Whether the recording was made on this machine, as far as names tell.
+  [[nodiscard]] bool is_here() const {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 &&
+           file_.feature_text(perf::FEATURE_HOSTNAME) == name.data();
   }
 
   void describe() {
@@ -218,6 +252,7 @@ class Reader {
   perf::Branches branches_;
   std::vector<std::vector<perf::Owner>> owners_;  // by stream
   perf::Sideband sideband_;
+  perf::KernelChanges changes_;
   std::map<std::uint32_t, std::uint64_t> unknown_;  // types, and how many
   std::uint64_t malformed_ = 0;
   std::uint64_t samples_ = 0;  // that say nothing about the trace
@@ -226,10 +261,10 @@ class Reader {
   std::optional<base::Failure> failure_;
 };
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
   auto file = perf::File::open(data_path(path));
   if (!file.ok()) return file.failure();
-  return Reader(path, std::move(file.value())).read();
+  return Reader(path, std::move(file.value()), options).read();
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ enum Feature : unsigned {
   FEATURE_VERSION = 5,
   FEATURE_CPUID = 9,
   FEATURE_CMDLINE = 11,
+  FEATURE_BPF_PROG_INFO = 25,
 };
 
 class File {

@@ -11,6 +11,18 @@ namespace ptkit::formats::perf {
 
 namespace {
 
+constexpr const char* kKernel = "[kernel]";
+
+// A name reaches up to the next one: kallsyms has no sizes.
+void set_sizes(std::vector<trace::SymbolEntry>& symbols) {
+  std::ranges::stable_sort(symbols, {}, &trace::SymbolEntry::file_offset);
+  for (std::size_t i = symbols.size(); i-- > 1;) {
+    const std::uint64_t next = symbols[i].file_offset;
+    trace::SymbolEntry& before = symbols[i - 1];
+    before.size = before.file_offset == next ? symbols[i].size : next - before.file_offset;
+  }
+}
+
 void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view text) {
   std::vector<const trace::CodeRegion*> regions;
   for (const trace::CodeRegion& region : bundle.code) {
@@ -26,9 +38,19 @@ void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view te
     symbols.push_back(
         {std::string(name.name), (*region)->file_offset + (name.address - (*region)->address), 0});
   }
+  set_sizes(symbols);
 }
 
 }  // namespace
+
+std::map<std::uint64_t, trace::CodeRegion> kernel_regions(const trace::TraceBundle& bundle) {
+  std::map<std::uint64_t, trace::CodeRegion> out;
+  for (const trace::CodeRegion& one : bundle.code) {
+    if (one.file >= 0 && bundle.files[static_cast<std::size_t>(one.file)].path == kKernel)
+      out.insert_or_assign(one.address, one);
+  }
+  return out;
+}
 
 bool add_kernel(trace::TraceBundle& bundle, const std::string& folder) {
   const std::string path = join(folder, "kcore");
@@ -39,8 +61,9 @@ bool add_kernel(trace::TraceBundle& bundle, const std::string& folder) {
     return true;
   }
   const auto file = static_cast<std::size_t>(added.value());
-  bundle.files[file].path = "[kernel]";
-  bundle.files[file].contents = {};  // it has no symbols; kallsyms has them
+  bundle.files[file].path = kKernel;
+  bundle.files[file].build_id.clear();  // of what runs there is no file
+  bundle.files[file].contents = {};     // it has no symbols; kallsyms has them
   const auto names = trace::TraceBuffer::map_file(join(folder, "kallsyms"));
   if (names.ok()) {
     const base::Bytes text = names.value().bytes();

@@ -2,6 +2,7 @@
 // of this folder only.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "trace/bundle.h"
@@ -10,5 +11,8 @@ namespace ptkit::formats::perf {
 
 // False if the folder has no kcore.
 [[nodiscard]] bool add_kernel(trace::TraceBundle& bundle, const std::string& folder);
+
+// The kernel's code in the bundle, by address.
+[[nodiscard]] std::map<std::uint64_t, trace::CodeRegion> kernel_regions(const trace::TraceBundle& bundle);
 
 }  // namespace ptkit::formats::perf

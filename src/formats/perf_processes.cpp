@@ -22,6 +22,8 @@ void Processes::take(const Event& event) {
     case MMAP:
     case MMAP2:
       return map(event);
+    case JIT_LOAD:
+      return load(event);
     case COMM:
       names_[{event.pid, event.tid}] = event.text;
       if (event.exec) exec(event);
@@ -48,14 +50,36 @@ void Processes::note(trace::SidebandKind kind, const Event& event) {
   bundle_.sideband.push_back(std::move(record));
 }
 
-void Processes::map(const Event& event) {
+void Processes::load(const Event& event) {
   trace::CodeRegion region;
   region.space = space_of(event.pid);
   region.address = event.address;
+  region.bytes = event.bytes;
   region.size = event.size;
   region.tsc_from = event.tsc;
-  region.file = binaries_.find(event.text, event.build_id);
+  region.file = event.file;
   region.file_offset = event.file_offset;
+  with_dump_.insert(region.space);
+  mapped_[region.space].push_back(bundle_.code.size());
+  bundle_.code.push_back(std::move(region));
+}
+
+void Processes::map(const Event& event) {
+  trace::CodeRegion region;
+  region.space = space_of(event.pid);
+  // Memory for made code gets its rights again and again, which does not change what is known to be in it.
+  const bool is_memory = perf::is_memory(event.text);
+  if (is_memory && with_dump_.count(region.space) != 0) return;
+  region.address = event.address;
+  region.size = event.size;
+  region.tsc_from = event.tsc;
+  region.file_offset = event.file_offset;
+  region.file = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
+  if (region.file >= 0) {
+    region.file_offset = event.address;
+  } else {
+    region.file = binaries_.find(event.text, event.build_id);
+  }
   const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
   // A page that the file ends in is mapped whole; what is behind the end is no code.
   if (region.file_offset < contents.size()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace ptkit::formats::perf {
 
 class Processes {
  public:
-  Processes(trace::TraceBundle& bundle, Binaries& binaries) : bundle_(bundle), binaries_(binaries) {}
+  // `is_here`: they ran on this machine.
+  Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here)
+      : bundle_(bundle), binaries_(binaries), is_here_(is_here) {}
 
   void take(const Event& event);  // in the order of time
   // Of a process as it is now; made if nothing is known of it.
@@ -23,15 +26,18 @@ class Processes {
 
  private:
   void map(const Event& event);
+  void load(const Event& event);
   void fork(const Event& event);
   void exec(const Event& event);
   void note(trace::SidebandKind kind, const Event& event);
 
   trace::TraceBundle& bundle_;
   Binaries& binaries_;
-  std::map<std::int64_t, trace::SpaceId> spaces_;                       // by pid
-  std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;           // regions that a space has now
-  std::size_t inherited_ = 0;                                           // regions that fork() copied
+  bool is_here_;
+  std::set<trace::SpaceId> with_dump_;                         // whose made code is known from a dump
+  std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid
+  std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;  // regions that a space has now
+  std::size_t inherited_ = 0;                                  // regions that fork() copied
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;  // of threads, by pid and tid
 };
 

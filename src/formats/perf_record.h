@@ -26,6 +26,8 @@ enum RecordType : std::uint32_t {
   ITRACE_START = 12,
   SWITCH = 14,
   SWITCH_CPU_WIDE = 15,
+  KSYMBOL = 17,
+  TEXT_POKE = 20,
   LAST_OF_KERNEL = 22,
   HEADER_ATTR = 64,
   HEADER_TRACING_DATA = 66,

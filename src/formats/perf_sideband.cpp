@@ -1,6 +1,7 @@
 #include "formats/perf_sideband.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "image/elf.h"
 #include "trace/clock.h"
@@ -119,6 +120,11 @@ void Sideband::finish(const trace::Clock& clock) {
   for (Running& one : running_) {
     if (one.pid < 0 && one.tid > 0) one.pid = pid_of(one.tid);
   }
+}
+
+void Sideband::add(std::vector<Event> events) {
+  std::ranges::move(events, std::back_inserter(events_));
+  std::ranges::stable_sort(events_, {}, &Event::tsc);
 }
 
 std::int64_t Sideband::pid_of(std::int64_t tid) const {

@@ -12,7 +12,10 @@
 
 namespace ptkit::formats::perf {
 
-// A record about processes: MMAP, MMAP2, COMM, FORK, EXIT.
+// No record, but what a program told by itself: a function that it made.
+inline constexpr std::uint32_t JIT_LOAD = 0x10000;
+
+// A record about processes: MMAP, MMAP2, COMM, FORK, EXIT; or JIT_LOAD.
 struct Event {
   // Nanoseconds of perf's clock, until the whole file has been read; 0: from the beginning on.
   std::uint64_t tsc = 0;
@@ -27,6 +30,8 @@ struct Event {
   std::uint64_t file_offset = 0;
   std::string text;  // path, or name of a thread
   std::string build_id;
+  std::int32_t file = -1;    // JIT_LOAD: in TraceBundle::files
+  trace::TraceBuffer bytes;  // JIT_LOAD
 };
 
 // From then on this thread ran on a processor, or this one no longer did.
@@ -58,6 +63,7 @@ class Sideband {
   // When the clock is known (AUXTRACE_INFO may come behind records that need it): times become TSC, and
   // everything is put into their order.
   void finish(const trace::Clock& clock);
+  void add(std::vector<Event> events);  // behind finish(), with times as TSC
   // The process of a thread, or kNoId.
   [[nodiscard]] std::int64_t pid_of(std::int64_t tid) const;
 

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trace/bundle.h"
 
@@ -10,7 +11,8 @@ namespace ptkit::formats {
 
 // What the user said where the input does not say.
 struct OpenOptions {
-  std::string format;  // registry name to force, or empty: by content
+  std::string format{};                 // registry name to force, or empty: by content
+  std::vector<std::string> binaries{};  // folders to look in for programs and libraries that were traced
 };
 
 struct Format {

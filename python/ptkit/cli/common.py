@@ -106,6 +106,13 @@ def add_open_options(
         default=[],
         help="raw code bytes at an address",
     )
+    group.add_argument(
+        "--binaries",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="where programs lie that the recording names; may be repeated",
+    )
     group.add_argument("--tsc-ctc-ratio", metavar="EBX/EAX", type=_ratio, help="of CPUID leaf 15H")
     group.add_argument("--mtc-period", type=number(15), help="the field MTCFreq of IA32_RTIT_CTL")
     group.add_argument("--max-nonturbo-ratio", type=number(255, 1), help="core:bus ratio at TSC speed")
@@ -176,6 +183,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
             format=options.format,
             cpu=options.cpu,
             images=images or None,
+            binaries=options.binaries,
             engine=options.engine,
             resync=options.resync,
             threads=options.threads,

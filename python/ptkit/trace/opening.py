@@ -35,6 +35,7 @@ def open(
     errors: str = "rows",
     format: str | None = None,
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    binaries: Sequence[str | os.PathLike[str]] | None = None,
     image_callback: ImageCallback | None = None,
     tsc_ctc_ratio: tuple[int, int] | None = None,
     mtc_period: int | None = None,
@@ -72,6 +73,10 @@ def open(
         Code: paths of ELF or PE files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``.
         A file that is neither holds raw bytes and needs its address. A PE file without one goes where the
         recording says that a module of its name was, else where it was linked for.
+    binaries : sequence of paths, optional
+        Folders where programs and libraries lie that a recording names and does not hold (`perf.data`): below
+        their own paths, by their names alone, or by build-id (``.build-id/ab/cdef...``). They win over what
+        lies at the recorded path; a file with another build-id is not taken.
     image_callback : callable, optional
         ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
         covers, or None. What it raises comes out of the method that decodes.
@@ -121,7 +126,7 @@ def open(
         )
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
-    bundle = open_source(path, format)
+    bundle = open_source(path, format, binaries)
     add_images(bundle, images)
     apply_settings(
         bundle,

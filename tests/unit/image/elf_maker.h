@@ -188,6 +188,14 @@ class ElfMaker {
   std::uint64_t next_ = kContents;
 };
 
+inline ByteVector build_id_note(const ByteVector& id) {
+  ByteVector note;
+  append(note, Elf64_Nhdr{4, static_cast<Elf64_Word>(id.size()), NT_GNU_BUILD_ID});
+  for (const char letter : {'G', 'N', 'U', '\0'}) note.push_back(static_cast<std::uint8_t>(letter));
+  note.insert(note.end(), id.begin(), id.end());
+  return note;
+}
+
 using Elf32Maker = ElfMaker<Elf32Types>;
 using Elf64Maker = ElfMaker<Elf64Types>;
 

@@ -12,20 +12,13 @@ namespace ptkit::image {
 namespace {
 
 using base::Status;
+using test::build_id_note;
 using test::ByteVector;
 using test::Elf32Maker;
 using test::Elf64Maker;
 using test::TemporaryFile;
 
 constexpr std::uint64_t kCodeFlags = SHF_ALLOC | SHF_EXECINSTR;
-
-ByteVector build_id_note(const ByteVector& id) {
-  ByteVector note;
-  test::append(note, Elf64_Nhdr{4, static_cast<Elf64_Word>(id.size()), NT_GNU_BUILD_ID});
-  for (const char letter : {'G', 'N', 'U', '\0'}) note.push_back(static_cast<std::uint8_t>(letter));
-  note.insert(note.end(), id.begin(), id.end());
-  return note;
-}
 
 // Code at `address`, a build-id, and a table of symbols in it.
 template <typename Maker>

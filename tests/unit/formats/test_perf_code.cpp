@@ -1,0 +1,314 @@
+// Code in perf.data recordings: the kernel's as it changes, what programs made, and where files are looked
+// for.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "formats/perf_jit.h"
+#include "formats/registry.h"
+#include "image/image.h"
+#include "perf_sample.h"
+#include "unit/formats/scratch.h"
+#include "unit/image/elf_maker.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::Bytes;
+using test::kEach;
+using test::Who;
+
+std::string trace_of_cpu() { return test::auxtrace(0, kEach, 0, 0, test::small_stream()); }
+
+class PerfCode : public ::testing::Test {
+ protected:
+  void open_file(const std::string& records, const test::Features& features = {},
+                 const OpenOptions& options = {}) {
+    auto opened = open(
+        scratch_.write("perf.data",
+                       test::perf_file({{}}, test::auxtrace_info() + records + trace_of_cpu(), features)),
+        options);
+    ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+    bundle_ = std::make_shared<trace::TraceBundle>(std::move(opened.value()));
+  }
+  // What lies at an address at a time: "" if nothing is known.
+  std::string code(trace::SpaceId space, std::uint64_t address, std::uint64_t tsc, std::size_t size = 4) {
+    const image::Image image(bundle_);
+    std::string out(size, '\0');
+    const std::size_t there =
+        image.view(space, tsc).read(address, {reinterpret_cast<std::uint8_t*>(out.data()), out.size()});
+    return out.substr(0, there);
+  }
+  bool warns(const std::string& words) {
+    return std::ranges::any_of(bundle_->warnings,
+                               [&](const std::string& one) { return one.find(words) != std::string::npos; });
+  }
+  test::Scratch scratch_;
+  std::shared_ptr<trace::TraceBundle> bundle_;
+};
+
+constexpr std::uint64_t kKernel = 0xffffffff81000000;
+
+std::string ksymbol(std::uint64_t tsc, std::uint64_t address, std::uint32_t size, bool goes,
+                    const std::string& name, std::uint16_t type = 2) {
+  return test::event(
+      17, 0, Bytes().add(address, size, type, static_cast<std::uint16_t>(goes ? 1 : 0)).text(name).str(),
+      {.tsc = tsc});
+}
+std::string poke(std::uint64_t tsc, std::uint64_t address, const std::string& before,
+                 const std::string& after) {
+  std::string bytes = before + after;
+  bytes.resize((bytes.size() + 4 + 7) / 8 * 8 - 4);
+  return test::event(
+      20, 1,
+      Bytes()
+          .add(address, static_cast<std::uint16_t>(before.size()), static_cast<std::uint16_t>(after.size()))
+          .raw(bytes)
+          .str(),
+      {.tsc = tsc});
+}
+
+TEST_F(PerfCode, TheKernelChangesItsCode) {
+  open_file(poke(200, kKernel, "old!", "new!") + poke(400, kKernel, "new!", "last") +
+            poke(300, kKernel + 8, "", "more"));
+  EXPECT_EQ(code(0, kKernel, 100), "old!");
+  EXPECT_EQ(code(0, kKernel, 200), "new!");
+  EXPECT_EQ(code(0, kKernel, 399), "new!");
+  EXPECT_EQ(code(0, kKernel, 400), "last");
+  EXPECT_EQ(code(0, kKernel + 8, 299), "");
+  EXPECT_EQ(code(0, kKernel + 8, 300), "more");
+}
+
+TEST_F(PerfCode, PagesOfTheKernelsOwnCodeComeAndGo) {
+  const std::uint64_t page = 0xffffffffc0001000;
+  open_file(ksymbol(100, page, 0x1000, false, "kprobe_insn_page") + poke(110, page + 16, "", "slot") +
+            ksymbol(200, page, 0x1000, true, "kprobe_insn_page") +
+            ksymbol(300, page, 0x1000, false, "kprobe_insn_page") + poke(310, page + 16, "", "next"));
+  EXPECT_EQ(code(0, page + 16, 109), "");
+  EXPECT_EQ(code(0, page + 16, 110), "slot");
+  EXPECT_EQ(code(0, page + 16, 200), "");
+  EXPECT_EQ(code(0, page + 16, 305), "");
+  EXPECT_EQ(code(0, page + 16, 310), "next");
+}
+
+// Two functions of one program, "main" and "sub".
+std::string program_table(std::uint64_t main, std::uint64_t sub) {
+  Bytes data;
+  data.raw("mainsub.").add(main, sub, std::uint32_t{4}, std::uint32_t{3});
+  Bytes info;
+  info.add(std::uint32_t{2}, std::uint32_t{7}, std::uint64_t{0}, std::uint32_t{7}, std::uint32_t{0},
+           std::uint64_t{0});
+  info.raw(std::string(104 - info.size(), '\0'))
+      .add(std::uint32_t{2}, std::uint32_t{2}, std::uint64_t{8}, std::uint64_t{24});
+  return Bytes()
+      .add(std::uint32_t{1}, static_cast<std::uint32_t>(info.size()), static_cast<std::uint32_t>(data.size()),
+           std::uint64_t{0})
+      .raw(info.str())
+      .raw(data.str())
+      .str();
+}
+
+TEST_F(PerfCode, BpfProgramsHaveTheirCodeWhileTheyAreLoaded) {
+  const std::uint64_t main = 0xffffffffc0002000;
+  const std::string records = ksymbol(100, main, 4, false, "bpf_prog_1_main", 1) +
+                              ksymbol(100, main + 0x40, 3, false, "bpf_prog_1_sub", 1) +
+                              ksymbol(500, main, 4, true, "bpf_prog_1_main", 1);
+  open_file(records, {{25, program_table(main, main + 0x40)}});
+  EXPECT_EQ(code(0, main, 99), "");
+  EXPECT_EQ(code(0, main, 100), "main");
+  EXPECT_EQ(code(0, main, 500), "");
+  EXPECT_EQ(code(0, main + 0x40, 600), "sub");
+  ASSERT_EQ(bundle_->files.size(), 2U);
+  EXPECT_EQ(bundle_->files[0].symbols.at(0).name, "bpf_prog_1_main");
+  const std::string table = program_table(main, main + 0x40);
+  for (std::size_t size = 0; size < table.size(); ++size) open_file(records, {{25, table.substr(0, size)}});
+  for (std::size_t at = 0; at < table.size(); ++at) {
+    std::string damaged = table;
+    damaged[at] = '\xff';
+    open_file(records, {{25, damaged}});
+  }
+}
+
+std::string jit_record(std::uint32_t id, std::uint64_t time, const Bytes& body) {
+  return Bytes().add(id, static_cast<std::uint32_t>(16 + body.size()), time).raw(body.str()).str();
+}
+std::string jit_load(std::uint64_t tsc, std::uint64_t address, std::uint64_t index, const std::string& name,
+                     const std::string& code) {
+  Bytes body;
+  body.add(std::uint32_t{10}, std::uint32_t{10}, address, address, static_cast<std::uint64_t>(code.size()),
+           index);
+  body.raw(name + '\0' + code);
+  return jit_record(0, tsc, body);
+}
+std::string jit_move(std::uint64_t tsc, std::uint64_t to, std::uint64_t size, std::uint64_t index) {
+  Bytes body;
+  body.add(std::uint32_t{10}, std::uint32_t{10}, to, std::uint64_t{0}, to, size, index);
+  return jit_record(1, tsc, body);
+}
+std::string jit_header(std::uint64_t flags) {
+  return Bytes()
+      .add(std::uint32_t{0x4A695444}, std::uint32_t{1}, std::uint32_t{40}, std::uint32_t{62},
+           std::uint32_t{0}, std::uint32_t{10}, std::uint64_t{1}, flags)
+      .str();
+}
+
+TEST_F(PerfCode, FunctionsOfADumpAreThereFromTheirTimeOn) {
+  const std::string dump =
+      scratch_.write("jit-10.dump", jit_header(1) + jit_load(200, 0x7000, 1, "first", "1111") +
+                                        jit_load(300, 0x7000, 2, "second", "2222") +
+                                        jit_record(2, 300, Bytes().raw("debug information")) +
+                                        jit_move(400, 0x8000, 4, 1) + jit_record(3, 500, {}));
+  open_file(test::comm({}, "java", true) + test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, dump) +
+            test::mmap2({.tsc = 100}, 0x7000, 0x2000, 0, "//anon") +
+            test::mmap2({.tsc = 350}, 0x7000, 0x2000, 0, "//anon"));
+  EXPECT_EQ(code(1, 0x7000, 150), "");
+  EXPECT_EQ(code(1, 0x7000, 200), "1111");
+  EXPECT_EQ(code(1, 0x7000, 360), "2222");
+  EXPECT_EQ(code(1, 0x8000, 360), "");
+  EXPECT_EQ(code(1, 0x8000, 400), "1111");
+  EXPECT_FALSE(warns("jit-10.dump"));
+  const auto file =
+      std::ranges::find_if(bundle_->files, [](const trace::ImageFile& one) { return !one.symbols.empty(); });
+  ASSERT_NE(file, bundle_->files.end());
+  ASSERT_EQ(file->symbols.size(), 2U);
+  EXPECT_EQ(file->symbols[1].name, "second");
+  const auto region = std::ranges::find_if(bundle_->code, [](const trace::CodeRegion& one) {
+    return one.address == 0x7000 && one.tsc_from == 300;
+  });
+  EXPECT_EQ(region->file_offset, file->symbols[1].file_offset);
+}
+
+TEST_F(PerfCode, DumpsThatAreNotGoodAreNamed) {
+  const auto with = [&](const std::string& contents) {
+    const std::string dump = scratch_.write("jit-10.dump", contents);
+    open_file(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, dump));
+  };
+  const std::string good = jit_header(0) + jit_load(200, 0x7000, 1, "first", "1111");
+  with(good);
+  EXPECT_TRUE(warns("JITDUMP_USE_ARCH_TIMESTAMP=1"));
+  EXPECT_EQ(code(1, 0x7000, 100), "1111");
+  with("something else");
+  EXPECT_TRUE(warns("is no jitdump file"));
+  with(good.substr(0, good.size() - 1));
+  EXPECT_TRUE(warns("is cut at byte 40"));
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string damaged = good;
+    damaged[at] = '\xff';
+    with(damaged);
+  }
+  open_file(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, "/nowhere/jit-7.dump"));
+  EXPECT_TRUE(warns("/nowhere/jit-7.dump is not here"));
+}
+
+TEST(PerfJit, NamesOfDumps) {
+  EXPECT_TRUE(perf::is_jit_dump("/root/.debug/jit/jit-1234.dump"));
+  EXPECT_TRUE(perf::is_jit_dump("jit-1.dump"));
+  for (const char* const other : {"jit-.dump", "/a/jit-12.dump2", "/jit-12x.dump", "/a/xjit-1.dump", ""})
+    EXPECT_FALSE(perf::is_jit_dump(other)) << other;
+}
+
+TEST(PerfJit, LinesOfMaps) {
+  const auto names = perf::read_jit_map(
+      "7f0010 20 first\n0x7f0100 0x8 a name with blanks\nbad\n12 zz x\n7f0200 4\n7f0300 1 last");
+  ASSERT_EQ(names.size(), 3U);
+  EXPECT_EQ(names[0].file_offset, 0x7f0010U);
+  EXPECT_EQ(names[0].size, 0x20U);
+  EXPECT_EQ(names[1].name, "a name with blanks");
+  EXPECT_EQ(names[2].name, "last");
+}
+
+TEST_F(PerfCode, MapsNameMemory) {
+  scratch_.write("perf-10.map", "7010 10 made\n");
+  open_file(test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, "//anon") +
+                test::mmap2({.pid = 11, .tid = 11, .tsc = 100}, 0x7000, 0x1000, 0, "//anon"),
+            {}, {.binaries = {scratch_.path()}});
+  ASSERT_EQ(bundle_->code.size(), 2U);
+  const trace::CodeRegion& region = bundle_->code[0];
+  EXPECT_EQ(region.file_offset, 0x7000U);
+  EXPECT_EQ(bundle_->files.at(static_cast<std::size_t>(region.file)).symbols.at(0).name, "made");
+  EXPECT_FALSE(warns("//anon"));
+  EXPECT_TRUE(bundle_->files.at(static_cast<std::size_t>(bundle_->code[1].file)).symbols.empty());
+}
+
+// Where files of this machine are named, maps that lie in /tmp are of the same processes.
+TEST_F(PerfCode, MapsOfThisMachine) {
+  const std::string path = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  std::ofstream(path) << "7010 10 made\n";
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  const std::string records =
+      test::mmap2({.pid = self, .tid = self, .tsc = 100}, 0x7000, 0x1000, 0, "//anon");
+  std::array<char, 256> host{};
+  ASSERT_EQ(::gethostname(host.data(), host.size() - 1), 0);
+  open_file(records, {{3, test::text_feature(host.data())}});
+  EXPECT_EQ(bundle_->files.at(0).path, path);
+  open_file(records, {{3, test::text_feature("somewhere else")}});
+  EXPECT_NE(bundle_->files.at(0).path, path);
+  std::filesystem::remove(path);
+}
+
+TEST_F(PerfCode, FoldersOfBinariesComeFirst) {
+  const std::string folder = scratch_.path();
+  const std::string recorded = scratch_.write("program", "here");
+  scratch_.write("root/opt/app/tool", "deep");
+  scratch_.write("flat/tool", "flat");
+  const std::string records = test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, "/opt/app/tool") +
+                              test::mmap2({.tsc = 100}, 0x9000, 0x1000, 0, recorded);
+  open_file(records);
+  EXPECT_TRUE(warns("/opt/app/tool is not here"));
+  EXPECT_EQ(code(1, 0x9000, 100), "here");
+  open_file(records, {}, {.binaries = {folder + "/root", folder + "/flat"}});
+  EXPECT_EQ(code(1, 0x7000, 100), "deep");
+  open_file(records, {}, {.binaries = {folder + "/flat", folder + "/root"}});
+  EXPECT_EQ(code(1, 0x7000, 100), "flat");
+  EXPECT_FALSE(warns("is not here"));
+}
+
+// A program of four bytes of code at 0x200, with a build-id of four bytes.
+std::string program(const std::string& code, std::uint8_t last_of_id) {
+  ptkit::test::Elf64Maker maker;
+  maker.add({".text", SHT_PROGBITS, SHF_ALLOC, 0x200, {code.begin(), code.end()}, 0, 0, 0});
+  maker.add(
+      {".note", SHT_NOTE, SHF_ALLOC, 0, ptkit::test::build_id_note({0xab, 0xcd, 0xef, last_of_id}), 0, 0, 0});
+  const auto& note = maker.sections[1];
+  maker.segments.push_back({PT_NOTE, 0, note.offset, note.contents.size(), 0, 4});
+  const ptkit::test::ByteVector bytes = maker.make();
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST_F(PerfCode, AnotherBuildIsNotTaken) {
+  const std::string path = scratch_.write("app", program("new!", 2));
+  Bytes body;
+  body.add(std::uint32_t{10}, std::uint32_t{10}, std::uint64_t{0x7000}, std::uint64_t{0x1000},
+           std::uint64_t{0x200}, std::uint32_t{4}, std::uint32_t{0x01efcdab});
+  body.raw(std::string(16, '\0')).add(std::uint32_t{5}, std::uint32_t{2}).text(path);
+  const std::string records = test::event(10, 1U << 14U | 2U, body.str(), {.tsc = 100});
+  open_file(records);
+  EXPECT_EQ(code(1, 0x7000, 100), "");
+  EXPECT_TRUE(warns(path + " (build-id abcdef01) is not here (" + path + " has abcdef02)"));
+  scratch_.write("store/.build-id/ab/cdef01/elf", program("old!", 1));
+  open_file(records, {}, {.binaries = {scratch_.at("store")}});
+  EXPECT_EQ(code(1, 0x7000, 100), "old!");
+  // What was made from a bundle lies beside it.
+  scratch_.write("perf.data.debug/.build-id/ab/cdef01/elf", program("old!", 1));
+  open_file(records);
+  EXPECT_EQ(code(1, 0x7000, 100), "old!");
+  EXPECT_FALSE(warns("is not here"));
+}
+
+// A library goes, another takes its place: the later one counts, even where its bytes are missing.
+TEST_F(PerfCode, AddressesAreUsedAgain) {
+  const std::string first = scratch_.write("first", "1111");
+  const std::string second = scratch_.write("second", "2222");
+  open_file(test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, first) +
+            test::mmap2({.tsc = 200}, 0x7000, 0x1000, 0, second) +
+            test::mmap2({.tsc = 300}, 0x7000, 0x1000, 0, "/nowhere/third"));
+  EXPECT_EQ(code(1, 0x7000, 150), "1111");
+  EXPECT_EQ(code(1, 0x7000, 250), "2222");
+  EXPECT_EQ(code(1, 0x7000, 300), "");
+}
+
+}  // namespace
+}  // namespace ptkit::formats
