@@ -64,6 +64,7 @@ constexpr std::array kMagics{
           "an xz-compressed file"},
     Magic{"HONEYBEE", "a Honeybee hive"},
     Magic{"<btrace", "a gdb btrace document"},
+    Magic{"MZ", "a program for Windows or DOS"},
 };
 
 bool is_text(base::Bytes bytes) {

@@ -208,8 +208,12 @@ class Loader {
 
 bool sniff(const std::string& path) {
   const std::string head = first_bytes(path, kHeadBytes);
-  const auto first = head.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && head[first] == '<' && head.find("<btrace") != std::string::npos;
+  // The protocol puts a letter in front of a document.
+  const auto first = head.find('<');
+  const auto is_text = [](char letter) { return is_space(letter) || (letter >= ' ' && letter <= '~'); };
+  return first != std::string::npos &&
+         std::all_of(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(first), is_text) &&
+         head.find("<btrace", first) != std::string::npos;
 }
 
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {

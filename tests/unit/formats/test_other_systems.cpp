@@ -294,6 +294,8 @@ TEST(GdbBtrace, ReadsProcessorTrace) {
   EXPECT_EQ(bundle.configuration.cpu.model, 158);
   EXPECT_EQ(bundle.configuration.cpu.stepping, 10);
   EXPECT_TRUE(bundle.warnings.empty());
+  EXPECT_EQ(opened(scratch.write("reply", "l" + head + hex(stream()) + "</raw></pt></btrace>")).format,
+            "gdb-btrace");
   EXPECT_TRUE(warns(opened(scratch.write("cut.xml", head + hex(stream()))), "the document is cut"));
 }
 
