@@ -186,12 +186,14 @@ class Loader {
   void add_branches() {
     std::vector<trace::BranchRecord> records;
     records.reserve(blocks_.size());
+    bool first = true;
     for (std::size_t i = blocks_.size() - 1; i > 0; --i) {
       trace::BranchRecord record;
       record.from_ip = blocks_[i].end;
       record.to_ip = blocks_[i - 1].begin;
-      if (records.empty() || record.from_ip == 0) record.flags = trace::RECORD_FIRST;
-      records.push_back(record);
+      if (first) record.flags = trace::RECORD_FIRST;
+      first = record.from_ip == 0 || record.to_ip == 0;
+      if (!first) records.push_back(record);
     }
     if (records.empty()) return;
     trace::Stream stream;

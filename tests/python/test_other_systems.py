@@ -167,3 +167,21 @@ def test_xen_is_read_when_it_is_named(tmp_path: Path, loop: Any, open_trace: Any
     trace = open_trace(tmp_path / "guest", format="xen", images=loop.images())
     assert len(trace.branches()) == 7 * _ROUNDS
     assert open_trace(tmp_path / "guest").format == "raw"
+
+
+def test_blocks_of_gdb_become_branches(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+    rounds = 5
+    # Of each round: the jump back four times taken, then not, up to the indirect jump. Newest first.
+    again = f'<block begin="{loop.BASE:#x}" end="{loop.JNZ:#x}"/>'
+    last = f'<block begin="{loop.BASE:#x}" end="{loop.JMP:#x}"/>'
+    running = f'<block begin="{loop.BASE:#x}" end="0x0"/>'
+    text = running + (last + 5 * again) * rounds
+    path = tmp_path / "reply.xml"
+    path.write_text(f'<btrace version="1.0">{text}</btrace>')
+    trace = open_trace(path, images=loop.images())
+    assert trace.format == "gdb-btrace"
+    branches = trace.branches()
+    assert trace.errors.messages() == []
+    raw = open_trace(loop.stream(rounds), images=loop.images()).branches()
+    for column in ("from_ip", "to_ip", "kind", "taken"):
+        assert np.array_equal(branches[column], raw[column]), column

@@ -301,21 +301,28 @@ TEST(GdbBtrace, ReadsProcessorTrace) {
 
 TEST(GdbBtrace, MakesBranchesOfBlocks) {
   const Scratch scratch;
-  const auto bundle = opened(scratch.write("b.xml",
-                                           "<btrace version=\"1.0\">\n<block begin=\"0x30\" end=\"0x0\"/>\n"
-                                           "<block begin=\"0x20\" end=\"0x2f\"/>\n"
-                                           "<block begin=\"0x0\" end=\"0x1e\"/></btrace>"));
+  // The newest is still running, the oldest may have begun anywhere; where one ended is missing in between.
+  const std::string blocks =
+      "<btrace version=\"1.0\">\n<block begin=\"0x60\" end=\"0x0\"/>\n<block begin=\"0x40\" end=\"0x4f\"/>\n"
+      "<block begin=\"0x30\" end=\"0x0\"/>\n<block begin=\"0x20\" end=\"0x2f\"/>\n"
+      "<block begin=\"0x0\" end=\"0x1e\"/></btrace>";
+  const auto bundle = opened(scratch.write("b.xml", blocks));
   ASSERT_EQ(bundle.streams.size(), 1u);
   EXPECT_EQ(bundle.streams[0].kind, trace::StreamKind::BRANCH_RECORDS);
   const base::Bytes bytes = bundle.streams[0].data.bytes();
-  ASSERT_EQ(bytes.size(), 2 * sizeof(trace::BranchRecord));
-  const auto field = [&](std::size_t at) { return base::load_le<8>(bytes.data() + at); };
-  EXPECT_EQ(field(0), 0x1eu);  // oldest first
-  EXPECT_EQ(field(8), 0x20u);
-  EXPECT_EQ(field(32), 0x2fu);
-  EXPECT_EQ(field(40), 0x30u);
-  EXPECT_EQ(base::load_le<4>(bytes.data() + 24), trace::RECORD_FIRST);
-  EXPECT_EQ(base::load_le<4>(bytes.data() + 56), 0u);
+  struct Branch {
+    std::uint64_t from;
+    std::uint64_t to;
+    bool first;
+  };
+  const std::vector<Branch> oldest_first{{0x1e, 0x20, true}, {0x2f, 0x30, false}, {0x4f, 0x60, true}};
+  ASSERT_EQ(bytes.size(), oldest_first.size() * sizeof(trace::BranchRecord));
+  for (std::size_t i = 0; i < oldest_first.size(); ++i) {
+    const std::uint8_t* record = bytes.data() + i * sizeof(trace::BranchRecord);
+    EXPECT_EQ(base::load_le<8>(record), oldest_first[i].from);
+    EXPECT_EQ(base::load_le<8>(record + 8), oldest_first[i].to);
+    EXPECT_EQ(base::load_le<4>(record + 24), oldest_first[i].first ? trace::RECORD_FIRST : 0u);
+  }
 }
 
 TEST(GdbBtrace, SaysWhatIsWrong) {
