@@ -1,7 +1,5 @@
 // Any bytes, given to every reader of one-file formats, to the parsers of members, and to readers of folders
 // as a member.
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,26 +10,9 @@
 
 #include "formats/perf_switch.h"
 #include "formats/registry.h"
+#include "memory_file.h"
 
 namespace {
-
-// Readers take paths: a file in memory, written anew for each input.
-class File {
- public:
-  File() : fd_(::mkstemp(name_)) {}
-  ~File() {
-    ::close(fd_);
-    ::unlink(name_);
-  }
-  void fill(const std::uint8_t* data, std::size_t size) const {
-    if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
-  }
-  [[nodiscard]] const char* path() const { return name_; }
-
- private:
-  char name_[27] = "/dev/shm/ptkit-fuzz-XXXXXX";
-  int fd_;
-};
 
 // Streams that can be opened, with these bytes as what tells of them.
 class Folder {
@@ -59,7 +40,7 @@ class Folder {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const File file;
+  static const ptkit::test::MemoryFile file;
   static const Folder folder;
   file.fill(data, size);
   static_cast<void>(ptkit::formats::read_perf_switches({data, size}));
