@@ -10,9 +10,8 @@ namespace ptkit::formats::perf {
 namespace {
 
 constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
-// ptkit, as it writes perf.data, makes readers look for the next PSB behind a loss with that many bytes at
-// most.
-constexpr std::uint64_t kMostPadding = 17;
+// ptkit, as it writes perf.data, puts an OVF there behind a loss.
+constexpr std::uint64_t kMostPadding = 19;
 
 trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {
   return bytes.slice(0, size - size % unit);

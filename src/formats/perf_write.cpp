@@ -120,6 +120,11 @@ class Writer {
     out.put(numbers({ids_at, 8}));
     perf::Trace trace(bundle_, tasks_.queues(), options_.go_on);
     trace.write_notes(records_);
+    if (trace.guests() != 0) {
+      written_.notes.emplace_back(
+          "The trace is of a virtual machine (PIP.NR); perf would want its host's recording, so it is "
+          "written as if the machine were none.");
+    }
     out.put(perf::auxtrace_info(bundle_, clock_, tasks_.any_cpu()));
     out.put(perf::time_conversion(clock_));
     records_.for_each([&](base::Bytes record) { out.put(record); });

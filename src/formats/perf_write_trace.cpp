@@ -1,9 +1,10 @@
 #include "formats/perf_write_trace.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
-#include "packet/decoder.h"
+#include "packet/scan.h"
 
 namespace ptkit::formats::perf {
 
@@ -13,10 +14,18 @@ constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;  // a multiple of 8: 
 constexpr std::size_t kPadding = 8;
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for whether to go on
 constexpr std::size_t kRecordBytes = 48;
-// Behind a loss perf's decoder goes on as if nothing were missing, unless it finds what is no packet; then it
-// looks for the next PSB. So many of these do not fit into a packet that was cut.
-constexpr std::uint8_t kNoPacket = 0xd9;
-constexpr std::size_t kCutBytes = 9;
+// Behind a loss perf's decoder goes on as if nothing were missing, unless it finds an OVF; so one is put into
+// the padding, behind more zeros than are left of any packet that was cut.
+constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
+constexpr std::size_t kLeastZeros = 9;
+
+std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut) {
+  std::vector<std::uint8_t> padding(cut ? kLeastZeros : 0);
+  const std::size_t more = cut ? kOverflow.size() : 0;
+  while ((size + padding.size() + more) % kPadding != 0) padding.push_back(0);
+  if (cut) padding.insert(padding.end(), kOverflow.begin(), kOverflow.end());
+  return padding;
+}
 
 // The last time that a stream tells before `end`; 0: none.
 std::uint64_t last_tsc(base::Bytes bytes) {
@@ -29,6 +38,31 @@ std::uint64_t last_tsc(base::Bytes bytes) {
     if (packet.kind == packet::PacketKind::TSC) tsc = packet.payload;
   }
   return tsc;
+}
+
+// perf decodes a guest's code only beside its host's recording. Where all is a guest's: the bytes that say so
+// (PIP.NR), so that it can be written as a processor writes it that conceals VMX.
+std::vector<std::uint64_t> non_root_bytes(base::Bytes bytes) {
+  constexpr auto kPip = static_cast<std::size_t>(packet::PacketKind::PIP);
+  packet::PacketCounter counter(bytes, true);
+  while (counter.run()) {
+  }
+  std::vector<std::uint64_t> found;
+  if (counter.counts().packets[kPip] == 0) return found;
+  packet::PacketDecoder decoder(bytes);
+  bool more = decoder.sync_forward(0) == base::Status::OK;
+  packet::Packet packet;
+  while (more) {
+    const base::Status status = decoder.next(packet);
+    if (status == base::Status::END_OF_STREAM) break;
+    if (status != base::Status::OK) {
+      more = decoder.sync_forward() == base::Status::OK;
+    } else if (packet.kind == packet::PacketKind::PIP) {
+      if ((packet.flags & packet::Packet::NR) == 0) return {};
+      found.push_back(packet.offset + 2);  // behind the opcode
+    }
+  }
+  return found;
 }
 
 std::uint64_t last_known_tsc(const trace::TraceBundle& bundle) {
@@ -51,10 +85,12 @@ std::uint64_t flags_of(const trace::KnownLoss& loss, bool hole) {
 
 Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, std::function<bool()> go_on)
     : bundle_(bundle), queues_(queues), go_on_(std::move(go_on)), reference_(last_known_tsc(bundle)) {
+  unsynced_.resize(bundle.streams.size());
   // A thread's streams go on in one buffer, one behind the other.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> offsets;
   for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
     const Queue& queue = queues[i];
+    non_root_.push_back(non_root_bytes(bundle.streams[i].data.bytes()));
     cut_stream(i, offsets[{queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId}]);
   }
 }
@@ -69,6 +105,7 @@ void Trace::cut_stream(std::size_t number, std::uint64_t& offset) {
     const bool hole = loss.lost_bytes != 0 && end != 0 && end != stream.data.size();
     last.lost_flags |= flags_of(loss, hole);
     last.cut = true;
+    unsynced_[number].emplace_back(end, packet::find_psb(stream.data.bytes(), end));
     if (hole) offset += loss.lost_bytes;
     begin = end;
   }
@@ -111,8 +148,7 @@ bool Trace::write(Output& out) {
 
 bool Trace::write_piece(Output& out, const Piece& piece) {
   const std::size_t size = piece.end - piece.begin;
-  std::vector<std::uint8_t> padding((kPadding - size % kPadding) % kPadding, 0);
-  if (piece.cut) padding.assign(kCutBytes + (kPadding - (size + kCutBytes) % kPadding) % kPadding, kNoPacket);
+  const std::vector<std::uint8_t> padding = padding_behind(size, piece.cut);
   const Queue& queue = queues_[piece.stream];
   places_.push_back(out.size());
   RecordBytes record(AUXTRACE, 0);
@@ -120,14 +156,33 @@ bool Trace::write_piece(Output& out, const Piece& piece) {
              static_cast<std::uint32_t>(piece.stream));
   record.id(queue.cpu == trace::kNoId ? queue.tid : trace::kNoId).id(queue.cpu).add(std::uint32_t{0});
   out.put(record.bytes());
-  const trace::TraceBuffer& data = bundle_.streams[piece.stream].data;
   for (std::size_t at = piece.begin; at < piece.end; at += kStepBytes) {
     if (go_on_ && !go_on_()) return false;
-    out.put(data.part(at, std::min(at + kStepBytes, piece.end)));
+    put_trace(out, piece.stream, at, std::min(at + kStepBytes, piece.end));
     if (out.failed()) break;
   }
   out.put(padding);
   return true;
+}
+
+// Behind a loss nobody can read packets before the next PSB; perf would try.
+void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const {
+  const base::Bytes bytes = bundle_.streams[stream].data.part(begin, end);
+  const auto& places = non_root_[stream];
+  const auto& unsynced = unsynced_[stream];
+  if (places.empty() && unsynced.empty()) return out.put(bytes);
+  std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
+  for (auto place = std::ranges::lower_bound(places, begin); place != places.end() && *place < end; ++place)
+    copy[*place - begin] &= 0xfe;
+  for (const auto& [from, to] : unsynced) {
+    for (std::size_t at = std::max(from, begin); at < std::min(to, end); ++at) copy[at - begin] = 0;
+  }
+  out.put(copy);
+}
+
+std::size_t Trace::guests() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(non_root_, [](const auto& places) { return !places.empty(); }));
 }
 
 std::vector<std::uint8_t> Trace::index() const {

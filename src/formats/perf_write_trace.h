@@ -18,6 +18,8 @@ class Trace {
 
   void write_notes(Records& records) const;  // AUX: where pieces end, and after which ones something is lost
   [[nodiscard]] bool write(Output& out);     // false: it was not to go on
+  // Streams that are a virtual machine's alone, and are written as if the machine were none.
+  [[nodiscard]] std::size_t guests() const noexcept;
   [[nodiscard]] std::vector<std::uint8_t> index() const;  // of the pieces that were written (AUXTRACE)
 
  private:
@@ -33,11 +35,16 @@ class Trace {
   void add_pieces(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset);
   [[nodiscard]] bool write_piece(Output& out, const Piece& piece);
 
+  void put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const;
+
   const trace::TraceBundle& bundle_;
   const std::vector<Queue>& queues_;
   std::function<bool()> go_on_;
   std::uint64_t reference_ = 0;  // a TSC near the trace's: packets have 56 bits of it
   std::vector<Piece> pieces_;
+  std::vector<std::vector<std::uint64_t>> non_root_;  // by stream: bytes whose lowest bit says "in a guest"
+  // By stream: from a loss to the next PSB.
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> unsynced_;
   std::vector<std::uint64_t> places_;  // of records, in the file
 };
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from ptkit import export
 from ptkit.cli import main
 
 # Threads; fork, vfork and exec; signals and a fault; code made at run time; code changed in place and in two
-# views of a file; exec by threads; exceptions from shared libraries.
-PROGRAMS = ["threads", "forks", "signals", "jit", "selfmod", "spawn", "exceptions"]
+# views of a file; exec by threads; libraries that come and go.
+PROGRAMS = ["threads", "forks", "signals", "jit", "selfmod", "spawn", "plugins"]
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
 STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
 CODE = bytes.fromhex("7402" + "9090" + "74fa" + "ffe0")
@@ -71,8 +72,8 @@ def test_perf_shows_every_instruction(recording: ptkit.Trace, written: Path) -> 
     assert found.errors == []
     threads = by_thread(recording)
     assert set(np.unique(found.tid).tolist()) == set(threads)
+    assert len(found.tid) > 10_000
     for tid, (instructions, _, _) in threads.items():
-        assert len(instructions) > 100
         assert np.array_equal(found.of(tid).from_ip, instructions), tid
 
 
@@ -127,6 +128,46 @@ def test_all_code_goes_along(recording: ptkit.Trace, tmp_path: Path) -> None:
                 np.sort(perf_instructions(path).from_ip),
                 np.sort(recording.instructions(columns=["ip"])["ip"]),
             )
+
+
+@needs_emulator
+@needs_perf
+def test_across_losses(rounds: Path, tmp_path: Path) -> None:
+    trace = ptkit.record(
+        [rounds, "30000"],
+        output=tmp_path / "out.ptk",
+        backend="emulator",
+        quiet=True,
+        ring="64K",
+        timing=("tsc", "mtc", "cyc"),
+        psb_period=2048,
+        triggers=["snapshot at other x10000", "snapshot at other x20000"],
+    )
+    losses = trace.streams[0].losses
+    assert losses >= 2
+    path = tmp_path / "out.data"
+    trace.export(path)
+    found = perf_instructions(path)
+    assert np.array_equal(found.from_ip, trace.instructions(columns=["ip"])["ip"])
+    assert sum("code 7: Overflow" in error for error in found.errors) == np.sum(trace.gaps["begin"] != 0)
+    back = ptkit.open(path)
+    assert back.streams[0].losses == losses
+    for name in ("begin", "end", "cause", "code", "tsc", "from_ip", "to_ip"):
+        assert np.array_equal(back.gaps[name], trace.gaps[name]), name
+
+
+@needs_perf
+@pytest.mark.parametrize("name", ["libxdc/Unzip", "libxdc/avscript_32", "lldb/intelpt-trace/trace.json"])
+def test_hardware_traces(corpus: Path, tmp_path: Path, open_trace: Callable[..., Any], name: str) -> None:
+    trace = open_trace(corpus / name)
+    trace.export(tmp_path / "out.data")
+    found = perf_instructions(tmp_path / "out.data")
+    assert found.errors == []
+    assert np.array_equal(found.from_ip, trace.instructions(columns=["ip"])["ip"])
+    back = open_trace(tmp_path / "out.data")
+    expected = trace.branches()
+    for column in expected.columns:
+        assert np.array_equal(back.branches()[column], expected[column]), column
 
 
 # ---- what is made by hand

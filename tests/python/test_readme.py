@@ -103,7 +103,8 @@ def _examples() -> list[str]:
     texts = [importlib.import_module(f"ptkit.cli.{verb}").EXAMPLES for verb in VERBS if verb != "record"]
     texts.append(build_parser().epilog or "")
     lines = [line.strip() for text in texts for line in text.splitlines()[1:]]
-    return sorted({line for line in lines if "ptkit record" not in line and "jq" not in line})
+    ours = {line for line in lines if line.startswith("ptkit ") and "ptkit record" not in line}
+    return sorted(line for line in ours if "jq" not in line)
 
 
 @pytest.mark.parametrize("line", _examples())

@@ -42,17 +42,15 @@ def _run(data: Path, fields: str, itrace: str) -> str:
 
 
 def _samples(text: str, columns: int) -> Samples:
-    rows = []
-    errors = []
-    for line in text.splitlines():
-        words = line.replace("=>", " ").split()
-        if "error" in line:
-            errors.append(line.strip())
-        elif words:
-            rows.append([int(words[0]), *(int(word, 16) for word in words[1:columns])])
-    table = np.array(rows, dtype=np.uint64).reshape(len(rows), columns)
-    ips = table[:, 1]
-    return Samples(table[:, 0].astype(np.int64), ips, table[:, 2] if columns > 2 else ips, errors)
+    lines = text.splitlines()
+    errors = [line.strip() for line in lines if "error" in line]
+    words = " ".join(line for line in lines if "error" not in line).replace("=>", " ").split()
+    tid = np.array([int(word) for word in words[::columns]], dtype=np.int64)
+    ips = [
+        np.array([int(word, 16) for word in words[column::columns]], dtype=np.uint64)
+        for column in range(1, columns)
+    ]
+    return Samples(tid, ips[0], ips[-1], errors)
 
 
 def perf_instructions(data: Path) -> Samples:

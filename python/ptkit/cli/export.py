@@ -18,8 +18,9 @@ recording. Code that perf would not find on this machine goes to OUT.debug, whic
 with --binaries all, all code goes there, for other machines. What perf.data has no place for is said."""
 EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.data
+  ptkit export sort.ptk --format perf.data --binaries all -o sort.data
+then, where perf is installed:
   perf script -i sort.data --itrace=b
-  ptkit export sort.ptk --binaries all -o sort.data
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
 
 

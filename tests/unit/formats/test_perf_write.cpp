@@ -220,12 +220,12 @@ TEST_F(PerfWrite, Losses) {
   }
 }
 
-// perf's decoder goes on across a loss unless it finds what is no packet.
-TEST_F(PerfWrite, BehindALossStandsNoPacket) {
+// perf's decoder goes on across a loss unless it finds an OVF, and takes what it can before the next PSB.
+TEST_F(PerfWrite, BehindALossStandsAnOverflow) {
   for (std::size_t size = 0; size < 8; ++size) {
     trace::TraceBundle bundle = small_bundle();
     const std::string first = trace_of(1, size);
-    bundle.streams[0].data = buffer(first + trace_of(2, 0));
+    bundle.streams[0].data = buffer(first + "\x71\x01\x02" + trace_of(2, 0));
     bundle.streams[0].losses.push_back({first.size(), base::Status::BUFFER_FULL, 0});
     static_cast<void>(write(bundle));
     const auto pieces = records(perf::AUXTRACE);
@@ -233,10 +233,29 @@ TEST_F(PerfWrite, BehindALossStandsNoPacket) {
     const base::Bytes payload = pieces[0].payload;
     EXPECT_EQ(payload.size() % 8, 0U);
     const auto padding = payload.subspan(first.size());
-    EXPECT_GE(padding.size(), 9U);
-    EXPECT_LE(padding.size(), 16U);
-    EXPECT_TRUE(std::ranges::all_of(padding, [](std::uint8_t byte) { return byte == 0xd9; }));
+    EXPECT_GE(padding.size(), 11U);
+    EXPECT_LE(padding.size(), 18U);
+    EXPECT_TRUE(std::ranges::all_of(padding.first(padding.size() - 2), [](auto byte) { return byte == 0; }));
+    EXPECT_EQ(padding[padding.size() - 2], 0x02);
+    EXPECT_EQ(padding[padding.size() - 1], 0xf3);
+    const base::Bytes second = pieces[1].payload;
+    EXPECT_TRUE(std::ranges::all_of(second.first(3), [](auto byte) { return byte == 0; }));
+    EXPECT_EQ(second[3], 0x02);
   }
+}
+
+TEST_F(PerfWrite, AGuestIsWrittenAsIfItWereNone) {
+  const std::string guest = "\x02\x43\x01\x4a\xee\x01" + std::string(2, '\0');
+  const std::string host = "\x02\x43" + std::string(1, '\0') + "\x4a\xee\x01" + std::string(2, '\0');
+  // What looks like a PIP within another packet is none.
+  const std::string other = "\x19\x02\x43\x01" + std::string(4, '\0');
+  trace::TraceBundle bundle = small_bundle();
+  bundle.streams[0].data = buffer(trace_of(1, 0) + other + guest + "\xd9" + trace_of(2, 0) + guest);
+  EXPECT_EQ(text(write_and_read(bundle).streams.at(0).data),
+            trace_of(1, 0) + other + host + "\xd9" + trace_of(2, 0) + host);
+  const std::string both = trace_of(1, 0) + guest + host;
+  bundle.streams[0].data = buffer(both);
+  EXPECT_EQ(text(write_and_read(bundle).streams.at(0).data), both);
 }
 
 TEST_F(PerfWrite, LongStreamsAreWrittenInPieces) {
