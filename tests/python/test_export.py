@@ -115,14 +115,14 @@ def test_read_back_it_is_equal(recording: ptkit.Trace, written: Path) -> None:
 @needs_emulator
 @needs_perf
 def test_all_code_goes_along(recording: ptkit.Trace, tmp_path: Path) -> None:
-    written = recording.export(tmp_path / "out.data", binaries="all")
+    written = recording.export(tmp_path / "out.data", code="all")
     assert written.files == (f"{tmp_path}/out.data.debug",)
     known = {build_id for _, build_id in recording.info.files if build_id}
     there = {path.parent.name + path.name for path in (tmp_path / "out.data.debug/.build-id").glob("*/*")}
     assert known <= there
     for path, name in ((tmp_path / "out.data", "code"), (tmp_path / "bare.data", "none")):
         if name == "none":
-            assert recording.export(path, binaries="none").files == ()
+            assert recording.export(path, code="none").files == ()
         else:
             assert np.array_equal(
                 np.sort(perf_instructions(path).from_ip),
@@ -249,8 +249,8 @@ def test_unknown_formats_and_options(tmp_path: Path) -> None:
         trace.export(tmp_path / "out", "csv")
     with pytest.raises(ptkit.ConfigError, match="does not know an option"):
         trace.export(tmp_path / "out", colour="red")
-    with pytest.raises(ptkit.ConfigError, match="binaries='some' is none of needed, all, none"):
-        trace.export(tmp_path / "out", binaries="some")
+    with pytest.raises(ptkit.ConfigError, match="code='some' is none of needed, all, none"):
+        trace.export(tmp_path / "out", code="some")
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:

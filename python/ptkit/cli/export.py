@@ -15,10 +15,10 @@ Writes a recording in a format that other tools read.
 
 perf.data: a file for Linux perf, or a folder as of `perf record --kcore`, if the kernel's code is in the
 recording. Code that perf would not find on this machine goes to OUT.debug, which `perf --buildid-dir` takes;
-with --binaries all, all code goes there, for other machines. What perf.data has no place for is said."""
+with --with-code all, all code goes there, for other machines. What perf.data has no place for is said."""
 EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.data
-  ptkit export sort.ptk --format perf.data --binaries all -o sort.data
+  ptkit export sort.ptk --format perf.data --with-code all -o sort.data
 then, where perf is installed:
   perf script -i sort.data --itrace=b
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
@@ -32,7 +32,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--format", dest="to", metavar="FORMAT", default="perf.data", help=f"{names} (default: perf.data)"
     )
     parser.add_argument(
-        "--binaries",
+        "--with-code",
         choices=("needed", "all", "none"),
         help="perf.data: which code goes to OUT.debug (default: needed)",
     )
@@ -43,7 +43,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write it."""
     trace = common.open_trace(options)
-    more = {} if options.binaries is None else {"binaries": options.binaries}
+    more = {} if options.with_code is None else {"code": options.with_code}
     written = trace.export(options.output, options.to, **more)
     if options.json:
         output.print_json(asdict(written))

@@ -10,14 +10,14 @@ from ptkit.errors import ConfigError
 
 __all__ = ["write_perf_data"]
 
-_BINARIES = ("needed", "all", "none")
+_CODE = ("needed", "all", "none")
 
 
 class _Trace(Protocol):
     _bundle: _core.Bundle
 
 
-def write_perf_data(trace: _Trace, path: str, *, binaries: str = "needed") -> dict[str, Any]:
+def write_perf_data(trace: _Trace, path: str, *, code: str = "needed") -> dict[str, Any]:
     """Write a recording as Linux perf writes it.
 
     Parameters
@@ -26,12 +26,12 @@ def write_perf_data(trace: _Trace, path: str, *, binaries: str = "needed") -> di
     path : str
         A file; a folder is made of it if the kernel's code is in the recording, as ``perf record --kcore``
         does. What is there is replaced when the new one is complete.
-    binaries : str
+    code : str
         Which code goes to ``PATH.debug``, for ``perf --buildid-dir``: ``"needed"``, what no file of this
         machine has; ``"all"``, all that is known, for other machines; or ``"none"``.
     """
-    if binaries not in _BINARIES:
-        raise ConfigError(f"binaries={binaries!r} is none of {', '.join(_BINARIES)}")
-    said = _core.write_perf_data(trace._bundle, os.fsencode(path), code=binaries)
+    if code not in _CODE:
+        raise ConfigError(f"code={code!r} is none of {', '.join(_CODE)}")
+    said = _core.write_perf_data(trace._bundle, os.fsencode(path), code=code)
     folder = os.fsdecode(said["code_folder"])
     return {"bytes": said["bytes"], "files": (folder,) if folder else (), "notes": said["notes"]}

@@ -249,7 +249,7 @@ class Trace(Tables):
         format : str
             ``"perf.data"``, or what another package has added (`ptkit.export.exporters`).
         **options
-            The format's own. perf.data: ``binaries``, which code goes to ``PATH.debug`` for
+            The format's own. perf.data: ``code``, which code goes to ``PATH.debug`` for
             ``perf --buildid-dir``: ``"needed"`` (what no file of this machine has), ``"all"`` (for other
             machines), or ``"none"``.
 
