@@ -136,10 +136,25 @@ class Reader {
     if (record.type == perf::AUXTRACE_INFO) return take_info(record);
     if (record.type == perf::AUXTRACE && !streams_.add(record, file_.part(record.payload))) ++malformed_;
     if (record.type == perf::HEADER_BUILD_ID) take_build_id(record);
+    if (record.type == perf::AUXTRACE_ERROR) take_error(record);
     if (record.type == perf::TIME_CONV) static_cast<void>(perf::take_time_conversion(record.body, info_));
   }
 
+  // What somebody who decoded the trace before could not make sense of (perf inject).
+  void take_error(const Record& record) {
+    constexpr std::size_t kMessageAt = 40;
+    perf::Fields fields(record.body);
+    fields.skip(kMessageAt);
+    if (++told_errors_ == 1 && fields.ok()) first_error_ = fields.text();
+  }
+
   bool take_of_kernel(const Record& record, const Trailer& who) {
+    const unsigned mode = record.misc & perf::kMiscCpumode;
+    const bool is_mapping = record.type == perf::MMAP || record.type == perf::MMAP2;
+    if (is_mapping && (mode == perf::kGuestKernel || mode == perf::kGuestUser)) {
+      ++of_guests_;
+      return true;
+    }
     const base::Bytes body = record.body.first(record.body.size() - who.bytes);
     if (record.type == perf::AUX)
       return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
@@ -225,6 +240,14 @@ class Reader {
       warnings.push_back(at + "perf lost " + std::to_string(sideband_.lost()) +
                          " records: mappings or switches may be missing; use a larger buffer (-m).");
     }
+    if (of_guests_ != 0) {
+      warnings.push_back(at + std::to_string(of_guests_) +
+                         " mappings of virtual machines are not read: their code is not known.");
+    }
+    if (told_errors_ != 0) {
+      warnings.push_back(at + "perf met " + std::to_string(told_errors_) +
+                         " errors in the trace, the first: " + first_error_ + ".");
+    }
     if (malformed_ != 0) {
       warnings.push_back(at + std::to_string(malformed_) +
                          " records are too short for what they are, and were skipped.");
@@ -255,14 +278,17 @@ class Reader {
   perf::KernelChanges changes_;
   std::map<std::uint32_t, std::uint64_t> unknown_;  // types, and how many
   std::uint64_t malformed_ = 0;
-  std::uint64_t samples_ = 0;  // that say nothing about the trace
-  std::uint64_t stacks_ = 0;   // of branches, among these
+  std::uint64_t samples_ = 0;      // that say nothing about the trace
+  std::uint64_t of_guests_ = 0;    // mappings
+  std::uint64_t told_errors_ = 0;  // of a decoder before
+  std::string first_error_;
+  std::uint64_t stacks_ = 0;  // of branches, among these
   std::optional<perf::SchedSwitch> switches_;
   std::optional<base::Failure> failure_;
 };
 
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
-  auto file = perf::File::open(data_path(path));
+  auto file = perf::File::open(data_path(path), is_folder(path) ? path : std::string());
   if (!file.ok()) return file.failure();
   return Reader(path, std::move(file.value()), options).read();
 }

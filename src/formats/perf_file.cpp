@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "formats/files.h"
+#include "formats/names.h"
 #include "formats/perf_unpack.h"
 
 namespace ptkit::formats::perf {
@@ -22,11 +23,17 @@ constexpr std::uint64_t kMostAttrs = 4096;
 File::File(std::string path, trace::TraceBuffer contents)
     : path_(std::move(path)), contents_(std::move(contents)), bytes_(contents_.bytes()) {}
 
-base::Result<File> File::open(const std::string& path) {
+base::Result<File> File::open(const std::string& path, const std::string& folder) {
   auto contents = trace::TraceBuffer::map_file(path);
   if (!contents.ok()) return contents.failure();
   File file(path, std::move(contents.value()));
   if (auto failure = file.read_header()) return *failure;
+  if (folder.empty()) return file;
+  for (const auto& [number, name] : numbered_files(folder, "data.")) {
+    auto other = trace::TraceBuffer::map_file(name);
+    if (!other.ok()) return other.failure();
+    file.others_.emplace(name, std::move(other.value()));
+  }
   return file;
 }
 
@@ -140,12 +147,19 @@ bool File::take_header_record(const Record& record) {
 }
 
 void File::for_each(const std::function<void(const Record&)>& each) {
+  walk_one(records_, records_at_, path_, each);
+  for (const auto& [path, contents] : others_) walk_one(contents.bytes(), 0, path, each);
+}
+
+void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
+                    const std::function<void(const Record&)>& each) {
   Unpacker unpacker;
-  const auto say = [this](const std::string& what) {
-    if (!told_) warn(what);
-    told_ = true;
+  bool told = false;
+  const auto say = [&](const std::string& what) {
+    if (!told) warnings.push_back(path + ": " + what);
+    told = true;
   };
-  const Walked walked = walk(records_, records_at_, is_pipe_, [&](const Record& record) {
+  const Walked walked = walk(records, offset, is_pipe_, [&](const Record& record) {
     if (record.type != COMPRESSED) {
       each(record);
       return true;
@@ -157,8 +171,8 @@ void File::for_each(const std::function<void(const Record&)>& each) {
     }
     return true;
   });
-  if (walked.end == records_.size()) return;
-  const std::string place = std::to_string(records_at_ + walked.end);
+  if (walked.end == records.size()) return;
+  const std::string place = std::to_string(offset + walked.end);
   say(walked.damaged ? "there is no record at byte " + place + "; what follows is not read."
                      : "the record at byte " + place + " is cut; it is read as far as it goes.");
 }
@@ -186,10 +200,18 @@ std::vector<std::string> File::command() const {
 
 trace::TraceBuffer File::part(base::Bytes bytes) const {
   const std::less<> before;
-  const bool is_inside = !before(bytes.data(), bytes_.data()) &&
-                         !before(bytes_.data() + bytes_.size(), bytes.data() + bytes.size());
-  if (!is_inside) return trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
-  return contents_.slice(static_cast<std::size_t>(bytes.data() - bytes_.data()), bytes.size());
+  const auto is_in = [&](const trace::TraceBuffer& file) {
+    const base::Bytes all = file.bytes();
+    return !before(bytes.data(), all.data()) && !before(all.data() + all.size(), bytes.data() + bytes.size());
+  };
+  const auto slice_of = [&](const trace::TraceBuffer& file) {
+    return file.slice(static_cast<std::size_t>(bytes.data() - file.bytes().data()), bytes.size());
+  };
+  if (is_in(contents_)) return slice_of(contents_);
+  for (const auto& [path, other] : others_) {
+    if (is_in(other)) return slice_of(other);
+  }
+  return trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
 }
 
 }  // namespace ptkit::formats::perf

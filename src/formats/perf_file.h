@@ -27,7 +27,8 @@ enum Feature : unsigned {
 class File {
  public:
   // Refuses what is no perf.data; what is damaged behind the header leads to warnings.
-  [[nodiscard]] static base::Result<File> open(const std::string& path);
+  // `folder`: where threads of perf wrote records of their own (--threads: data.0, data.1, ...), or empty.
+  [[nodiscard]] static base::Result<File> open(const std::string& path, const std::string& folder = {});
 
   // Gives all records in the file's order.
   void for_each(const std::function<void(const Record&)>& each);
@@ -49,6 +50,8 @@ class File {
   void take_from_pipe();
   [[nodiscard]] bool take_header_record(const Record& record);
   void warn(const std::string& what);
+  void walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
+                const std::function<void(const Record&)>& each);
   // [offset, offset + size) of the file, if it is there.
   [[nodiscard]] base::Bytes section(std::uint64_t offset, std::uint64_t size) const;
 
@@ -58,7 +61,7 @@ class File {
   base::Bytes records_;
   std::uint64_t records_at_ = 0;
   bool is_pipe_ = false;
-  bool told_ = false;  // what is wrong with the records
+  std::map<std::string, trace::TraceBuffer> others_;  // files with nothing but records
   std::vector<Attr> attrs_;
   std::map<unsigned, base::Bytes> features_;
 };

@@ -34,6 +34,7 @@ enum RecordType : std::uint32_t {
   HEADER_BUILD_ID = 67,
   AUXTRACE_INFO = 70,
   AUXTRACE = 71,
+  AUXTRACE_ERROR = 72,
   TIME_CONV = 79,
   HEADER_FEATURE = 80,
   COMPRESSED = 81,
@@ -45,7 +46,10 @@ inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
 inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
 inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: something behind it is lost
 inline constexpr std::uint64_t kAuxOverwrite = 2;
-inline constexpr std::uint64_t kAuxPartial = 4;  // something of it is lost
+inline constexpr std::uint64_t kAuxPartial = 4;   // something of it is lost
+inline constexpr std::uint16_t kMiscCpumode = 7;  // of whom a record is
+inline constexpr std::uint16_t kGuestKernel = 4;
+inline constexpr std::uint16_t kGuestUser = 5;
 inline constexpr std::size_t kRecordHeaderBytes = 8;
 
 struct Record {

@@ -281,6 +281,39 @@ TEST_F(PerfData, UnknownAndMalformedRecordsAreCounted) {
   EXPECT_TRUE(warns(bundle, "perf lost 5 records"));
 }
 
+TEST_F(PerfData, WhatPerfToldIsToldAgain) {
+  std::string guest = test::mmap2({.tsc = 100}, 0x1000, 0x1000, 0, "/nowhere/guest");
+  guest[4] = 5;
+  const std::string wrong =
+      Bytes()
+          .add(std::uint64_t{1}, std::uint64_t{5}, std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0})
+          .text("Bad packet", 64)
+          .str();
+  const auto bundle =
+      read(test::perf_file(one_cpu() + guest + test::record(72, 0, wrong) + test::record(72, 0, "")));
+  EXPECT_TRUE(warns(bundle, "1 mappings of virtual machines are not read"));
+  EXPECT_FALSE(warns(bundle, "/nowhere/guest"));
+  EXPECT_TRUE(warns(bundle, "perf met 2 errors in the trace, the first: Bad packet."));
+}
+
+// --threads: files of a folder that have records alone, each packed by itself.
+TEST_F(PerfData, FoldersWithRecordsOfSeveralThreads) {
+  const std::string sideband =
+      test::comm({}, "ls", true) + test::mmap2({.tsc = 100}, 0x400000, 0x1000, 0, "/nowhere/ls");
+  const std::string ran = test::switched({.tsc = 200}, false) + test::aux({.tsc = 300}, 0, kStream.size(), 0);
+  scratch_.write("folder/data", test::perf_file(test::auxtrace_info()));
+  scratch_.write("folder/data.0", packed(sideband, 40) + test::auxtrace(0, kEach, 0, 0, kStream));
+  scratch_.write("folder/data.1", packed(ran, 30));
+  scratch_.write("folder/data.old", "nothing of this recording");
+  auto bundle = open(scratch_.at("folder"), {});
+  ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
+  expect_one_cpu(bundle.value());
+  scratch_.write("folder/data.1", ran.substr(0, ran.size() - 1));
+  bundle = open(scratch_.at("folder"), {});
+  ASSERT_TRUE(bundle.ok());
+  EXPECT_TRUE(warns(bundle.value(), "folder/data.1: the record at byte 48 is cut"));
+}
+
 // Whatever is cut or changed: no crash, and what comes before stays.
 TEST_F(PerfData, CutFiles) {
   const std::string whole = test::perf_file(one_cpu());
