@@ -71,7 +71,7 @@ bool RecordDecoder::run() {
       position_ = end;
     } else {
       done_ = true;
-      recovery_.close(bytes_.size(), nullptr);
+      close_gap(bytes_.size(), nullptr);
     }
     if (sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
   }
@@ -85,11 +85,17 @@ void RecordDecoder::take_losses() {
     open_gap(GapCause::LOST, stream_.losses[next_loss_++].cause);
 }
 
+void RecordDecoder::close_gap(std::uint64_t offset, const std::uint64_t* to_ip) {
+  if (!recovery_.is_open()) return;
+  recovery_.close(offset, to_ip);
+  gap_end_ = offset;
+}
+
 // Where execution went behind the last record is not known any more.
 void RecordDecoder::open_gap(GapCause cause, Status code) {
   // A gap of missing code ends here: this one has another cause.
-  if (recovery_.is_open() && recovery_.gap().cause == GapCause::ERROR) recovery_.close(position_, nullptr);
-  recovery_.open(last_offset_, known_ ? &ip_ : nullptr, cause, code);
+  if (recovery_.is_open() && recovery_.gap().cause == GapCause::ERROR) close_gap(position_, nullptr);
+  recovery_.open(gap_begin(), known_ ? &ip_ : nullptr, cause, code);
   known_ = false;
 }
 
@@ -130,7 +136,7 @@ void RecordDecoder::follow_context() {
 // From where the last record led to this one, and over it.
 void RecordDecoder::follow(const BranchRecord& record) {
   const bool there = has_code_ && ((known_ && go_on_to(record)) || begin_at(record));
-  if (!has_code_) recovery_.close(position_, &record.from_ip);
+  if (!has_code_) close_gap(position_, &record.from_ip);
   if (!there) return give(record, BranchKind::UNKNOWN);
   const BranchKind kind = kind_of(record);
   route_.has(kind);
@@ -146,14 +152,14 @@ bool RecordDecoder::go_on_to(const BranchRecord& record) {
   }
   const Status status = route_.find(ip_, record.from_ip);
   if (status == Status::OK) {
-    recovery_.close(last_offset_, &ip_);
+    close_gap(last_offset_, &ip_);
     return true;
   }
   if (status != Status::RECORD_MISMATCH) {
     miss_code(status);
     return false;
   }
-  recovery_.close(last_offset_, &ip_);
+  close_gap(last_offset_, &ip_);
   recovery_.error(walker_.place(), status, &record.from_ip, ip_, route_.ip(), nullptr);
   open_gap(GapCause::ERROR, status);
   return false;
@@ -164,7 +170,7 @@ void RecordDecoder::leave(const BranchRecord& record) {
   const Status status = is_kernel(ip_) ? route_.find_exit(ip_) : route_.find_entry(ip_, record.to_ip);
   if (status == Status::RECORD_MISMATCH) return open_gap(GapCause::FILTERED, Status::OK);
   if (status != Status::OK) return miss_code(status);
-  recovery_.close(last_offset_, &ip_);
+  close_gap(last_offset_, &ip_);
   route_.give(route_.by_branch());
   const BranchKind kind = route_.by_branch() ? route_.run().branch : BranchKind::ASYNC;
   walker_.give_branch(kind, route_.ip(), 0, FROM_KNOWN | TAKEN);
@@ -175,11 +181,11 @@ void RecordDecoder::leave(const BranchRecord& record) {
 bool RecordDecoder::begin_at(const BranchRecord& record) {
   if (!known_) context_.set_mode(mode_behind(record));
   const Status status = route_.find(record.from_ip, record.from_ip);
-  // Nobody expects code of a level that is not recorded.
-  const bool entered = !recovery_.is_open() || recovery_.gap().cause != GapCause::ERROR;
-  if (status == Status::OK || entered) recovery_.close(position_, &record.from_ip);
+  const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap().code);
+  if (status == Status::OK || !goes_on) close_gap(position_, &record.from_ip);
   if (status == Status::OK) return true;
-  if (!entered || is_kernel(record.from_ip) == is_kernel(record.to_ip)) miss_code(status);
+  // Nobody expects code of a level that is not recorded.
+  if (goes_on || is_kernel(record.from_ip) == is_kernel(record.to_ip)) miss_code(status);
   return false;
 }
 
@@ -188,14 +194,14 @@ void RecordDecoder::miss_code(Status status) {
   const std::uint64_t ip = route_.ip();
   const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap().code) && route_.empty();
   if (!goes_on) {
-    recovery_.close(last_offset_, &ip_);
+    close_gap(last_offset_, &ip_);
     route_.give(false);
   }
   const std::int32_t region = walker_.view().provenance(ip).region;
   if (!goes_on || (region >= 0 && region != missed_))
     recovery_.error(walker_.place(), status, &ip, 0, 0, &walker_.view());
   missed_ = region;
-  recovery_.open(last_offset_, &ip, GapCause::ERROR, status);
+  recovery_.open(gap_begin(), &ip, GapCause::ERROR, status);
   known_ = false;
 }
 

@@ -1,6 +1,8 @@
 // Branch records and code to control flow: the same rows as from packets.
 #pragma once
 
+#include <algorithm>
+
 #include "flow/context.h"
 #include "flow/recovery.h"
 #include "flow/route.h"
@@ -25,6 +27,9 @@ class RecordDecoder final : public RowSource {
   void follow_context();
   void bad_record(const std::uint64_t* ip, std::uint64_t argument);
   void open_gap(GapCause cause, base::Status code);
+  void close_gap(std::uint64_t offset, const std::uint64_t* to_ip);
+  // Gaps do not overlap.
+  [[nodiscard]] std::uint64_t gap_begin() const noexcept { return std::max(last_offset_, gap_end_); }
   void follow(const trace::BranchRecord& record);
   [[nodiscard]] bool go_on_to(const trace::BranchRecord& record);
   void leave(const trace::BranchRecord& record);
@@ -45,6 +50,7 @@ class RecordDecoder final : public RowSource {
   std::uint64_t position_ = 0;
   std::size_t next_loss_ = 0;      // in stream_.losses
   std::uint64_t last_offset_ = 0;  // of the record before
+  std::uint64_t gap_end_ = 0;      // of the last gap
   std::uint64_t ip_ = 0;           // where it led, if known_
   bool known_ = false;
   bool in_tx_ = false;        // there

@@ -33,6 +33,38 @@ def instructions(stream: bytes, code: dict[int, bytes], engine: str) -> Decoded:
     return Decoded(table["ip"], [str(table.errors)] if len(table.errors) else [])
 
 
+def records(stored: bytes, code: dict[int, bytes], level: str) -> tuple[ptkit.Table, ptkit.Table]:
+    """Instructions of a buffer of Branch Trace Store, and the gaps between them; no error.
+
+    Of one level there is only the code: each record that comes from the other one tells an instruction there.
+    """
+    hidden = {"user": 1, "kernel": 0, "both": 2}[level]
+    pages = {address: page for address, page in code.items() if address >> 63 != hidden}
+    table = ptkit.open_branches(stored, images=[pages]).instructions(columns=["ip"])
+    assert table.gaps is not None
+    assert table.errors is not None
+    assert len(table.errors) == 0, str(table.errors)
+    return table, table.gaps
+
+
+def share_in_pieces(table: ptkit.Table, gaps: ptkit.Table, expected: Executed) -> float:
+    """What share of what was executed is there; each piece between gaps must be one of that, in order."""
+    truth = expected.ip.tobytes()
+    place = 0
+    ends = np.unique(np.append(gaps["instruction"], len(table))).astype(np.int64).tolist()
+    begin = 0
+    for end in ends:
+        piece = table["ip"][begin:end].tobytes()
+        found = truth.find(piece, place)
+        while found > 0 and found % 8:
+            found = truth.find(piece, found + 1)
+        first = [hex(ip) for ip in table["ip"][begin : begin + 5].tolist()]
+        assert found >= 0, f"instructions [{begin}, {end}) are nowhere: {first}"
+        place = found + len(piece)
+        begin = end
+    return len(table) / len(expected.ip)
+
+
 def assert_same(found: Decoded, expected: Executed) -> None:
     """Every instruction, in order, and no error."""
     assert not found.errors, "\n".join(found.errors[:10])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compare import records, share_in_pieces
 from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
@@ -59,6 +60,21 @@ def test_every_branch(run: Run, name: str) -> None:
     expected = branches(user)
     assert found[: len(expected)] == expected
     assert len(found) <= len(expected) + 1  # the last one's target may come after the last interrupt
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_decoded(run: Run, name: str) -> None:
+    """Our decoder makes of the records what user code executed, from the first to the last one."""
+    part = 2 * list(BUFFERS).index(name) + 1
+    truth = Truth(run.truth)
+    executed = truth.executed(part)
+    user = executed.select(executed.cpl == 3)
+    (stream,) = aux_streams(run.files[name]).values()
+    stored = np.frombuffer(stream, dtype="<u8").reshape(-1, 3)
+    (process,) = np.unique(user.cr3).tolist()
+    table, gaps = records(stored[stored[:, 1] != 0].tobytes(), truth.code(part, process), "user")
+    assert len(gaps) == 0, str(gaps)
+    assert share_in_pieces(table, gaps, user) > 0.99
 
 
 def test_interrupts_came(run: Run) -> None:

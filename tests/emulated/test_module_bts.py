@@ -7,6 +7,7 @@ from pathlib import Path
 import boot_image
 import numpy as np
 import pytest
+from compare import records, share_in_pieces
 from executed import Executed, Truth
 from kernels import ROOT, build_module, debian_kernel
 from machine import Machine, Run
@@ -132,3 +133,13 @@ def test_kernel_code(run: Run) -> None:
     assert len(records) > 1000
     assert all(target >> 63 for _, target in records)
     assert_all(records, executed_in(run, "kernel"), user=False)
+
+
+@pytest.mark.parametrize("name", ["user", "both", "kernel"])
+def test_decoded(run: Run, name: str) -> None:
+    """Our decoder makes pieces of what was executed of the records, and nearly all of it."""
+    part = 2 * list(RECORDINGS).index(name) + 1
+    executed = executed_in(run, name)
+    levels = {"user": executed.cpl == 3, "both": executed.cpl <= 3, "kernel": executed.cpl == 0}[name]
+    table, gaps = records(run.files[name], Truth(run.truth).code(part), name)
+    assert share_in_pieces(table, gaps, executed.select(levels)) > 0.99

@@ -55,6 +55,12 @@ class RecordScene {
     EXPECT_FALSE(decoder.run());
     EXPECT_TRUE(rows.places_in_order);
     EXPECT_EQ(decoder.position(), stream.data.size());
+    std::uint64_t end = 0;
+    for (const Gap& gap : rows.gaps) {
+      EXPECT_GE(gap.begin, end) << "gaps overlap";
+      EXPECT_GE(gap.end, gap.begin);
+      end = gap.end;
+    }
     return rows;
   }
 

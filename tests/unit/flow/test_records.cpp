@@ -198,6 +198,22 @@ TEST(Records, BadOnesAreOneErrorAndAGap) {
   EXPECT_EQ(rows.ips, (Ips{0x1010, 0x1015}));
 }
 
+// Neither the code of the branch nor where it led to is there; and the record before does not lead to it.
+TEST(Records, AMismatchMayBeFollowedByMissingCode) {
+  RecordScene scene(program());
+  scene.add(0x1010, 0x1020).add(0x5000, 0x6000).add(0x1015, 0x1014);
+  const Collect rows = scene.decode();
+  ASSERT_EQ(rows.errors.size(), 2U);
+  EXPECT_EQ(rows.errors[0].code, Status::RECORD_MISMATCH);
+  EXPECT_EQ(rows.errors[1].code, Status::NO_CODE);
+  ASSERT_EQ(rows.gaps.size(), 2U);
+  EXPECT_EQ(rows.gaps[0].code, Status::RECORD_MISMATCH);
+  EXPECT_EQ(rows.gaps[0].to_ip, 0x5000U);
+  EXPECT_EQ(rows.gaps[1].code, Status::NO_CODE);
+  EXPECT_EQ(rows.gaps[1].begin, 32U);
+  EXPECT_EQ(rows.gaps[1].to_ip, 0x1015U);
+}
+
 TEST(Records, FiveLevelsOfPageTablesAreGood) {
   const Collect rows = RecordScene().add(0x00fffffffffff000, 0xff00000000000000).decode();
   EXPECT_TRUE(rows.errors.empty());
