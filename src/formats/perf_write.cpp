@@ -130,6 +130,8 @@ class Writer {
     records_.for_each([&](base::Bytes record) { out.put(record); });
     if (!trace.write(out)) return false;
     const std::uint64_t data_bytes = out.size() - data_at;
+    if (auto ids = perf::build_id_table(code_.files()); !ids.empty())
+      features_.push_back({perf::FEATURE_BUILD_ID, std::move(ids)});
     features_.push_back({kFeatureAuxtrace, trace.index()});
     features_.push_back({kFeatureSampleTime, numbers({records_.first_ns(), records_.last_ns()})});
     std::ranges::sort(features_, {}, &perf::WrittenFeature::number);

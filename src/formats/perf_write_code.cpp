@@ -15,8 +15,15 @@ constexpr std::size_t kBuildIdLetters = 40;
 
 bool is_kernel(const trace::CodeRegion& region) { return region.address >= kKernelStart; }
 
+// Of a region of user code, up to where the kernel begins.
 std::uint64_t size_of(const trace::CodeRegion& region) {
-  return region.size != 0 ? region.size : region.bytes.size();
+  return std::min<std::uint64_t>(region.size != 0 ? region.size : region.bytes.size(),
+                                 kKernelStart - region.address);
+}
+
+base::Bytes bytes_of(const trace::CodeRegion& region) {
+  const base::Bytes bytes = region.bytes.bytes();
+  return bytes.first(std::min<std::size_t>(bytes.size(), size_of(region)));
 }
 
 // Only what is one goes into names of files.
@@ -54,6 +61,8 @@ bool same(base::Bytes a, base::Bytes b) { return std::ranges::equal(a, b); }
 // What is written has an ELF header of its own; where others have code there, it is no ELF file.
 bool has_room(std::uint64_t offset, base::Bytes bytes) {
   constexpr std::uint64_t kHeaderBytes = 64;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36U;  // with holes
+  if (offset >= kMostBytes) return false;
   constexpr std::array<std::uint8_t, 4> kMagic{0x7f, 'E', 'L', 'F'};
   return offset >= kHeaderBytes ||
          (offset == 0 && bytes.size() >= kHeaderBytes && same(bytes.first(kMagic.size()), kMagic));
@@ -106,7 +115,7 @@ void Code::compare_with_files() {
 bool Code::agrees(const trace::CodeRegion& region) {
   if (region.bytes.size() == 0) return true;
   CodeFile& file = files_[static_cast<std::size_t>(region.file)];
-  const base::Bytes bytes = region.bytes.bytes();
+  const base::Bytes bytes = bytes_of(region);
   if (file.contents.size() == 0)
     return has_room(region.file_offset, bytes) && add_piece(file, region.file_offset, bytes);
   const base::Bytes all = file.contents.bytes();
@@ -155,6 +164,26 @@ void Code::name_files() {
     for (unsigned count = 2; !used_paths_.insert(file.path).second; ++count)
       file.path = path + " (" + std::to_string(count) + ")";
   }
+}
+
+std::vector<std::uint8_t> build_id_table(const std::vector<CodeFile>& files) {
+  constexpr std::uint16_t kHasSize = 1U << 15U;  // PERF_RECORD_MISC_BUILD_ID_SIZE
+  constexpr std::uint32_t kHost = ~std::uint32_t{0};
+  constexpr std::size_t kIdBytes = 20;
+  std::vector<std::uint8_t> table;
+  for (const CodeFile& file : files) {
+    std::vector<std::uint8_t> id = bytes_of_hex(file.build_id);
+    if (!file.is_mapped || id.empty()) continue;
+    const auto size = static_cast<std::uint32_t>(id.size());
+    id.resize(kIdBytes);
+    RecordBytes record(HEADER_BUILD_ID, kCpuModeUser | kHasSize);
+    record.add(kHost);
+    for (const std::uint8_t byte : id) record.add(byte);
+    record.add(size).text(file.path);  // one byte, and three of padding
+    const base::Bytes bytes = record.bytes();
+    table.insert(table.end(), bytes.begin(), bytes.end());
+  }
+  return table;
 }
 
 // ---- mappings
@@ -212,7 +241,7 @@ void Code::write_process(const ProcessImage& image, Records& records) {
           process.made.hidden(place.address, end);
       }
     } else {
-      process.made.put(region.address, region.bytes.bytes());
+      process.made.put(region.address, bytes_of(region));
     }
     if (i + 1 == items.size() || items[i + 1].tsc != items[i].tsc) map_made(process, items[i].tsc, records);
   }

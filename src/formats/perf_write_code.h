@@ -82,6 +82,9 @@ class Code {
   std::set<std::string> used_paths_;  // perf tells files apart by these
 };
 
+// The feature that tells build-ids of files by their paths.
+[[nodiscard]] std::vector<std::uint8_t> build_id_table(const std::vector<CodeFile>& files);
+
 // What `perf --buildid-dir` takes: all files that are to be written, by build-id.
 [[nodiscard]] std::optional<base::Failure> write_code_folder(const std::vector<CodeFile>& files,
                                                              const std::string& folder);

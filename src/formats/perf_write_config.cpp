@@ -111,7 +111,8 @@ std::string event_name(const WrittenEvent& event) {
 void note_metadata(const Json& meta, std::vector<std::string>& notes) {
   std::string names;
   for (const auto& [name, value] : meta.items()) {
-    static const std::vector<std::string> kKept{"backend", "command", "kernel", "perf"};
+    static const std::vector<std::string> kKept{"backend", "command", "kernel",   "perf",
+                                                "cpu",     "clock",   "rtit_ctl", "warnings"};
     if (std::ranges::find(kKept, name) == kKept.end() && !(name == "machine" && meta.contains("perf")))
       names += (names.empty() ? "" : ", ") + name;
   }

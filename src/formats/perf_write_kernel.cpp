@@ -74,6 +74,11 @@ std::optional<base::Failure> write_kcore(const Parts& parts, const std::string& 
     segments.back().p_filesz += bytes.size();
     out.put(bytes);
   }
+  if (segments.size() >= PN_XNUM) {
+    return base::Failure{base::Status::UNSUPPORTED, 0,
+                         "the kernel's code lies in " + std::to_string(segments.size()) +
+                             " pieces, more than a kcore for perf can have"};
+  }
   Elf64_Ehdr header{};
   const unsigned char ident[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
   std::copy(std::begin(ident), std::end(ident), header.e_ident);

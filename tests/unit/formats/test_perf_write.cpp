@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "formats/perf_record.h"
 #include "formats/perf_write.h"
@@ -368,6 +369,10 @@ TEST_F(PerfWrite, CodeOfAFileThatIsGone) {
   ASSERT_EQ(symbols.size(), 1U);
   EXPECT_EQ(symbols[0].name, "work");
   EXPECT_EQ(symbols[0].file_offset, 0x2002U);
+  // perf's table of build-ids has both files.
+  const std::string table = std::string("\xff\xff\xff\xff", 4) + std::string(20, '\xaa') +
+                            std::string("\x14\0\0\0", 4) + "/gone/a.so" + '\0';
+  EXPECT_NE(contents().find(table), std::string::npos);
 }
 
 TEST_F(PerfWrite, CodeWhereAHeaderWouldBe) {
@@ -438,6 +443,64 @@ TEST_F(PerfWrite, NothingIsLeftOfWhatIsInterrupted) {
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.failure().status, base::Status::INTERRUPTED);
   EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path()).parent_path()));
+}
+
+// Whatever a bundle says: it is written or refused, and what was written can be read.
+TEST_F(PerfWrite, OddBundles) {
+  std::mt19937_64 random(7);
+  const auto pick = [&](std::initializer_list<std::uint64_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  const auto address = [&] {
+    return pick({0, 1, 0x1000, 0x1ff8, 0x7fff'ffff'ffff'f000, 0x8000'0000'0000'0000, 0xffff'ffff'8100'0000,
+                 0xffff'ffff'ffff'fff0, ~std::uint64_t{0}}) +
+           random() % 3;
+  };
+  const auto id = [&] { return static_cast<std::int64_t>(random() % 4) - 1; };
+  const auto tsc = [&] { return pick({0, 5, 90, 1'000, ~std::uint64_t{0} - 1, ~std::uint64_t{0}}); };
+  int count = 0;
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    trace::TraceBundle bundle = small_bundle();
+    bundle.configuration.rtit_ctl_known = random() % 2 == 0;
+    bundle.configuration.clock.tsc_hz = pick({0, 1, 999, 2'500'000'000, ~std::uint64_t{0}});
+    bundle.spaces.push_back({.pid = id()});
+    bundle.files = {{"/a", "abcd", {}, {{"name", address(), 4}}}, {"[vdso]", "", {}, {}}, {"", "zz", {}, {}}};
+    for (std::size_t i = random() % 8; i > 0; --i) {
+      trace::CodeRegion one = region(address(), std::string(random() % 40, static_cast<char>(random() % 3)),
+                                     tsc(), static_cast<std::int32_t>(random() % 4) - 1, address());
+      one.size = pick({one.size, one.size, 0, 0x2000, ~std::uint64_t{0}});
+      one.tsc_to = tsc();
+      one.space = static_cast<trace::SpaceId>(random() % 3);
+      bundle.code.push_back(std::move(one));
+    }
+    for (std::size_t i = random() % 6; i > 0; --i) {
+      trace::Sideband record;
+      record.kind = static_cast<trace::SidebandKind>(random() % 6);
+      record.tsc = tsc();
+      record.pid = id();
+      record.tid = id();
+      record.parent = id();
+      record.text = std::string(random() % 5000, 'x');
+      bundle.sideband.push_back(std::move(record));
+    }
+    trace::Stream& stream = bundle.streams[0];
+    stream.cpu = id();
+    stream.pid = id();
+    stream.tid = id();
+    for (std::size_t i = random() % 4; i > 0; --i) {
+      stream.switches.push_back({tsc(), id(), id(), static_cast<trace::SpaceId>(random() % 3)});
+      stream.losses.push_back({random() % 40, base::Status::BUFFER_FULL, tsc()});
+    }
+    std::filesystem::remove_all(path());
+    const auto written = write_perf_data(bundle, path(), {});
+    if (!written.ok()) continue;
+    ++count;
+    const auto back = open(path(), {});
+    ASSERT_TRUE(back.ok()) << back.failure().detail;
+    EXPECT_EQ(back.value().streams.size(), 1U);
+  }
+  EXPECT_GT(count, 100);
 }
 
 // ---- clocks
