@@ -11,8 +11,10 @@ import pytest
 from reduced import unpack
 
 import ptkit
+from ptkit.cli.main import main
 
 FOLDER = Path(__file__).resolve().parent / "recordings"
+SMALL = FOLDER.parents[1] / "fuzz" / "seeds" / "fuzz_perf_data" / "file"  # has mapped /nowhere/ls
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
@@ -58,3 +60,24 @@ def test_what_is_said_of_it(tmp_path: Path) -> None:
     assert info.cpu == (6, 85, 4)
     command = info.recording["command"]
     assert command[1:4] == ["record", "-e", "intel_pt/cyc,cyc_thresh=1,mtc,mtc_period=3,tsc,psb_period=0/u"]
+
+
+def test_folders_of_binaries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(ptkit.PtkitWarning, match="/nowhere/ls is not here"):
+        assert ptkit.open(SMALL).info.code_bytes == 0
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere" / "ls").write_bytes(b"\x90\xc3")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ptkit.open(SMALL, binaries=[tmp_path]).info.code_bytes > 0
+    assert main(["info", str(SMALL)]) == 0
+    assert "is not here" in capsys.readouterr().err
+    assert main(["info", str(SMALL), "--binaries", str(tmp_path)]) == 0
+    assert "is not here" not in capsys.readouterr().err
+
+
+def test_folders_of_binaries_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ptkit.MissingFileError, match="no such folder of binaries"):
+        ptkit.open(SMALL, binaries=[tmp_path / "absent"])
+    with pytest.raises(ptkit.ConfigError, match="must be a list of folders"):
+        ptkit.open(SMALL, binaries=str(tmp_path))
