@@ -80,6 +80,14 @@ class Writer {
     if (signals != 0)
       written_.notes.push_back("perf.data has no records of signals; " + std::to_string(signals) +
                                " are left out.");
+    const bool filtered = std::ranges::any_of(
+        bundle_.configuration.ranges,
+        [](const trace::AddressRange& range) { return range.kind != trace::RangeKind::OFF; });
+    if (filtered) {
+      written_.notes.emplace_back(
+          "Address ranges of the trace unit are not written: where a direct branch leaves them, perf goes "
+          "on behind it until the next packet.");
+    }
     if (!bundle_.configuration.clock.perf_time_known) {
       written_.notes.emplace_back(clock_.time_mult == 1 && clock_.time_shift == 0
                                       ? "The TSC's frequency is not known: perf's nanoseconds are its ticks."

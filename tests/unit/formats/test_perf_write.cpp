@@ -324,6 +324,19 @@ TEST_F(PerfWrite, ProcessesBeginAndEnd) {
   EXPECT_EQ(back.sideband[2].tsc, 300U);
 }
 
+TEST_F(PerfWrite, FiltersAreSaidToBeMissing) {
+  trace::TraceBundle bundle = small_bundle();
+  const auto said = [&] {
+    const PerfDataWritten written = write(bundle);
+    return std::ranges::any_of(written.notes, [](const std::string& note) {
+      return note.starts_with("Address ranges of the trace unit are not written");
+    });
+  };
+  EXPECT_FALSE(said());
+  bundle.configuration.ranges[1] = {trace::RangeKind::FILTER, 0x1000, 0x1fff};
+  EXPECT_TRUE(said());
+}
+
 TEST_F(PerfWrite, CodeThatLiesInNoFile) {
   trace::TraceBundle bundle = small_bundle();
   // Two versions of one place; the second one takes along what is before it.
