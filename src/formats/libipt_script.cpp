@@ -106,7 +106,7 @@ bool sniff(const std::string& path) {
 
 class Loader {
  public:
-  explicit Loader(const std::string& path) : path_(path) {}
+  Loader(const std::string& path, const OpenOptions& options) : path_(path), options_(options) {}
 
   base::Result<trace::TraceBundle> load(const Parts& parts) {
     for (const auto& [buffer, pieces] : parts.pieces) {
@@ -200,7 +200,7 @@ class Loader {
           "file, or give the code as images.");
       return;
     }
-    perf::Binaries binaries(bundle_);
+    perf::Binaries binaries(bundle_, {}, options_.binaries);
     for (Mapping& mapping : mappings_) {
       trace::CodeRegion& region = mapping.region;
       region.file = binaries.find(mapping.file, mapping.build_id);
@@ -219,6 +219,7 @@ class Loader {
   }
 
   std::string path_;
+  const OpenOptions& options_;
   trace::TraceBundle bundle_;
   std::vector<Mapping> mappings_;
 };
@@ -235,7 +236,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
       return whole;
     }
   }
-  return Loader(path).load(parts);
+  return Loader(path, options).load(parts);
 }
 
 }  // namespace

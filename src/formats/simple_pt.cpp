@@ -62,7 +62,8 @@ bool read_mapping(const std::string& line, Mapping& out) {
 
 class Loader {
  public:
-  explicit Loader(const std::string& path) : path_(path) {}
+  Loader(const std::string& path, const OpenOptions& options)
+      : path_(path), binaries_(bundle_, {}, options.binaries) {}
 
   base::Result<trace::TraceBundle> load(const std::map<std::int64_t, std::string>& files,
                                         const std::string& folder) {
@@ -170,7 +171,7 @@ class Loader {
   std::string path_;
   trace::TraceBundle bundle_;
   std::map<std::uint64_t, trace::SpaceId> spaces_;  // by CR3
-  perf::Binaries binaries_{bundle_};
+  perf::Binaries binaries_;
   bool seen_family_ = false;
   bool seen_model_ = false;
 };
@@ -180,14 +181,14 @@ bool sniff(const std::string& path) {
   return number_in_name(path, kStreamName) && is_file(join(parent_folder(path), kSidebandName));
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
   if (is_folder(path)) {
     const auto files = numbered_files(path, kStreamName);
     if (files.empty()) return bad_file(path, "expected files ptout.0, ptout.1, ..., found none");
-    return Loader(path).load(files, path);
+    return Loader(path, options).load(files, path);
   }
   const auto cpu = number_in_name(path, kStreamName);
-  return Loader(path).load({{cpu.value_or(trace::kNoId), path}}, parent_folder(path));
+  return Loader(path, options).load({{cpu.value_or(trace::kNoId), path}}, parent_folder(path));
 }
 
 }  // namespace

@@ -190,6 +190,8 @@ TEST(SimplePt, ReadsNumbersInTheirRadix) {
   EXPECT_EQ(bundle.spaces[1].pid, 100);
   EXPECT_TRUE(warns(bundle, "2 lines of ptout.sideband"));
   EXPECT_TRUE(warns(bundle, "/no/such_file"));
+  scratch.write("copies/such_file", std::string(0x1000, 'n'));
+  EXPECT_EQ(opened(scratch.path(), {.binaries = {scratch.at("copies")}}).code.size(), 3u);
 }
 
 TEST(SimplePt, GivesAProcessThatIsAloneTheStreams) {
