@@ -188,6 +188,11 @@ class Reader {
     std::vector<perf::Event> loads;
     for (const perf::Event& event : sideband_.events()) {
       if (!perf::is_jit_dump(event.text) || !known.emplace(event.pid, event.text).second) continue;
+      if (loads.size() > kMostLoads) {
+        bundle_.warnings.push_back("Processes made more than " + std::to_string(kMostLoads) +
+                                   " functions; the code of some is not known.");
+        break;
+      }
       const trace::TraceBuffer dump = binaries_.contents_of(event.text);
       const std::string wrong = dump.size() == 0 ? "is not here; code that the program made cannot be decoded"
                                                  : perf::read_jit_dump(bundle_, dump, event, loads);
@@ -263,7 +268,8 @@ class Reader {
     for (const std::string& problem : binaries_.problems()) warnings.push_back(problem);
   }
 
-  static constexpr std::uint64_t kOs = 1U << 2U;  // IA32_RTIT_CTL.OS
+  static constexpr std::size_t kMostLoads = 4'000'000;  // one dump could be mapped by any number of processes
+  static constexpr std::uint64_t kOs = 1U << 2U;        // IA32_RTIT_CTL.OS
 
   std::string path_;
   perf::File file_;

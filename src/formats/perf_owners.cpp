@@ -7,6 +7,10 @@ namespace ptkit::formats::perf {
 
 namespace {
 
+// Of one CPU there is one buffer, or a few; a file could say that there are any number, and each switch would
+// come in all of them.
+constexpr std::size_t kMostStreamsOfCpu = 16;
+
 // From a time, or from a place on, a stream is this thread's.
 struct Change {
   std::size_t stream = 0;
@@ -21,7 +25,8 @@ std::vector<Change> changes_of(const trace::TraceBundle& bundle, const std::vect
     const trace::Stream& stream = bundle.streams[i];
     if (i < owners.size() && !owners[i].empty()) {
       for (const Owner& owner : owners[i]) changes.push_back({i, owner});
-    } else if (stream.cpu != trace::kNoId && stream.kind == trace::StreamKind::PROCESSOR_TRACE) {
+    } else if (stream.cpu != trace::kNoId && stream.kind == trace::StreamKind::PROCESSOR_TRACE &&
+               by_cpu.count(stream.cpu) < kMostStreamsOfCpu) {
       by_cpu.emplace(stream.cpu, i);
     }
   }

@@ -314,6 +314,17 @@ TEST_F(PerfData, FoldersWithRecordsOfSeveralThreads) {
   EXPECT_TRUE(warns(bundle.value(), "folder/data.1: the record at byte 48 is cut"));
 }
 
+TEST_F(PerfData, SwitchesAreNotMultipliedWithoutEnd) {
+  std::string records = test::auxtrace_info() + test::switched({.tsc = 200}, false);
+  for (std::uint32_t number = 0; number < 100; ++number)
+    records += test::auxtrace(number, kEach, 0, 0, kStream);
+  const auto bundle = read(test::perf_file(records));
+  ASSERT_EQ(bundle.streams.size(), 100U);
+  std::size_t switches = 0;
+  for (const trace::Stream& stream : bundle.streams) switches += stream.switches.size();
+  EXPECT_EQ(switches, 16U);
+}
+
 // Whatever is cut or changed: no crash, and what comes before stays.
 TEST_F(PerfData, CutFiles) {
   const std::string whole = test::perf_file(one_cpu());
