@@ -21,6 +21,34 @@ std::string comm_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1).substr(0, kCommBytes);
 }
 
+// When somebody ran in a space for the first time, as far as switches tell it.
+std::map<trace::SpaceId, std::uint64_t> first_uses(const trace::TraceBundle& bundle) {
+  std::map<trace::SpaceId, std::uint64_t> uses;
+  for (const trace::Stream& stream : bundle.streams) {
+    for (const trace::Switch& one : stream.switches) {
+      const auto [found, added] = uses.emplace(one.space, one.tsc);
+      if (!added) found->second = std::min(found->second, one.tsc);
+    }
+  }
+  return uses;
+}
+
+// Of the times at which a process got a space, that of each space, the last one first: the nearest to the
+// first use, as exec() tells a little late. Nobody may know when the first one began.
+std::vector<std::uint64_t> nearest(std::vector<std::uint64_t> times, const std::vector<std::uint64_t>& uses) {
+  std::vector<std::uint64_t> begins(uses.size(), trace::kTscMin);
+  const auto distance = [](std::uint64_t a, std::uint64_t b) { return a < b ? b - a : a - b; };
+  std::ranges::sort(times);
+  for (std::size_t i = uses.size(); i-- > 0 && !times.empty();) {
+    while (times.size() > 1 && distance(times[times.size() - 2], uses[i]) <= distance(times.back(), uses[i]))
+      times.pop_back();
+    if (i == 0 && times.back() > uses[i] && times.size() == 1 && uses.size() > 1) break;
+    begins[i] = times.back();
+    times.pop_back();
+  }
+  return begins;
+}
+
 }  // namespace
 
 Tasks::Tasks(const trace::TraceBundle& bundle, std::vector<std::string>& notes) : bundle_(bundle) {
@@ -69,8 +97,8 @@ void Tasks::add_space(trace::SpaceId space, std::int64_t pid) {
   add_image(space, own != kNoId ? own : pid, trace::kTscMin);
 }
 
-// Spaces of a process begin with a fork or an exec, if each of these made one, else with a fork alone; of the
-// first one nobody may know.
+// Spaces of a process begin with the fork or exec before their first use. Where that is not known, with a
+// fork or an exec, if each of these made one, else with a fork alone; of the first one nobody may know.
 void Tasks::find_images(std::vector<std::string>& notes) {
   std::map<std::int64_t, std::vector<std::uint64_t>> begins;
   std::map<std::int64_t, std::vector<std::uint64_t>> births;
@@ -83,7 +111,18 @@ void Tasks::find_images(std::vector<std::string>& notes) {
     if (bundle_.spaces[i].pid != kNoId)
       spaces[bundle_.spaces[i].pid].push_back(static_cast<trace::SpaceId>(i));
   }
+  const std::map<trace::SpaceId, std::uint64_t> uses = first_uses(bundle_);
   for (const auto& [pid, numbers] : spaces) {
+    if (std::ranges::all_of(numbers, [&](trace::SpaceId number) { return uses.contains(number); })) {
+      std::vector<trace::SpaceId> ordered = numbers;
+      std::ranges::stable_sort(ordered, {}, [&](trace::SpaceId number) { return uses.at(number); });
+      std::vector<std::uint64_t> first;
+      for (const trace::SpaceId number : ordered) first.push_back(uses.at(number));
+      std::vector<std::uint64_t> found = nearest(begins[pid], first);
+      if (found[0] == trace::kTscMin && !births[pid].empty()) found[0] = births[pid].front();
+      for (std::size_t i = 0; i < ordered.size(); ++i) add_image(ordered[i], pid, found[i]);
+      continue;
+    }
     const auto& times = begins[pid].size() == numbers.size() ? begins[pid] : births[pid];
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const std::size_t at = i + times.size() - numbers.size();  // from behind; wraps where nothing is known

@@ -324,6 +324,35 @@ TEST_F(PerfWrite, ProcessesBeginAndEnd) {
   EXPECT_EQ(back.sideband[2].tsc, 300U);
 }
 
+// exec() makes a new space, which is in use a little before the record of it.
+TEST_F(PerfWrite, SpacesOfAProcessorsStreamBeginWithTheirProcess) {
+  using trace::SidebandKind;
+  trace::TraceBundle bundle = small_bundle();
+  bundle.spaces = {{}, {.pid = 20}, {.pid = 20}};
+  for (const auto& [kind, tsc] :
+       {std::pair(SidebandKind::PROCESS, 100U), {SidebandKind::EXEC, 300U}, {SidebandKind::EXEC, 301U}}) {
+    trace::Sideband record;
+    record.kind = kind;
+    record.tsc = tsc;
+    record.pid = record.tid = 20;
+    if (kind == SidebandKind::PROCESS) record.parent = 10;
+    bundle.sideband.push_back(record);
+  }
+  trace::Stream& stream = bundle.streams[0];
+  stream.cpu = 0;
+  stream.pid = stream.tid = trace::kNoId;
+  stream.space = trace::kAnySpace;
+  stream.switches = {{110, 20, 20, 1}, {290, 20, 20, 2}};
+  bundle.code = {region(0x1000, "abcd"), region(0x1000, "efgh")};
+  bundle.code[1].space = 2;
+  const trace::TraceBundle back = write_and_read(bundle);
+  ASSERT_EQ(back.code.size(), 2U);
+  EXPECT_EQ(back.code[0].tsc_from, 100U);
+  EXPECT_EQ(text(back.code[0].bytes), "abcd");
+  EXPECT_EQ(back.code[1].tsc_from, 300U);
+  EXPECT_EQ(text(back.code[1].bytes), "efgh");
+}
+
 TEST_F(PerfWrite, FiltersAreSaidToBeMissing) {
   trace::TraceBundle bundle = small_bundle();
   const auto said = [&] {
