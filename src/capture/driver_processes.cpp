@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,10 +39,6 @@ trace::Sideband sideband(trace::SidebandKind kind, const DriverRecord& record) {
   out.pid = record.pid;
   out.tid = record.tid;
   return out;
-}
-
-int from_wait_status(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
@@ -322,7 +317,7 @@ void DriverProcesses::on_map(const DriverRecord& record) {
 void DriverProcesses::on_exit(const DriverRecord& record) {
   if (const auto at = processes_.find(record.pid); at != processes_.end())
     at->second.threads.erase(record.tid);
-  note(trace::SidebandKind::EXIT, record, from_wait_status(record.status), {});
+  note(trace::SidebandKind::EXIT, record, exit_status_of(record.status), {});
 }
 
 void DriverProcesses::note(trace::SidebandKind kind, const DriverRecord& record, std::int64_t value,

@@ -118,7 +118,7 @@ void DriverTarget::signal(int number) const noexcept {
 void DriverTarget::end(int status) {
   ended_ = true;
   held_ = false;
-  exit_status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  exit_status_ = exit_status_of(status);
 }
 
 bool DriverTarget::has_ended() {

@@ -23,8 +23,6 @@ constexpr milliseconds kBeatInterval{500};    // channel.h: every second at leas
 constexpr milliseconds kPatience{5000};       // of the program that was asked to end
 constexpr milliseconds kChildPatience{5000};  // a child that was forked does not say hello
 
-int from_wait_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
-
 // Field 52 of /proc/PID/stat, as wait() gives it, as long as nobody has waited for the process.
 std::optional<int> status_of_zombie(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -35,7 +33,7 @@ std::optional<int> status_of_zombie(pid_t pid) {
   const std::size_t last = text.rfind(' ') + 1;
   int status = 0;
   if (std::from_chars(text.data() + last, text.data() + text.size(), status).ec != std::errc()) return {};
-  return from_wait_status(status);
+  return exit_status_of(status);
 }
 
 bool has_ended(pid_t pid) { return ::kill(pid, 0) != 0 || status_of_zombie(pid).has_value(); }
@@ -210,7 +208,7 @@ void EmulatorRecorder::Session::reap_root() {
   const pid_t pid = ::waitpid(root_, &status, WNOHANG);
   if (pid == 0 || (pid < 0 && errno == EINTR)) return;
   root_ended_ = true;
-  if (pid == root_) exit_status_ = from_wait_status(status);
+  if (pid == root_) exit_status_ = exit_status_of(status);
 }
 
 void EmulatorRecorder::Session::follow_requests() {

@@ -187,7 +187,7 @@ void StepSession::let_go(pid_t tid, int status) {
 
 void StepSession::end_root(int status) {
   root_ended_ = true;
-  result_.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result_.exit_status = exit_status_of(status);
 }
 
 void StepSession::wait_for_root() {

@@ -265,7 +265,7 @@ void StepSession::advance(Thread& thread, int signal) {
 
 void StepSession::on_end(pid_t tid, int status) {
   Thread& thread = threads_[tid];
-  const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const int result = exit_status_of(status);
   set_time(thread);
   if (thread.encoder) {
     // A system call that did not come back retired all the same; any other instruction did not.

@@ -5,6 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,6 +101,10 @@ base::Result<Launch> launch(const std::vector<std::string>& argv, const void* si
 int exec_error(const Launch& launch) {
   int cause = 0;
   return ::read(launch.error.get(), &cause, sizeof cause) == sizeof cause ? cause : 0;
+}
+
+int exit_status_of(int wait_status) noexcept {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 bool read_registers(pid_t tid, Registers& out) {

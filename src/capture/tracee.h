@@ -50,6 +50,8 @@ struct Launch {
                                           bool quiet);
 // Why the program could not be executed, or 0.
 [[nodiscard]] int exec_error(const Launch& launch);
+// What wait() gave: the exit status, or 128 + signal.
+[[nodiscard]] int exit_status_of(int wait_status) noexcept;
 
 [[nodiscard]] bool read_registers(pid_t tid, Registers& out);
 [[nodiscard]] bool read_ip(pid_t tid, std::uint64_t& out);
