@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "capture/file_table.h"
+
 namespace ptkit::capture {
 
 namespace {
 
 bool is_place(const TriggerRequest& request) { return request.event != TriggerRequest::Event::SIGNAL; }
-
-bool names(const std::string& file, const std::string& path) {
-  return file.empty() || file == path ||
-         (file.find('/') == std::string::npos && path.substr(path.rfind('/') + 1) == file);
-}
 
 }  // namespace
 
@@ -65,7 +62,7 @@ void Conditions::map(pid_t pid, std::uint64_t begin, std::uint64_t end, std::uin
 // The parts of the mapping that a request is about; none if it is about no file.
 std::vector<Conditions::Range> Conditions::resolve(const Mapping& mapping, const std::string& file,
                                                    const std::string& symbol, const Range& given) {
-  if ((file.empty() && symbol.empty()) || !names(file, mapping.path)) return {};
+  if ((file.empty() && symbol.empty()) || (!file.empty() && !names_file(file, mapping.path))) return {};
   std::vector<Range> in_file{given};
   if (!symbol.empty()) {
     in_file.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capture/file_table.h"
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
@@ -14,12 +15,6 @@ struct Range {
 };
 
 base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_file(const std::string& wanted, const std::string& path) {
-  return wanted == path || (wanted.find('/') == std::string::npos && wanted == base_name(path));
-}
 
 bool is_kernel_file(const std::string& file) {
   return file == "vmlinux" || file == "kernel" || file.find(".ko") != std::string::npos ||
@@ -66,7 +61,8 @@ class Finder {
     std::vector<Range> ranges;
     for (const Mapping& mapping : maps_) {
       // A symbol of no file is looked for in the program first.
-      const bool here = filter.file.empty() ? mapping.path == program_ : is_file(filter.file, mapping.path);
+      const bool here =
+          filter.file.empty() ? mapping.path == program_ : names_file(filter.file, mapping.path);
       if (!here) continue;
       if (filter.symbol.empty()) {
         if (const auto range = place(mapping, {filter.first, filter.last})) ranges.push_back(*range);
@@ -136,7 +132,7 @@ std::optional<base::Failure> check_filters(const RecordOptions& options, unsigne
 
 bool needs_libraries(const RecordOptions& options, const std::string& program) {
   return std::any_of(options.filters.begin(), options.filters.end(), [&](const FilterRequest& filter) {
-    return !filter.file.empty() && !is_kernel_file(filter.file) && !is_file(filter.file, program);
+    return !filter.file.empty() && !is_kernel_file(filter.file) && !names_file(filter.file, program);
   });
 }
 

@@ -10,6 +10,12 @@ trace::TraceBuffer read_file_of(pid_t pid, const std::string& path) {
   return file.ok() ? std::move(file.value()) : trace::TraceBuffer();
 }
 
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool names_file(const std::string& wanted, const std::string& path) {
+  return wanted == path || (wanted.find('/') == std::string::npos && wanted == base_name(path));
+}
+
 FileTable::Entry FileTable::find(const std::string& key, const std::string& path,
                                  const std::function<trace::TraceBuffer()>& contents) {
   const auto [at, fresh] = numbers_.try_emplace(key, static_cast<std::int32_t>(numbers_.size()));

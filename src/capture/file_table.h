@@ -15,6 +15,11 @@ namespace ptkit::capture {
 // A file as process `pid` sees it, which may be in another root; empty if it cannot be read.
 [[nodiscard]] trace::TraceBuffer read_file_of(pid_t pid, const std::string& path);
 
+// The last part of a path.
+[[nodiscard]] std::string base_name(const std::string& path);
+// Whether a user means this file: by its whole path, or by the last part of it.
+[[nodiscard]] bool names_file(const std::string& wanted, const std::string& path);
+
 class FileTable {
  public:
   struct Entry {

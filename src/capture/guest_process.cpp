@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/file_table.h"
 #include "capture/guest_thread.h"
 #include "capture/tracee.h"
 
@@ -22,8 +23,6 @@ bool parse(base::Bytes record, T& out, std::uint32_t T::*following) {
 }
 
 std::string text_at(base::Bytes bytes) { return {bytes.begin(), bytes.end()}; }
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 

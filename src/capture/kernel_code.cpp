@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "capture/file_table.h"
 #include "capture/tracee.h"
 #include "image/kallsyms.h"
 
@@ -104,7 +105,7 @@ std::uint64_t end_of_code(const std::vector<Symbol>& symbols, std::uint64_t begi
 
 // "ptkit.ko", "snd-hda.ko.xz" and "vmlinux" as the kernel names them.
 std::string module_name(std::string name) {
-  name = name.substr(name.rfind('/') + 1);
+  name = base_name(name);
   if (!name.empty() && name.front() == '[') return name;
   name = name.substr(0, name.find(".ko"));
   if (name == "vmlinux" || name == "kernel") return kKernel;
