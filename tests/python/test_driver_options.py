@@ -144,6 +144,7 @@ def test_options_reach_the_core() -> None:
         (["true"], {"backend": "driver", "max_instructions": 5}, "it has no max_instructions"),
         (["true"], {"backend": "driver", "tnt_64": True}, "it has no tnt_64; use 'emulator' or 'step'"),
         (["true"], {"backend": "step", "levels": "both"}, "it has no levels; use 'driver'"),
+        (["true"], {"backend": "step", "children": False}, "it has no children=False; use 'driver'"),
     ],
 )
 def test_what_does_not_go_together(argv: list[str], options: dict[str, Any], words: str) -> None:
@@ -184,6 +185,14 @@ def test_options_of_the_command_line() -> None:
     assert record._driver(parser.parse_args([])) == {}
 
 
-def test_bad_processors_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["record", "-C", "x", "--", "true"]) != 0
-    assert "--cpu: expected numbers such as 0,2-3" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("cpus", "words"),
+    [
+        ("x", "--cpu: expected numbers such as 0,2-3"),
+        ("0-4000000000", "--cpu: expected numbers below 65536 in order, found '0-4000000000'"),
+        ("3-1", "in order, found '3-1'"),
+    ],
+)
+def test_bad_processors_are_said(cpus: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "-C", cpus, "--", "true"]) != 0
+    assert words in capsys.readouterr().err

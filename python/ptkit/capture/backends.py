@@ -17,7 +17,7 @@ __all__ = ["Backend", "choose", "probe"]
 
 # Options that not every back end has.
 _ABILITIES = {
-    "driver": frozenset({"filters", "ring", "redact", *driver.OPTIONS}),
+    "driver": frozenset({"filters", "ring", "redact", *driver.OPTIONS, driver.NO_CHILDREN}),
     "emulator": frozenset({"filters", "triggers", "ring", "redact", "tnt_64", "truth", "max_instructions"}),
     "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
 }

@@ -17,6 +17,8 @@ from ptkit.errors import ConfigError
 __all__ = [
     "DEVICE",
     "LEVELS",
+    "MOST_CPUS",
+    "NO_CHILDREN",
     "NO_PT",
     "OPTIONS",
     "PACKETS",
@@ -31,6 +33,8 @@ DEVICE = "/dev/ptkit"
 LEVELS = ("user", "kernel", "both")
 # What no other back end has.
 OPTIONS = ("levels", "pid", "cpus", "children", "seconds", "buffer", "single_range", "packets")
+NO_CHILDREN = "children=False"
+MOST_CPUS = 1 << 16
 PACKETS = ("ptwrite", "power", "events")
 _LOAD = "build and load it: `make -C kernel/linux && insmod kernel/linux/ptkit.ko`, or by DKMS"
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
@@ -47,7 +51,6 @@ _WORDS = {
     "bts": "Branch Trace Store",
     "vmx": "beside a hypervisor",
 }
-_NUMBERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def _cpus(value: Any) -> dict[str, Any]:
     numbers = [value] if isinstance(value, int) else value
     if not isinstance(numbers, Iterable):
         raise ConfigError(f"cpus: expected 'all' or numbers, found {value!r}")
-    found = sorted({integer("cpus", number, 0, _NUMBERS) for number in numbers})
+    found = sorted({integer("cpus", number, 0, MOST_CPUS - 1) for number in numbers})
     if not found:
         raise ConfigError("cpus: expected 'all' or numbers, found none")
     return {"cpus": found}

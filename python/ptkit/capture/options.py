@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from ptkit.arguments import flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
+from ptkit.capture.driver import NO_CHILDREN, arguments_of
 from ptkit.capture.driver import OPTIONS as DRIVER_OPTIONS
-from ptkit.capture.driver import arguments_of
 from ptkit.capture.filters import Filter, filters_of
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
@@ -197,8 +197,10 @@ def _special(options: Options) -> dict[str, Any]:
 
 def _for_driver(options: Options) -> list[str]:
     """The options that are used and that only the driver has."""
+    usual = {"single_range": (None, False), "children": (None, True)}
     given: dict[str, Any] = dict(options)
-    return [name for name in DRIVER_OPTIONS if given.get(name) not in (None, False)]
+    used = [name for name in DRIVER_OPTIONS if given.get(name) not in usual.get(name, (None,))]
+    return [NO_CHILDREN if name == "children" else name for name in used]
 
 
 def _program(argv: Sequence[str | os.PathLike[str]], options: Options) -> tuple[list[bytes], str]:

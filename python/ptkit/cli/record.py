@@ -161,13 +161,18 @@ def _cpus(text: str | None) -> list[int] | None:
     """Numbers as perf takes them: ``0,2-3``."""
     if text is None:
         return None
+    from ptkit.capture.driver import MOST_CPUS
+
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         try:
-            found += range(int(first), int(last or first) + 1)
+            numbers = range(int(first), int(last or first) + 1)
         except ValueError:
             raise ValueError(f"--cpu: expected numbers such as 0,2-3, found {text!r}") from None
+        if not numbers or numbers[-1] >= MOST_CPUS:
+            raise ValueError(f"--cpu: expected numbers below {MOST_CPUS} in order, found {part!r}")
+        found += numbers
     return found
 
 
