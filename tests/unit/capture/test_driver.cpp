@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -251,6 +252,22 @@ TEST_F(Driver, RunsAProgramAndSavesItsCode) {
   EXPECT_GT(bytes, std::size_t{50000});
   EXPECT_TRUE(std::any_of(bundle->files.begin(), bundle->files.end(),
                           [](const trace::ImageFile& file) { return file.path == "[vdso]"; }));
+}
+
+// Nobody empties the buffers while the kernel's code is saved, and what the driver changed in it for tracing
+// is there by then.
+TEST_F(Driver, TracingPausesWhileTheKernelsCodeIsSaved) {
+  options_.driver.kernel = true;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  std::vector<unsigned long> told;
+  std::copy_if(device_.requests.begin(), device_.requests.end(), std::back_inserter(told),
+               [](unsigned long one) { return one != PTKIT_STATUS && one != PTKIT_CONSUME; });
+  const std::vector<unsigned long> expected{PTKIT_QUERY,  PTKIT_CONFIGURE, PTKIT_BUFFER,
+                                            PTKIT_BUFFER, PTKIT_START,     PTKIT_PAUSE,
+                                            PTKIT_RESUME, PTKIT_PAUSE,     PTKIT_STOP};
+  EXPECT_EQ(told, expected);
+  EXPECT_NE(device_.config.flags & PTKIT_TRACE_KERNEL, 0U);
 }
 
 TEST_F(Driver, AProgramThatIsNotThereIsAFailure) {
