@@ -25,7 +25,7 @@ py::dict run(DriverRecorder& recorder) {
 // The keyword arguments are the members of the options.
 std::unique_ptr<DriverRecorder> make(const py::kwargs& given) {
   RecordOptions options;
-  capture::DriverOptions& driver = options.driver;
+  capture::HardwareOptions& hardware = options.hardware;
   std::size_t taken = 0;
   const auto take = [&](const char* name, auto& out) {
     if (!given.contains(name)) return;
@@ -51,18 +51,18 @@ std::unique_ptr<DriverRecorder> make(const py::kwargs& given) {
   take("ring_bytes", options.ring_bytes);
   take("filters", filters);
   take("triggers", triggers);
-  take("user", driver.user);
-  take("kernel", driver.kernel);
-  take("ptwrite", driver.ptwrite);
-  take("power", driver.power);
-  take("events", driver.events);
-  take("single_range", driver.single_range);
-  take("children", driver.children);
-  take("process", driver.pid);
-  take("all_cpus", driver.all_cpus);
-  take("cpus", driver.cpus);
-  take("buffer_bytes", driver.buffer_bytes);
-  take("limit_ms", driver.limit_ms);
+  take("user", hardware.user);
+  take("kernel", hardware.kernel);
+  take("ptwrite", hardware.ptwrite);
+  take("power", hardware.power);
+  take("events", hardware.events);
+  take("single_range", hardware.single_range);
+  take("children", hardware.children);
+  take("process", hardware.pid);
+  take("all_cpus", hardware.all_cpus);
+  take("cpus", hardware.cpus);
+  take("buffer_bytes", hardware.buffer_bytes);
+  take("limit_ms", hardware.limit_ms);
   if (taken != given.size()) throw py::type_error("DriverRecorder: there is no such option");
   for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
   for (const TriggerTuple& trigger : triggers) options.triggers.push_back(trigger_of(trigger));

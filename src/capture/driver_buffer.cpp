@@ -83,7 +83,7 @@ void DriverBuffer::note_stops(BundleOutput& output, const ptkit_status& status, 
   give(output, at, status.head);
 }
 
-std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vector<DriverRecord>& records) {
+std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records) {
   ptkit_status status{};
   if (auto failure = look(status)) return failure;
   ptkit_consume consume{};
@@ -136,40 +136,12 @@ std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
   return {};
 }
 
-// Whether all of the ring was written since the last snapshot: what that one saw from here on to its own end
-// would still be there.
-bool DriverBuffer::was_lapped(const std::vector<std::uint8_t>& newest, bool lapped,
-                              std::uint64_t position) const {
-  if (!lapped) return false;
-  if (!seen_any_) return true;
-  // `newest` begins at `position` of the buffer.
-  const std::uint64_t size = data_.size();
-  // At the same place as then: nothing was written, or all of it.
-  const std::uint64_t between = (seen_to_ + size - position) % size;
-  const std::uint64_t old = between != 0 ? between : size;
-  for (std::uint64_t i = 0; i < old; ++i) {
-    if (newest[i] != seen_[(position + i) % size]) return true;
-  }
-  return false;
-}
-
 void DriverBuffer::collect_ring(BundleOutput& output, const std::vector<std::uint8_t>& newest, bool lapped,
                                 std::uint64_t position) {
-  const std::uint64_t size = data_.size();
-  base::Bytes fresh(newest);
-  if (was_lapped(newest, lapped, position)) {
-    output.loss(stream_, 0, base::Status::RING_WRAPPED);
-  } else if (seen_any_) {
-    const std::uint64_t count = (position + size - seen_to_) % size;
-    fresh = fresh.last(std::min<std::size_t>(count, fresh.size()));
-  }
-  output.data(stream_, fresh);
-  counts_.bytes += fresh.size();
-  seen_.assign(size, 0);
-  for (std::size_t i = 0; i < newest.size(); ++i)
-    seen_[(position + size - newest.size() + i) % size] = newest[i];
-  seen_to_ = position % size;
-  seen_any_ = true;
+  const RingCopies::Fresh fresh = copies_.take(newest, lapped, position);
+  if (fresh.lost) output.loss(stream_, 0, base::Status::RING_WRAPPED);
+  output.data(stream_, fresh.bytes);
+  counts_.bytes += fresh.bytes.size();
 }
 
 }  // namespace ptkit::capture

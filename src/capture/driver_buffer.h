@@ -7,6 +7,7 @@
 #include "capture/bundle_output.h"
 #include "capture/driver_port.h"
 #include "capture/driver_sideband.h"
+#include "capture/ring_copies.h"
 
 namespace ptkit::capture {
 
@@ -23,7 +24,7 @@ class DriverBuffer {
 
   // What was written since the last time goes to the bundle, and its room back to the driver. Of buffers
   // that nobody empties while they are written (rings, and where there are no wake-ups) only sideband.
-  [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<DriverRecord>& records);
+  [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records);
   // Tracing has stopped or pauses: what such buffers have that is new. The first call, too, says what is
   // lost.
   [[nodiscard]] std::optional<base::Failure> collect(BundleOutput& output);
@@ -41,7 +42,11 @@ class DriverBuffer {
 
  private:
   DriverBuffer(DriverPort& port, const ptkit_config& config, std::uint32_t cpu)
-      : port_(&port), cpu_(cpu), ring_(config.mode == PTKIT_MODE_RING), wakes_up_(config.wake_up_bytes) {}
+      : port_(&port),
+        cpu_(cpu),
+        ring_(config.mode == PTKIT_MODE_RING),
+        wakes_up_(config.wake_up_bytes),
+        copies_(config.buffer_bytes) {}
 
   [[nodiscard]] std::optional<base::Failure> look(ptkit_status& status);
   void give(BundleOutput& output, std::uint64_t from, std::uint64_t to);
@@ -49,8 +54,6 @@ class DriverBuffer {
   [[nodiscard]] std::uint64_t find_restart(std::uint64_t from, std::uint64_t to) const;
   void collect_ring(BundleOutput& output, const std::vector<std::uint8_t>& newest, bool lapped,
                     std::uint64_t position);
-  [[nodiscard]] bool was_lapped(const std::vector<std::uint8_t>& newest, bool lapped,
-                                std::uint64_t position) const;
 
   DriverPort* port_;
   std::uint32_t cpu_;
@@ -63,10 +66,7 @@ class DriverBuffer {
   std::uint64_t last_tail_ = 0;  // the one before: where a full buffer stopped depends on it
   std::uint64_t sideband_tail_ = 0;
   std::uint64_t loss_at_ = ~std::uint64_t{0};  // the last loss that was told
-  // Rings: what the last snapshot had, by its place in the buffer.
-  std::vector<std::uint8_t> seen_;
-  std::uint64_t seen_to_ = 0;
-  bool seen_any_ = false;
+  RingCopies copies_;
   Counts counts_;
 };
 

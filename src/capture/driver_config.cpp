@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "capture/processor.h"
+#include "capture/unit_options.h"
 #include "rtit/config.h"
 
 namespace ptkit::capture {
@@ -18,78 +19,28 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBufferBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSidebandBytes = std::uint64_t{1} << 20U;
-constexpr std::uint32_t kFirstPsbPeriod = 2048;  // PSBFreq 0
-constexpr std::uint32_t kBusKhz = 100000;        // what ratios of clocks multiply, since Sandy Bridge
+constexpr std::uint32_t kBusKhz = 100000;  // what ratios of clocks multiply, since Sandy Bridge
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
 
 bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
 
-// "0, 3, 6, 9" of a bitmap.
-std::string list(std::uint32_t bitmap) {
-  std::string text;
-  for (unsigned i = 0; i < 16; ++i) {
-    if ((bitmap >> i & 1U) != 0) text += (text.empty() ? "" : ", ") + std::to_string(i);
-  }
-  return text;
-}
-
-// "2048, 4096 bytes".
-std::string sizes(const rtit::Capabilities& can) {
-  std::string text;
-  for (unsigned i = 0; i < 16; ++i) {
-    if ((can.psb_periods() >> i & 1U) != 0)
-      text += (text.empty() ? "" : ", ") + std::to_string(std::uint64_t{kFirstPsbPeriod} << i);
-  }
-  return (text.empty() ? std::to_string(kFirstPsbPeriod) : text) + " bytes";
-}
-
-// Which option asks for a field of IA32_RTIT_CTL, and how to do without.
-struct Remedy {
-  const char* field;
-  const char* words;
-};
-constexpr std::array<Remedy, 8> kRemedies{{
-    {"CYCEn", "timing: this processor has no CYC packets; leave \"cyc\" out"},
-    {"MTCEn", "timing: this processor has no MTC packets; leave \"mtc\" out"},
-    {"PTWEn", "packets: this processor has no PTWRITE; leave \"ptwrite\" out"},
-    {"FUPonPTW", "packets: this processor has no PTWRITE; leave \"ptwrite\" out"},
-    {"PwrEvtEn", "packets: this processor has no power events; leave \"power\" out"},
-    {"EventEn", "packets: this processor has no event trace; leave \"events\" out"},
-    {"ToPA", "output: this processor has no tables of regions; use single_range"},
-    {"CR3Filter",
-     "pid: this processor cannot trace one process alone; record whole processors (cpus=\"all\", -a)"},
-}};
-
-base::Failure explained(const rtit::Violation& violation, const rtit::Capabilities& can) {
-  for (const Remedy& remedy : kRemedies) {
-    if (violation.field == remedy.field) return unsupported(remedy.words);
-  }
-  const auto one_of = [](const char* option, const char* unit, std::uint32_t bitmap) {
-    return unsupported(std::string(option) + ": this processor does not have that" + unit +
-                       (bitmap != 0 ? "; it has " + list(bitmap) : "; leave it as it is"));
-  };
-  if (violation.field == "MTCFreq") return one_of("mtc_period", " period", can.mtc_periods());
-  if (violation.field == "CycThresh") return one_of("cyc_threshold", " threshold", can.cyc_thresholds());
-  if (violation.field == "PSBFreq") return unsupported("psb_period: this processor has only " + sizes(can));
-  return unsupported(violation.field + ": " + violation.rule + " (" + violation.section + ")");
-}
-
 std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
-  const DriverOptions& driver = options.driver;
+  const HardwareOptions& hardware = options.hardware;
   const std::array<std::pair<bool, std::uint64_t>, 11> all{{
-      {driver.user, PTKIT_TRACE_USER},
-      {driver.kernel, PTKIT_TRACE_KERNEL},
+      {hardware.user, PTKIT_TRACE_USER},
+      {hardware.kernel, PTKIT_TRACE_KERNEL},
       {true, PTKIT_TRACE_BRANCHES},
       {options.tsc, PTKIT_TRACE_TSC},
       {options.mtc, PTKIT_TRACE_MTC},
       {options.cyc, PTKIT_TRACE_CYC},
-      {driver.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
-      {driver.power, PTKIT_TRACE_POWER},
-      {driver.events, PTKIT_TRACE_EVENTS},
+      {hardware.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
+      {hardware.power, PTKIT_TRACE_POWER},
+      {hardware.events, PTKIT_TRACE_EVENTS},
       {!options.return_compression, PTKIT_TRACE_NO_RETC},
-      {driver.children && !driver.whole_cpus() && has(query, PTKIT_FEATURE_CHILDREN), PTKIT_TRACE_CHILDREN},
+      {hardware.children && !hardware.whole_cpus() && has(query, PTKIT_FEATURE_CHILDREN),
+       PTKIT_TRACE_CHILDREN},
   }};
   std::uint64_t flags = 0;
   for (const auto& [wanted, flag] : all) flags |= wanted ? flag : 0;
@@ -131,29 +82,24 @@ std::optional<base::Failure> check_registers(const ptkit_config& config, const p
 
 std::optional<base::Failure> check_scope(const RecordOptions& options, const ptkit_query& query,
                                          std::vector<std::string>& warnings) {
-  const DriverOptions& driver = options.driver;
-  if (!driver.user && !driver.kernel) return bad("levels: expected user, kernel or both, found neither");
-  if (options.max_instructions != 0)
-    return unsupported("max_instructions: a processor does not count them; use seconds, or ring");
-  if (options.tnt_64) return unsupported("tnt_64: the processor itself chooses its packets; leave it out");
-  if (!options.truth_folder.empty())
-    return unsupported("truth: a processor writes no log of instructions; use backend \"emulator\"");
-  for (const std::uint32_t cpu : driver.cpus) {
+  const HardwareOptions& hardware = options.hardware;
+  if (auto failure = check_hardware(options)) return failure;
+  for (const std::uint32_t cpu : hardware.cpus) {
     if (cpu >= query.cpus)
       return bad("cpus: expected numbers below " + std::to_string(query.cpus) + ", found " +
                  std::to_string(cpu));
   }
-  if (driver.whole_cpus()) return {};
+  if (hardware.whole_cpus()) return {};
   if (!has(query, PTKIT_FEATURE_PROCESS)) {
     return unsupported(
         "pid: this processor cannot trace one process alone; record whole processors (cpus=\"all\", -a)");
   }
-  if (driver.user && driver.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
+  if (hardware.user && hardware.kernel && !has(query, PTKIT_FEATURE_PROCESS_BOTH)) {
     return unsupported(
         "levels: user and kernel code of one process at once is not possible here, where the kernel isolates "
         "page tables; record one of both, or whole processors (cpus=\"all\", -a)");
   }
-  if (driver.children && !has(query, PTKIT_FEATURE_CHILDREN))
+  if (hardware.children && !has(query, PTKIT_FEATURE_CHILDREN))
     warnings.emplace_back("This driver cannot follow a process to its children: they are not traced.");
   return {};
 }
@@ -162,20 +108,20 @@ std::uint64_t up_to_pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1)
 
 std::optional<base::Failure> set_output(const RecordOptions& options, const ptkit_query& query,
                                         ptkit_config& config) {
-  const DriverOptions& driver = options.driver;
+  const HardwareOptions& hardware = options.hardware;
   const bool ring = options.ring_bytes != 0;
   config.mode = ring ? PTKIT_MODE_RING : PTKIT_MODE_FULL;
-  config.output = driver.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
-  if (driver.single_range && !ring)
+  config.output = hardware.single_range ? PTKIT_OUTPUT_SINGLE_RANGE : PTKIT_OUTPUT_TOPA;
+  if (hardware.single_range && !ring)
     return bad("single_range: one piece of memory is always a ring; give its size (ring)");
-  if (!has(query, driver.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
-    return unsupported(driver.single_range
+  if (!has(query, hardware.single_range ? PTKIT_FEATURE_SINGLE_RANGE : PTKIT_FEATURE_TOPA)) {
+    return unsupported(hardware.single_range
                            ? "single_range: this processor needs a table of regions; leave it out"
                            : "this processor has no table of regions; use single_range, and a ring");
   }
-  const std::uint64_t asked = ring ? options.ring_bytes : driver.buffer_bytes;
+  const std::uint64_t asked = ring ? options.ring_bytes : hardware.buffer_bytes;
   std::uint64_t bytes = up_to_pages(asked != 0 ? asked : kBufferBytes);
-  if (driver.single_range) bytes = std::bit_ceil(bytes);
+  if (hardware.single_range) bytes = std::bit_ceil(bytes);
   if (bytes > query.most_bytes) {
     return bad((ring ? "ring: " : "buffer: ") + std::to_string(bytes) +
                " bytes for each processor are more than the driver gives; it gives " +
@@ -210,13 +156,10 @@ base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptk
   config.flags = flags_of(options, query);
   if (options.mtc) config.mtc_freq = options.mtc_period;
   if (options.cyc) config.cyc_thresh = options.cyc_threshold;
-  // Where there is no choice, what is usual is what there is.
-  const bool fixed = !capabilities_of(query).psb_cyc() && options.psb_period == RecordOptions().psb_period;
-  const std::uint32_t period = fixed ? kFirstPsbPeriod : options.psb_period;
-  config.psb_freq = static_cast<std::uint8_t>(std::countr_zero(period / kFirstPsbPeriod));
+  config.psb_freq = psb_frequency(options, capabilities_of(query));
   if (auto failure = check_registers(config, query)) return *failure;
   if (has(query, PTKIT_FEATURE_SIDEBAND)) {
-    const std::uint64_t asked = options.driver.sideband_bytes;
+    const std::uint64_t asked = options.hardware.sideband_bytes;
     config.sideband_bytes = std::bit_ceil(std::max(asked != 0 ? asked : kSidebandBytes, kPageBytes));
   } else {
     warnings.emplace_back(

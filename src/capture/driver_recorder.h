@@ -1,36 +1,18 @@
-// The recorder that has the processor itself trace, by ptkit's kernel driver: a program, a process that runs
-// already, or all that runs on some processors. docs/driver-backend.md has the design.
+// The recorder that has the processor trace by ptkit's kernel driver.
 #pragma once
 
 #include <memory>
+#include <utility>
 
-#include "base/status.h"
-#include "capture/driver_port.h"
-#include "capture/record_options.h"
+#include "capture/driver_units.h"
+#include "capture/unit_recorder.h"
 
 namespace ptkit::capture {
 
-class DriverRecorder {
+class DriverRecorder : public UnitRecorder {
  public:
-  explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver);
-  ~DriverRecorder();
-
-  // Blocks until the program and all that it started have ended, time is up, or a stop was asked for.
-  [[nodiscard]] base::Result<RecordResult> run();
-
-  // From any thread, while run() runs.
-  void request_stop() noexcept;    // ends the recording: SIGINT for a program that it started, later SIGKILL
-  void request_detach() noexcept;  // ends the recording; what is recorded runs on
-  void request_snapshot() noexcept;  // ring mode: keeps what is in the rings
-  void pause() noexcept;             // traces nothing until resume()
-  void resume() noexcept;
-  [[nodiscard]] RecordProgress progress() const noexcept;
-  [[nodiscard]] int pid() const noexcept;       // of the process; 0: none, or not started
-  [[nodiscard]] bool started() const noexcept;  // tracing is on
-
- private:
-  class Session;
-  std::unique_ptr<Session> session_;
+  explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver)
+      : UnitRecorder(std::move(options), std::make_unique<DriverUnits>(std::move(open))) {}
 };
 
 }  // namespace ptkit::capture

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
+#include "capture/tracee.h"
 #include "ptkit/ptkit_ioctl.h"
 
 namespace ptkit::capture {
@@ -36,53 +38,72 @@ std::string text_behind(base::Bytes record, std::size_t bytes) {
   return {text.begin(), std::find(text.begin(), text.end(), 0)};
 }
 
-void read_mapping(base::Bytes record, DriverRecord& out) {
+void read_mapping(base::Bytes record, SystemRecord& out) {
   const auto mapping = read_as<ptkit_record_mmap>(record);
   out.address = mapping.address;
   out.bytes = mapping.bytes;
   out.file_offset = mapping.file_offset;
-  out.inode = mapping.inode;
   out.text = text_behind(record, sizeof mapping);
 }
 
-void read_space(base::Bytes record, DriverRecord& out) {
+void read_space(base::Bytes record, SystemRecord& out) {
   const auto space = read_as<ptkit_record_space>(record);
+  out.tables_known = true;
   out.kernel_cr3 = space.kernel_cr3;
   out.user_cr3 = space.user_cr3;
 }
 
-void read_fork(base::Bytes record, DriverRecord& out) {
+void read_fork(base::Bytes record, SystemRecord& out) {
   const auto fork = read_as<ptkit_record_fork>(record);
   out.parent_pid = fork.parent_pid;
   out.parent_tid = fork.parent_tid;
 }
 
-// False if the type is not known.
-bool read_body(base::Bytes record, DriverRecord& out) {
-  switch (out.type) {
+std::optional<SystemRecord::Kind> kind_of(std::uint16_t type) {
+  using Kind = SystemRecord::Kind;
+  switch (type) {
     case PTKIT_RECORD_SWITCH:
+      return Kind::SWITCH;
     case PTKIT_RECORD_EXEC:
-      read_space(record, out);
-      return true;
+      return Kind::EXEC;
     case PTKIT_RECORD_FORK:
-      read_fork(record, out);
-      return true;
+      return Kind::FORK;
     case PTKIT_RECORD_EXIT:
-      out.status = read_as<ptkit_record_exit>(record).status;
-      return true;
+      return Kind::EXIT;
     case PTKIT_RECORD_MMAP:
+      return Kind::MAP;
     case PTKIT_RECORD_MODULE:
+      return Kind::MODULE;
     case PTKIT_RECORD_MODULE_GONE:
-      read_mapping(record, out);
-      return true;
+      return Kind::MODULE_GONE;
     case PTKIT_RECORD_NAME:
-      out.text = text_behind(record, sizeof(ptkit_record));
-      return true;
+      return Kind::NAME;
     case PTKIT_RECORD_LOST:
-      out.count = read_as<ptkit_record_lost>(record).count;
-      return true;
+      return Kind::LOST;
     default:
-      return false;
+      return {};
+  }
+}
+
+void read_body(base::Bytes record, SystemRecord& out) {
+  using Kind = SystemRecord::Kind;
+  switch (out.kind) {
+    case Kind::SWITCH:
+    case Kind::EXEC:
+      return read_space(record, out);
+    case Kind::FORK:
+      return read_fork(record, out);
+    case Kind::EXIT:
+      out.status = exit_status_of(read_as<ptkit_record_exit>(record).status);
+      return;
+    case Kind::NAME:
+      out.text = text_behind(record, sizeof(ptkit_record));
+      return;
+    case Kind::LOST:
+      out.count = read_as<ptkit_record_lost>(record).count;
+      return;
+    default:
+      return read_mapping(record, out);
   }
 }
 
@@ -101,16 +122,19 @@ DriverRecords read_records(base::Bytes ring, std::uint64_t from, std::uint64_t t
     if (record.size < sizeof record || record.size % kAlignment != 0 || record.size > to - from) break;
     const std::vector<std::uint8_t> all = copy(ring, from, record.size);
     from += record.size;
-    DriverRecord one;
-    one.type = record.type;
+    const auto kind = kind_of(record.type);
+    if (!kind) {
+      ++out.unknown;
+      continue;
+    }
+    SystemRecord one;
+    one.kind = *kind;
     one.cpu = record.cpu;
     one.tsc = record.tsc;
     one.pid = record.pid;
     one.tid = record.tid;
-    if (read_body(all, one))
-      out.records.push_back(std::move(one));
-    else
-      ++out.unknown;
+    read_body(all, one);
+    out.records.push_back(std::move(one));
   }
   out.bad_bytes = to - from;
   return out;

@@ -14,34 +14,59 @@ namespace {
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
-std::string plural(std::uint64_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 }  // namespace
 
-std::optional<base::Failure> DriverUnits::configure(std::unique_ptr<DriverPort> first,
-                                                    const ptkit_config& config,
-                                                    const std::vector<std::uint32_t>& cpus) {
-  ptkit_config one = config;
-  if (cpus.empty()) {
-    one.target = PTKIT_TARGET_ALL;
-    return add(std::move(first), one);
+DriverUnits::Problem DriverUnits::prepare(const RecordOptions& options, std::vector<std::string>& warnings) {
+  auto port = open_();
+  if (!port.ok()) return port.failure();
+  first_ = std::move(port.value());
+  auto query = query_driver(*first_);
+  if (!query.ok()) return query.failure();
+  query_ = query.value();
+  auto config = driver_config(options, query_, warnings);
+  if (!config.ok()) return config.failure();
+  config_ = config.value();
+  cpus_ = options.hardware.cpus;
+  return check_filters(options, capabilities_of(query_).ranges());
+}
+
+DriverUnits::Problem DriverUnits::configure(int pid, const std::vector<FilterPlace>& filters) {
+  const unsigned most = std::min<unsigned>(capabilities_of(query_).ranges(), PTKIT_MOST_RANGES);
+  if (filters.size() > most) return too_many_filters(filters.size(), most);
+  for (const FilterPlace& filter : filters) {
+    const bool stops = filter.kind == FilterRequest::Kind::TRACESTOP;
+    config_.ranges[config_.range_count++] = {
+        filter.first, filter.last,
+        stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0};
   }
-  one.target = PTKIT_TARGET_CPU;
-  for (const std::uint32_t cpu : cpus) {
-    if (first == nullptr) {
+  config_.process = pid;
+  config_.target = cpus_.empty() ? PTKIT_TARGET_ALL : PTKIT_TARGET_CPU;
+  if (cpus_.empty()) return add(std::move(first_), config_);
+  for (const std::uint32_t cpu : cpus_) {
+    if (first_ == nullptr) {
       auto port = open_();
       if (!port.ok()) return port.failure();
-      first = std::move(port.value());
+      first_ = std::move(port.value());
     }
-    one.cpu = cpu;
-    if (auto failure = add(std::exchange(first, nullptr), one)) return failure;
+    config_.cpu = cpu;
+    if (auto failure = add(std::move(first_), config_)) return failure;
   }
   return {};
 }
 
-std::optional<base::Failure> DriverUnits::add(std::unique_ptr<DriverPort> port, ptkit_config config) {
+std::vector<trace::Stream> DriverUnits::streams() const {
+  std::vector<trace::Stream> out;
+  for (const DriverBuffer& buffer : buffers_) {
+    trace::Stream& stream = out.emplace_back();
+    stream.cpu = buffer.cpu();
+    stream.name = "cpu " + std::to_string(buffer.cpu());
+  }
+  return out;
+}
+
+trace::Configuration DriverUnits::configuration() const { return recorded_configuration(config_, query_); }
+
+DriverUnits::Problem DriverUnits::add(std::unique_ptr<DriverPort> port, ptkit_config config) {
   if (const int error = port->request(PTKIT_CONFIGURE, &config); error != 0) return refusal(error, config);
   const std::size_t before = buffers_.size();
   for (std::uint32_t cpu = 0; cpu < query_.cpus; ++cpu) {
@@ -54,7 +79,7 @@ std::optional<base::Failure> DriverUnits::add(std::unique_ptr<DriverPort> port, 
   return {};
 }
 
-std::optional<base::Failure> DriverUnits::tell(unsigned long number, const char* what) {
+DriverUnits::Problem DriverUnits::tell(unsigned long number, const char* what) {
   for (const auto& port : ports_) {
     const int error = port->request(number, nullptr);
     if (error == 0) continue;
@@ -63,7 +88,7 @@ std::optional<base::Failure> DriverUnits::tell(unsigned long number, const char*
   return {};
 }
 
-std::optional<base::Failure> DriverUnits::start() {
+DriverUnits::Problem DriverUnits::start() {
   for (const auto& port : ports_) {
     const int error = port->request(PTKIT_START, nullptr);
     if (error == 0) continue;
@@ -86,31 +111,31 @@ std::optional<base::Failure> DriverUnits::start() {
   return {};
 }
 
-std::optional<base::Failure> DriverUnits::pause() { return tell(PTKIT_PAUSE, "pause"); }
-std::optional<base::Failure> DriverUnits::resume() { return tell(PTKIT_RESUME, "go on"); }
+DriverUnits::Problem DriverUnits::pause() { return tell(PTKIT_PAUSE, "pause"); }
+DriverUnits::Problem DriverUnits::resume() { return tell(PTKIT_RESUME, "go on"); }
 
 void DriverUnits::stop() {
   for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_STOP, nullptr));
 }
 
-std::optional<base::Failure> DriverUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
-  std::vector<DriverRecord> some;
+DriverUnits::Problem DriverUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
+  std::vector<SystemRecord> some;
   for (DriverBuffer& buffer : buffers_) {
     some.clear();
     if (auto failure = buffer.drain(output, some)) return failure;
-    for (DriverRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
+    for (SystemRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
   }
   return {};
 }
 
-std::optional<base::Failure> DriverUnits::collect(BundleOutput& output) {
+DriverUnits::Problem DriverUnits::collect(BundleOutput& output) {
   for (DriverBuffer& buffer : buffers_) {
     if (auto failure = buffer.collect(output)) return failure;
   }
   return {};
 }
 
-void DriverUnits::wait(int handle, bool paused, std::chrono::milliseconds limit) const {
+void DriverUnits::wait(int handle, bool paused, std::chrono::milliseconds limit) {
   std::vector<pollfd> files;
   if (handle >= 0) files.push_back({handle, POLLIN, 0});
   // One that pauses is always ready.

@@ -2,50 +2,47 @@
 // what they share.
 #pragma once
 
-#include <chrono>
-#include <optional>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "capture/driver_buffer.h"
 #include "capture/driver_port.h"
+#include "capture/trace_units.h"
 
 namespace ptkit::capture {
 
-// A record, and the stream of the processor that told it.
-using ToldRecord = std::pair<DriverRecord, std::uint32_t>;
-
-class DriverUnits {
+class DriverUnits : public TraceUnits {
  public:
-  DriverUnits(OpenDriver open, const ptkit_query& query) : open_(std::move(open)), query_(query) {}
+  explicit DriverUnits(OpenDriver open) : open_(std::move(open)) {}
 
-  // `first` is a session that is not configured yet. `cpus` empty: all processors.
-  [[nodiscard]] std::optional<base::Failure> configure(std::unique_ptr<DriverPort> first,
-                                                       const ptkit_config& config,
-                                                       const std::vector<std::uint32_t>& cpus);
-  [[nodiscard]] std::vector<DriverBuffer>& buffers() noexcept { return buffers_; }
+  [[nodiscard]] const char* name() const noexcept override { return "driver"; }
+  [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<std::string>& warnings) override;
+  [[nodiscard]] Problem configure(int pid, const std::vector<FilterPlace>& filters) override;
+  [[nodiscard]] std::vector<trace::Stream> streams() const override;
+  void set_stream(std::size_t index, std::uint32_t stream) override { buffers_[index].set_stream(stream); }
+  [[nodiscard]] trace::Configuration configuration() const override;
+  [[nodiscard]] bool tells() const noexcept override { return config_.sideband_bytes != 0; }
 
-  [[nodiscard]] std::optional<base::Failure> start();
-  [[nodiscard]] std::optional<base::Failure> pause();
-  [[nodiscard]] std::optional<base::Failure> resume();
-  void stop();
-  // Whatever can be had while tracing runs.
-  [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<ToldRecord>& records);
-  // What is there only where tracing pauses.
-  [[nodiscard]] std::optional<base::Failure> collect(BundleOutput& output);
-
-  // Until something can be drained, `handle` (a pidfd; -1: none) is ready, or so much time has passed.
-  void wait(int handle, bool paused, std::chrono::milliseconds limit) const;
-  [[nodiscard]] std::vector<std::string> warnings() const;
-  [[nodiscard]] std::uint64_t trace_bytes() const noexcept;
-  [[nodiscard]] bool failed() const noexcept;  // on some processor
+  [[nodiscard]] Problem start() override;
+  [[nodiscard]] Problem pause() override;
+  [[nodiscard]] Problem resume() override;
+  void stop() override;
+  [[nodiscard]] Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) override;
+  [[nodiscard]] Problem collect(BundleOutput& output) override;
+  void wait(int handle, bool paused, std::chrono::milliseconds limit) override;
+  [[nodiscard]] std::vector<std::string> warnings() const override;
+  [[nodiscard]] std::uint64_t trace_bytes() const noexcept override;
+  [[nodiscard]] bool failed() const noexcept override;
 
  private:
-  [[nodiscard]] std::optional<base::Failure> add(std::unique_ptr<DriverPort> port, ptkit_config config);
-  [[nodiscard]] std::optional<base::Failure> tell(unsigned long number, const char* what);
+  [[nodiscard]] Problem add(std::unique_ptr<DriverPort> port, ptkit_config config);
+  [[nodiscard]] Problem tell(unsigned long number, const char* what);
 
   OpenDriver open_;
-  ptkit_query query_;
+  ptkit_query query_{};
+  ptkit_config config_{};
+  std::vector<std::uint32_t> cpus_;
+  std::unique_ptr<DriverPort> first_;  // open, and not configured yet
   std::vector<std::unique_ptr<DriverPort>> ports_;
   std::vector<DriverBuffer> buffers_;
 };

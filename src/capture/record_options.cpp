@@ -48,7 +48,7 @@ std::optional<base::Failure> check_conditions(const RecordOptions& options) {
 }  // namespace
 
 std::optional<base::Failure> check(const RecordOptions& options) {
-  const bool needed = options.driver.needs_program() || !options.argv.empty();
+  const bool needed = options.hardware.needs_program() || !options.argv.empty();
   if (needed && (options.argv.empty() || options.argv.front().empty()))
     return bad("argv: expected a program, found nothing");
   if (options.output.empty()) return bad("output: expected the path of the bundle to write, found nothing");

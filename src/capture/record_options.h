@@ -43,13 +43,15 @@ struct TriggerRequest {
   std::uint64_t count = 1;
 };
 
-// What only the kernel driver is told.
-struct DriverOptions {
+// What only back ends are told that have the processor trace.
+struct HardwareOptions {
   bool user = true;     // code with CPL > 0
   bool kernel = false;  // code with CPL 0
   bool ptwrite = false;
   bool power = false;
   bool events = false;
+  bool per_thread = false;           // perf: a buffer for each thread that is there, not for each processor
+  std::string event;                 // perf: terms that say otherwise than the options
   bool single_range = false;         // one piece of memory instead of a table of pieces; needs a ring
   bool children = true;              // what the process starts is traced too
   int pid = 0;                       // a process that runs already
@@ -85,7 +87,7 @@ struct RecordOptions {
   std::vector<TriggerRequest> triggers;
   std::string qemu;    // emulator: the program
   std::string plugin;  // emulator: the plugin's file
-  DriverOptions driver;
+  HardwareOptions hardware;
 };
 
 struct RecordResult {

@@ -1,5 +1,6 @@
 #include "capture/tracee.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <string_view>
 
 namespace ptkit::capture {
@@ -60,6 +62,19 @@ std::uint64_t take_hex(std::string_view& text) {
   text.remove_prefix(static_cast<std::size_t>(result.ptr - text.data()));
   if (!text.empty()) text.remove_prefix(1);  // the separator
   return value;
+}
+
+std::vector<pid_t> numbers_in(const std::string& folder) {
+  std::vector<pid_t> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
+  if (open == nullptr) return out;
+  while (const dirent* entry = ::readdir(open.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
+    pid_t number = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    const auto [stop, error] = std::from_chars(entry->d_name, end, number);
+    if (error == std::errc() && stop == end) out.push_back(number);
+  }
+  return out;
 }
 
 }  // namespace
@@ -189,6 +204,10 @@ std::vector<Mapping> read_maps(pid_t pid) {
 bool is_thread_of(pid_t pid, pid_t tid) {
   return ::access(("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
 }
+
+std::vector<pid_t> processes() { return numbers_in("/proc"); }
+
+std::vector<pid_t> threads_of(pid_t pid) { return numbers_in("/proc/" + std::to_string(pid) + "/task"); }
 
 std::string thread_name(pid_t pid, pid_t tid) {
   return read_line("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/comm");

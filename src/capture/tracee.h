@@ -85,6 +85,8 @@ struct Mapping {
   std::string path;  // empty: anonymous
 };
 [[nodiscard]] std::vector<Mapping> read_maps(pid_t pid);
+[[nodiscard]] std::vector<pid_t> processes();  // that can be seen
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t pid);
 [[nodiscard]] bool is_thread_of(pid_t pid, pid_t tid);
 [[nodiscard]] std::string thread_name(pid_t pid, pid_t tid);
 [[nodiscard]] std::string program_path(pid_t pid);

@@ -106,8 +106,8 @@ std::string perf_text(const PerfEvent& event) {
   return text;
 }
 
-base::Result<PerfEvent> parse_perf(std::string_view text) {
-  PerfEvent event;
+base::Result<PerfEvent> parse_perf(std::string_view text, const PerfEvent& base) {
+  PerfEvent event = base;
   std::string_view terms = text;
   if (text.starts_with(kPrefix)) {
     const std::size_t end = text.find('/', kPrefix.size());

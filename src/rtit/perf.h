@@ -23,7 +23,8 @@ struct PerfEvent {
 // "intel_pt/tsc,mtc,mtc_period=3/u"
 [[nodiscard]] std::string perf_text(const PerfEvent& event);
 // The same, with or without intel_pt//; BAD_CONFIG names the term and what it may be.
-[[nodiscard]] base::Result<PerfEvent> parse_perf(std::string_view text);
+// Terms change what `base` says.
+[[nodiscard]] base::Result<PerfEvent> parse_perf(std::string_view text, const PerfEvent& base = {});
 
 // What perf's driver makes of an event. BAD_CONFIG: a bit that it does not let users set.
 [[nodiscard]] base::Result<RtitConfig> config_of_perf(const PerfEvent& event);

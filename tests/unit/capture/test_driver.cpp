@@ -20,8 +20,8 @@ using Bytes = std::vector<std::uint8_t>;
 class Driver : public ::testing::Test {
  protected:
   Driver() {
-    options_.driver.all_cpus = true;
-    options_.driver.limit_ms = 300;
+    options_.hardware.all_cpus = true;
+    options_.hardware.limit_ms = 300;
     options_.output = path_;
     options_.mtc_period = 3;
   }
@@ -82,7 +82,7 @@ bool mentions(const std::vector<std::string>& sentences, const std::string& what
 }
 
 TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
-  options_.driver.buffer_bytes = 16 * kPage;
+  options_.hardware.buffer_bytes = 16 * kPage;
   Bytes expected;
   for (int i = 0; i < 12; ++i) {
     device_.script.emplace_back([&, i](FakeDevice& device) {
@@ -100,7 +100,7 @@ TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
   ASSERT_EQ(bundle->streams.size(), 2U);
   EXPECT_EQ(data_of(bundle->streams[0]), Bytes());
   EXPECT_EQ(data_of(bundle->streams[1]), expected);
-  EXPECT_GT(expected.size(), 2 * options_.driver.buffer_bytes);
+  EXPECT_GT(expected.size(), 2 * options_.hardware.buffer_bytes);
   EXPECT_EQ(bundle->streams[1].cpu, 1);
   EXPECT_TRUE(bundle->streams[1].losses.empty());
   EXPECT_EQ(result.value().trace_bytes, expected.size());
@@ -108,7 +108,7 @@ TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
 }
 
 TEST_F(Driver, TellsWhereAFullBufferStopped) {
-  options_.driver.buffer_bytes = 16 * kPage;
+  options_.hardware.buffer_bytes = 16 * kPage;
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 20 * kPage)); });
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, psb()); });
   const auto result = record();
@@ -123,7 +123,7 @@ TEST_F(Driver, TellsWhereAFullBufferStopped) {
 
 // It filled up after its status was read, and went on as room was made: only the count tells.
 TEST_F(Driver, FindsAStopBetweenTwoLooks) {
-  options_.driver.buffer_bytes = 16 * kPage;
+  options_.hardware.buffer_bytes = 16 * kPage;
   bool once = false;
   device_.on_consume = [&](FakeDevice& device) {
     if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
@@ -143,7 +143,7 @@ TEST_F(Driver, FindsAStopBetweenTwoLooks) {
 }
 
 TEST_F(Driver, WithoutWakeUpsABufferIsReadAtTheEnd) {
-  options_.driver.buffer_bytes = 16 * kPage;
+  options_.hardware.buffer_bytes = 16 * kPage;
   device_.query.features &= ~PTKIT_FEATURE_WAKE_UP;
   device_.script.emplace_back([](FakeDevice& device) {
     device.write(0, numbered(0, 20 * kPage));
@@ -194,7 +194,7 @@ TEST_F(Driver, SnapshotsOfARingFollowEachOther) {
 }
 
 TEST_F(Driver, AStopEndsItWithWhatThereIs) {
-  options_.driver.limit_ms = 0;
+  options_.hardware.limit_ms = 0;
   device_.script.emplace_back([&](FakeDevice& device) {
     device.write(0, numbered(0, 50));
     recorder_->request_stop();
@@ -207,7 +207,7 @@ TEST_F(Driver, AStopEndsItWithWhatThereIs) {
 }
 
 TEST_F(Driver, KeepsWhatThereIsWhenTheDeviceGoes) {
-  options_.driver.limit_ms = 0;
+  options_.hardware.limit_ms = 0;
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 50)); });
   device_.script.emplace_back([](FakeDevice& device) {
     for (const unsigned long request :
@@ -221,7 +221,7 @@ TEST_F(Driver, KeepsWhatThereIsWhenTheDeviceGoes) {
 }
 
 TEST_F(Driver, AProcessorThatFailsEndsItAndLostChildrenDoNot) {
-  options_.driver.limit_ms = 0;
+  options_.hardware.limit_ms = 0;
   device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -ENOMEM; });
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 9)); });
   device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -EBUSY; });
@@ -233,7 +233,7 @@ TEST_F(Driver, AProcessorThatFailsEndsItAndLostChildrenDoNot) {
 }
 
 TEST_F(Driver, RunsAProgramAndSavesItsCode) {
-  options_.driver = {};
+  options_.hardware = {};
   options_.argv = {"/bin/sh", "-c", "exit 3"};
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
@@ -257,7 +257,7 @@ TEST_F(Driver, RunsAProgramAndSavesItsCode) {
 // Nobody empties the buffers while the kernel's code is saved, and what the driver changed in it for tracing
 // is there by then.
 TEST_F(Driver, TracingPausesWhileTheKernelsCodeIsSaved) {
-  options_.driver.kernel = true;
+  options_.hardware.kernel = true;
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   std::vector<unsigned long> told;
@@ -271,7 +271,7 @@ TEST_F(Driver, TracingPausesWhileTheKernelsCodeIsSaved) {
 }
 
 TEST_F(Driver, AProgramThatIsNotThereIsAFailure) {
-  options_.driver = {};
+  options_.hardware = {};
   options_.argv = {"/nonexistent/program"};
   EXPECT_NE(refused().find("/nonexistent/program: No such file"), std::string::npos);
 }
@@ -297,8 +297,8 @@ TEST_F(Driver, WhatTheDriverRefusesIsSaidInAWord) {
 
 TEST_F(Driver, EveryProcessorThatIsNamedHasASessionOfItsOwn) {
   FakeDevice second;
-  options_.driver.all_cpus = false;
-  options_.driver.cpus = {0, 1};
+  options_.hardware.all_cpus = false;
+  options_.hardware.cpus = {0, 1};
   std::size_t opened = 0;
   const OpenDriver open = [&]() -> base::Result<std::unique_ptr<DriverPort>> {
     return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));

@@ -7,8 +7,9 @@
 #include <random>
 
 #include "capture/driver_config.h"
-#include "capture/driver_filters.h"
-#include "capture/driver_processes.h"
+#include "capture/driver_sideband.h"
+#include "capture/filter_places.h"
+#include "capture/system_processes.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 RecordOptions whole_machine() {
   RecordOptions options;
-  options.driver.all_cpus = true;
+  options.hardware.all_cpus = true;
   options.cyc = false;
   options.mtc_period = 3;
   return options;
@@ -41,7 +42,7 @@ std::string refused(const RecordOptions& options, const ptkit_query& query = eve
 
 TEST(DriverConfig, OptionsBecomeFields) {
   RecordOptions options = whole_machine();
-  options.driver.kernel = options.driver.ptwrite = options.cyc = true;
+  options.hardware.kernel = options.hardware.ptwrite = options.cyc = true;
   options.cyc_threshold = 5;
   options.psb_period = 8192;
   options.return_compression = false;
@@ -63,7 +64,7 @@ TEST(DriverConfig, BuffersAreWholePagesAndSingleRangesPowersOfTwo) {
   options.ring_bytes = 100'000;
   EXPECT_EQ(configured(options).buffer_bytes, 25 * kPage);
   EXPECT_EQ(configured(options).wake_up_bytes, 0U);
-  options.driver.single_range = true;
+  options.hardware.single_range = true;
   const ptkit_config config = configured(options);
   EXPECT_EQ(config.buffer_bytes, 32 * kPage);
   EXPECT_EQ(config.output, static_cast<std::uint32_t>(PTKIT_OUTPUT_SINGLE_RANGE));
@@ -88,18 +89,18 @@ TEST(DriverConfig, WhatTheProcessorLacksIsRefusedByTheOptionsName) {
   options = whole_machine();
   options.mtc = false;
   EXPECT_EQ(configured(options, query).psb_freq, 0);  // what is usual is what there is
-  options.driver.ptwrite = true;
+  options.hardware.ptwrite = true;
   EXPECT_EQ(refused(options, query).substr(0, 8), "packets:");
 }
 
 TEST(DriverConfig, WhatTheDriverLacksIsRefusedOrSaid) {
   RecordOptions options = whole_machine();
-  options.driver.all_cpus = false;
-  options.driver.kernel = true;
+  options.hardware.all_cpus = false;
+  options.hardware.kernel = true;
   ptkit_query query = everything();
   query.features = PTKIT_FEATURE_TOPA | PTKIT_FEATURE_PROCESS;
   EXPECT_EQ(refused(options, query).substr(0, 7), "levels:");
-  options.driver.kernel = false;
+  options.hardware.kernel = false;
   std::vector<std::string> warnings;
   const auto config = driver_config(options, query, warnings);
   ASSERT_TRUE(config.ok());
@@ -119,12 +120,12 @@ TEST(DriverConfig, WhatAProcessorCannotDoIsRefused) {
       {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
       {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
       {[](RecordOptions& o) {
-         o.driver.cpus = {0, 2};
+         o.hardware.cpus = {0, 2};
        },
        "cpus: expected numbers below 2, found 2"},
-      {[](RecordOptions& o) { o.driver.user = false; }, "levels:"},
-      {[](RecordOptions& o) { o.driver.single_range = true; }, "single_range: one piece of memory"},
-      {[](RecordOptions& o) { o.driver.buffer_bytes = std::uint64_t{1} << 40U; }, "buffer: "},
+      {[](RecordOptions& o) { o.hardware.user = false; }, "levels:"},
+      {[](RecordOptions& o) { o.hardware.single_range = true; }, "single_range: one piece of memory"},
+      {[](RecordOptions& o) { o.hardware.buffer_bytes = std::uint64_t{1} << 40U; }, "buffer: "},
   };
   for (const auto& [change, words] : cases) {
     RecordOptions options = whole_machine();
@@ -144,7 +145,7 @@ TEST(DriverConfig, RefusalsOfTheDriverNameTheOption) {
 
 TEST(DriverConfig, TheBundleGetsTheRegistersAndTheClock) {
   RecordOptions options = whole_machine();
-  options.driver.kernel = true;
+  options.hardware.kernel = true;
   ptkit_config config = configured(options);
   config.range_count = 1;
   config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};
@@ -182,14 +183,17 @@ TEST(DriverFilters, SymbolsOfAProcessBecomeItsAddresses) {
   RecordOptions options = whole_machine();
   options.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_filtered_function", 0, 0});
   options.filters.push_back({FilterRequest::Kind::TRACESTOP, "", "", 0x1000, 0x1fff});
-  const auto ranges = find_ranges(options, ::getpid(), KernelCode());
+  const auto ranges = find_filters(options, ::getpid(), KernelCode());
   ASSERT_TRUE(ranges.ok()) << ranges.failure().detail;
   ASSERT_EQ(ranges.value().size(), 2U);
   EXPECT_EQ(ranges.value()[0].first, reinterpret_cast<std::uint64_t>(&ptkit_filtered_function));
   EXPECT_GT(ranges.value()[0].last, ranges.value()[0].first);
-  EXPECT_EQ(ranges.value()[1].action, static_cast<std::uint32_t>(PTKIT_RANGE_STOP));
+  EXPECT_EQ(ranges.value()[0].path, program_path(::getpid()));
+  EXPECT_GT(ranges.value()[0].file_offset, 0U);
+  EXPECT_EQ(ranges.value()[1].kind, FilterRequest::Kind::TRACESTOP);
+  EXPECT_EQ(ranges.value()[1].path, "");
   options.filters[0].symbol = "ptkit_filtered_functio";
-  const auto missing = find_ranges(options, ::getpid(), KernelCode());
+  const auto missing = find_filters(options, ::getpid(), KernelCode());
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
 }
@@ -281,7 +285,7 @@ TEST_F(Sideband, EveryRecordIsReadAlsoAcrossTheEnd) {
   EXPECT_EQ(got.records[0].user_cr3, 0x2000U);
   EXPECT_EQ(got.records[0].tid, 8);
   EXPECT_EQ(got.records[1].parent_tid, 8);
-  EXPECT_EQ(got.records[2].status, 256);
+  EXPECT_EQ(got.records[2].status, 1);
   EXPECT_EQ(got.records[3].text, "/bin/true");
   EXPECT_EQ(got.records[3].file_offset, 0x800U);
   EXPECT_EQ(got.records[4].text, "name");
@@ -314,7 +318,7 @@ TEST(SidebandRing, RandomBytesAreHarmless) {
       ring[random() % (kPage / 8) * 8 + 2] = static_cast<std::uint8_t>(random() % 12 * 8);
     const std::uint64_t from = random() % (4 * kPage) / 8 * 8;
     const DriverRecords got = read_records(ring, from, from + random() % (kPage + 1));
-    for (const DriverRecord& record : got.records) EXPECT_LE(record.text.size(), kPage);
+    for (const SystemRecord& record : got.records) EXPECT_LE(record.text.size(), kPage);
   }
 }
 
@@ -341,27 +345,28 @@ class Processes : public ::testing::Test {
   }
   // Pids that nobody has.
   static constexpr std::int32_t kFirst = 1 << 23;
-  static DriverRecord made(std::uint16_t type, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
-    DriverRecord out;
-    out.type = type;
+  static SystemRecord made(SystemRecord::Kind kind, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+    SystemRecord out;
+    out.kind = kind;
+    out.tables_known = true;
     out.tsc = tsc;
     out.pid = pid;
     out.tid = tid;
     return out;
   }
   void switch_to(std::uint64_t tsc, std::int32_t pid, std::uint64_t table, std::uint32_t stream = 0) {
-    DriverRecord record = made(PTKIT_RECORD_SWITCH, tsc, pid, pid);
+    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, pid);
     record.kernel_cr3 = table;
     record.user_cr3 = table == 0 ? 0 : table + kPage;
     processes_.take(record, stream);
   }
   void fork(std::uint64_t tsc, std::int32_t parent, std::int32_t pid, std::int32_t tid) {
-    DriverRecord record = made(PTKIT_RECORD_FORK, tsc, pid, tid);
+    SystemRecord record = made(SystemRecord::Kind::FORK, tsc, pid, tid);
     record.parent_pid = record.parent_tid = parent;
     processes_.take(record, 0);
   }
   void map(std::uint64_t tsc, std::int32_t pid, std::uint64_t address, const std::string& path) {
-    DriverRecord record = made(PTKIT_RECORD_MMAP, tsc, pid, pid);
+    SystemRecord record = made(SystemRecord::Kind::MAP, tsc, pid, pid);
     record.address = address;
     record.bytes = kPage;
     record.file_offset = kPage;
@@ -372,7 +377,7 @@ class Processes : public ::testing::Test {
   std::string path_ = "/tmp/ptkit-processes-" + std::to_string(::getpid()) + "-" +
                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
   BundleOutput output_;
-  DriverProcesses processes_;
+  SystemProcesses processes_;
 };
 
 TEST_F(Processes, SwitchesNameTheSpaceOfTheTables) {
@@ -403,7 +408,7 @@ TEST_F(Processes, ChildrenHaveTheCodeOfTheirParentUntilTheyExecute) {
   fork(21, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
   switch_to(30, kFirst + 1, 0xc000);
   EXPECT_TRUE(processes_.alive(kFirst));
-  DriverRecord exec = made(PTKIT_RECORD_EXEC, 40, kFirst + 1, kFirst + 1);
+  SystemRecord exec = made(SystemRecord::Kind::EXEC, 40, kFirst + 1, kFirst + 1);
   exec.kernel_cr3 = 0xe000;
   processes_.take(exec, 0);
   map(41, kFirst + 1, 0x500000, program);
@@ -411,7 +416,7 @@ TEST_F(Processes, ChildrenHaveTheCodeOfTheirParentUntilTheyExecute) {
   ASSERT_EQ(switches.size(), 3U);
   for (const std::int32_t pid : {kFirst, kFirst + 1}) {
     EXPECT_TRUE(processes_.alive(kFirst));
-    processes_.take(made(PTKIT_RECORD_EXIT, 50, pid, pid), 0);
+    processes_.take(made(SystemRecord::Kind::EXIT, 50, pid, pid), 0);
   }
   EXPECT_FALSE(processes_.alive(kFirst));
   const trace::TraceBundle bundle = finish();

@@ -1,4 +1,4 @@
-#include "capture/driver_filters.h"
+#include "capture/filter_places.h"
 
 #include <algorithm>
 
@@ -12,6 +12,8 @@ namespace {
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
+  std::string path;
+  std::uint64_t file_offset = 0;
 };
 
 base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
@@ -26,7 +28,8 @@ std::optional<Range> place(const Mapping& mapping, const Range& wanted) {
   const std::uint64_t first = std::max(wanted.first, mapping.offset);
   const std::uint64_t last = std::min(wanted.last, mapping.offset + (mapping.end - mapping.begin) - 1);
   if (first > last) return {};
-  return Range{mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset)};
+  return Range{mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset),
+               mapping.path, first};
 }
 
 class Finder {
@@ -40,7 +43,7 @@ class Finder {
   }
 
   std::vector<Range> find(const FilterRequest& filter) {
-    if (filter.file.empty() && filter.symbol.empty()) return {{filter.first, filter.last}};
+    if (filter.file.empty() && filter.symbol.empty()) return {at_addresses(filter)};
     std::vector<Range> ranges;
     if (!is_kernel_file(filter.file)) ranges = find_in_files(filter);
     if (ranges.empty() && kernel_too_) ranges = find_in_kernel(filter);
@@ -57,6 +60,17 @@ class Finder {
   }
 
  private:
+  // A range of addresses, and what the process has there.
+  Range at_addresses(const FilterRequest& filter) const {
+    Range range{filter.first, filter.last, {}, 0};
+    for (const Mapping& mapping : maps_) {
+      if (filter.first < mapping.begin || filter.last >= mapping.end) continue;
+      range.path = mapping.path;
+      range.file_offset = mapping.offset + (filter.first - mapping.begin);
+    }
+    return range;
+  }
+
   std::vector<Range> find_in_files(const FilterRequest& filter) {
     std::vector<Range> ranges;
     for (const Mapping& mapping : maps_) {
@@ -65,11 +79,11 @@ class Finder {
           filter.file.empty() ? mapping.path == program_ : names_file(filter.file, mapping.path);
       if (!here) continue;
       if (filter.symbol.empty()) {
-        if (const auto range = place(mapping, {filter.first, filter.last})) ranges.push_back(*range);
+        if (const auto range = place(mapping, {filter.first, filter.last, {}, 0})) ranges.push_back(*range);
         continue;
       }
       for (const SymbolFinder::Place& one : symbols_.find(pid_, mapping.path, filter.symbol)) {
-        const Range offsets{one.offset, one.offset + std::max<std::uint64_t>(one.size, 1) - 1};
+        const Range offsets{one.offset, one.offset + std::max<std::uint64_t>(one.size, 1) - 1, {}, 0};
         if (const auto range = place(mapping, offsets)) ranges.push_back(*range);
       }
     }
@@ -80,7 +94,7 @@ class Finder {
     std::vector<Range> ranges;
     if (!filter.symbol.empty()) {
       for (const KernelCode::Function& one : kernel_.find(filter.symbol, filter.file))
-        ranges.push_back({one.first, one.last});
+        ranges.push_back({one.first, one.last, {}, 0});
       return ranges;
     }
     const KernelCode::Part* part = kernel_.find_part(filter.file);
@@ -88,7 +102,7 @@ class Finder {
     Mapping whole;
     whole.begin = part->begin;
     whole.end = part->end;
-    if (const auto range = place(whole, {filter.first, filter.last})) ranges.push_back(*range);
+    if (const auto range = place(whole, {filter.first, filter.last, {}, 0})) ranges.push_back(*range);
     return ranges;
   }
 
@@ -136,10 +150,11 @@ bool needs_libraries(const RecordOptions& options, const std::string& program) {
   });
 }
 
-base::Result<std::vector<ptkit_range>> find_ranges(const RecordOptions& options, int pid,
-                                                   const KernelCode& kernel) {
-  Finder finder(pid, options.driver.user, options.driver.kernel, kernel);
-  std::vector<ptkit_range> out;
+base::Result<std::vector<FilterPlace>> find_filters(const RecordOptions& options, int pid,
+                                                    const KernelCode& kernel) {
+  if (options.filters.empty()) return std::vector<FilterPlace>();
+  Finder finder(pid, options.hardware.user, options.hardware.kernel, kernel);
+  std::vector<FilterPlace> out;
   for (const FilterRequest& filter : options.filters) {
     const std::vector<Range> ranges = finder.find(filter);
     if (ranges.empty()) {
@@ -147,13 +162,16 @@ base::Result<std::vector<ptkit_range>> find_ranges(const RecordOptions& options,
           filter.symbol.empty() ? " is not mapped" : " is no function that is there yet";
       return bad("filters: " + described(filter) + where + finder.similar(filter.symbol));
     }
-    for (const Range& range : ranges) {
-      const bool stops = filter.kind == FilterRequest::Kind::TRACESTOP;
-      out.push_back({range.first, range.last,
-                     stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0});
-    }
+    for (const Range& range : ranges)
+      out.push_back({filter.kind, range.first, range.last, range.path, range.file_offset});
   }
   return out;
+}
+
+base::Failure too_many_filters(std::size_t needed, unsigned most) {
+  return {base::Status::UNSUPPORTED, 0,
+          "filters: they need " + std::to_string(needed) + " ranges of addresses, and this processor has " +
+              std::to_string(most)};
 }
 
 }  // namespace ptkit::capture

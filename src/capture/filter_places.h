@@ -1,14 +1,24 @@
 // Filters as a trace unit has them: a few ranges of addresses, found before tracing begins.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "capture/kernel_code.h"
 #include "capture/record_options.h"
 #include "capture/symbol_finder.h"
-#include "ptkit/ptkit_ioctl.h"
 
 namespace ptkit::capture {
+
+// One range of a filter.
+struct FilterPlace {
+  FilterRequest::Kind kind = FilterRequest::Kind::FILTER;
+  std::uint64_t first = 0;  // addresses in the process that is recorded, or in the kernel
+  std::uint64_t last = 0;
+  std::string path;  // of the file that is mapped there; empty: the kernel, or not known
+  std::uint64_t file_offset = 0;
+};
 
 // What is wrong with them whatever the addresses are. `most`: how many ranges the processor has.
 [[nodiscard]] std::optional<base::Failure> check_filters(const RecordOptions& options, unsigned most);
@@ -17,7 +27,9 @@ namespace ptkit::capture {
 [[nodiscard]] bool needs_libraries(const RecordOptions& options, const std::string& program);
 
 // Ranges of all filters. `pid` 0: there is no process, and only the kernel has symbols.
-[[nodiscard]] base::Result<std::vector<ptkit_range>> find_ranges(const RecordOptions& options, int pid,
-                                                                 const KernelCode& kernel);
+[[nodiscard]] base::Result<std::vector<FilterPlace>> find_filters(const RecordOptions& options, int pid,
+                                                                  const KernelCode& kernel);
+// They are more than the processor has.
+[[nodiscard]] base::Failure too_many_filters(std::size_t needed, unsigned most);
 
 }  // namespace ptkit::capture

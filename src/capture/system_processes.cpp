@@ -1,16 +1,11 @@
-#include "capture/driver_processes.h"
+#include "capture/system_processes.h"
 
-#include <dirent.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <memory>
 
 #include "image/elf.h"
-#include "ptkit/ptkit_ioctl.h"
 
 namespace ptkit::capture {
 
@@ -19,26 +14,18 @@ namespace {
 constexpr const char* kVdso = "[vdso]";
 constexpr int kDeepest = 100;  // of families
 
-std::vector<std::int64_t> numbers_in(const std::string& folder) {
-  std::vector<std::int64_t> out;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
-  if (open == nullptr) return out;
-  while (const dirent* entry = ::readdir(open.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
-    std::int64_t number = 0;
-    const char* end = entry->d_name + std::strlen(entry->d_name);
-    const auto [stop, error] = std::from_chars(entry->d_name, end, number);
-    if (error == std::errc() && stop == end) out.push_back(number);
-  }
-  return out;
-}
-
-trace::Sideband sideband(trace::SidebandKind kind, const DriverRecord& record) {
+trace::Sideband sideband(trace::SidebandKind kind, const SystemRecord& record) {
   trace::Sideband out;
   out.kind = kind;
   out.tsc = record.tsc;
   out.pid = record.pid;
   out.tid = record.tid;
   return out;
+}
+
+// A thread of the kernel, which has no memory of its own.
+bool is_kernels(const SystemRecord& record) {
+  return record.tables_known ? record.kernel_cr3 == 0 : record.pid == 0;
 }
 
 bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
@@ -61,8 +48,8 @@ trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uin
 
 }  // namespace
 
-void DriverProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
-  DriverRecord record;
+void SystemProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
+  SystemRecord record;
   record.tsc = tsc;
   record.pid = record.tid = static_cast<std::int32_t>(pid);
   note(trace::SidebandKind::PROCESS, record, 0, {});
@@ -70,23 +57,32 @@ void DriverProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
   save(pid, known(pid, tsc));
 }
 
-void DriverProcesses::find_all(std::uint64_t tsc) {
-  for (const std::int64_t pid : numbers_in("/proc")) known(pid, tsc);
+void SystemProcesses::find_all(std::uint64_t tsc) {
+  for (const std::int64_t pid : processes()) known(pid, tsc);
 }
 
-std::vector<std::string> DriverProcesses::warnings() const {
-  if (made_code_.empty()) return {};
-  std::string names;
-  for (const std::string& name : made_code_) names += (names.empty() ? "" : ", ") + name;
-  return {"Code that programs make while they run is not in the bundle (" + names + ")."};
+std::vector<std::string> SystemProcesses::warnings() const {
+  const auto list = [](const std::set<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  std::vector<std::string> out;
+  if (!made_code_.empty())
+    out.push_back("Code that programs make while they run is not in the bundle (" + list(made_code_) + ").");
+  if (!replaced_.empty()) {
+    out.push_back("Files were replaced after they had been mapped (" + list(replaced_) +
+                  "): their code is what the memory of processes had, where that could be read.");
+  }
+  return out;
 }
 
-trace::SpaceId DriverProcesses::space_of(std::int64_t pid) const {
+trace::SpaceId SystemProcesses::space_of(std::int64_t pid) const {
   const auto at = processes_.find(pid);
   return at == processes_.end() ? trace::kAnySpace : at->second.space;
 }
 
-bool DriverProcesses::alive(std::int64_t pid) const {
+bool SystemProcesses::alive(std::int64_t pid) const {
   const auto is_family = [&](std::int64_t one) {
     for (int depth = 0; depth < kDeepest && one != pid; ++depth) {
       const auto at = processes_.find(one);
@@ -99,25 +95,25 @@ bool DriverProcesses::alive(std::int64_t pid) const {
                      [&](const auto& one) { return !one.second.threads.empty() && is_family(one.first); });
 }
 
-void DriverProcesses::forget_ended() {
+void SystemProcesses::forget_ended() {
   for (auto& [pid, process] : processes_) {
     if (!process.threads.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
       process.threads.clear();
   }
 }
 
-std::vector<trace::Switch> DriverProcesses::take_switches(std::uint32_t stream) {
+std::vector<trace::Switch> SystemProcesses::take_switches(std::uint32_t stream) {
   return std::exchange(switches_[stream], {});
 }
 
-DriverProcesses::Process& DriverProcesses::known(std::int64_t pid, std::uint64_t tsc) {
+SystemProcesses::Process& SystemProcesses::known(std::int64_t pid, std::uint64_t tsc) {
   const auto [at, fresh] = processes_.try_emplace(pid);
   Process& process = at->second;
   if (!fresh) return process;
-  DriverRecord record;
+  SystemRecord record;
   record.tsc = tsc;
   record.pid = record.tid = static_cast<std::int32_t>(pid);
-  for (const std::int64_t tid : numbers_in("/proc/" + std::to_string(pid) + "/task")) {
+  for (const std::int64_t tid : threads_of(static_cast<pid_t>(pid))) {
     process.threads.insert(tid);
     record.tid = static_cast<std::int32_t>(tid);
     note(trace::SidebandKind::THREAD, record, 0, thread_name(record.pid, record.tid));
@@ -127,15 +123,15 @@ DriverProcesses::Process& DriverProcesses::known(std::int64_t pid, std::uint64_t
   return process;
 }
 
-void DriverProcesses::new_space(std::int64_t pid, Process& process) {
+void SystemProcesses::new_space(std::int64_t pid, Process& process) {
   process.space = output_.space(pid);
   process.kernel_cr3 = process.user_cr3 = 0;
   process.parts.clear();
   process.saved = false;
 }
 
-void DriverProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc) {
-  DriverRecord record;
+void SystemProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc) {
+  SystemRecord record;
   record.tsc = tsc;
   record.pid = record.tid = static_cast<std::int32_t>(pid);
   for (const Mapping& mapping : read_maps(record.pid)) {
@@ -148,9 +144,10 @@ void DriverProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint
   }
 }
 
-void DriverProcesses::add_part(Process& process, const DriverRecord& mapping) {
+void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
   if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
-  Part part{mapping.tsc, mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text)};
+  Part part{mapping.tsc,     mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text),
+            mapping.build_id};
   const auto same = [&](const Part& one) {
     return one.address == part.address && one.bytes == part.bytes && one.path == part.path &&
            one.file_offset == part.file_offset;
@@ -164,7 +161,7 @@ void DriverProcesses::add_part(Process& process, const DriverRecord& mapping) {
   process.parts.push_back(std::move(part));
 }
 
-void DriverProcesses::note_mapping(std::int64_t pid, const Part& part, std::int32_t file) {
+void SystemProcesses::note_mapping(std::int64_t pid, const Part& part, std::int32_t file) {
   trace::Sideband record;
   record.kind = trace::SidebandKind::MAP;
   record.tsc = part.tsc;
@@ -178,7 +175,7 @@ void DriverProcesses::note_mapping(std::int64_t pid, const Part& part, std::int3
 }
 
 // -1: memory that shows no file.
-std::int32_t DriverProcesses::file_of(std::int64_t pid, const Part& part) {
+std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
   const std::string& path = part.path;
   if (path == kVdso) {
     return output_.file(path, [&] {
@@ -191,14 +188,14 @@ std::int32_t DriverProcesses::file_of(std::int64_t pid, const Part& part) {
   return is_path && path.rfind("/memfd:", 0) != 0 ? output_.file(static_cast<pid_t>(pid), path) : -1;
 }
 
-void DriverProcesses::save(std::int64_t pid, Process& process) {
+void SystemProcesses::save(std::int64_t pid, Process& process) {
   if (process.saved || !user_) return;
   process.saved = true;
   for (const Part& part : process.parts) save(pid, process, part);
 }
 
 // The bytes of a part of a file go into the bundle once; other spaces refer to the file.
-void DriverProcesses::save(std::int64_t pid, const Process& process, const Part& part) {
+void SystemProcesses::save(std::int64_t pid, const Process& process, const Part& part) {
   const std::int32_t file = file_of(pid, part);
   note_mapping(pid, part, file);
   if (file < 0) {
@@ -216,7 +213,9 @@ void DriverProcesses::save(std::int64_t pid, const Process& process, const Part&
   region.shared = true;
   if (saved_.emplace(file, part.file_offset, part.bytes).second) {
     const trace::TraceBuffer bytes = read_file_of(static_cast<pid_t>(pid), part.path);
-    if (bytes.size() > part.file_offset)
+    const bool same = part.build_id.empty() || image::elf_build_id(bytes.bytes()) == part.build_id;
+    if (!same) replaced_.insert(part.path);
+    if (same && bytes.size() > part.file_offset)
       region.bytes =
           bytes.slice(part.file_offset, std::min<std::uint64_t>(part.bytes, bytes.size() - part.file_offset));
     else
@@ -226,19 +225,20 @@ void DriverProcesses::save(std::int64_t pid, const Process& process, const Part&
   output_.code({region});
 }
 
-void DriverProcesses::take(const DriverRecord& record, std::uint32_t stream) {
-  switch (record.type) {
-    case PTKIT_RECORD_SWITCH:
+void SystemProcesses::take(const SystemRecord& record, std::uint32_t stream) {
+  using Kind = SystemRecord::Kind;
+  switch (record.kind) {
+    case Kind::SWITCH:
       return on_switch(record, stream);
-    case PTKIT_RECORD_FORK:
+    case Kind::FORK:
       return on_fork(record);
-    case PTKIT_RECORD_EXEC:
+    case Kind::EXEC:
       return on_exec(record, stream);
-    case PTKIT_RECORD_MMAP:
+    case Kind::MAP:
       return on_map(record);
-    case PTKIT_RECORD_EXIT:
+    case Kind::EXIT:
       return on_exit(record);
-    case PTKIT_RECORD_NAME:
+    case Kind::NAME:
       return note(trace::SidebandKind::THREAD, record, 0, record.text);
     default:
       return;
@@ -246,8 +246,8 @@ void DriverProcesses::take(const DriverRecord& record, std::uint32_t stream) {
 }
 
 // Page tables that are not those of the space: an exec() that nobody told of.
-void DriverProcesses::set_tables(const DriverRecord& record, Process& process) {
-  if (process.kernel_cr3 == record.kernel_cr3) return;
+void SystemProcesses::set_tables(const SystemRecord& record, Process& process) {
+  if (!record.tables_known || process.kernel_cr3 == record.kernel_cr3) return;
   if (process.kernel_cr3 != 0) {
     new_space(record.pid, process);
     read_maps_of(record.pid, process, record.tsc);
@@ -259,12 +259,12 @@ void DriverProcesses::set_tables(const DriverRecord& record, Process& process) {
   output_.describe(process.space, space);
 }
 
-void DriverProcesses::on_switch(const DriverRecord& record, std::uint32_t stream) {
-  trace::Switch to{record.tsc, record.pid, record.tid, trace::kAnySpace};
+void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream) {
+  trace::Switch to{record.since != 0 ? record.since : record.tsc, record.pid, record.tid, trace::kAnySpace};
   trace::SpaceId& last = last_space_[stream];
   if (record.pid < 0) {
     to.pid = to.tid = trace::kNoId;
-  } else if (record.kernel_cr3 == 0) {  // a thread of the kernel
+  } else if (is_kernels(record)) {
     to.space = last;
   } else {
     Process& process = known(record.pid, record.tsc);
@@ -276,7 +276,7 @@ void DriverProcesses::on_switch(const DriverRecord& record, std::uint32_t stream
   switches_[stream].push_back(to);
 }
 
-void DriverProcesses::on_fork(const DriverRecord& record) {
+void SystemProcesses::on_fork(const SystemRecord& record) {
   if (record.pid == record.parent_pid) {
     known(record.pid, record.tsc).threads.insert(record.tid);
     return note(trace::SidebandKind::THREAD, record, 0, {});
@@ -293,19 +293,19 @@ void DriverProcesses::on_fork(const DriverRecord& record) {
 }
 
 // Its mappings follow.
-void DriverProcesses::on_exec(const DriverRecord& record, std::uint32_t stream) {
+void SystemProcesses::on_exec(const SystemRecord& record, std::uint32_t stream) {
   Process& process = known(record.pid, record.tsc);
   // Found just now, /proc shows what it is by now; otherwise this is another image.
   new_space(record.pid, process);
   process.threads = {record.tid};
   process.named = false;
   process.saved = user_;
-  if (record.kernel_cr3 != 0) set_tables(record, process);
+  if (!is_kernels(record)) set_tables(record, process);
   last_space_[stream] = process.space;
   switches_[stream].push_back({record.tsc, record.pid, record.tid, process.space});
 }
 
-void DriverProcesses::on_map(const DriverRecord& record) {
+void SystemProcesses::on_map(const SystemRecord& record) {
   Process& process = known(record.pid, record.tsc);
   if (!process.named && !record.text.empty() && record.text.front() == '/') {
     process.named = true;
@@ -314,13 +314,13 @@ void DriverProcesses::on_map(const DriverRecord& record) {
   add_part(process, record);
 }
 
-void DriverProcesses::on_exit(const DriverRecord& record) {
+void SystemProcesses::on_exit(const SystemRecord& record) {
   if (const auto at = processes_.find(record.pid); at != processes_.end())
     at->second.threads.erase(record.tid);
-  note(trace::SidebandKind::EXIT, record, exit_status_of(record.status), {});
+  note(trace::SidebandKind::EXIT, record, record.status, {});
 }
 
-void DriverProcesses::note(trace::SidebandKind kind, const DriverRecord& record, std::int64_t value,
+void SystemProcesses::note(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value,
                            std::string text) {
   trace::Sideband out = sideband(kind, record);
   out.value = value;

@@ -1,5 +1,5 @@
-// One run of the driver back end. The thread that calls run() does everything: it starts what is recorded and
-// the trace, empties buffers, follows requests, and writes the bundle.
+// One run of a back end that has the processor trace. The thread that calls run() does everything: it starts
+// what is recorded and the trace, empties buffers, follows requests, and writes the bundle.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,18 @@
 #include <vector>
 
 #include "capture/bundle_output.h"
-#include "capture/driver_processes.h"
-#include "capture/driver_recorder.h"
-#include "capture/driver_target.h"
-#include "capture/driver_units.h"
 #include "capture/kernel_code.h"
+#include "capture/system_processes.h"
+#include "capture/target.h"
 #include "capture/tsc.h"
+#include "capture/unit_recorder.h"
 
 namespace ptkit::capture {
 
-class DriverRecorder::Session {
+class UnitRecorder::Session {
  public:
-  Session(RecordOptions options, OpenDriver open) : options_(std::move(options)), open_(std::move(open)) {}
+  Session(RecordOptions options, std::unique_ptr<TraceUnits> units)
+      : options_(std::move(options)), units_(std::move(units)) {}
 
   [[nodiscard]] base::Result<RecordResult> run();
 
@@ -35,15 +35,16 @@ class DriverRecorder::Session {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Problem = std::optional<base::Failure>;
+  using Problem = TraceUnits::Problem;
 
-  [[nodiscard]] Problem record(std::unique_ptr<DriverPort> port, const sigset_t& mask);
+  [[nodiscard]] Problem record(const sigset_t& mask);
   [[nodiscard]] Problem find_target(const sigset_t& mask);
-  [[nodiscard]] Problem find_filters();
+  [[nodiscard]] Problem configure();
   void describe();
   void make_streams();
   [[nodiscard]] Problem begin();
   void save_kernel();
+  void follow_kernel(const SystemRecord& record);
   [[nodiscard]] Problem loop();
   [[nodiscard]] bool over();
   [[nodiscard]] Problem follow_requests();
@@ -57,7 +58,7 @@ class DriverRecorder::Session {
   [[nodiscard]] base::Result<RecordResult> finish();
 
   RecordOptions options_;
-  OpenDriver open_;
+  std::unique_ptr<TraceUnits> units_;
   std::atomic<bool> stop_asked_{false};
   std::atomic<bool> detach_asked_{false};
   std::atomic<bool> snapshot_asked_{false};
@@ -66,17 +67,15 @@ class DriverRecorder::Session {
   std::atomic<int> pid_{0};
   std::atomic<std::uint64_t> trace_bytes_{0};
 
-  ptkit_query query_{};
-  ptkit_config config_{};
-  DriverTarget target_;
+  Target target_;
   KernelCode kernel_;
   std::optional<TscCalibration> calibration_;
   std::unique_ptr<BundleOutput> output_;
-  std::unique_ptr<DriverUnits> units_;
-  std::unique_ptr<DriverProcesses> processes_;
+  std::unique_ptr<SystemProcesses> processes_;
   formats::RecordingInfo info_;
-  std::vector<ToldRecord> records_;  // that were not taken yet
-  std::uint64_t horizon_ = 0;        // older ones are all there
+  std::vector<std::pair<std::uint32_t, trace::Stream>> streams_;  // with their numbers
+  std::vector<ToldRecord> records_;                               // that were not taken yet
+  std::uint64_t horizon_ = 0;                                     // older ones are all there
   bool paused_ = false;
   bool interrupted_ = false;
   bool limited_ = false;

@@ -1,4 +1,4 @@
-// Who runs and what is mapped, as the driver's sideband and /proc tell it: address spaces, switches, code and
+// Who runs and what is mapped, as the kernel's records and /proc tell it: address spaces, switches, code and
 // records of a bundle.
 #pragma once
 
@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "capture/bundle_output.h"
-#include "capture/driver_sideband.h"
+#include "capture/system_record.h"
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
 
-class DriverProcesses {
+class SystemProcesses {
  public:
   // `user`: user code is traced, so that its bytes are wanted.
-  DriverProcesses(BundleOutput& output, bool user) : output_(output), user_(user) {}
+  SystemProcesses(BundleOutput& output, bool user) : output_(output), user_(user) {}
 
   // The process that is recorded, as /proc shows it: its code is saved at once.
   void begin(std::int64_t pid, std::uint64_t tsc);
@@ -27,7 +27,7 @@ class DriverProcesses {
   [[nodiscard]] trace::SpaceId space_of(std::int64_t pid) const;
 
   // A record of the stream's processor; records come nearly by time.
-  void take(const DriverRecord& record, std::uint32_t stream);
+  void take(const SystemRecord& record, std::uint32_t stream);
   // What a stream was not told yet.
   [[nodiscard]] std::vector<trace::Switch> take_switches(std::uint32_t stream);
 
@@ -43,6 +43,7 @@ class DriverProcesses {
     std::uint64_t bytes = 0;
     std::uint64_t file_offset = 0;
     std::string path;
+    std::string build_id;                     // empty: not told
     std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid
   };
   struct Process {
@@ -58,19 +59,19 @@ class DriverProcesses {
 
   Process& known(std::int64_t pid, std::uint64_t tsc);
   void read_maps_of(std::int64_t pid, Process& process, std::uint64_t tsc);
-  void add_part(Process& process, const DriverRecord& mapping);
+  void add_part(Process& process, const SystemRecord& mapping);
   void note_mapping(std::int64_t pid, const Part& part, std::int32_t file);
   void save(std::int64_t pid, Process& process);
   void save(std::int64_t pid, const Process& process, const Part& part);
   [[nodiscard]] std::int32_t file_of(std::int64_t pid, const Part& part);
   void new_space(std::int64_t pid, Process& process);
-  void set_tables(const DriverRecord& record, Process& process);
-  void on_switch(const DriverRecord& record, std::uint32_t stream);
-  void on_fork(const DriverRecord& record);
-  void on_exec(const DriverRecord& record, std::uint32_t stream);
-  void on_map(const DriverRecord& record);
-  void on_exit(const DriverRecord& record);
-  void note(trace::SidebandKind kind, const DriverRecord& record, std::int64_t value, std::string text);
+  void set_tables(const SystemRecord& record, Process& process);
+  void on_switch(const SystemRecord& record, std::uint32_t stream);
+  void on_fork(const SystemRecord& record);
+  void on_exec(const SystemRecord& record, std::uint32_t stream);
+  void on_map(const SystemRecord& record);
+  void on_exit(const SystemRecord& record);
+  void note(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value, std::string text);
 
   BundleOutput& output_;
   bool user_;
@@ -78,6 +79,7 @@ class DriverProcesses {
   std::map<std::uint32_t, std::vector<trace::Switch>> switches_;            // by stream
   std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream
   std::set<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>> saved_;  // parts of files: their bytes
+  std::set<std::string> replaced_;                                          // files that are others by now
   std::set<std::string> made_code_;  // processes that execute memory which shows no file: their names
 };
 

@@ -1,4 +1,4 @@
-#include "capture/driver_target.h"
+#include "capture/target.h"
 
 #include <elf.h>
 #include <poll.h>
@@ -33,10 +33,10 @@ std::uint64_t entry_point(pid_t pid) {
 
 }  // namespace
 
-base::Result<DriverTarget> DriverTarget::launch(const RecordOptions& options, const sigset_t& mask) {
+base::Result<Target> Target::launch(const RecordOptions& options, const sigset_t& mask) {
   auto launched = capture::launch(options.argv, &mask, options.quiet);
   if (!launched.ok()) return launched.failure();
-  DriverTarget target;
+  Target target;
   target.pid_ = launched.value().pid;
   target.ours_ = target.held_ = true;
   target.handle_ = open_process(target.pid_);
@@ -55,8 +55,8 @@ base::Result<DriverTarget> DriverTarget::launch(const RecordOptions& options, co
   return target;
 }
 
-base::Result<DriverTarget> DriverTarget::attach(int pid) {
-  DriverTarget target;
+base::Result<Target> Target::attach(int pid) {
+  Target target;
   target.pid_ = pid;
   target.handle_ = open_process(pid);
   if (pid <= 0 || target.handle_.get() < 0)
@@ -66,7 +66,7 @@ base::Result<DriverTarget> DriverTarget::attach(int pid) {
   return target;
 }
 
-bool DriverTarget::wait_for_trap() {
+bool Target::wait_for_trap() {
   for (;;) {
     int status = 0;
     if (::waitpid(pid_, &status, __WALL) < 0) {
@@ -83,7 +83,7 @@ bool DriverTarget::wait_for_trap() {
   }
 }
 
-std::optional<base::Failure> DriverTarget::run_to_entry() {
+std::optional<base::Failure> Target::run_to_entry() {
   const base::Failure failed = io_error("filters: the program did not get as far as its entry point");
   const std::uint64_t entry = entry_point(pid_);
   const Memory memory(pid_);
@@ -96,12 +96,12 @@ std::optional<base::Failure> DriverTarget::run_to_entry() {
   return {};
 }
 
-void DriverTarget::go() {
+void Target::go() {
   if (held_) detach(pid_, 0);
   held_ = false;
 }
 
-void DriverTarget::kill() {
+void Target::kill() {
   if (!ours_ || ended_) return;
   static_cast<void>(::kill(pid_, SIGKILL));
   int status = 0;
@@ -111,17 +111,17 @@ void DriverTarget::kill() {
   ended_ = true;
 }
 
-void DriverTarget::signal(int number) const noexcept {
+void Target::signal(int number) const noexcept {
   if (!ended_) static_cast<void>(::kill(pid_, number));
 }
 
-void DriverTarget::end(int status) {
+void Target::end(int status) {
   ended_ = true;
   held_ = false;
   exit_status_ = exit_status_of(status);
 }
 
-bool DriverTarget::has_ended() {
+bool Target::has_ended() {
   if (ended_) return true;
   if (!ours_) {
     pollfd file{handle_.get(), POLLIN, 0};

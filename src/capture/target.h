@@ -14,13 +14,13 @@
 namespace ptkit::capture {
 
 // For one thread: what it starts it has to let go and wait for.
-class DriverTarget {
+class Target {
  public:
-  DriverTarget() = default;
+  Target() = default;
 
   // The program has been executed, and waits before its first instruction.
-  [[nodiscard]] static base::Result<DriverTarget> launch(const RecordOptions& options, const sigset_t& mask);
-  [[nodiscard]] static base::Result<DriverTarget> attach(int pid);
+  [[nodiscard]] static base::Result<Target> launch(const RecordOptions& options, const sigset_t& mask);
+  [[nodiscard]] static base::Result<Target> attach(int pid);
 
   // Lets a program that waits run until its loader has mapped the libraries: it waits at the entry point.
   [[nodiscard]] std::optional<base::Failure> run_to_entry();
