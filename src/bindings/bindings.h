@@ -89,7 +89,6 @@ void register_base(py::module_& module);
 void register_bundle(py::module_& module);
 void register_capture(py::module_& module);
 void register_coverage(py::module_& module);
-void register_driver(py::module_& module);
 void register_emulator(py::module_& module);
 void register_encode(py::module_& module);
 void register_packets(py::module_& module);
@@ -105,5 +104,6 @@ void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_tables(py::module_& module);
 void register_text(py::module_& module);
+void register_units(py::module_& module);
 
 }  // namespace ptkit::bindings

@@ -6,7 +6,6 @@ PYBIND11_MODULE(_core, module) {
   register_base(module);
   register_capture(module);
   register_coverage(module);
-  register_driver(module);
   register_emulator(module);
   register_enums(module);
   register_encode(module);
@@ -23,5 +22,6 @@ PYBIND11_MODULE(_core, module) {
   register_arrow(module);
   register_reference(module);
   register_isa(module);
+  register_units(module);
   register_msr(module);
 }

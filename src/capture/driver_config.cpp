@@ -84,6 +84,11 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
                                          std::vector<std::string>& warnings) {
   const HardwareOptions& hardware = options.hardware;
   if (auto failure = check_hardware(options)) return failure;
+  if (!options.triggers.empty()) {
+    return unsupported(
+        "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "
+        "snapshots (Recorder.snapshot(), --snapshot-on), or backend \"perf\" or \"emulator\"");
+  }
   for (const std::uint32_t cpu : hardware.cpus) {
     if (cpu >= query.cpus)
       return bad("cpus: expected numbers below " + std::to_string(query.cpus) + ", found " +

@@ -119,15 +119,14 @@ std::string described(const FilterRequest& filter) {
   return filter.symbol + (filter.file.empty() ? "" : " @ " + filter.file);
 }
 
+base::Failure not_found(const char* option, const FilterRequest& request, Finder& finder) {
+  const std::string where = request.symbol.empty() ? " is not mapped" : " is no function that is there yet";
+  return bad(option + described(request) + where + finder.similar(request.symbol));
+}
+
 }  // namespace
 
 std::optional<base::Failure> check_filters(const RecordOptions& options, unsigned most) {
-  if (!options.triggers.empty()) {
-    return base::Failure{
-        base::Status::UNSUPPORTED, 0,
-        "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "
-        "snapshots (Recorder.snapshot(), --snapshot-on), or backend \"emulator\""};
-  }
   for (const FilterRequest& filter : options.filters) {
     if (filter.kind == FilterRequest::Kind::START || filter.kind == FilterRequest::Kind::STOP) {
       return base::Failure{
@@ -145,9 +144,11 @@ std::optional<base::Failure> check_filters(const RecordOptions& options, unsigne
 }
 
 bool needs_libraries(const RecordOptions& options, const std::string& program) {
-  return std::any_of(options.filters.begin(), options.filters.end(), [&](const FilterRequest& filter) {
-    return !filter.file.empty() && !is_kernel_file(filter.file) && !names_file(filter.file, program);
-  });
+  const auto is_library = [&](const auto& request) {
+    return !request.file.empty() && !is_kernel_file(request.file) && !names_file(request.file, program);
+  };
+  return std::any_of(options.filters.begin(), options.filters.end(), is_library) ||
+         std::any_of(options.triggers.begin(), options.triggers.end(), is_library);
 }
 
 base::Result<std::vector<FilterPlace>> find_filters(const RecordOptions& options, int pid,
@@ -157,13 +158,29 @@ base::Result<std::vector<FilterPlace>> find_filters(const RecordOptions& options
   std::vector<FilterPlace> out;
   for (const FilterRequest& filter : options.filters) {
     const std::vector<Range> ranges = finder.find(filter);
-    if (ranges.empty()) {
-      const std::string where =
-          filter.symbol.empty() ? " is not mapped" : " is no function that is there yet";
-      return bad("filters: " + described(filter) + where + finder.similar(filter.symbol));
-    }
+    if (ranges.empty()) return not_found("filters: ", filter, finder);
     for (const Range& range : ranges)
       out.push_back({filter.kind, range.first, range.last, range.path, range.file_offset});
+  }
+  return out;
+}
+
+base::Result<std::vector<WatchPlace>> find_triggers(const RecordOptions& options, int pid,
+                                                    const KernelCode& kernel) {
+  using Event = TriggerRequest::Event;
+  Finder finder(pid, true, options.hardware.kernel, kernel);
+  std::vector<WatchPlace> out;
+  for (std::uint32_t i = 0; i < options.triggers.size(); ++i) {
+    const TriggerRequest& trigger = options.triggers[i];
+    if (trigger.event == Event::SIGNAL) {
+      out.push_back({i, 0, trigger.signal});
+      continue;
+    }
+    const FilterRequest place{FilterRequest::Kind::START, trigger.file, trigger.symbol, trigger.address,
+                              trigger.address};
+    const std::vector<Range> ranges = finder.find(place);
+    if (ranges.empty()) return not_found("triggers: ", place, finder);
+    for (const Range& range : ranges) out.push_back({i, range.first, 0});
   }
   return out;
 }

@@ -154,12 +154,43 @@ class KernelCode::Memory {
 };
 
 // What the kernel makes while it runs (ftrace, kprobes, BPF): of each function the pages up to the next one.
-void KernelCode::add_made(const std::string& name, std::uint64_t first, std::uint64_t next) {
+void KernelCode::add_pages(const std::string& name, std::uint64_t first, std::uint64_t next) {
   const std::uint64_t begin = first / kPageBytes * kPageBytes;
   const std::uint64_t most = begin + kMostMadeBytes;
   const std::uint64_t end = std::clamp(next / kPageBytes * kPageBytes, begin + kPageBytes, most);
   if (!parts_.empty() && parts_.back().name == name && parts_.back().end > begin) return;
   parts_.push_back({name, begin, end, {}});
+}
+
+void KernelCode::add_made(const std::string& name, std::uint64_t begin, std::uint64_t end) {
+  if (begin < end && end - begin <= kMostMadeBytes) parts_.push_back({"[" + name + "]", begin, end, {}});
+}
+
+// What was there before the first change was there from the beginning.
+void KernelCode::poke(BundleOutput& output, std::uint64_t tsc, std::uint64_t address, base::Bytes before,
+                      base::Bytes after) {
+  const auto region = [address](base::Bytes bytes) {
+    trace::CodeRegion out;
+    out.address = address;
+    out.size = bytes.size();
+    out.bytes = trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
+    return out;
+  };
+  std::vector<trace::CodeRegion> regions;
+  if (poked_.insert(address).second && !before.empty()) {
+    regions.push_back(region(before));
+    regions.back().tsc_to = tsc;
+  }
+  if (!after.empty()) {
+    regions.push_back(region(after));
+    regions.back().tsc_from = tsc;
+  }
+  output.code(regions);
+  for (Saved& one : saved_) {
+    if (address < one.begin || address - one.begin + after.size() > one.bytes.size()) continue;
+    std::copy(after.begin(), after.end(),
+              one.bytes.begin() + static_cast<std::ptrdiff_t>(address - one.begin));
+  }
 }
 
 std::optional<base::Failure> KernelCode::look() {
@@ -180,7 +211,7 @@ std::optional<base::Failure> KernelCode::look() {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_code) continue;
       const std::size_t before = parts_.size();
-      add_made(name, list[i].address, i + 1 < list.size() ? list[i + 1].address : 0);
+      add_pages(name, list[i].address, i + 1 < list.size() ? list[i + 1].address : 0);
       if (parts_.size() != before) add_symbols(parts_.back(), list);
     }
   }

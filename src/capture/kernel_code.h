@@ -36,7 +36,12 @@ class KernelCode {
 
   // Code and names of what is there and was not saved yet; a failure if memory cannot be read.
   [[nodiscard]] std::optional<base::Failure> save(BundleOutput& output, std::uint64_t tsc_from);
-  // How many pages of saved code have other bytes by now.
+  // The kernel made code at [begin, end).
+  void add_made(const std::string& name, std::uint64_t begin, std::uint64_t end);
+  // The kernel changed its code at `address` at that time.
+  void poke(BundleOutput& output, std::uint64_t tsc, std::uint64_t address, base::Bytes before,
+            base::Bytes after);
+  // How many pages of saved code have other bytes by now, and nobody told.
   [[nodiscard]] std::size_t changed_pages() const;
 
   struct Function {
@@ -55,11 +60,12 @@ class KernelCode {
   };
   class Memory;
 
-  void add_made(const std::string& name, std::uint64_t first, std::uint64_t next);
+  void add_pages(const std::string& name, std::uint64_t first, std::uint64_t next);
 
   Files files_;
   std::vector<Part> parts_;
   std::vector<Saved> saved_;
+  std::set<std::uint64_t> poked_;  // addresses
 };
 
 }  // namespace ptkit::capture

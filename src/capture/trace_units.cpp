@@ -2,6 +2,11 @@
 
 namespace ptkit::capture {
 
+TraceUnits::Problem TraceUnits::watch(const std::vector<WatchPlace>& places) {
+  if (places.empty()) return {};
+  return base::Failure{base::Status::UNSUPPORTED, 0, "triggers: this back end has none"};
+}
+
 std::string plural(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }

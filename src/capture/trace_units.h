@@ -33,6 +33,10 @@ class TraceUnits {
   [[nodiscard]] virtual Problem prepare(const RecordOptions& options, std::vector<std::string>& warnings) = 0;
   // Everything is made ready. `pid`: the process; 0: all that runs. `filters`: where they are.
   [[nodiscard]] virtual Problem configure(int pid, const std::vector<FilterPlace>& filters) = 0;
+  // Events that triggers wait for are noticed from start() on.
+  [[nodiscard]] virtual Problem watch(const std::vector<WatchPlace>& places);
+  // The triggers whose event has happened since the last time: once each time.
+  [[nodiscard]] virtual std::vector<std::uint32_t> take_hits() { return {}; }
   // What will be written, in this order; `set_stream` says which numbers the streams got.
   [[nodiscard]] virtual std::vector<trace::Stream> streams() const = 0;
   virtual void set_stream(std::size_t index, std::uint32_t stream) = 0;

@@ -71,7 +71,11 @@ UnitRecorder::Session::Problem UnitRecorder::Session::find_target(const sigset_t
 UnitRecorder::Session::Problem UnitRecorder::Session::configure() {
   auto filters = find_filters(options_, target_.pid(), kernel_);
   if (!filters.ok()) return filters.failure();
-  return units_->configure(options_.hardware.whole_cpus() ? 0 : target_.pid(), filters.value());
+  auto triggers = find_triggers(options_, target_.pid(), kernel_);
+  if (!triggers.ok()) return triggers.failure();
+  const int pid = options_.hardware.whole_cpus() ? 0 : target_.pid();
+  if (auto failure = units_->configure(pid, filters.value())) return failure;
+  return units_->watch(triggers.value());
 }
 
 void UnitRecorder::Session::write_info() {
@@ -115,12 +119,18 @@ void UnitRecorder::Session::make_streams() {
 }
 
 UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
+  hits_.assign(options_.triggers.size(), 0);
+  waits_ = std::any_of(options_.triggers.begin(), options_.triggers.end(),
+                       [](const TriggerRequest& one) { return one.action == TriggerRequest::Action::START; });
   if (auto failure = units_->start()) return failure;
   // What the driver changes in the kernel's code to see switches is there by now. Nobody empties the buffers
   // while the code is saved.
-  if (options_.hardware.kernel) {
+  if (options_.hardware.kernel || waits_) {
     if (auto failure = units_->pause()) return failure;
     save_kernel();
+  }
+  paused_ = waits_;
+  if (options_.hardware.kernel && !waits_) {
     if (auto failure = units_->resume()) return failure;
   }
   if (options_.hardware.limit_ms != 0) deadline_ = Clock::now() + milliseconds(options_.hardware.limit_ms);
@@ -164,7 +174,7 @@ bool UnitRecorder::Session::over() {
 }
 
 UnitRecorder::Session::Problem UnitRecorder::Session::follow_requests() {
-  const bool wanted = pause_asked_;
+  const bool wanted = pause_asked_ || waits_;
   if (wanted != paused_) {
     if (auto failure = wanted ? units_->pause() : units_->resume()) return failure;
     paused_ = wanted;
@@ -176,11 +186,23 @@ UnitRecorder::Session::Problem UnitRecorder::Session::follow_requests() {
 UnitRecorder::Session::Problem UnitRecorder::Session::drain() {
   const std::uint64_t now = read_tsc();
   if (auto failure = units_->drain(*output_, records_)) return failure;
+  for (const std::uint32_t trigger : units_->take_hits()) hit(trigger);
   trace_bytes_ = units_->trace_bytes();
   // A processor may have told something before that, while the ring before its own was read.
   take_records(horizon_);
   horizon_ = now;
   return {};
+}
+
+// Stops and snapshots count what happens while recording is on.
+void UnitRecorder::Session::hit(std::uint32_t trigger) {
+  using Action = TriggerRequest::Action;
+  const TriggerRequest& request = options_.triggers[trigger];
+  const bool counts = request.action == Action::START ? waits_ : !paused_;
+  if (!counts || ++hits_[trigger] != request.count) return;
+  if (request.action == Action::START) waits_ = false;
+  if (request.action == Action::STOP) limited_ = true;
+  if (request.action == Action::SNAPSHOT) snapshot_asked_ = true;
 }
 
 void UnitRecorder::Session::take_records(std::uint64_t before) {
@@ -198,6 +220,12 @@ void UnitRecorder::Session::take_records(std::uint64_t before) {
 void UnitRecorder::Session::follow_kernel(const SystemRecord& record) {
   using Kind = SystemRecord::Kind;
   if (record.kind == Kind::MODULE && !kernel_.look()) save_kernel();
+  if (record.kind == Kind::KERNEL_CODE) {
+    kernel_.add_made(record.text, record.address, record.address + record.bytes);
+    save_kernel();
+  }
+  if (record.kind == Kind::KERNEL_POKE)
+    kernel_.poke(*output_, record.tsc, record.address, record.old_code, record.new_code);
 }
 
 void UnitRecorder::Session::tell_switches() {

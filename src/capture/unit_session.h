@@ -43,6 +43,7 @@ class UnitRecorder::Session {
   void describe();
   void make_streams();
   [[nodiscard]] Problem begin();
+  void hit(std::uint32_t trigger);
   void save_kernel();
   void follow_kernel(const SystemRecord& record);
   [[nodiscard]] Problem loop();
@@ -76,6 +77,8 @@ class UnitRecorder::Session {
   std::vector<std::pair<std::uint32_t, trace::Stream>> streams_;  // with their numbers
   std::vector<ToldRecord> records_;                               // that were not taken yet
   std::uint64_t horizon_ = 0;                                     // older ones are all there
+  std::vector<std::uint64_t> hits_;                               // of each trigger
+  bool waits_ = false;                                            // for a trigger that begins it
   bool paused_ = false;
   bool interrupted_ = false;
   bool limited_ = false;

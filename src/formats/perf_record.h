@@ -1,5 +1,5 @@
 // Records of perf's ring buffers and files, and the words that they end with (uapi/linux/perf_event.h;
-// tools/lib/perf/include/perf/event.h). For .cpp files of this folder only.
+// tools/lib/perf/include/perf/event.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What the kernel recorded besides the trace: records in, events about processes and about who ran out. For
-// .cpp files of this folder only.
+// What the kernel recorded besides the trace: records in, events about processes and about who ran out.
 #pragma once
 
 #include <string>

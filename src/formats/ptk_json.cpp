@@ -1,10 +1,17 @@
 #include "formats/ptk_json.h"
 
+#include <algorithm>
 #include <array>
 
 namespace ptkit::formats::ptk {
 
 namespace {
+
+constexpr std::uint64_t kLastStatus = std::max({
+#define PT_STATUS(name, value, sentence, remedy) std::uint64_t{value},
+#include "base/status.def"
+#undef PT_STATUS
+});
 
 // By SidebandKind.
 constexpr std::array kSidebandNames{"process", "thread", "exec", "map", "signal", "exit"};
@@ -199,8 +206,7 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
     trace::KnownLoss loss;
     read_number(losses.at(i)["offset"], loss.offset);
     read_number(losses.at(i)["lost_bytes"], loss.lost_bytes);
-    loss.cause = static_cast<base::Status>(
-        losses.at(i)["cause"].number(static_cast<std::uint64_t>(base::Status::BUFFER_FULL)));
+    loss.cause = static_cast<base::Status>(losses.at(i)["cause"].number(kLastStatus));
     out.losses.push_back(loss);
   }
 }

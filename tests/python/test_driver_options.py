@@ -29,6 +29,7 @@ ANSWER: dict[str, Any] = {
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which the driver works."""
     monkeypatch.setattr(_core, "ask_driver", lambda: dict(ANSWER))
+    monkeypatch.setattr(_core, "ask_perf", lambda: {"missing": "no", "remedy": "none", "abilities": ""})
     monkeypatch.setattr(driver, "processor_has_pt", lambda: True)
 
 
@@ -154,7 +155,9 @@ def test_what_does_not_go_together(argv: list[str], options: dict[str, Any], wor
 
 def test_whole_machines_need_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "ask_driver", lambda: {"errno": errno.ENOENT})
-    with pytest.raises(ptkit.UnsupportedError, match="cpus: no back end here can do this; driver: "):
+    with pytest.raises(
+        ptkit.UnsupportedError, match="cpus: no back end here can do this; perf: .*; driver: "
+    ):
         plan([], cpus="all")
 
 
@@ -174,15 +177,15 @@ def test_options_of_the_command_line() -> None:
     parser = argparse.ArgumentParser()
     record.prepare_parser(parser)
     words = ["-C", "0,2-3", "--levels", "kernel", "--seconds", "2", "-m", "1M", "--packets", "power,events"]
-    assert record._driver(parser.parse_args(words)) == {
+    assert record._units(parser.parse_args(words)) == {
         "cpus": [0, 2, 3],
         "levels": "kernel",
         "seconds": 2.0,
         "buffer": "1M",
         "packets": ("power", "events"),
     }
-    assert record._driver(parser.parse_args(["-a", "--no-children"])) == {"cpus": "all", "children": False}
-    assert record._driver(parser.parse_args([])) == {}
+    assert record._units(parser.parse_args(["-a", "--no-children"])) == {"cpus": "all", "children": False}
+    assert record._units(parser.parse_args([])) == {}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptkit.capture import driver, qemu
-from ptkit.capture.driver import NO_PT, processor_has_pt
+from ptkit.capture import driver, perf, qemu, units
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
 
@@ -17,11 +16,12 @@ __all__ = ["Backend", "choose", "probe"]
 
 # Options that not every back end has.
 _ABILITIES = {
-    "driver": frozenset({"filters", "ring", "redact", *driver.OPTIONS, driver.NO_CHILDREN}),
+    **units.ABILITIES,
     "emulator": frozenset({"filters", "triggers", "ring", "redact", "tnt_64", "truth", "max_instructions"}),
     "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
 }
 _MACHINES = {
+    "perf": {NATIVE, SMALL, ODD, UNKNOWN},
     "driver": {NATIVE, SMALL, ODD, UNKNOWN},
     "emulator": {NATIVE, UNKNOWN},
     "step": {NATIVE, SMALL, ODD, UNKNOWN},
@@ -58,13 +58,11 @@ def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
 
 
 def _perf() -> Backend:
-    what = "Linux perf with the intel_pt event"
-    if not processor_has_pt():
-        return _lacking("perf", what, NO_PT, "use a machine with Intel PT (Broadwell or newer), or emulator")
-    if not Path("/sys/bus/event_source/devices/intel_pt").exists():
-        remedy = "boot a kernel with CONFIG_CPU_SUP_INTEL and load its intel_pt event"
-        return _lacking("perf", what, "the kernel has none", remedy)
-    return _lacking("perf", what, "this ptkit cannot drive it", "use emulator")
+    what = "Linux perf with the intel_pt event: the processor itself traces"
+    found = perf.find()
+    if found.missing:
+        return _lacking("perf", what, found.missing, found.remedy)
+    return Backend("perf", True, f"{what}; {found.abilities}")
 
 
 def _driver() -> Backend:

@@ -10,19 +10,20 @@ from typing import Any, TypedDict
 from ptkit.arguments import flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
-from ptkit.capture.driver import NO_CHILDREN, arguments_of
-from ptkit.capture.driver import OPTIONS as DRIVER_OPTIONS
 from ptkit.capture.filters import Filter, filters_of
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
 from ptkit.capture.triggers import Trigger, triggers_of
+from ptkit.capture.units import NO_CHILDREN, arguments_of
+from ptkit.capture.units import OPTIONS as UNIT_OPTIONS
 from ptkit.errors import ConfigError
 
 __all__ = ["Options", "Plan", "path_of", "plan_of"]
 
 TIMING = ("tsc", "mtc", "cyc")
-DEFAULT_TIMING = {"driver": ("tsc", "mtc"), "emulator": ("tsc", "mtc"), "step": TIMING}
-DEFAULT_MTC_PERIOD = {"driver": 3, "emulator": 3, "step": 8}
+_CHEAP = ("tsc", "mtc")
+DEFAULT_TIMING = {"perf": _CHEAP, "driver": _CHEAP, "emulator": _CHEAP, "step": TIMING}
+DEFAULT_MTC_PERIOD = {"perf": 3, "driver": 3, "emulator": 3, "step": 8}
 
 
 class Options(TypedDict, total=False):
@@ -36,51 +37,58 @@ class Options(TypedDict, total=False):
         Returns that match their call take a bit instead of a TIP packet (SDM, "Return Compression").
     timing : sequence of str
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
-        ``("tsc", "mtc")`` for ``driver``, and for ``emulator``, where ``"cyc"`` makes it read the clock for
-        every block of code and recording three to six times slower; all for ``step``.
+        ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where ``"cyc"`` makes it read the
+        clock for every block of code and recording three to six times slower; all for ``step``.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool
-        Use long TNT packets where they save bytes. Not for ``driver``: a processor decides for itself.
+        Use long TNT packets where they save bytes. Not for ``perf`` and ``driver``: a processor decides for
+        itself.
     mtc_period : int
         IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here).
-        By default 3 for ``driver`` and ``emulator``, 8 for ``step``, which takes so long for a step that more
-        packets would tell nothing.
+        By default 3 for ``perf``, ``driver`` and ``emulator``, 8 for ``step``, which takes so long for a step
+        that more packets would tell nothing.
     cyc_threshold : int
         IA32_RTIT_CTL.CycThresh, 0 to 15.
     max_instructions : int
-        Stop recording after so many; the program runs on untraced. Not for ``driver``.
+        Stop recording after so many; the program runs on untraced. Not for ``perf`` and ``driver``.
     filters : sequence of Filter or str
         Which code is traced, as the trace unit filters: `Filter` objects, or texts as `Filter.parse` reads
         them. Not for ``step``.
     triggers : sequence of Trigger or str
         When recording begins or ends, or the ring is kept: `Trigger` objects, or texts as `Trigger.parse`
-        reads them. Only for ``emulator``.
+        reads them. Only for ``emulator`` and ``perf``, which notices a little late.
     ring : int or str
-        Keep only the last so many bytes of trace, such as ``"64M"``; all streams together, with ``driver`` of
-        each processor. Not for ``step``.
+        Keep only the last so many bytes of trace, such as ``"64M"``; all streams together, with ``perf``
+        and ``driver`` of each processor. Not for ``step``.
     redact : bool
         Leave paths and command lines out of the bundle.
     quiet : bool
         Discard the program's standard output.
     truth : path
         A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each. Not
-        for ``driver``.
+        for ``perf`` and ``driver``.
     levels : str
         ``"user"`` (default), ``"kernel"`` or ``"both"``: whose code is traced. This and what follows: only
-        for ``driver``.
+        for ``perf`` and ``driver``.
     pid : int
         Trace a process that runs already.
     cpus : str or sequence of int
         Trace everything that runs on these processors; ``"all"``: on all of them.
     children : bool
-        Trace what the process starts, too (default), where the driver can.
+        Trace what the process starts, too (default), where that is possible.
     seconds : float
         Stop recording after so many; the program runs on untraced.
     buffer : int or str
         Bytes of the buffer of each processor, such as ``"16M"`` (default: 4 MiB).
     single_range : bool
-        With `ring`: one piece of memory instead of a table of pieces.
+        With `ring`: one piece of memory instead of a table of pieces. Only for ``driver``.
+    per_thread : bool
+        A buffer and a stream for each thread that is there at the beginning, instead of for each processor;
+        what these start is not traced. Only for ``perf``.
+    event : str
+        Terms of perf's event that say otherwise than the other options, such as ``"noretcomp"`` or
+        ``"intel_pt/cyc,cyc_thresh=2/"``. Only for ``perf``.
     packets : sequence of str
         More packets, where the processor has them: any of ``"ptwrite"``, ``"power"``, ``"events"``.
     """
@@ -106,6 +114,8 @@ class Options(TypedDict, total=False):
     seconds: float | None
     buffer: int | str | None
     single_range: bool
+    per_thread: bool
+    event: str | None
     packets: str | Sequence[str] | None
 
 
@@ -195,11 +205,11 @@ def _special(options: Options) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _for_driver(options: Options) -> list[str]:
-    """The options that are used and that only the driver has."""
-    usual = {"single_range": (None, False), "children": (None, True)}
+def _for_units(options: Options) -> list[str]:
+    """The options that are used and that only processors have."""
+    usual = {"single_range": (None, False), "per_thread": (None, False), "children": (None, True)}
     given: dict[str, Any] = dict(options)
-    used = [name for name in DRIVER_OPTIONS if given.get(name) not in usual.get(name, (None,))]
+    used = [name for name in UNIT_OPTIONS if given.get(name) not in usual.get(name, (None,))]
     return [NO_CHILDREN if name == "children" else name for name in used]
 
 
@@ -231,7 +241,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(Options.__annotations__)}")
     program, machine = _program(argv, options)
     special = _special(options)
-    drivers = arguments_of(dict(options))
+    units = arguments_of(dict(options))
     timing = options.get("timing")
     if timing is not None:
         _timing(timing)
@@ -239,7 +249,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     if mtc_period is not None:
         mtc_period = integer("mtc_period", mtc_period, 0, 15)
     arguments = {"argv": program, **_packets(options), **_common(options)}
-    wanted = [*special, *_for_driver(options)]
+    wanted = [*special, *_for_units(options)]
     backend, reason = choose(options.get("backend", "auto"), wanted, machine)
     arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
     arguments["mtc_period"] = DEFAULT_MTC_PERIOD[backend.name] if mtc_period is None else mtc_period
@@ -249,6 +259,6 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     if backend.name == "emulator":
         found = qemu.find()
         arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
-    if backend.name == "driver":
-        arguments |= drivers
+    if backend.name in ("perf", "driver"):
+        arguments |= units
     return Plan(backend.name, reason, arguments)

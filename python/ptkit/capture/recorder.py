@@ -48,6 +48,8 @@ def _core_of(backend: str, arguments: dict[str, Any]) -> _Core:
 
     if backend == "driver":
         return _core.DriverRecorder(**arguments)
+    if backend == "perf":
+        return _core.PerfRecorder(**arguments)
     return _core.EmulatorRecorder(**arguments)
 
 

@@ -43,7 +43,9 @@ EXAMPLES = """examples:
   ptkit record --ring 64M --trigger 'snapshot on USR1' --snapshot-on USR2 -- ./server
   ptkit record --backend driver --levels both -- ./a.out
   ptkit record --backend driver --levels kernel --filter 'filter * @ e1000e.ko' -a --seconds 5
-  ptkit record --backend driver -p 1234 --seconds 2"""
+  ptkit record --backend driver -p 1234 --seconds 2
+  ptkit record --backend perf --levels both -- ./a.out
+  ptkit record --backend perf -a --ring 16M --snapshot-on USR2 --event noretcomp"""
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +63,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     _add_scope(parser.add_argument_group("what is recorded"))
     _add_packets(parser.add_argument_group("packets"))
-    _add_driver(parser.add_argument_group("only for --backend driver"))
+    _add_units(parser.add_argument_group("only for --backend perf and driver"))
     common.add_json_option(
         parser, "report as JSON, on standard error: standard output is the program's (see also --output)"
     )
@@ -122,7 +124,7 @@ def _add_packets(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_driver(group: argparse._ArgumentGroup) -> None:
+def _add_units(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--levels", metavar="WHOSE", help="user, kernel or both: whose code (default: user)")
     group.add_argument(
         "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="a process that runs"
@@ -137,12 +139,20 @@ def _add_driver(group: argparse._ArgumentGroup) -> None:
         "-m", "--buffer", metavar="SIZE", help="buffer of each processor, such as 16M (default: 4M)"
     )
     group.add_argument(
-        "--single-range", action="store_true", help="with --ring: one piece of memory instead of a table"
+        "--single-range",
+        action="store_true",
+        help="with --ring: one piece of memory instead of a table (driver)",
+    )
+    group.add_argument(
+        "--per-thread", action="store_true", help="a buffer for each thread that is there (perf)"
+    )
+    group.add_argument(
+        "--event", metavar="TERMS", help="perf's terms over all others, such as noretcomp,cyc_thresh=2 (perf)"
     )
     group.add_argument("--packets", metavar="KINDS", help="any of ptwrite,power,events")
 
 
-def _driver(options: argparse.Namespace) -> dict[str, Any]:
+def _units(options: argparse.Namespace) -> dict[str, Any]:
     """The options of that group, as far as they are given."""
     given = {
         "levels": options.levels,
@@ -152,6 +162,8 @@ def _driver(options: argparse.Namespace) -> dict[str, Any]:
         "seconds": options.seconds,
         "buffer": options.buffer,
         "single_range": options.single_range or None,
+        "per_thread": options.per_thread or None,
+        "event": options.event,
         "packets": None if options.packets is None else tuple(options.packets.split(",")),
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -161,7 +173,7 @@ def _cpus(text: str | None) -> list[int] | None:
     """Numbers as perf takes them: ``0,2-3``."""
     if text is None:
         return None
-    from ptkit.capture.driver import MOST_CPUS
+    from ptkit.capture.units import MOST_CPUS
 
     found: list[int] = []
     for part in text.split(","):
@@ -185,8 +197,8 @@ def run(options: argparse.Namespace) -> int:
     from ptkit import capture
 
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    drivers = _driver(options)
-    if not program and not {"pid", "cpus"} & set(drivers):
+    units = _units(options)
+    if not program and not {"pid", "cpus"} & set(units):
         raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
     recorder = capture.Recorder(
         program,
@@ -203,7 +215,7 @@ def run(options: argparse.Namespace) -> int:
         triggers=options.trigger,
         ring=options.ring,
         redact=options.redact,
-        **drivers,
+        **units,
     )
     line = output.RecordingLine(enabled=not options.quiet)
     try:

@@ -1,4 +1,4 @@
-// The recorder that has the processor trace, and what the kernel driver says of itself.
+// The recorders that have the processor trace, and what the kernel driver and perf say of themselves.
 #include <array>
 #include <utility>
 
@@ -7,14 +7,17 @@
 #include "capture/driver_config.h"
 #include "capture/driver_port.h"
 #include "capture/driver_recorder.h"
+#include "capture/perf_recorder.h"
 
 namespace ptkit::bindings {
 namespace {
 
 using capture::DriverRecorder;
+using capture::PerfRecorder;
 using capture::RecordOptions;
+using capture::UnitRecorder;
 
-py::dict run(DriverRecorder& recorder) {
+py::dict run(UnitRecorder& recorder) {
   auto result = [&] {
     const py::gil_scoped_release release;
     return recorder.run();
@@ -23,7 +26,8 @@ py::dict run(DriverRecorder& recorder) {
 }
 
 // The keyword arguments are the members of the options.
-std::unique_ptr<DriverRecorder> make(const py::kwargs& given) {
+template <typename Recorder>
+std::unique_ptr<Recorder> make(const py::kwargs& given) {
   RecordOptions options;
   capture::HardwareOptions& hardware = options.hardware;
   std::size_t taken = 0;
@@ -57,16 +61,18 @@ std::unique_ptr<DriverRecorder> make(const py::kwargs& given) {
   take("power", hardware.power);
   take("events", hardware.events);
   take("single_range", hardware.single_range);
+  take("per_thread", hardware.per_thread);
+  take("event", hardware.event);
   take("children", hardware.children);
   take("process", hardware.pid);
   take("all_cpus", hardware.all_cpus);
   take("cpus", hardware.cpus);
   take("buffer_bytes", hardware.buffer_bytes);
   take("limit_ms", hardware.limit_ms);
-  if (taken != given.size()) throw py::type_error("DriverRecorder: there is no such option");
+  if (taken != given.size()) throw py::type_error("recorder: there is no such option");
   for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
   for (const TriggerTuple& trigger : triggers) options.triggers.push_back(trigger_of(trigger));
-  return std::make_unique<DriverRecorder>(std::move(options));
+  return std::make_unique<Recorder>(std::move(options));
 }
 
 // What the driver can do here, by name.
@@ -109,31 +115,44 @@ py::dict ask() {
   return out;
 }
 
+py::dict ask_perf() {
+  const auto port = capture::open_perf();
+  const capture::PerfState state = capture::perf_state(*port);
+  py::dict out;
+  out["missing"] = state.refusal.what;
+  out["remedy"] = state.refusal.remedy;
+  out["abilities"] = state.abilities;
+  return out;
+}
+
 }  // namespace
 
-void register_driver(py::module_& module) {
+void register_units(py::module_& module) {
   module.def("ask_driver", &ask,
              "What the kernel driver says: errno (0: the rest is there), abi, known_abi, version, features, "
-             "mtc, cyc, "
-             "ranges.");
-  py::class_<DriverRecorder>(module, "DriverRecorder",
-                             "Has the processor trace, by ptkit's kernel driver, and writes a bundle.")
-      .def(py::init(&make))
+             "mtc, cyc, ranges.");
+  module.def("ask_perf", &ask_perf,
+             "Whether perf's intel_pt can be used: missing and remedy (empty: it can), abilities.");
+  py::class_<UnitRecorder>(module, "UnitRecorder", "Has the processor trace, and writes a bundle.")
       .def("run", &run, "Blocks until the recording has ended; gives what came of it. Once only.")
-      .def("request_stop", &DriverRecorder::request_stop, "Ends it: SIGINT for a program that it started.")
-      .def("request_detach", &DriverRecorder::request_detach, "Ends it; what is recorded runs on.")
-      .def("snapshot", &DriverRecorder::request_snapshot, "Keeps what is in the rings.")
-      .def("pause", &DriverRecorder::pause, "Traces nothing until `resume`.")
-      .def("resume", &DriverRecorder::resume, "Goes on after `pause`.")
+      .def("request_stop", &UnitRecorder::request_stop, "Ends it: SIGINT for a program that it started.")
+      .def("request_detach", &UnitRecorder::request_detach, "Ends it; what is recorded runs on.")
+      .def("snapshot", &UnitRecorder::request_snapshot, "Keeps what is in the rings.")
+      .def("pause", &UnitRecorder::pause, "Traces nothing until `resume`.")
+      .def("resume", &UnitRecorder::resume, "Goes on after `pause`.")
       .def(
           "progress",
-          [](const DriverRecorder& recorder) {
+          [](const UnitRecorder& recorder) {
             const capture::RecordProgress progress = recorder.progress();
             return py::make_tuple(progress.instructions, progress.trace_bytes);
           },
           "0 (instructions are not counted) and bytes of trace made so far.")
-      .def_property_readonly("pid", &DriverRecorder::pid, "The process; 0: none, or not started.")
-      .def_property_readonly("started", &DriverRecorder::started, "Whether tracing is on.");
+      .def_property_readonly("pid", &UnitRecorder::pid, "The process; 0: none, or not started.")
+      .def_property_readonly("started", &UnitRecorder::started, "Whether tracing is on.");
+  py::class_<DriverRecorder, UnitRecorder>(module, "DriverRecorder", "By ptkit's kernel driver.")
+      .def(py::init(&make<DriverRecorder>));
+  py::class_<PerfRecorder, UnitRecorder>(module, "PerfRecorder", "By Linux perf.")
+      .def(py::init(&make<PerfRecorder>));
 }
 
 }  // namespace ptkit::bindings

@@ -1,0 +1,104 @@
+"""Options of the back ends that have the processor itself trace: the kernel driver and perf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ptkit.arguments import flag, integer
+from ptkit.capture.sizes import size_of
+from ptkit.errors import ConfigError
+
+__all__ = ["ABILITIES", "LEVELS", "MOST_CPUS", "NO_CHILDREN", "OPTIONS", "PACKETS", "arguments_of"]
+
+LEVELS = ("user", "kernel", "both")
+PACKETS = ("ptwrite", "power", "events")
+NO_CHILDREN = "children=False"
+MOST_CPUS = 1 << 16
+# What no other back end has.
+_BOTH = ("levels", "pid", "cpus", "children", "seconds", "buffer", "packets")
+_ONLY = {"driver": ("single_range",), "perf": ("per_thread", "event", "triggers")}
+OPTIONS = (*_BOTH, "single_range", "per_thread", "event")
+# By back end, what it can that others cannot.
+ABILITIES = {
+    name: frozenset({"filters", "ring", "redact", NO_CHILDREN, *_BOTH, *own}) for name, own in _ONLY.items()
+}
+
+
+def _names(name: str, value: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Iterable):
+        raise ConfigError(f"{name}: expected any of {', '.join(allowed)}, found {value!r}")
+    names = tuple(names)
+    for one in names:
+        if one not in allowed:
+            raise ConfigError(f"{name}: expected any of {', '.join(allowed)}, found {one!r}")
+    return names
+
+
+def _cpus(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        if value == "all":
+            return {"all_cpus": True}
+        raise ConfigError(f"cpus: expected 'all' or numbers, found {value!r}")
+    numbers = [value] if isinstance(value, int) else value
+    if not isinstance(numbers, Iterable):
+        raise ConfigError(f"cpus: expected 'all' or numbers, found {value!r}")
+    found = sorted({integer("cpus", number, 0, MOST_CPUS - 1) for number in numbers})
+    if not found:
+        raise ConfigError("cpus: expected 'all' or numbers, found none")
+    return {"cpus": found}
+
+
+def arguments_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Read the options that only these back ends have, as far as they are used.
+
+    Returns
+    -------
+    dict
+        What ``_core.DriverRecorder`` and ``_core.PerfRecorder`` take.
+
+    Raises
+    ------
+    ConfigError
+        If one is out of range, or two exclude each other.
+    """
+    found: dict[str, Any] = {}
+    if options.get("levels") is not None:
+        level = options["levels"]
+        if level not in LEVELS:
+            raise ConfigError(f"levels: expected one of {', '.join(LEVELS)}, found {level!r}")
+        found |= {"user": level != "kernel", "kernel": level != "user"}
+    if options.get("packets") is not None:
+        names = _names("packets", options["packets"], PACKETS)
+        found |= dict.fromkeys(names, True)
+    if options.get("pid") is not None:
+        found["process"] = integer("pid", options["pid"], 1, 2**31 - 1)
+    if options.get("cpus") is not None:
+        found |= _cpus(options["cpus"])
+        if "process" in found:
+            raise ConfigError("cpus: a process is followed to whatever processor it runs on; leave pid out")
+    if options.get("children") is not None:
+        found["children"] = flag("children", options["children"])
+    for name in ("single_range", "per_thread"):
+        if options.get(name):
+            found[name] = flag(name, options[name])
+    if options.get("event") is not None:
+        found["event"] = _event(options["event"])
+    if options.get("buffer") is not None:
+        found["buffer_bytes"] = size_of("buffer", options["buffer"])
+    if options.get("seconds") is not None:
+        found["limit_ms"] = _milliseconds(options["seconds"])
+    return found
+
+
+def _event(text: Any) -> bytes:
+    if not isinstance(text, str) or not text.isascii() or "\0" in text:
+        raise ConfigError(f"event: expected perf's terms, such as 'tsc,noretcomp', found {text!r}")
+    return text.encode()
+
+
+def _milliseconds(seconds: Any) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.001 <= seconds <= 1e9:
+        raise ConfigError(f"seconds: expected a number from 0.001 to 1e9, found {seconds!r}")
+    return round(seconds * 1000)

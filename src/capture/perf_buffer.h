@@ -1,0 +1,86 @@
+// One of perf's ring buffers with its trace, and the stream that comes of it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "capture/bundle_output.h"
+#include "capture/perf_port.h"
+#include "capture/perf_records.h"
+#include "capture/perf_ring.h"
+#include "capture/ring_copies.h"
+
+namespace ptkit::capture {
+
+class PerfBuffer {
+ public:
+  struct Sizes {
+    std::uint64_t records = 0;  // bytes: powers of two, whole pages
+    std::uint64_t trace = 0;
+    bool ring = false;  // trace is overwritten
+  };
+  // The buffer of an event of intel_pt, of a processor or (`cpu` negative) a thread. Nothing, and the errno.
+  [[nodiscard]] static std::optional<PerfBuffer> map(PerfPort& port, int event, int tid, int cpu,
+                                                     const Sizes& sizes, int& error);
+  void unmap(PerfPort& port);
+  // How its records are to be read.
+  void set_attr(const formats::perf::Attr& attr, bool switches);
+
+  [[nodiscard]] int event() const noexcept { return event_; }
+  [[nodiscard]] int cpu() const noexcept { return cpu_; }
+  [[nodiscard]] int tid() const noexcept { return tid_; }
+  [[nodiscard]] std::uint32_t stream() const noexcept { return stream_; }
+  void set_stream(std::uint32_t stream) noexcept { stream_ = stream; }
+  [[nodiscard]] const trace::Clock& clock() const noexcept { return clock_; }
+
+  // What was written since the last time goes to the bundle, and its room back to the kernel; of rings only
+  // records.
+  [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records,
+                                                   std::vector<std::uint64_t>& samples);
+  // Tracing pauses: what a ring has that is new.
+  void collect(BundleOutput& output);
+
+  struct Counts {
+    std::uint64_t bytes = 0;         // of trace
+    std::uint64_t stops = 0;         // a full buffer stopped tracing (TRUNCATED)
+    std::uint64_t gaps = 0;          // something is missing in between (PARTIAL)
+    std::uint64_t collisions = 0;    // COLLISION
+    std::uint64_t lost_records = 0;  // and with them, maybe, notes of losses
+    std::uint64_t bad_records = 0;
+    std::map<std::uint32_t, std::uint64_t> unknown;  // types of records, and how many
+  };
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
+ private:
+  PerfBuffer(int event, int tid, int cpu, const Sizes& sizes)
+      : event_(event), tid_(tid), cpu_(cpu), ring_(sizes.ring), copies_(sizes.trace) {}
+
+  struct Loss {
+    std::uint64_t place = 0;  // bytes of trace since the buffer began
+    base::Status cause = base::Status::OK;
+  };
+
+  void attach(std::span<std::uint8_t> first, std::span<std::uint8_t> trace);
+  [[nodiscard]] PerfTold read_records();
+  void note(const AuxNote& note);
+  void give(BundleOutput& output, std::uint64_t from, std::uint64_t to);
+
+  int event_;
+  int tid_;
+  int cpu_;
+  std::uint32_t stream_ = 0;
+  bool ring_;
+  std::span<std::uint8_t> page_;  // and the records
+  std::span<std::uint8_t> memory_;
+  PerfRing records_;
+  PerfRing trace_;
+  trace::Clock clock_;
+  std::optional<PerfRecords> reader_;
+  std::vector<Loss> losses_;  // that are not written yet
+  RingCopies copies_;
+  bool lapped_ = false;
+  Counts counts_;
+};
+
+}  // namespace ptkit::capture

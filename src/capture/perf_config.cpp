@@ -1,0 +1,276 @@
+#include "capture/perf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "capture/processor.h"
+#include "capture/unit_options.h"
+#include "rtit/registers.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+const std::string kUnit = "/sys/bus/event_source/devices/intel_pt/";
+const std::string kSysctl = "/proc/sys/kernel/";
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr unsigned kMostCpus = 1U << 16U;
+
+base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
+base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
+
+std::optional<std::uint64_t> number(std::string_view text, int base) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::uint64_t read_number(const PerfPort& port, const std::string& path, int base, std::uint64_t otherwise) {
+  const auto text = port.read(path);
+  return text ? number(*text, base).value_or(otherwise) : otherwise;
+}
+
+// "0-3,8" as the kernel lists processors.
+std::vector<std::uint32_t> read_cpus(const std::string& text) {
+  std::vector<std::uint32_t> out;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t dash = part.find('-');
+    const auto first = number(part.substr(0, dash), 10);
+    const auto last = dash == std::string_view::npos ? first : number(part.substr(dash + 1), 10);
+    if (!first || !last || *last >= kMostCpus) continue;
+    for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<std::uint32_t>(cpu));
+  }
+  return out;
+}
+
+// What sysfs calls the bits of CPUID leaf 14H.
+struct Cap {
+  const char* name;
+  std::uint32_t rtit::Capabilities::*word;
+  unsigned shift;
+  std::uint32_t mask;
+};
+using Can = rtit::Capabilities;
+constexpr std::array<Cap, 16> kCaps{{
+    {"cr3_filtering", &Can::leaf_14_ebx, PT_CPUID_14_EBX_CR3_FILTER, 1},
+    {"psb_cyc", &Can::leaf_14_ebx, PT_CPUID_14_EBX_PSB_CYC, 1},
+    {"ip_filtering", &Can::leaf_14_ebx, PT_CPUID_14_EBX_IP_FILTER, 1},
+    {"mtc", &Can::leaf_14_ebx, PT_CPUID_14_EBX_MTC, 1},
+    {"ptwrite", &Can::leaf_14_ebx, PT_CPUID_14_EBX_PTWRITE, 1},
+    {"power_event_trace", &Can::leaf_14_ebx, PT_CPUID_14_EBX_POWER_EVENT, 1},
+    {"event_trace", &Can::leaf_14_ebx, PT_CPUID_14_EBX_EVENT_TRACE, 1},
+    {"tnt_disable", &Can::leaf_14_ebx, PT_CPUID_14_EBX_TNT_DISABLE, 1},
+    {"topa_output", &Can::leaf_14_ecx, PT_CPUID_14_ECX_TOPA, 1},
+    {"topa_multiple_entries", &Can::leaf_14_ecx, PT_CPUID_14_ECX_TOPA_MULTIPLE, 1},
+    {"single_range_output", &Can::leaf_14_ecx, PT_CPUID_14_ECX_SINGLE_RANGE, 1},
+    {"payloads_lip", &Can::leaf_14_ecx, PT_CPUID_14_ECX_LIP, 1},
+    {"num_address_ranges", &Can::leaf_14_1_eax, 0, (1U << PT_CPUID_14_1_EAX_RANGES_WIDTH) - 1},
+    {"mtc_periods", &Can::leaf_14_1_eax, PT_CPUID_14_1_EAX_MTC_SHIFT, 0xffff},
+    {"cycle_thresholds", &Can::leaf_14_1_ebx, PT_CPUID_14_1_EBX_CYC_SHIFT, 0xffff},
+    {"psb_periods", &Can::leaf_14_1_ebx, PT_CPUID_14_1_EBX_PSB_SHIFT, 0xffff},
+}};
+
+rtit::Capabilities read_caps(const PerfPort& port) {
+  rtit::Capabilities can;
+  can.leaf_14_ebx = can.leaf_14_ecx = can.leaf_14_1_eax = can.leaf_14_1_ebx = 0;
+  for (const Cap& cap : kCaps) {
+    const std::uint64_t value = read_number(port, kUnit + "caps/" + cap.name, 16, 0);
+    can.*cap.word |= (static_cast<std::uint32_t>(value) & cap.mask) << cap.shift;
+  }
+  // "numerator:denominator", of the TSC's ticks to those of the crystal clock.
+  const std::string ratio = port.read(kUnit + "tsc_art_ratio").value_or("");
+  const std::size_t colon = std::min(ratio.find(':'), ratio.size());
+  const auto above = number(ratio.substr(0, colon), 10);
+  const auto below = number(ratio.substr(std::min(colon + 1, ratio.size())), 10);
+  if (above && below) {
+    can.tsc_ctc_numerator = static_cast<std::uint32_t>(*above);
+    can.tsc_ctc_denominator = static_cast<std::uint32_t>(*below);
+  }
+  return can;
+}
+
+PerfRefusal why_there_is_none(const PerfPort& port) {
+  if (!port.read(kSysctl + "perf_event_paranoid"))
+    return {"this kernel has no perf events", "boot one with CONFIG_PERF_EVENTS, or use backend \"driver\""};
+  const std::string cpu = port.read("/proc/cpuinfo").value_or("");
+  if (cpu.find(" intel_pt") == std::string::npos) {
+    return {"this processor has no Intel PT, or its hypervisor hides it",
+            "use emulator, or a machine with Intel PT (Broadwell or newer)"};
+  }
+  return {
+      "the kernel has no intel_pt event, though the processor has Intel PT",
+      "boot a kernel with CONFIG_PERF_EVENTS and CONFIG_CPU_SUP_INTEL; the firmware may have locked tracing"};
+}
+
+// "config:14-17"
+std::string place_of(const rtit::Field& field) {
+  std::string text = "config:" + std::to_string(field.first);
+  return field.width == 1 ? text : text + "-" + std::to_string(field.first + field.width - 1);
+}
+
+std::optional<base::Failure> check_terms(const rtit::PerfEvent& event, const PerfUnit& unit) {
+  for (const rtit::Field& field : rtit::ctl_fields()) {
+    if (field.perf.empty() || field.of(event.config) == 0) continue;
+    const std::string term(field.perf);
+    const auto found = unit.format.find(term);
+    if (found == unit.format.end())
+      return unsupported("this kernel's intel_pt has no term " + term +
+                         "; boot a newer one, or leave it out");
+    if (found->second != place_of(field)) {
+      return unsupported("this kernel has the term " + term + " elsewhere (" + found->second +
+                         ") than this ptkit knows; take a newer ptkit");
+    }
+  }
+  return {};
+}
+
+// What the registers' rules say, and what they do not: fields that a processor ignores, or that are reserved.
+std::optional<base::Failure> check_unit(const rtit::RtitConfig& config, const PerfUnit& unit) {
+  rtit::RtitConfig registers = config;
+  registers.topa = true;
+  registers.output_mask_ptrs = kPageBytes - 1;
+  for (const rtit::Violation& violation : rtit::check(registers, unit.can)) {
+    if (violation.effect != rtit::Effect::NOTHING) return explained(violation, unit.can);
+  }
+  return {};
+}
+
+rtit::RtitConfig registers_of(const RecordOptions& options, const PerfUnit& unit) {
+  const HardwareOptions& hardware = options.hardware;
+  rtit::RtitConfig out;
+  out.trace_en = out.topa = out.branch_en = true;
+  out.user = hardware.user;
+  out.os = hardware.kernel;
+  out.tsc_en = options.tsc;
+  out.mtc_en = options.mtc;
+  out.cyc_en = options.cyc;
+  out.ptw_en = out.fup_on_ptw = hardware.ptwrite;
+  out.pwr_evt_en = hardware.power;
+  out.event_en = hardware.events;
+  out.dis_retc = !options.return_compression;
+  if (options.mtc) out.mtc_freq = options.mtc_period;
+  if (options.cyc) out.cyc_thresh = options.cyc_threshold;
+  out.psb_freq = psb_frequency(options, unit.can);
+  return out;
+}
+
+}  // namespace
+
+std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal) {
+  const auto type = port.read(kUnit + "type");
+  if (!type || !number(*type, 10)) {
+    refusal = why_there_is_none(port);
+    return {};
+  }
+  PerfUnit unit;
+  unit.type = static_cast<std::uint32_t>(*number(*type, 10));
+  unit.can = read_caps(port);
+  for (const rtit::Field& field : rtit::ctl_fields()) {
+    if (field.perf.empty()) continue;
+    if (const auto place = port.read(kUnit + "format/" + std::string(field.perf)))
+      unit.format[std::string(field.perf)] = *place;
+  }
+  unit.filters = static_cast<unsigned>(read_number(port, kUnit + "nr_addr_filters", 10, 0));
+  unit.max_nonturbo_ratio = static_cast<std::uint8_t>(read_number(port, kUnit + "max_nonturbo_ratio", 10, 0));
+  unit.cpus = read_cpus(port.read("/sys/devices/system/cpu/online").value_or("0"));
+  return unit;
+}
+
+base::Result<rtit::PerfEvent> perf_event(const RecordOptions& options, const PerfUnit& unit) {
+  if (auto failure = check_hardware(options)) return *failure;
+  if (options.hardware.single_range)
+    return unsupported(
+        "single_range: perf chooses the output itself; leave it out, or use backend \"driver\"");
+  rtit::PerfEvent event = rtit::perf_of(registers_of(options, unit)).event;
+  event.user = options.hardware.user;
+  event.kernel = options.hardware.kernel;
+  if (!options.hardware.event.empty()) {
+    auto parsed = rtit::parse_perf(options.hardware.event, event);
+    if (!parsed.ok()) return bad("event: " + parsed.failure().detail);
+    event = parsed.value();
+    if (event.user != options.hardware.user || event.kernel != options.hardware.kernel)
+      return bad("event: whose code is traced is said by levels; leave the letters at the end out");
+  }
+  const auto config = rtit::config_of_perf(event);
+  if (!config.ok()) return bad("event: " + config.failure().detail);
+  if (auto failure = check_terms(event, unit)) return *failure;
+  if (auto failure = check_unit(config.value(), unit)) return *failure;
+  for (const std::uint32_t cpu : options.hardware.cpus) {
+    if (std::find(unit.cpus.begin(), unit.cpus.end(), cpu) == unit.cpus.end())
+      return bad("cpus: processor " + std::to_string(cpu) + " is not there, or offline");
+  }
+  return event;
+}
+
+trace::Configuration recorded_configuration(const rtit::PerfEvent& event, const PerfUnit& unit) {
+  trace::Configuration out;
+  out.cpu = this_processor();
+  const auto config = rtit::config_of_perf(event);
+  if (!config.ok()) return out;
+  out.rtit_ctl = rtit::values_of(config.value()).ctl;
+  out.rtit_ctl_known = true;
+  out.clock.tsc_ctc_numerator = unit.can.tsc_ctc_numerator;
+  out.clock.tsc_ctc_denominator = unit.can.tsc_ctc_denominator;
+  out.clock.mtc_period = config.value().mtc_freq;
+  out.clock.mtc_period_known = config.value().mtc_en;
+  out.clock.max_nonturbo_ratio = unit.max_nonturbo_ratio;
+  return out;
+}
+
+perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noexcept {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = type;
+  attr.config = event.config;
+  attr.sample_period = 1;
+  attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+  attr.sample_id_all = 1;
+  attr.disabled = 1;
+  attr.exclude_user = event.user ? 0 : 1;
+  attr.exclude_kernel = event.kernel ? 0 : 1;
+  attr.exclude_hv = 1;
+  return attr;
+}
+
+PerfState perf_state(PerfPort& port) {
+  PerfState state;
+  const auto unit = find_unit(port, state.refusal);
+  if (!unit) return state;
+  rtit::PerfEvent event;
+  event.kernel = false;
+  perf_event_attr attr = event_attr(event, unit->type);
+  const int opened = port.open(attr, 0, -1);
+  if (opened < 0) {
+    state.refusal = open_refusal(port, {}, -opened);
+    return state;
+  }
+  port.close(opened);
+  state.abilities = std::to_string(unit->filters) + " address filters";
+  const std::array<std::pair<unsigned, const char*>, 6> words{{
+      {PT_CPUID_14_EBX_MTC, "MTC packets"},
+      {PT_CPUID_14_EBX_PSB_CYC, "CYC packets"},
+      {PT_CPUID_14_EBX_PTWRITE, "PTWRITE"},
+      {PT_CPUID_14_EBX_POWER_EVENT, "power events"},
+      {PT_CPUID_14_EBX_EVENT_TRACE, "event trace"},
+      {PT_CPUID_14_EBX_TNT_DISABLE, "TNT packets can be left out"},
+  }};
+  for (const auto& [bit, word] : words) {
+    if (unit->can.ebx(bit)) state.abilities += std::string(", ") + word;
+  }
+  perf_event_attr both = event_attr({}, unit->type);
+  const int whole = port.open(both, -1, static_cast<int>(unit->cpus.empty() ? 0 : unit->cpus.front()));
+  if (whole >= 0) port.close(whole);
+  state.abilities +=
+      whole >= 0 ? "; the kernel and whole processors, too" : "; user code of own processes only";
+  return state;
+}
+
+}  // namespace ptkit::capture

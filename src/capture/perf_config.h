@@ -1,0 +1,69 @@
+// What perf's intel_pt and the rights to use it are here, and options as it takes them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "capture/perf_port.h"
+#include "capture/record_options.h"
+#include "rtit/capabilities.h"
+#include "rtit/perf.h"
+#include "trace/bundle.h"
+
+namespace ptkit::capture {
+
+// Why something does not work, and which knob to turn.
+struct PerfRefusal {
+  std::string what;
+  std::string remedy;
+
+  [[nodiscard]] std::string text() const { return what + "; " + remedy; }
+  [[nodiscard]] base::Failure failure() const { return {base::Status::UNSUPPORTED, 0, text()}; }
+};
+
+// What sysfs says of intel_pt.
+struct PerfUnit {
+  std::uint32_t type = 0;                     // for perf_event_attr
+  rtit::Capabilities can;                     // its caps
+  std::map<std::string, std::string> format;  // where terms lie in attr.config: "tsc" -> "config:10"
+  unsigned filters = 0;                       // ranges of addresses
+  std::uint8_t max_nonturbo_ratio = 0;
+  std::vector<std::uint32_t> cpus;  // that are online
+};
+// Nothing, and why in `refusal`.
+[[nodiscard]] std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal);
+
+// One recording's event. Fails where something is asked for that is not there: the sentence names the option.
+[[nodiscard]] base::Result<rtit::PerfEvent> perf_event(const RecordOptions& options, const PerfUnit& unit);
+// IA32_RTIT_CTL as perf's driver programs it, and clocks that sysfs tells.
+[[nodiscard]] trace::Configuration recorded_configuration(const rtit::PerfEvent& event, const PerfUnit& unit);
+
+// What was to be opened, for words about it.
+struct PerfScope {
+  bool kernel = false;      // code of the kernel
+  bool whole_cpus = false;  // everything that runs
+  int pid = 0;
+  int cpu = -1;
+  std::uint64_t config = 0;
+};
+// How perf_event_open() refused it: `error` is the errno.
+[[nodiscard]] PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error);
+// How mmap() of the buffers refused: of `bytes` for each of `count`.
+[[nodiscard]] PerfRefusal map_refusal(const PerfPort& port, std::uint64_t bytes, std::size_t count,
+                                      int error);
+// How PERF_EVENT_IOC_SET_FILTER refused.
+[[nodiscard]] PerfRefusal filter_refusal(const std::string& text, const PerfScope& scope, int error);
+
+// For `doctor`: whether user code of a process can be traced here, and what the unit can do.
+struct PerfState {
+  PerfRefusal refusal;  // empty: it can
+  std::string abilities;
+};
+[[nodiscard]] PerfState perf_state(PerfPort& port);
+
+// An event of the unit as one recording has it, before it is opened.
+[[nodiscard]] perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noexcept;
+
+}  // namespace ptkit::capture

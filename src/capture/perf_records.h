@@ -1,0 +1,56 @@
+// What perf's rings tell besides the trace, as records of the system and as notes about the trace.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "capture/system_record.h"
+#include "formats/perf_record.h"
+#include "trace/bundle.h"
+
+namespace ptkit::capture {
+
+// PERF_RECORD_AUX: bytes of trace, and what is wrong with them (PERF_AUX_FLAG_*).
+struct AuxNote {
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t flags = 0;
+};
+
+struct PerfTold {
+  std::vector<SystemRecord> records;
+  std::vector<AuxNote> notes;
+  std::vector<std::uint64_t> samples;              // identifiers of events that happened
+  std::uint64_t lost = 0;                          // records for which the ring had no room
+  std::uint64_t bad = 0;                           // that are none
+  std::map<std::uint32_t, std::uint64_t> unknown;  // types of a newer kernel, and how many
+};
+
+// For one ring after the other of the same processor or thread.
+class PerfRecords {
+ public:
+  // `attr`: of the events that write the ring. `switches`: its records tell who runs.
+  PerfRecords(formats::perf::Attr attr, const trace::Clock& clock, bool switches);
+
+  // Whole records; gives how many bytes of them were read.
+  std::size_t take(base::Bytes bytes, PerfTold& told);
+
+ private:
+  [[nodiscard]] bool take_one(const formats::perf::Record& record, PerfTold& told);
+  [[nodiscard]] bool take_aux(base::Bytes body, PerfTold& told) const;
+  [[nodiscard]] bool take_sideband(const formats::perf::Record& record, base::Bytes body,
+                                   const formats::perf::Trailer& who, const SystemRecord& common,
+                                   PerfTold& told);
+  void take_switch(bool is_out, SystemRecord out, PerfTold& told);
+  [[nodiscard]] std::uint64_t tsc_of(const formats::perf::Trailer& who) const;
+
+  std::vector<formats::perf::Attr> attrs_;
+  formats::perf::Trailers trailers_;
+  trace::Clock clock_;
+  bool switches_;
+  bool any_switch_ = false;
+  std::uint64_t last_out_ = 0;
+};
+
+}  // namespace ptkit::capture

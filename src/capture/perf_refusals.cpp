@@ -1,0 +1,125 @@
+// How the kernel refuses, in words: what it was about, and which knob to turn.
+#include <cerrno>
+#include <cstring>
+
+#include "capture/perf_config.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kKib = 1024;
+
+// The highest level at which it is allowed without rights; none if it never is.
+int needed_level(const PerfScope& scope) {
+  if (scope.whole_cpus) return 0;
+  return scope.kernel ? 1 : 2;
+}
+
+PerfRefusal not_permitted(const PerfPort& port, const PerfScope& scope, int error) {
+  const std::string level = port.read("/proc/sys/kernel/perf_event_paranoid").value_or("not told");
+  const int needed = needed_level(scope);
+  const char* what = scope.whole_cpus ? "whole processors" : scope.kernel ? "the kernel's code" : "programs";
+  if (std::atoi(level.c_str()) > needed) {
+    return {std::string("not permitted: tracing ") + what + " needs kernel.perf_event_paranoid at most " +
+                std::to_string(needed) + ", and it is " + level,
+            "run as root or with the capability CAP_PERFMON, or set it (sysctl kernel.perf_event_paranoid=" +
+                std::to_string(needed) + ")"};
+  }
+  if (scope.pid != 0 && error == EACCES) {
+    return {"pid: process " + std::to_string(scope.pid) + " belongs to somebody else, or does not allow it",
+            "run as root, or with the capabilities CAP_PERFMON and CAP_SYS_PTRACE"};
+  }
+  return {
+      std::string("not permitted: tracing ") + what + " (perf_event_open: " + std::strerror(error) + ")",
+      "run as root; in a container allow perf_event_open in its seccomp profile, and give it CAP_PERFMON"};
+}
+
+}  // namespace
+
+PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return not_permitted(port, scope, error);
+    case EBUSY:
+      return {
+          "somebody else traces already (another perf or ptkit with intel_pt, or LBR and BTS events that "
+          "exclude it)",
+          "end that first: a processor has but one trace unit"};
+    case ESRCH:
+      return {"pid: there is no process " + std::to_string(scope.pid) + " any more", "give one that runs"};
+    case ENODEV:
+      return {"processor " + std::to_string(scope.cpu) + " is offline, or cannot trace now",
+              "leave it out (cpus), or bring it online"};
+    case ENOENT:
+    case EOPNOTSUPP:
+      return {"the kernel's intel_pt cannot do this (" + std::string(std::strerror(error)) + ")",
+              "a hypervisor may hide the trace unit; use backend \"driver\" or \"emulator\""};
+    case EINVAL: {
+      char config[32];
+      std::snprintf(config, sizeof config, "0x%llx", static_cast<unsigned long long>(scope.config));
+      return {
+          std::string("timing, packets, event: the kernel refuses these settings (config ") + config + ")",
+          "leave terms out that the processor lacks (/sys/bus/event_source/devices/intel_pt/caps)"};
+    }
+    case EMFILE:
+    case ENFILE:
+      return {"perf needs a file for each thread on each processor, and there are too many",
+              "raise the limit (ulimit -n), or use cpus or per_thread"};
+    case ENOSYS:
+      return {"this kernel has no perf events",
+              "boot one with CONFIG_PERF_EVENTS, or use backend \"driver\""};
+    case ENOMEM:
+      return {"the kernel has no memory for the events", "record fewer threads or processors (cpus)"};
+    default:
+      return {std::string("the kernel does not open the intel_pt event: ") + std::strerror(error),
+              "its log may say more"};
+  }
+}
+
+PerfRefusal map_refusal(const PerfPort& port, std::uint64_t bytes, std::size_t count, int error) {
+  const std::string size = std::to_string(bytes / kKib) + " KiB for each of " + std::to_string(count) +
+                           (count == 1 ? " buffer" : " buffers");
+  switch (error) {
+    case EPERM: {
+      const std::string limit = port.read("/proc/sys/kernel/perf_event_mlock_kb").value_or("not told");
+      return {
+          "buffer: " + size + " are more than you may lock (kernel.perf_event_mlock_kb is " + limit + ")",
+          "ask for less (buffer, ring), raise that or `ulimit -l`, or run with the capability CAP_IPC_LOCK"};
+    }
+    case ENOMEM:
+      return {"buffer: the kernel has not enough memory for " + size, "ask for less (buffer, ring)"};
+    case EOPNOTSUPP:
+      return {"buffer: the kernel gives intel_pt no buffer of that kind",
+              "ask for less (buffer, ring): a processor without tables of many regions needs one piece"};
+    default:
+      return {"buffer: the kernel does not map " + size + ": " + std::strerror(error),
+              "ask for less (buffer, ring)"};
+  }
+}
+
+PerfRefusal filter_refusal(const std::string& text, const PerfScope& scope, int error) {
+  if (error == EOPNOTSUPP && scope.whole_cpus && text.find('@') != std::string::npos) {
+    return {"filters: perf cannot filter by files on whole processors",
+            "record a program or a process, filter by functions of the kernel, or use backend \"driver\""};
+  }
+  if (error == EINVAL && !scope.kernel && text.find('@') == std::string::npos) {
+    return {"filters: these addresses are the kernel's, and its code is not traced (" + text + ")",
+            "trace it (levels), or name a file"};
+  }
+  switch (error) {
+    case EOPNOTSUPP:
+      return {"filters: this processor or kernel cannot do them (" + text + ")",
+              "use fewer, or filter and tracestop of ranges only"};
+    case ENOENT:
+    case EACCES:
+      return {"filters: the kernel cannot look into the file (" + text + ": " + std::strerror(error) + ")",
+              "name a file that is there, and that you may read"};
+    default:
+      return {"filters: the kernel refuses them (" + text + ": " + std::strerror(error) + ")",
+              "name ranges that lie in one mapped file or in the kernel"};
+  }
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,216 @@
+#include "capture/perf_units.h"
+
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kKib = 1024;
+constexpr std::uint64_t kMib = kKib * kKib;
+constexpr int kAll = -1;
+// What is tried where nobody said how much: memory that may be locked is little without rights.
+constexpr std::array<PerfBuffer::Sizes, 5> kSizes{{{256 * kKib, 4 * kMib},
+                                                   {128 * kKib, kMib},
+                                                   {64 * kKib, 256 * kKib},
+                                                   {32 * kKib, 128 * kKib},
+                                                   {16 * kKib, 64 * kKib}}};
+
+base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
+
+}  // namespace
+
+PerfScope PerfUnits::scope() const {
+  return {event_.kernel, options_.hardware.whole_cpus(), options_.hardware.pid, -1, event_.config};
+}
+
+PerfUnits::Problem PerfUnits::prepare(const RecordOptions& options, std::vector<std::string>& warnings) {
+  options_ = options;
+  port_ = open_();
+  PerfRefusal refusal;
+  auto unit = find_unit(*port_, refusal);
+  if (!unit) return refusal.failure();
+  unit_ = std::move(*unit);
+  auto event = perf_event(options_, unit_);
+  if (!event.ok()) return event.failure();
+  event_ = event.value();
+  const HardwareOptions& hardware = options_.hardware;
+  if (hardware.per_thread && hardware.whole_cpus())
+    return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
+  if (hardware.per_thread) {
+    warnings.emplace_back(
+        "Only threads that are there at the beginning are traced (per_thread): not those that they start.");
+  }
+  const auto tsc = std::uint64_t{1} << PT_CTL_TSC_EN;
+  if ((event_.config & tsc) == 0 && !hardware.per_thread)
+    warnings.emplace_back("Without TSC packets threads cannot be told apart.");
+  return check_filters(options_, unit_.filters);
+}
+
+PerfUnits::Problem PerfUnits::configure(int pid, const std::vector<FilterPlace>& filters) {
+  pid_ = pid;
+  filters_ = filters;
+  const bool ring = options_.ring_bytes != 0;
+  const std::uint64_t asked = ring ? options_.ring_bytes : options_.hardware.buffer_bytes;
+  int error = EPERM;
+  for (std::size_t i = 0; i < kSizes.size() && error == EPERM; ++i) {
+    sizes_ = kSizes[i];
+    sizes_.ring = ring;
+    if (asked != 0) sizes_.trace = std::bit_ceil(std::max(asked, kPageBytes));
+    close_all();
+    if (auto failure = open_all(pid)) return failure;
+    if (auto failure = set_filters(filters)) return failure;
+    error = map_buffers();
+    if (error == 0 && i != 0 && asked == 0) {
+      warnings_.push_back("Buffers have " + std::to_string(sizes_.trace / kKib) +
+                          " KiB only, as no more memory may be locked: raise kernel.perf_event_mlock_kb or "
+                          "`ulimit -l`, or give sizes (buffer).");
+    }
+  }
+  if (error != 0) return map_refusal(*port_, sizes_.trace, count_buffers(), error).failure();
+  if (auto failure = share_buffers()) return failure;
+  return open_sideband();
+}
+
+std::vector<trace::Stream> PerfUnits::streams() const {
+  std::vector<trace::Stream> out;
+  for (const PerfBuffer& buffer : buffers_) {
+    trace::Stream& stream = out.emplace_back();
+    if (buffer.cpu() != kAll) {
+      stream.cpu = buffer.cpu();
+      stream.name = "cpu " + std::to_string(buffer.cpu());
+    } else {
+      stream.pid = pid_;
+      stream.tid = buffer.tid();
+      stream.name = "thread " + std::to_string(buffer.tid());
+    }
+  }
+  return out;
+}
+
+trace::Configuration PerfUnits::configuration() const {
+  trace::Configuration out = recorded_configuration(event_, unit_);
+  for (std::size_t i = 0; i < std::min(filters_.size(), out.ranges.size()); ++i) {
+    const bool stops = filters_[i].kind == FilterRequest::Kind::TRACESTOP;
+    out.ranges[i] = {stops ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER, filters_[i].first,
+                     filters_[i].last};
+    out.rtit_ctl |= static_cast<std::uint64_t>(out.ranges[i].kind)
+                    << (PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i);
+  }
+  if (!buffers_.empty() && buffers_.front().clock().perf_time_known) {
+    const trace::Clock& clock = buffers_.front().clock();
+    out.clock.perf_time_known = true;
+    out.clock.time_shift = clock.time_shift;
+    out.clock.time_mult = clock.time_mult;
+    out.clock.time_zero = clock.time_zero;
+  }
+  return out;
+}
+
+PerfUnits::Problem PerfUnits::start() {
+  for (const int event : watches_) {
+    if (const int error = port_->request(event, PERF_EVENT_IOC_ENABLE, 0); error != 0)
+      return unsupported(std::string("triggers: perf's event cannot begin: ") + std::strerror(error));
+  }
+  return tell(PERF_EVENT_IOC_ENABLE, "begin");
+}
+
+PerfUnits::Problem PerfUnits::tell(unsigned long number, const char* what) {
+  for (const Opened& one : opened_) {
+    const int error = port_->request(one.event, number, 0);
+    if (error != 0)
+      return unsupported(std::string("perf's event cannot ") + what + ": " + std::strerror(error));
+  }
+  return {};
+}
+
+void PerfUnits::stop() {
+  for (const Opened& one : opened_) static_cast<void>(port_->request(one.event, PERF_EVENT_IOC_DISABLE, 0));
+  for (const auto* events : {&dummies_, &watches_}) {
+    for (const int event : *events) static_cast<void>(port_->request(event, PERF_EVENT_IOC_DISABLE, 0));
+  }
+}
+
+PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
+  std::vector<SystemRecord> some;
+  std::vector<std::uint64_t> samples;
+  for (PerfBuffer& buffer : buffers_) {
+    some.clear();
+    if (auto failure = buffer.drain(output, some, samples)) return failure;
+    for (SystemRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
+  }
+  for (const std::uint64_t id : samples) {
+    if (const auto at = triggers_.find(id); at != triggers_.end()) hits_.push_back(at->second);
+  }
+  return {};
+}
+
+PerfUnits::Problem PerfUnits::collect(BundleOutput& output) {
+  for (PerfBuffer& buffer : buffers_) buffer.collect(output);
+  return {};
+}
+
+void PerfUnits::wait(int handle, bool paused, std::chrono::milliseconds limit) {
+  static_cast<void>(paused);  // who pauses is not ready
+  std::vector<int> files = waiting_;
+  if (handle >= 0) files.push_back(handle);
+  // Events whose threads have all ended are ready for ever.
+  for (const int over : port_->wait(files, limit)) std::erase(waiting_, over);
+}
+
+std::uint64_t PerfUnits::trace_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PerfBuffer& buffer : buffers_) sum += buffer.counts().bytes;
+  return sum;
+}
+
+std::vector<std::string> PerfUnits::warnings() const {
+  std::vector<std::string> out = warnings_;
+  PerfBuffer::Counts all;
+  for (const PerfBuffer& buffer : buffers_) {
+    const PerfBuffer::Counts& counts = buffer.counts();
+    const std::string who = buffer.cpu() != kAll ? "Processor " + std::to_string(buffer.cpu()) + ": "
+                                                 : "Thread " + std::to_string(buffer.tid()) + ": ";
+    if (counts.stops != 0) {
+      out.push_back(who + "the buffer was full " + plural(counts.stops, "time") +
+                    ", and trace is missing there; use a larger buffer (buffer, --buffer), or trace less.");
+    }
+    if (counts.gaps != 0) {
+      out.push_back(who + plural(counts.gaps, "piece") +
+                    " of trace have gaps: a hypervisor used VMX there (KVM), and this processor cannot trace "
+                    "through that; end virtual machines first.");
+    }
+    if (counts.collisions != 0)
+      out.push_back(who + plural(counts.collisions, "piece") + " of trace collided with others.");
+    all.lost_records += counts.lost_records;
+    all.bad_records += counts.bad_records;
+    for (const auto& [type, count] : counts.unknown) all.unknown[type] += count;
+  }
+  if (all.lost_records != 0) {
+    out.push_back(plural(all.lost_records, "record") +
+                  " of switches, mappings or losses were lost where their ring was full: threads may be "
+                  "confused, and code may be missing.");
+  }
+  if (all.bad_records != 0)
+    out.push_back(plural(all.bad_records, "record") + " of perf make no sense and were left out.");
+  for (const auto& [type, count] : all.unknown) {
+    out.push_back(plural(count, "record") + " of type " + std::to_string(type) +
+                  ", which this ptkit does not know, were skipped: the kernel is newer.");
+  }
+  if (!buffers_.empty() && !buffers_.front().clock().perf_time_known) {
+    out.emplace_back(
+        "The kernel's clock is not the TSC here (its clock source is another): who ran when, and what was "
+        "mapped when, is known only roughly.");
+  }
+  return out;
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,308 @@
+// A kernel with perf's intel_pt, in this process.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capture/perf_port.h"
+#include "formats/perf_record.h"
+
+namespace ptkit::capture::test {
+
+constexpr std::uint64_t kPerfPage = 4096;
+constexpr std::uint32_t kUnitType = 8;
+inline const std::string kUnitFolder = "/sys/bus/event_source/devices/intel_pt/";
+
+inline std::map<std::string, std::string> usual_files() {
+  std::map<std::string, std::string> files{
+      {"type", "8"},
+      {"nr_addr_filters", "4"},
+      {"max_nonturbo_ratio", "30"},
+      {"tsc_art_ratio", "250:2"},
+      {"caps/psb_cyc", "1"},
+      {"caps/ip_filtering", "1"},
+      {"caps/mtc", "1"},
+      {"caps/ptwrite", "1"},
+      {"caps/power_event_trace", "0"},
+      {"caps/topa_output", "1"},
+      {"caps/topa_multiple_entries", "1"},
+      {"caps/num_address_ranges", "4"},
+      {"caps/mtc_periods", "249"},
+      {"caps/cycle_thresholds", "3fff"},
+      {"caps/psb_periods", "3f"},
+      {"format/pt", "config:0"},
+      {"format/cyc", "config:1"},
+      {"format/pwr_evt", "config:4"},
+      {"format/fup_on_ptw", "config:5"},
+      {"format/mtc", "config:9"},
+      {"format/tsc", "config:10"},
+      {"format/noretcomp", "config:11"},
+      {"format/ptw", "config:12"},
+      {"format/branch", "config:13"},
+      {"format/mtc_period", "config:14-17"},
+      {"format/cyc_thresh", "config:19-22"},
+      {"format/psb_period", "config:24-27"},
+  };
+  std::map<std::string, std::string> out;
+  for (const auto& [name, text] : files) out[kUnitFolder + name] = text;
+  out["/proc/sys/kernel/perf_event_paranoid"] = "2";
+  out["/proc/sys/kernel/perf_event_mlock_kb"] = "516";
+  out["/sys/devices/system/cpu/online"] = "0-1";
+  out["/proc/cpuinfo"] = "flags\t: fpu intel_pt";
+  return out;
+}
+
+// What the session under test sees; the test keeps it, and says what happens.
+struct FakeKernel {
+  struct Event {
+    perf_event_attr attr{};
+    int tid = 0;
+    int cpu = 0;
+    int output = -1;  // the event whose buffer it writes
+    bool enabled = false;
+    std::string filter;
+  };
+  struct Buffer {
+    std::vector<std::uint8_t> first;  // the page, and the ring of records
+    std::vector<std::uint8_t> trace;
+    bool overwrite = false;
+    std::uint64_t lost = 0;
+
+    [[nodiscard]] perf_event_mmap_page& page() {
+      return *reinterpret_cast<perf_event_mmap_page*>(first.data());
+    }
+  };
+  struct Who {
+    std::uint64_t time = 0;
+    int pid = 0;
+    int tid = 0;
+  };
+
+  std::map<std::string, std::string> files = usual_files();
+  std::map<int, std::vector<int>> threads;
+  std::deque<Event> events;
+  std::map<int, Buffer> buffers;  // by the event that was mapped
+  // What is refused: 0 if it is not.
+  std::function<int(const perf_event_attr&, int tid, int cpu)> open_error;
+  std::function<int(std::uint64_t bytes, bool writable)> map_error;
+  std::map<unsigned long, int> errors;  // by number of the ioctl
+  // One after the other, each time that somebody waits while tracing is on.
+  std::vector<std::function<void(FakeKernel&)>> script;
+  std::size_t next = 0;
+  std::vector<unsigned long> requests;  // to events of the unit
+  bool tells_time = true;
+  std::uint64_t closed = 0;
+
+  [[nodiscard]] bool is_unit(const Event& event) const { return event.attr.type == kUnitType; }
+
+  [[nodiscard]] std::vector<const Event*> of_type(std::uint32_t type) const {
+    std::vector<const Event*> out;
+    for (const Event& event : events) {
+      if (event.attr.type == type) out.push_back(&event);
+    }
+    return out;
+  }
+
+  // The buffer of a processor.
+  [[nodiscard]] Buffer& buffer(int cpu) {
+    for (auto& [number, one] : buffers) {
+      if (events[static_cast<std::size_t>(number)].cpu == cpu) return one;
+    }
+    throw std::out_of_range("no buffer");
+  }
+
+  static void store(std::vector<std::uint8_t>& ring, std::uint64_t from, std::uint64_t place,
+                    const std::vector<std::uint8_t>& bytes) {
+    const std::uint64_t size = ring.size() - from;
+    for (std::size_t i = 0; i < bytes.size(); ++i) ring[from + (place + i) % size] = bytes[i];
+  }
+
+  static void put(std::vector<std::uint8_t>& out, std::uint64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) out.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  }
+
+  // A record with its trailer, if there is room.
+  void tell(int cpu, std::uint32_t type, std::uint16_t misc, const Who& who, std::vector<std::uint8_t> body) {
+    Buffer& to = buffer(cpu);
+    while (body.size() % 8 != 0) body.push_back(0);
+    put(body, static_cast<std::uint32_t>(who.pid), 4);
+    put(body, static_cast<std::uint32_t>(who.tid), 4);
+    put(body, who.time, 8);
+    put(body, static_cast<std::uint32_t>(cpu), 8);
+    put(body, 0, 8);  // the event's identifier
+    tell_raw(to, type, misc, body);
+  }
+
+  // An event that somebody watches for has happened.
+  void hit(int event) {
+    const Event& one = events[static_cast<std::size_t>(event)];
+    if (!one.enabled) return;
+    std::vector<std::uint8_t> body;
+    put(body, identifier(event), 8);
+    body.resize(body.size() + 24);  // who, when, where
+    tell_raw(buffers.at(one.output), formats::perf::SAMPLE, 0, body);
+  }
+  static std::uint64_t identifier(int event) { return 1000 + static_cast<std::uint64_t>(event); }
+  [[nodiscard]] int last_of_type(std::uint32_t type) const {
+    int found = -1;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].attr.type == type) found = static_cast<int>(i);
+    }
+    return found;
+  }
+
+  static void tell_raw(Buffer& to, std::uint32_t type, std::uint16_t misc,
+                       const std::vector<std::uint8_t>& body) {
+    std::vector<std::uint8_t> record;
+    put(record, type, 4);
+    put(record, misc, 2);
+    put(record, body.size() + 8, 2);
+    record.insert(record.end(), body.begin(), body.end());
+    perf_event_mmap_page& page = to.page();
+    if (page.data_head - page.data_tail + record.size() > to.first.size() - kPerfPage) {
+      ++to.lost;
+      return;
+    }
+    store(to.first, kPerfPage, page.data_head, record);
+    __atomic_store_n(&page.data_head, page.data_head + record.size(), __ATOMIC_RELEASE);
+  }
+
+  // The trace unit writes: until the buffer is full, or round and round.
+  void write(int cpu, const std::vector<std::uint8_t>& bytes, std::uint64_t flags = 0) {
+    Buffer& to = buffer(cpu);
+    perf_event_mmap_page& page = to.page();
+    const std::uint64_t room =
+        to.overwrite ? bytes.size() : to.trace.size() - (page.aux_head - page.aux_tail);
+    const std::uint64_t count = std::min<std::uint64_t>(room, bytes.size());
+    store(to.trace, 0, page.aux_head, {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count)});
+    if (count < bytes.size()) flags |= PERF_AUX_FLAG_TRUNCATED;
+    if (to.overwrite) flags |= PERF_AUX_FLAG_OVERWRITE;
+    std::uint64_t head = page.aux_head + count;
+    if (to.overwrite) head %= to.trace.size();
+    std::vector<std::uint8_t> body;
+    put(body, to.overwrite ? head : page.aux_head, 8);
+    put(body, count, 8);
+    put(body, flags, 8);
+    tell(cpu, formats::perf::AUX, 0, {}, body);
+    __atomic_store_n(&page.aux_head, head, __ATOMIC_RELEASE);
+  }
+};
+
+class FakePerf : public PerfPort {
+ public:
+  explicit FakePerf(FakeKernel& kernel) : kernel_(kernel) {}
+
+  int open(perf_event_attr& attr, int tid, int cpu) override {
+    if (kernel_.open_error) {
+      if (const int error = kernel_.open_error(attr, tid, cpu); error != 0) return -error;
+    }
+    kernel_.events.push_back({attr, tid, cpu, -1, attr.disabled == 0, {}});
+    return static_cast<int>(kernel_.events.size() - 1);
+  }
+  void close(int event) override {
+    kernel_.events[static_cast<std::size_t>(event)].attr.type = ~0U;
+    ++kernel_.closed;
+  }
+
+  int request(int event, unsigned long number, std::uintptr_t argument) override {
+    FakeKernel::Event& one = kernel_.events[static_cast<std::size_t>(event)];
+    if (kernel_.is_unit(one)) kernel_.requests.push_back(number);
+    if (const auto error = kernel_.errors.find(number); error != kernel_.errors.end()) return error->second;
+    switch (number) {
+      case PERF_EVENT_IOC_ENABLE:
+      case PERF_EVENT_IOC_DISABLE:
+        one.enabled = number == PERF_EVENT_IOC_ENABLE;
+        return 0;
+      case PERF_EVENT_IOC_SET_FILTER:
+        one.filter = reinterpret_cast<const char*>(argument);
+        return 0;
+      case PERF_EVENT_IOC_ID:
+        *reinterpret_cast<std::uint64_t*>(argument) = FakeKernel::identifier(event);
+        return 0;
+      case PERF_EVENT_IOC_SET_OUTPUT:
+        return set_output(one, static_cast<int>(argument));
+      default:
+        return ENOTTY;
+    }
+  }
+
+  Mapped map(int event, std::uint64_t offset, std::uint64_t bytes, bool writable) override {
+    if (kernel_.map_error) {
+      if (const int error = kernel_.map_error(bytes, writable); error != 0) return {{}, error};
+    }
+    if (offset == 0) return map_records(event, bytes);
+    const auto at = kernel_.buffers.find(event);
+    if (at == kernel_.buffers.end()) return {{}, EINVAL};
+    FakeKernel::Buffer& buffer = at->second;
+    const perf_event_mmap_page& page = buffer.page();
+    const std::uint64_t pages = bytes / kPerfPage;
+    if (page.aux_offset != offset || page.aux_size != bytes || (pages & (pages - 1)) != 0)
+      return {{}, EINVAL};
+    buffer.trace.assign(bytes, 0);
+    buffer.overwrite = !writable;
+    return {buffer.trace, 0};
+  }
+
+  void unmap(std::span<std::uint8_t> bytes) override {
+    std::erase_if(kernel_.buffers, [&](const auto& one) { return one.second.first.data() == bytes.data(); });
+  }
+
+  std::vector<int> wait(std::span<const int> files, std::chrono::milliseconds limit) override {
+    static_cast<void>(files);
+    if (kernel_.next < kernel_.script.size())
+      kernel_.script[kernel_.next++](kernel_);
+    else
+      std::this_thread::sleep_for(std::min(limit, std::chrono::milliseconds(5)));
+    return {};
+  }
+
+  [[nodiscard]] std::optional<std::string> read(const std::string& path) const override {
+    const auto at = kernel_.files.find(path);
+    return at == kernel_.files.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  [[nodiscard]] std::vector<int> threads(int pid) const override {
+    const auto at = kernel_.threads.find(pid);
+    return at == kernel_.threads.end() ? std::vector<int>{pid} : at->second;
+  }
+
+ private:
+  // The kernel shares a buffer among events of one processor, or of one thread.
+  int set_output(FakeKernel::Event& event, int to) {
+    const FakeKernel::Event& other = kernel_.events[static_cast<std::size_t>(to)];
+    if (event.cpu != other.cpu || (event.cpu < 0 && event.tid != other.tid)) return EINVAL;
+    if (kernel_.buffers.count(to) == 0) return EINVAL;
+    event.output = to;
+    return 0;
+  }
+
+  Mapped map_records(int event, std::uint64_t bytes) {
+    const FakeKernel::Event& one = kernel_.events[static_cast<std::size_t>(event)];
+    const std::uint64_t pages = bytes / kPerfPage - 1;
+    if ((pages & (pages - 1)) != 0 || (one.cpu < 0 && one.attr.inherit != 0)) return {{}, EINVAL};
+    FakeKernel::Buffer& buffer = kernel_.buffers[event];
+    buffer.first.assign(bytes, 0);
+    perf_event_mmap_page& page = buffer.page();
+    page.data_offset = kPerfPage;
+    page.data_size = bytes - kPerfPage;
+    page.cap_user_time_zero = kernel_.tells_time ? 1 : 0;
+    page.time_mult = 1;  // nanoseconds are ticks
+    return {buffer.first, 0};
+  }
+
+  FakeKernel& kernel_;
+};
+
+inline OpenPerf perf_opener(FakeKernel& kernel) {
+  return [&kernel]() -> std::unique_ptr<PerfPort> { return std::make_unique<FakePerf>(kernel); };
+}
+
+}  // namespace ptkit::capture::test

@@ -1,0 +1,688 @@
+// perf's back end, with a kernel that behaves as Linux does.
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "capture/perf_recorder.h"
+#include "fake_perf.h"
+#include "formats/registry.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+namespace perf = formats::perf;
+using Bytes = std::vector<std::uint8_t>;
+
+class Perf : public ::testing::Test {
+ protected:
+  Perf() {
+    options_.hardware.all_cpus = true;
+    options_.hardware.limit_ms = 150;
+    options_.output = path_;
+    options_.cyc = false;
+    options_.mtc_period = 3;
+  }
+  ~Perf() override { std::filesystem::remove(path_); }
+  Perf(const Perf&) = delete;
+  Perf& operator=(const Perf&) = delete;
+
+  base::Result<RecordResult> record() {
+    recorder_ = std::make_unique<PerfRecorder>(options_, perf_opener(kernel_));
+    return recorder_->run();
+  }
+
+  trace::TraceBundle read() {
+    auto bundle = formats::open(path_, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::move(bundle.value());
+  }
+
+  std::string refused() {
+    const auto result = record();
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? "" : result.failure().detail;
+  }
+
+  FakeKernel kernel_;
+  RecordOptions options_;
+  std::string path_ = "/tmp/ptkit-perf-" + std::to_string(::getpid()) + "-" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  std::unique_ptr<PerfRecorder> recorder_;
+};
+
+Bytes numbered(std::uint64_t from, std::uint64_t count) {
+  Bytes out(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::uint8_t>(((from + i) * 2654435761U >> 13U) | 1U);
+  return out;
+}
+
+Bytes data_of(const trace::Stream& stream) {
+  const base::Bytes bytes = stream.data.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+using Losses = std::vector<std::pair<std::uint64_t, base::Status>>;
+
+Losses losses_of(const trace::Stream& stream) {
+  Losses out;
+  for (const trace::KnownLoss& loss : stream.losses) out.emplace_back(loss.offset, loss.cause);
+  return out;
+}
+
+bool mentions(const std::vector<std::string>& sentences, const std::string& what) {
+  return std::any_of(sentences.begin(), sentences.end(),
+                     [&](const std::string& one) { return one.find(what) != std::string::npos; });
+}
+
+// ---- the trace
+
+TEST_F(Perf, WritesWhatIsThereRoundAndRound) {
+  options_.hardware.buffer_bytes = 100'000;  // becomes 128 KiB
+  Bytes expected;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    kernel_.script.emplace_back([&, i](FakeKernel& kernel) {
+      const Bytes more = numbered(i * 7, 50'001);
+      kernel.write(1, more);
+      append(expected, more);
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(kernel_.buffer(1).trace.size(), 128U * 1024);
+  EXPECT_FALSE(kernel_.buffer(1).overwrite);
+  const trace::TraceBundle bundle = read();
+  ASSERT_EQ(bundle.streams.size(), 2U);
+  EXPECT_EQ(data_of(bundle.streams[0]), Bytes());
+  EXPECT_EQ(data_of(bundle.streams[1]), expected);
+  EXPECT_EQ(bundle.streams[1].cpu, 1);
+  EXPECT_TRUE(bundle.streams[1].losses.empty());
+  EXPECT_EQ(result.value().trace_bytes, expected.size());
+  EXPECT_TRUE(result.value().warnings.empty());
+  EXPECT_EQ(kernel_.buffer(1).page().aux_tail, expected.size());
+  EXPECT_TRUE(bundle.configuration.rtit_ctl_known);
+  EXPECT_EQ(bundle.configuration.clock.tsc_ctc_numerator, 250U);
+  EXPECT_EQ(bundle.configuration.clock.max_nonturbo_ratio, 30);
+  EXPECT_EQ(bundle.configuration.clock.mtc_period, 3);
+}
+
+TEST_F(Perf, LossesAreWhereTheFlagsSaySo) {
+  options_.hardware.buffer_bytes = 64 * 1024;
+  kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(0, 70'000)); });
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    kernel.write(0, numbered(1, 100));
+    kernel.write(0, numbered(2, 200), PERF_AUX_FLAG_PARTIAL);
+    kernel.write(0, numbered(3, 300));
+    kernel.write(0, numbered(4, 0), PERF_AUX_FLAG_TRUNCATED);
+    kernel.write(0, numbered(5, 50), PERF_AUX_FLAG_COLLISION);
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const trace::TraceBundle bundle = read();
+  constexpr std::uint64_t kFull = 64 * 1024;
+  using base::Status;
+  EXPECT_EQ(losses_of(bundle.streams[0]), (Losses{{kFull, Status::BUFFER_FULL},
+                                                  {kFull + 100, Status::NOT_TRACED},
+                                                  {kFull + 600, Status::BUFFER_FULL},
+                                                  {kFull + 600, Status::NOT_TRACED}}));
+  Bytes expected = numbered(0, kFull);
+  append(expected, numbered(1, 100));
+  append(expected, numbered(2, 200));
+  append(expected, numbered(3, 300));
+  append(expected, numbered(5, 50));
+  EXPECT_EQ(data_of(bundle.streams[0]), expected);
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 0: the buffer was full 2 times,"));
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 0: 1 piece of trace have gaps: a hypervisor"));
+  EXPECT_TRUE(mentions(result.value().warnings, "collided"));
+}
+
+// What is new in each snapshot, and a loss where what lay between was overwritten.
+TEST_F(Perf, SnapshotsOfARingFollowEachOther) {
+  options_.ring_bytes = 64 * 1024;
+  options_.hardware.limit_ms = 400;
+  const std::vector<std::uint64_t> parts{3000, 40000, 64 * 1024, 5, 0, 90000, 1};
+  Bytes all;
+  Bytes joined;
+  Losses losses;
+  std::uint64_t kept = 0;
+  for (const std::uint64_t part : parts) {
+    kernel_.script.emplace_back([&, part](FakeKernel& kernel) {
+      const Bytes more = numbered(all.size() + 1, part);
+      kernel.write(0, more);
+      append(all, more);
+      recorder_->request_snapshot();
+      if (all.size() - kept >= options_.ring_bytes) {
+        kept = all.size() - options_.ring_bytes;
+        losses.emplace_back(joined.size(), base::Status::RING_WRAPPED);
+      }
+      append(joined, Bytes(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end()));
+      kept = all.size();
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().snapshots, parts.size());
+  EXPECT_TRUE(kernel_.buffer(0).overwrite);
+  const trace::TraceBundle bundle = read();
+  EXPECT_EQ(data_of(bundle.streams[0]), joined);
+  EXPECT_EQ(losses_of(bundle.streams[0]), losses);
+  EXPECT_EQ(losses.size(), 2U);
+  // Nothing is written while a ring is copied.
+  EXPECT_GE(std::count(kernel_.requests.begin(), kernel_.requests.end(),
+                       static_cast<unsigned long>(PERF_EVENT_IOC_DISABLE)),
+            static_cast<std::ptrdiff_t>(2 * parts.size()));
+}
+
+// ---- what the kernel tells
+
+Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const std::string& path) {
+  Bytes out;
+  FakeKernel::put(out, static_cast<std::uint32_t>(pid), 4);
+  FakeKernel::put(out, static_cast<std::uint32_t>(pid), 4);
+  FakeKernel::put(out, address, 8);
+  FakeKernel::put(out, bytes, 8);
+  FakeKernel::put(out, 0, 8);
+  out.resize(out.size() + 24);
+  FakeKernel::put(out, 5, 4);  // PROT_READ | PROT_EXEC
+  FakeKernel::put(out, 0, 4);
+  out.insert(out.end(), path.begin(), path.end());
+  out.push_back(0);
+  return out;
+}
+
+Bytes ids(std::initializer_list<int> numbers) {
+  Bytes out;
+  for (const int one : numbers) FakeKernel::put(out, static_cast<std::uint32_t>(one), 4);
+  return out;
+}
+
+constexpr int kFirst = 1 << 23;  // nobody has such a pid
+constexpr std::uint16_t kOut = perf::kMiscSwitchOut;
+
+TEST_F(Perf, SwitchesLieBetweenWhatIsToldOfThem) {
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    const std::string program = std::filesystem::canonical("/bin/sh");
+    kernel.tell(0, perf::ITRACE_START, 0, {1000, kFirst, kFirst}, ids({kFirst, kFirst}));
+    kernel.tell(0, perf::MMAP2, 0, {1100, kFirst, kFirst}, mapping(kFirst, 0x400000, 4096, program));
+    kernel.tell(0, perf::SWITCH_CPU_WIDE, kOut, {2000, kFirst, kFirst}, ids({kFirst + 1, kFirst + 1}));
+    kernel.tell(0, perf::SWITCH_CPU_WIDE, 0, {2100, kFirst + 1, kFirst + 1}, ids({kFirst, kFirst}));
+    kernel.tell(0, perf::SWITCH_CPU_WIDE, kOut, {3000, kFirst + 1, kFirst + 1}, ids({0, 0}));
+    kernel.tell(0, perf::SWITCH_CPU_WIDE, 0, {3002, 0, 0}, ids({kFirst + 1, kFirst + 1}));
+    kernel.tell(1, perf::SWITCH, 0, {5000, kFirst + 1, kFirst + 2}, {});
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const trace::TraceBundle bundle = read();
+  const auto& switches = bundle.streams[0].switches;
+  ASSERT_EQ(switches.size(), 3U);
+  EXPECT_EQ(switches[0].tsc, 1U);  // from the beginning
+  EXPECT_EQ(switches[0].tid, kFirst);
+  EXPECT_EQ(switches[1].tsc, 2050U);
+  EXPECT_EQ(switches[1].pid, kFirst + 1);
+  EXPECT_EQ(switches[2].tsc, 3001U);
+  EXPECT_EQ(switches[2].tid, 0);
+  EXPECT_NE(switches[0].space, switches[1].space);
+  ASSERT_EQ(bundle.streams[1].switches.size(), 1U);
+  EXPECT_EQ(bundle.streams[1].switches[0].tid, kFirst + 2);
+  const auto code = std::find_if(bundle.code.begin(), bundle.code.end(),
+                                 [](const trace::CodeRegion& region) { return region.address == 0x400000; });
+  ASSERT_NE(code, bundle.code.end());
+  EXPECT_EQ(code->bytes.size(), 4096U);
+  EXPECT_EQ(code->space, switches[0].space);
+}
+
+TEST_F(Perf, ChildrenAndPrograms) {
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    const std::string program = std::filesystem::canonical("/bin/sh");
+    Bytes fork = ids({kFirst + 1, kFirst, kFirst + 1, kFirst});
+    FakeKernel::put(fork, 10, 8);
+    Bytes name = ids({kFirst + 1, kFirst + 1});
+    append(name, {'s', 'h', 0, 0, 0, 0, 0, 0});
+    kernel.tell(0, perf::MMAP2, 0, {5, kFirst, kFirst}, mapping(kFirst, 0x400000, 4096, program));
+    kernel.tell(0, perf::FORK, 0, {10, kFirst, kFirst}, fork);
+    kernel.tell(0, perf::SWITCH, 0, {15, kFirst + 1, kFirst + 1}, {});
+    kernel.tell(0, perf::COMM, perf::kMiscCommExec, {20, kFirst + 1, kFirst + 1}, name);
+    kernel.tell(0, perf::MMAP2, 0, {21, kFirst + 1, kFirst + 1},
+                mapping(kFirst + 1, 0x500000, 4096, program));
+    kernel.tell(0, perf::EXIT, 0, {30, kFirst + 1, kFirst + 1}, fork);
+  });
+  ASSERT_TRUE(record().ok());
+  const trace::TraceBundle bundle = read();
+  const auto& switches = bundle.streams[0].switches;
+  ASSERT_EQ(switches.size(), 2U);  // the child, and its other program
+  EXPECT_NE(switches[0].space, switches[1].space);
+  std::vector<trace::SidebandKind> kinds;
+  for (const trace::Sideband& one : bundle.sideband) {
+    if (one.pid == kFirst + 1) kinds.push_back(one.kind);
+    if (one.kind == trace::SidebandKind::EXIT) {
+      EXPECT_EQ(one.value, -1);
+    }
+  }
+  using enum trace::SidebandKind;
+  EXPECT_EQ(kinds, (std::vector{MAP, PROCESS, THREAD, EXEC, MAP, EXIT}));
+}
+
+TEST_F(Perf, LostAndUnknownRecordsAreCounted) {
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    Bytes lost;
+    FakeKernel::put(lost, 1, 8);
+    FakeKernel::put(lost, 7, 8);
+    kernel.tell(0, perf::LOST, 0, {1, 0, 0}, lost);
+    kernel.tell(1, 30, 0, {2, 0, 0}, {1, 2, 3});
+    kernel.tell(1, 30, 0, {3, 0, 0}, {1, 2, 3});
+    kernel.tell(1, perf::AUX, 0, {4, 0, 0}, {});  // too short for one
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(mentions(result.value().warnings, "7 records of switches"));
+  EXPECT_TRUE(mentions(result.value().warnings, "2 records of type 30, which this ptkit does not know"));
+  EXPECT_TRUE(mentions(result.value().warnings, "1 record of perf make no sense"));
+}
+
+// The kernel's records wrap, and there are many times as many as the ring holds.
+TEST_F(Perf, RecordsGoRoundTheirRing) {
+  constexpr std::uint64_t kRounds = 30;
+  constexpr std::uint64_t kEach = 300;
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    kernel_.script.emplace_back([i](FakeKernel& kernel) {
+      for (std::uint64_t j = 0; j < kEach; ++j) {
+        const int tid = kFirst + static_cast<int>(i * kEach + j);
+        kernel.tell(0, perf::SWITCH, 0, {10 + i * kEach + j, kFirst, tid}, Bytes(j % 3 * 8));
+      }
+    });
+  }
+  ASSERT_TRUE(record().ok());
+  EXPECT_EQ(kernel_.buffer(0).lost, 0U);
+  EXPECT_GT(kernel_.buffer(0).page().data_head, 256U * 1024);
+  const auto bundle = read();
+  ASSERT_EQ(bundle.streams[0].switches.size(), kRounds * kEach);
+  for (std::size_t i = 0; i < kRounds * kEach; ++i)
+    ASSERT_EQ(bundle.streams[0].switches[i].tid, kFirst + static_cast<int>(i));
+}
+
+TEST_F(Perf, KernelCodeThatChangesIsKeptByTime) {
+  options_.hardware.kernel = true;
+  kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "-1";
+  const auto poke = [](std::uint64_t address, const Bytes& before, const Bytes& after) {
+    Bytes out;
+    FakeKernel::put(out, address, 8);
+    FakeKernel::put(out, before.size(), 2);
+    FakeKernel::put(out, after.size(), 2);
+    append(out, before);
+    append(out, after);
+    return out;
+  };
+  constexpr std::uint64_t kAddress = 0xffffffff81000100;
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    kernel.tell(0, 20, 0, {100, 1, 1}, poke(kAddress, {0x0f, 0x1f}, {0xeb, 0x05}));
+    kernel.tell(0, 20, 0, {200, 1, 1}, poke(kAddress, {0xeb, 0x05}, {0x0f, 0x1f}));
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  using Times = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  Times times;
+  const auto bundle = read();
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (region.address == kAddress) times.emplace_back(region.tsc_from, region.tsc_to);
+  }
+  EXPECT_EQ(times, (Times{{trace::kTscMin, 100}, {100, trace::kTscMax}, {200, trace::kTscMax}}));
+  // Each processor is asked for what the kernel does to itself.
+  const auto dummies = kernel_.of_type(PERF_TYPE_SOFTWARE);
+  EXPECT_EQ(std::count_if(dummies.begin(), dummies.end(),
+                          [](const FakeKernel::Event* one) { return one->attr.text_poke != 0; }),
+            2);
+}
+
+TEST_F(Perf, WithoutAClockItSaysSo) {
+  kernel_.tells_time = false;
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    kernel.tell(0, perf::SWITCH, 0, {5000, kFirst, kFirst}, {});
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(mentions(result.value().warnings, "clock is not the TSC"));
+}
+
+// ---- who is recorded
+
+TEST_F(Perf, AProgramIsFollowedToItsChildrenOnEveryProcessor) {
+  options_.hardware = {};
+  options_.argv = {"/bin/sh", "-c", "exit 3"};
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().exit_status, 3);
+  const auto units = kernel_.of_type(kUnitType);
+  ASSERT_EQ(units.size(), 2U);
+  for (const FakeKernel::Event* one : units) {
+    EXPECT_EQ(one->tid, recorder_->pid());
+    EXPECT_EQ(one->attr.inherit, 1U);
+    EXPECT_EQ(one->attr.inherit_thread, 0U);
+    EXPECT_EQ(one->attr.exclude_kernel, 1U);
+    EXPECT_EQ(one->attr.exclude_user, 0U);
+    EXPECT_EQ(one->attr.disabled, 1U);
+  }
+  const auto dummies = kernel_.of_type(PERF_TYPE_SOFTWARE);
+  ASSERT_EQ(dummies.size(), 2U);
+  for (const FakeKernel::Event* one : dummies) {
+    EXPECT_GE(one->output, 0);
+    EXPECT_EQ(one->attr.disabled, 0U);
+    EXPECT_TRUE(one->attr.context_switch && one->attr.mmap2 && one->attr.comm_exec && one->attr.task);
+  }
+  EXPECT_EQ(kernel_.requests.front(), static_cast<unsigned long>(PERF_EVENT_IOC_ENABLE));
+  const auto bundle = read();
+  EXPECT_EQ(bundle.streams[0].pid, recorder_->pid());
+  std::size_t bytes = 0;
+  for (const trace::CodeRegion& region : bundle.code) bytes += region.bytes.size();
+  EXPECT_GT(bytes, std::size_t{50000});
+}
+
+TEST_F(Perf, ThreadsShareTheBufferOfAProcessorUnlessEachHasItsOwn) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.children = false;
+  options_.hardware.limit_ms = 50;
+  kernel_.threads[::getpid()] = {::getpid(), kFirst, kFirst + 1};
+  ASSERT_TRUE(record().ok());
+  auto units = kernel_.of_type(kUnitType);
+  ASSERT_EQ(units.size(), 6U);
+  EXPECT_EQ(kernel_.buffers.size(), 2U);
+  EXPECT_EQ(units[5]->attr.inherit_thread, 1U);
+  EXPECT_EQ(std::count_if(units.begin(), units.end(),
+                          [](const FakeKernel::Event* one) { return one->output >= 0; }),
+            4);
+  kernel_ = FakeKernel();
+  kernel_.threads[::getpid()] = {::getpid(), kFirst};
+  options_.hardware.per_thread = true;
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    FakeKernel::Buffer& second = std::next(kernel.buffers.begin())->second;
+    const Bytes bytes = numbered(5, 50);
+    FakeKernel::store(second.trace, 0, 0, bytes);
+    second.page().aux_head = bytes.size();
+  });
+  ASSERT_TRUE(record().ok());
+  units = kernel_.of_type(kUnitType);
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units[1]->cpu, -1);
+  EXPECT_EQ(units[1]->attr.inherit, 0U);
+  const auto bundle = read();
+  ASSERT_EQ(bundle.streams.size(), 2U);
+  EXPECT_EQ(bundle.streams[1].tid, kFirst);
+  EXPECT_EQ(bundle.streams[1].pid, ::getpid());
+  EXPECT_EQ(data_of(bundle.streams[1]), numbered(5, 50));
+}
+
+// One that another thread began meanwhile has an event of its parent's.
+TEST_F(Perf, ThreadsThatBeginMeanwhileAreNotRefused) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.limit_ms = 50;
+  kernel_.open_error = [&](const perf_event_attr& attr, int tid, int) {
+    kernel_.threads[::getpid()] = {::getpid(), kFirst};
+    return tid == kFirst && attr.type == kUnitType ? EBUSY : 0;
+  };
+  kernel_.threads[::getpid()] = {::getpid()};
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(kernel_.of_type(kUnitType).size(), 2U);
+}
+
+TEST_F(Perf, SmallerBuffersWhereLittleMayBeLocked) {
+  kernel_.map_error = [](std::uint64_t bytes, bool) { return bytes > 600'000 ? EPERM : 0; };
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(kernel_.buffer(0).trace.size(), 256U * 1024);
+  EXPECT_EQ(kernel_.buffers.size(), 2U);
+  EXPECT_TRUE(mentions(result.value().warnings, "Buffers have 256 KiB only"));
+  options_.hardware.buffer_bytes = 1 << 20;
+  EXPECT_NE(refused().find("buffer: 1024 KiB for each of 2 buffers are more than you may lock"),
+            std::string::npos);
+}
+
+TEST_F(Perf, AnOlderKernelIsAskedForLess) {
+  kernel_.open_error = [](const perf_event_attr& attr, int, int) { return attr.build_id != 0 ? EINVAL : 0; };
+  ASSERT_TRUE(record().ok());
+  EXPECT_EQ(kernel_.of_type(PERF_TYPE_SOFTWARE).size(), 2U);
+}
+
+// ---- what is asked for
+
+TEST_F(Perf, OptionsBecomeTheEventsConfig) {
+  options_.hardware.ptwrite = options_.cyc = true;
+  options_.cyc_threshold = 5;
+  options_.psb_period = 8192;
+  options_.return_compression = false;
+  options_.hardware.kernel = true;
+  options_.hardware.cpus = {1};
+  options_.hardware.all_cpus = false;
+  ASSERT_TRUE(record().ok());
+  const auto units = kernel_.of_type(kUnitType);
+  ASSERT_EQ(units.size(), 1U);
+  EXPECT_EQ(units[0]->cpu, 1);
+  EXPECT_EQ(units[0]->attr.exclude_kernel, 0U);
+  const std::uint64_t config =
+      1U << 1U | 1U << 5U | 1U << 9U | 1U << 10U | 1U << 11U | 1U << 12U | 3U << 14U | 5U << 19U | 2U << 24U;
+  EXPECT_EQ(units[0]->attr.config, config);
+}
+
+TEST_F(Perf, TermsSayOtherwise) {
+  options_.hardware.event = "intel_pt/mtc=0,mtc_period=0,noretcomp/";
+  ASSERT_TRUE(record().ok());
+  EXPECT_EQ(kernel_.of_type(kUnitType)[0]->attr.config, 1U << 10U | 1U << 11U | 1U << 24U);
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"tsk", "event: perf's term tsk"},
+      {"mtc_period=4", "mtc_period: this processor does not have that period; it has 0, 3, 6, 9"},
+      {"pwr_evt", "packets: this processor has no power events"},
+      {"event", "this kernel's intel_pt has no term event"},
+      {"notnt", "this kernel's intel_pt has no term notnt"},
+      {"branch", "event: perf's term branch needs the term pt"},
+      {"intel_pt/tsc/k", "event: whose code is traced is said by levels"},
+  };
+  for (const auto& [event, words] : cases) {
+    options_.hardware.event = event;
+    EXPECT_NE(refused().find(words), std::string::npos) << event << ": " << refused();
+  }
+  options_.hardware.event = "cyc";
+  kernel_.files[kUnitFolder + "format/cyc"] = "config1:3";
+  EXPECT_NE(refused().find("has the term cyc elsewhere (config1:3)"), std::string::npos);
+}
+
+extern "C" __attribute__((noinline, used)) int ptkit_perf_filtered(int value) { return value * 5; }
+
+TEST_F(Perf, FiltersAreOfFilesOrOfTheKernel) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.limit_ms = 50;
+  options_.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_perf_filtered", 0, 0});
+  options_.filters.push_back(
+      {FilterRequest::Kind::TRACESTOP, "", "", 0xffffffff81000000, 0xffffffff81000fff});
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  for (const FakeKernel::Event* one : kernel_.of_type(kUnitType)) {
+    EXPECT_EQ(one->filter.substr(0, 9), "filter 0x");
+    EXPECT_NE(one->filter.find("@" + program + ",stop 0xffffffff81000000/0x1000"), std::string::npos)
+        << one->filter;
+  }
+  const auto bundle = read();
+  EXPECT_EQ(bundle.configuration.ranges[0].kind, trace::RangeKind::FILTER);
+  EXPECT_EQ(bundle.configuration.ranges[0].first, reinterpret_cast<std::uint64_t>(&ptkit_perf_filtered));
+  EXPECT_EQ(bundle.configuration.ranges[1].kind, trace::RangeKind::TRACE_STOP);
+  options_.filters.pop_back();
+  options_.filters[0].symbol = "ptkit_perf_filter";
+  EXPECT_NE(refused().find("no function that is there yet; there are ptkit_perf_filtered"),
+            std::string::npos);
+  kernel_.files[kUnitFolder + "nr_addr_filters"] = "0";
+  EXPECT_NE(refused().find("this processor has 0 ranges"), std::string::npos);
+}
+
+// ---- triggers
+
+using Event = TriggerRequest::Event;
+using Action = TriggerRequest::Action;
+
+TriggerRequest at_function(Action action, std::uint64_t count) {
+  TriggerRequest out;
+  out.event = Event::SYMBOL;
+  out.action = action;
+  out.symbol = "ptkit_perf_filtered";
+  out.count = count;
+  return out;
+}
+
+TEST_F(Perf, AFunctionThatIsReachedBeginsKeepsAndEnds) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.ring_bytes = 64 * 1024;
+  options_.triggers = {at_function(Action::START, 2), at_function(Action::SNAPSHOT, 1),
+                       at_function(Action::STOP, 3)};
+  std::vector<bool> traced;
+  for (int i = 0; i < 8; ++i) {
+    kernel_.script.emplace_back([&](FakeKernel& kernel) {
+      traced.push_back(kernel.of_type(kUnitType)[0]->enabled);
+      const int last = kernel.last_of_type(PERF_TYPE_BREAKPOINT);  // two for each trigger: one a processor
+      for (const int event : {last - 4, last - 2, last}) kernel.hit(event);
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(result.value().snapshots, 1U);
+  // The second hit begins it, the next one is the first that counts for the others.
+  EXPECT_EQ(traced, (std::vector{false, false, true, true, true}));
+  const auto watches = kernel_.of_type(PERF_TYPE_BREAKPOINT);
+  ASSERT_EQ(watches.size(), 6U);
+  for (const FakeKernel::Event* one : watches) {
+    EXPECT_EQ(one->attr.bp_addr, reinterpret_cast<std::uint64_t>(&ptkit_perf_filtered));
+    EXPECT_EQ(one->attr.exclude_kernel, 1U);
+    EXPECT_EQ(one->attr.inherit, 1U);
+  }
+}
+
+TEST_F(Perf, ASignalEndsIt) {
+  TriggerRequest trigger;
+  trigger.event = Event::SIGNAL;
+  trigger.signal = 10;
+  options_.triggers = {trigger};
+  EXPECT_NE(refused().find("triggers: the kernel's tracepoints cannot be read"), std::string::npos);
+  kernel_.files["/sys/kernel/tracing/events/signal/signal_deliver/id"] = "250";
+  options_.hardware.limit_ms = 0;
+  kernel_.script.emplace_back(
+      [](FakeKernel& kernel) { kernel.hit(kernel.last_of_type(PERF_TYPE_TRACEPOINT)); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  for (const FakeKernel::Event* one : kernel_.of_type(PERF_TYPE_TRACEPOINT)) {
+    EXPECT_EQ(one->attr.config, 250U);
+    EXPECT_EQ(one->filter, "sig == 10");
+  }
+}
+
+TEST_F(Perf, TriggersThatCannotBeAreRefused) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.triggers = {at_function(Action::STOP, 1)};
+  const std::vector<std::pair<int, std::string>> cases{
+      {ENOSPC, "triggers: a processor has four breakpoints"},
+      {EACCES, "triggers: not permitted to watch this place"},
+      {ENODEV, "triggers: the kernel does not watch"}};
+  for (const auto& [error, words] : cases) {
+    kernel_.open_error = [number = error](const perf_event_attr& attr, int, int) {
+      return attr.type == PERF_TYPE_BREAKPOINT ? number : 0;
+    };
+    EXPECT_NE(refused().find(words), std::string::npos) << refused();
+  }
+  options_.triggers[0].symbol = "ptkit_perf_filter";
+  EXPECT_NE(refused().find("triggers: ptkit_perf_filter is no function that is there yet; there are"),
+            std::string::npos);
+}
+
+// ---- refusals
+
+TEST_F(Perf, WhatTheKernelRefusesIsSaidInALine) {
+  const std::vector<std::tuple<int, std::string>> opening{
+      {EACCES, "whole processors needs kernel.perf_event_paranoid at most 0, and it is 2; run as root"},
+      {EBUSY, "somebody else traces already"},
+      {ENODEV, "processor 0 is offline"},
+      {EOPNOTSUPP, "intel_pt cannot do this"},
+      {EINVAL, "timing, packets, event: the kernel refuses these settings (config 0x100c600)"},
+      {EMFILE, "ulimit -n"},
+      {ENOSYS, "no perf events"},
+      {ENOMEM, "no memory for the events"},
+      {E2BIG, "does not open the intel_pt event: Argument list too long"},
+  };
+  for (const auto& [error, words] : opening) {
+    kernel_.open_error = [number = error](const perf_event_attr&, int, int) { return number; };
+    EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
+  }
+  kernel_.open_error = nullptr;
+  const std::vector<std::tuple<int, std::string>> mapped{
+      {EPERM, "more than you may lock (kernel.perf_event_mlock_kb is 516); ask for less"},
+      {ENOMEM, "not enough memory"},
+      {EOPNOTSUPP, "no buffer of that kind"},
+      {EINVAL, "does not map"},
+  };
+  for (const auto& [error, words] : mapped) {
+    kernel_.map_error = [number = error](std::uint64_t, bool) { return number; };
+    EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
+  }
+  kernel_.map_error = nullptr;
+  options_.hardware.kernel = true;
+  options_.filters.push_back({FilterRequest::Kind::FILTER, "", "", 0xffffffff81000000, 0xffffffff81000fff});
+  const std::vector<std::tuple<int, std::string>> filtered{
+      {EOPNOTSUPP, "filters: this processor or kernel cannot do them (filter 0xffffffff81000000/0x1000)"},
+      {EINVAL, "filters: the kernel refuses them"},
+      {ENOENT, "cannot look into the file"},
+  };
+  for (const auto& [error, words] : filtered) {
+    kernel_.errors[PERF_EVENT_IOC_SET_FILTER] = error;
+    EXPECT_NE(refused().find(words), std::string::npos) << words << ": " << refused();
+  }
+  options_.hardware.kernel = false;
+  kernel_.errors[PERF_EVENT_IOC_SET_FILTER] = EINVAL;
+  EXPECT_NE(refused().find("these addresses are the kernel's"), std::string::npos);
+}
+
+TEST_F(Perf, RightsDependOnWhatIsTraced) {
+  kernel_.open_error = [](const perf_event_attr&, int, int) { return EACCES; };
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  EXPECT_NE(refused().find("pid: process " + std::to_string(::getpid()) + " belongs to somebody else"),
+            std::string::npos);
+  options_.hardware.kernel = true;
+  EXPECT_NE(refused().find("tracing the kernel's code needs kernel.perf_event_paranoid at most 1"),
+            std::string::npos);
+  options_.hardware.kernel = false;
+  kernel_.files["/proc/sys/kernel/perf_event_paranoid"] = "3";
+  EXPECT_NE(refused().find("tracing programs needs kernel.perf_event_paranoid at most 2, and it is 3"),
+            std::string::npos);
+}
+
+TEST_F(Perf, WhereThereIsNoUnitItSaysWhatIsMissing) {
+  kernel_.files.erase(kUnitFolder + "type");
+  EXPECT_NE(refused().find("the kernel has no intel_pt event, though"), std::string::npos);
+  kernel_.files["/proc/cpuinfo"] = "flags\t: fpu";
+  EXPECT_NE(refused().find("this processor has no Intel PT"), std::string::npos);
+  kernel_.files.erase("/proc/sys/kernel/perf_event_paranoid");
+  EXPECT_NE(refused().find("this kernel has no perf events"), std::string::npos);
+}
+
+TEST_F(Perf, DoctorIsToldWhatWorks) {
+  FakePerf port(kernel_);
+  const PerfState good = perf_state(port);
+  EXPECT_EQ(good.refusal.what, "");
+  EXPECT_EQ(good.abilities,
+            "4 address filters, MTC packets, CYC packets, PTWRITE; the kernel and whole processors, too");
+  EXPECT_EQ(kernel_.closed, 2U);
+  kernel_.open_error = [](const perf_event_attr&, int tid, int) { return tid == -1 ? EACCES : 0; };
+  EXPECT_NE(perf_state(port).abilities.find("user code of own processes only"), std::string::npos);
+  kernel_.open_error = [](const perf_event_attr&, int, int) { return EBUSY; };
+  EXPECT_NE(perf_state(port).refusal.what.find("somebody else"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test
