@@ -117,6 +117,7 @@ void Tasks::find_images(std::vector<std::string>& notes) {
       std::vector<trace::SpaceId> ordered = numbers;
       std::ranges::stable_sort(ordered, {}, [&](trace::SpaceId number) { return uses.at(number); });
       std::vector<std::uint64_t> first;
+      first.reserve(ordered.size());
       for (const trace::SpaceId number : ordered) first.push_back(uses.at(number));
       std::vector<std::uint64_t> found = nearest(begins[pid], first);
       if (found[0] == trace::kTscMin && !births[pid].empty()) found[0] = births[pid].front();
