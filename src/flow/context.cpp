@@ -21,7 +21,9 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   context_.pid = stream.pid;
   context_.tid = stream.tid;
   const trace::Configuration& configuration = image.bundle().configuration;
-  has_pips_ = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
+  const bool kernel = (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
+  has_pips_ = configuration.rtit_ctl_known && kernel;
+  user_only_ = configuration.rtit_ctl_known && !kernel;
   follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
   find_switch_at();
   see();
@@ -122,15 +124,16 @@ std::uint64_t ContextTracker::quiet_until(std::uint64_t offset) {
   return quiet_end_;
 }
 
-void ContextTracker::follow_time(std::uint64_t offset) {
+void ContextTracker::follow_time(std::uint64_t offset, bool on) {
   const time::TimeRange now = track_->at(offset, offset);
   if (!now.known) return;
   // Code that follows is no older than this.
   tsc_ = now.tsc;
   // Switches happen while packets of a user-only trace are off, so that the packets on both sides of one are
-  // apart. Where nothing but TSC packets tell the time, they come right before packets go on; else the middle
-  // of the interval is the best single guess.
-  const std::uint64_t guess = now.source == time::TimeSource::TSC ? now.tsc : now.tsc + now.error / 2;
+  // apart: where packets are on, one that may be still to come is. Where nothing but TSC packets tell the
+  // time, they come right before packets go on; else the middle of the interval is the best single guess.
+  const bool earliest = now.source == time::TimeSource::TSC || (user_only_ && on);
+  const std::uint64_t guess = earliest ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
   while (!stream_.switches_by_offset && next_switch_ < stream_.switches.size() &&
          stream_.switches[next_switch_].tsc <= guess) {

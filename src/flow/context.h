@@ -18,9 +18,9 @@ class ContextTracker {
   void start();  // gives the first context row
   void set_mode(insn::ExecMode mode);
   void set_cr3(std::uint64_t offset, std::uint64_t cr3);  // PIP
-  // Time may have moved with the packet at `offset`.
-  void time_moved(std::uint64_t offset) {
-    if (follows_time_) follow_time(offset);
+  // Time may have moved with the packet at `offset`, behind which packets are on or off.
+  void time_moved(std::uint64_t offset, bool on) {
+    if (follows_time_) follow_time(offset, on);
   }
   [[nodiscard]] bool follows_time() const noexcept { return follows_time_; }
   // The packet at `offset` is next: who ran from there on may have been told by places.
@@ -38,7 +38,7 @@ class ContextTracker {
 
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  void follow_time(std::uint64_t offset);
+  void follow_time(std::uint64_t offset, bool on);
   void switch_by_offset(std::uint64_t offset);
   void find_switch_at() noexcept;
   void switch_by_cr3(std::uint64_t offset, std::uint64_t cr3);
@@ -60,6 +60,7 @@ class ContextTracker {
   std::uint64_t switch_at_ = kNever;  // offset of the next switch, where they are told by offset
   bool follows_time_ = false;
   bool has_pips_ = false;  // every change of page tables has a PIP: the kernel is traced
+  bool user_only_ = false;
   // What quiet_until() said, and until which time.
   std::uint64_t quiet_end_ = 0;
   std::uint64_t quiet_tsc_ = 0;

@@ -59,7 +59,7 @@ void EventDecoder::begin(const Packet& packet, bool tnt) {
 
 void EventDecoder::end(const Packet& packet, bool tnt) {
   // Bits and targets that come after a timing packet are older than it: code is seen as it was before.
-  if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset);
+  if (std::exchange(timing_seen_, false)) context_.time_moved(packet.offset, placer_.on());
   note_since(packet, tnt);
 }
 
@@ -252,7 +252,7 @@ void EventDecoder::on_tip_pge(const Packet& packet) {
   }
   event.ip = packet.ip;
   event.flags |= EV_IP_KNOWN;
-  context_.time_moved(packet.offset);
+  context_.time_moved(packet.offset, false);
   give(event);
   give_bound(AT_TIP, &packet);
 }

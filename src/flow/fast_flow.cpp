@@ -151,7 +151,7 @@ void FastFlow::follow_time(const FastState& state, std::uint64_t begin) {
     events_.timing_seen_ = events_.timing_seen_ || any_timing(bytes + begin, bytes + state.position);
     return;
   }
-  context_.time_moved(last);
+  context_.time_moved(last, state.node != 0);
   events_.timing_seen_ = any_timing(bytes + last + plain_size(bytes + last), bytes + state.position);
 }
 

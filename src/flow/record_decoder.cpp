@@ -128,7 +128,7 @@ void RecordDecoder::take_record() {
 void RecordDecoder::follow_context() {
   const Context before = context_.now();
   context_.reach(position_);
-  context_.time_moved(position_);
+  context_.time_moved(position_, false);
   const bool same = context_.now().space == before.space && context_.now().tid == before.tid;
   if (!same && known_ && !is_kernel(ip_)) open_gap(GapCause::FILTERED, Status::OK);
 }

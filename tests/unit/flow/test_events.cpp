@@ -456,6 +456,28 @@ TEST(Contexts, FollowSwitchesByTime) {
   EXPECT_GT(rows.contexts[2].offset, enabled);
 }
 
+// The next packet with a time comes long after the switch, which comes behind what was still executed.
+TEST(Contexts, OfUserCodeStayWhilePacketsAreOn) {
+  for (const bool kernel : {false, true}) {
+    Scene scene(nops());
+    trace::Configuration& traced = scene.bundle().configuration;
+    traced.rtit_ctl_known = true;
+    traced.rtit_ctl = 1U << 3U | (kernel ? 1U << 2U : 0U);  // User, OS
+    scene.configuration.clock = {
+        .tsc_ctc_numerator = 1, .tsc_ctc_denominator = 1, .mtc_period_known = true, .mtc_period = 3};
+    scene.stream().switches = {{50, 1, 11, 0}, {100, 2, 22, 0}};
+    scene.with_time = true;
+    scene.psb().add(PacketKind::TSC, 64).add(PacketKind::TMA, 64).mode(64).fup(0x1000).psbend();
+    const std::uint64_t on = scene.add(PacketKind::MTC, 9).add(PacketKind::MNT, 7).last;
+    const std::uint64_t again = scene.end(0x1002).add(PacketKind::TSC, 800).pge(0x1004).last;
+    const Collect rows = scene.end(0x1005).decode();
+    ASSERT_EQ(rows.contexts.size(), 3u);
+    EXPECT_EQ(rows.contexts[1].tid, 11);
+    EXPECT_EQ(rows.contexts[2].tid, 22);
+    EXPECT_EQ(rows.contexts[2].offset, kernel ? on : again);
+  }
+}
+
 TEST(Contexts, FollowSwitchesByPlace) {
   Scene scene(nops());
   scene.bundle().spaces.push_back({.cr3 = 0xa000, .cr3_known = true});

@@ -152,6 +152,8 @@ void add_changes(trace::TraceBundle& bundle, const FlowOptions& options, std::mt
   }
   std::sort(times.begin(), times.end());
   bundle.spaces.resize(2);
+  // Of user code alone, or not known to be.
+  bundle.configuration.rtit_ctl_known = bundle.configuration.rtit_ctl_known || random() % 2 == 0;
   for (const std::uint64_t tsc : times) {
     if (random() % 2 == 0) {
       // The same code in both, or in one only.
