@@ -156,7 +156,7 @@ def test_what_does_not_go_together(argv: list[str], options: dict[str, Any], wor
 def test_whole_machines_need_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "ask_driver", lambda: {"errno": errno.ENOENT})
     with pytest.raises(
-        ptkit.UnsupportedError, match="cpus: no back end here can do this; perf: .*; driver: "
+        ptkit.UnsupportedError, match=r"cpus: no back end here can do this; perf: .*; driver: "
     ):
         plan([], cpus="all")
 
