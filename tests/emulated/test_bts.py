@@ -7,33 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compare import records, share_in_pieces
-from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
 from perf_data import aux_streams
+from stock_rounds import record_rounds
 
 pytestmark = pytest.mark.emulated
 
 RECORD_BYTES = 24
 # Large enough for all of it, and one that interrupts tell to read in time.
-BUFFERS = {"large": "-m,1024", "small": "-m,64"}
+CASES = {name: f"--per-thread -m,{pages} -e intel_bts//u" for name, pages in (("large", 1024), ("small", 64))}
 
 
 @pytest.fixture(scope="module")
 def run(machine: Machine, run_folder: Path) -> Run:
-    """One run; under page-table isolation Linux has no BTS."""
-    folder = run_folder / "bts"
-    folder.mkdir()
-    program = build("rounds", folder, "-static-pie")
-    script = "".join(
-        f"host log tracing\nperf record --per-thread {buffer} -e intel_bts//u -o /tmp/{name} rounds 2000\n"
-        f"host log never\nhost put {name} /tmp/{name}\n"
-        for name, buffer in BUFFERS.items()
-    )
-    script += "cat /proc/interrupts\n"
-    run = machine.run(script, folder / "run", files={"bin/rounds": program}, arguments="pti=off")
-    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
-    return run
+    """One run of all cases."""
+    return record_rounds(machine, run_folder / "bts", CASES, "cat /proc/interrupts\n")
 
 
 def branches(executed: Executed) -> list[tuple[int, int]]:
@@ -43,9 +32,9 @@ def branches(executed: Executed) -> list[tuple[int, int]]:
     return list(zip(executed.ip[jumps].tolist(), executed.ip[jumps + 1].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", BUFFERS)
+@pytest.mark.parametrize("name", CASES)
 def test_every_branch(run: Run, name: str) -> None:
-    part = 2 * list(BUFFERS).index(name) + 1
+    part = 2 * list(CASES).index(name) + 1
     executed = Truth(run.truth).executed(part)
     user = executed.select(executed.cpl == 3)
     (stream,) = aux_streams(run.files[name]).values()
@@ -62,10 +51,10 @@ def test_every_branch(run: Run, name: str) -> None:
     assert len(found) <= len(expected) + 1  # the last one's target may come after the last interrupt
 
 
-@pytest.mark.parametrize("name", BUFFERS)
+@pytest.mark.parametrize("name", CASES)
 def test_decoded(run: Run, name: str) -> None:
     """Our decoder makes of the records what user code executed, from the first to the last one."""
-    part = 2 * list(BUFFERS).index(name) + 1
+    part = 2 * list(CASES).index(name) + 1
     truth = Truth(run.truth)
     executed = truth.executed(part)
     user = executed.select(executed.cpl == 3)

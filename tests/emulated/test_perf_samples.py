@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
+from stock_rounds import record_rounds
 
 import ptkit
 
@@ -24,18 +24,8 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def run(machine: Machine, run_folder: Path) -> Run:
-    """One run; under page-table isolation Linux has no BTS."""
-    folder = run_folder / "samples"
-    folder.mkdir()
-    program = build("rounds", folder, "-static-pie")
-    script = "".join(
-        f"host log tracing\nperf record {options} -o /tmp/{name} rounds 2000\n"
-        f"host log never\nhost put {name} /tmp/{name}\n"
-        for name, options in CASES.items()
-    )
-    run = machine.run(script, folder / "run", files={"bin/rounds": program}, arguments="pti=off")
-    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
-    return run
+    """One run of all cases."""
+    return record_rounds(machine, run_folder / "samples", CASES)
 
 
 def opened(run: Run, name: str, folder: Path) -> tuple[ptkit.Trace, Executed]:

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "formats/registry.h"
+#include "perf_reading.h"
 #include "perf_sample.h"
 #include "trace/branch_record.h"
-#include "unit/formats/scratch.h"
 
 namespace ptkit::formats {
 namespace {
@@ -22,15 +22,7 @@ constexpr std::uint64_t bit(unsigned number) { return std::uint64_t{1} << number
 constexpr std::uint64_t kWho = bit(1) | bit(2) | bit(7) | bit(16);
 constexpr std::uint64_t kAny = 1U << 3U;
 
-class PerfBranches : public ::testing::Test {
- protected:
-  trace::TraceBundle read(const std::string& contents) {
-    auto bundle = open(scratch_.write("perf.data", contents), {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return bundle.ok() ? std::move(bundle.value()) : trace::TraceBundle{};
-  }
-  test::Scratch scratch_;
-};
+class PerfBranches : public test::PerfReading {};
 
 std::vector<BranchRecord> records(const trace::Stream& stream) {
   EXPECT_EQ(stream.kind, trace::StreamKind::BRANCH_RECORDS);

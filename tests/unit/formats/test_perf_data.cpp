@@ -5,29 +5,22 @@
 #include <algorithm>
 
 #include "formats/registry.h"
+#include "perf_reading.h"
 #include "perf_sample.h"
-#include "unit/formats/scratch.h"
 
 namespace ptkit::formats {
 namespace {
 
 using test::Bytes;
 using test::kEach;
-using test::Scratch;
 using test::Who;
 
-class PerfData : public ::testing::Test {
+class PerfData : public test::PerfReading {
  protected:
-  trace::TraceBundle read(const std::string& contents) {
-    auto bundle = open(scratch_.write("perf.data", contents), {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return bundle.ok() ? std::move(bundle.value()) : trace::TraceBundle{};
-  }
   std::string failure(const std::string& contents) {
     const auto bundle = open(scratch_.write("perf.data", contents), {});
     return bundle.ok() ? "(it opened)" : bundle.failure().detail;
   }
-  Scratch scratch_;
 };
 
 std::string text(const trace::Stream& stream) {

@@ -6,8 +6,8 @@
 #include "formats/perf_sample.h"
 #include "formats/perf_tracepoint.h"
 #include "formats/registry.h"
+#include "perf_reading.h"
 #include "perf_sample.h"
-#include "unit/formats/scratch.h"
 
 namespace ptkit::formats {
 namespace {
@@ -140,15 +140,7 @@ TEST(PerfSample, AbsurdCountsAreNotFollowed) {
   }
 }
 
-class PerfSamples : public ::testing::Test {
- protected:
-  trace::TraceBundle read(const std::string& contents) {
-    auto bundle = open(scratch_.write("perf.data", contents), {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return bundle.ok() ? std::move(bundle.value()) : trace::TraceBundle{};
-  }
-  test::Scratch scratch_;
-};
+class PerfSamples : public test::PerfReading {};
 
 constexpr std::uint64_t kWho = bit(1) | bit(2) | bit(7) | bit(16);
 constexpr std::uint64_t kByThread = bit(1) | bit(2) | bit(16);
