@@ -146,6 +146,8 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
   perf::Sideband found;
   if (!found.take(record, body, who)) return false;
   told.lost += found.lost();
+  // A thread that ends is not told to go out: its events went before.
+  if (record.type == perf::EXIT) last_out_ = common.tsc;
   for (const perf::Event& event : found.events()) add_event(event, common, told);
   for (const perf::Running& one : found.running()) {
     // Who was here when tracing began is of interest as long as nobody came in.
@@ -180,6 +182,7 @@ void PerfRecords::take_switch(bool is_out, SystemRecord out, PerfTold& told) {
   // The first one was here from the beginning.
   out.since = any_switch_ ? out.tsc : 1;
   if (last_out_ != 0 && last_out_ < out.tsc) out.since = last_out_ + (out.tsc - last_out_) / 2;
+  last_out_ = 0;
   any_switch_ = true;
   told.records.push_back(std::move(out));
 }

@@ -50,7 +50,7 @@ class PerfRecords {
   trace::Clock clock_;
   bool switches_;
   bool any_switch_ = false;
-  std::uint64_t last_out_ = 0;
+  std::uint64_t last_out_ = 0;  // of who was in last; 0: not told
 };
 
 }  // namespace ptkit::capture

@@ -18,7 +18,7 @@ constexpr std::uint64_t kKib = 1024;
 constexpr std::uint64_t kMib = kKib * kKib;
 constexpr int kAll = -1;
 // What is tried where nobody said how much: memory that may be locked is little without rights.
-constexpr std::array<PerfBuffer::Sizes, 5> kSizes{{{256 * kKib, 4 * kMib},
+constexpr std::array<PerfBuffer::Sizes, 5> kSizes{{{kMib, 4 * kMib},
                                                    {128 * kKib, kMib},
                                                    {64 * kKib, 256 * kKib},
                                                    {32 * kKib, 128 * kKib},
@@ -45,10 +45,6 @@ PerfUnits::Problem PerfUnits::prepare(const RecordOptions& options, std::vector<
   const HardwareOptions& hardware = options_.hardware;
   if (hardware.per_thread && hardware.whole_cpus())
     return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
-  if (hardware.per_thread) {
-    warnings.emplace_back(
-        "Only threads that are there at the beginning are traced (per_thread): not those that they start.");
-  }
   const auto tsc = std::uint64_t{1} << PT_CTL_TSC_EN;
   if ((event_.config & tsc) == 0 && !hardware.per_thread)
     warnings.emplace_back("Without TSC packets threads cannot be told apart.");

@@ -1,6 +1,7 @@
 #include "capture/unit_session.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "capture/configuration.h"
 #include "capture/filter_places.h"
@@ -185,12 +186,18 @@ UnitRecorder::Session::Problem UnitRecorder::Session::follow_requests() {
 
 UnitRecorder::Session::Problem UnitRecorder::Session::drain() {
   const std::uint64_t now = read_tsc();
-  if (auto failure = units_->drain(*output_, records_)) return failure;
-  for (const std::uint32_t trigger : units_->take_hits()) hit(trigger);
-  trace_bytes_ = units_->trace_bytes();
+  if (auto failure = empty_buffers()) return failure;
   // A processor may have told something before that, while the ring before its own was read.
   take_records(horizon_);
   horizon_ = now;
+  return {};
+}
+
+UnitRecorder::Session::Problem UnitRecorder::Session::empty_buffers() {
+  if (auto failure = units_->drain(*output_, records_)) return failure;
+  for (const std::uint32_t trigger : units_->take_hits()) hit(trigger);
+  trace_bytes_ = units_->trace_bytes();
+  emptied_ = Clock::now();
   return {};
 }
 
@@ -210,11 +217,14 @@ void UnitRecorder::Session::take_records(std::uint64_t before) {
                    [](const ToldRecord& a, const ToldRecord& b) { return a.first.tsc < b.first.tsc; });
   const auto end = std::find_if(records_.begin(), records_.end(),
                                 [before](const ToldRecord& one) { return one.first.tsc >= before; });
-  for (auto at = records_.begin(); at != end; ++at) {
-    if (options_.hardware.kernel) follow_kernel(at->first);
-    processes_->take(at->first, at->second);
-  }
+  const std::vector<ToldRecord> due(std::make_move_iterator(records_.begin()), std::make_move_iterator(end));
   records_.erase(records_.begin(), end);
+  for (const auto& [record, stream] : due) {
+    if (options_.hardware.kernel) follow_kernel(record);
+    processes_->take(record, stream);
+    // Code of a process that is new takes a while to save; what fails now fails again when it is asked next.
+    if (Clock::now() - emptied_ >= kTick) static_cast<void>(empty_buffers());
+  }
 }
 
 void UnitRecorder::Session::follow_kernel(const SystemRecord& record) {

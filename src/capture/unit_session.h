@@ -50,6 +50,7 @@ class UnitRecorder::Session {
   [[nodiscard]] bool over();
   [[nodiscard]] Problem follow_requests();
   [[nodiscard]] Problem drain();
+  [[nodiscard]] Problem empty_buffers();
   void take_records(std::uint64_t before);
   void tell_switches();
   [[nodiscard]] Problem snapshot();
@@ -85,6 +86,7 @@ class UnitRecorder::Session {
   std::uint32_t snapshots_ = 0;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point last_flush_;
+  Clock::time_point emptied_;
   std::vector<std::string> warnings_;
 };
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from executed import Executed
@@ -75,3 +77,21 @@ def assert_same(found: Decoded, expected: Executed) -> None:
     decoded, executed = ([hex(ip) for ip in ips[around].tolist()] for ips in (found.ip, expected.ip))
     message = f"instruction {first} of {len(expected.ip)}: decoded {decoded}, executed {executed}"
     assert first == len(found) == len(expected.ip), message
+
+
+def function(program: Path, name: str) -> tuple[int, int]:
+    """Offset and size of a function in the program's file."""
+    symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+    for line in symbols.splitlines():
+        words = line.split()
+        if words[-1] == name and len(words) == 4:
+            return int(words[0], 16), int(words[1], 16)
+    raise AssertionError(f"{program} has no function {name}")
+
+
+def of_function(program: Path, name: str, executed: Executed, calls: int) -> Executed:
+    """The instructions of a function of the program, wherever that is, which was called so often."""
+    start, size = function(program, name)
+    entries, counts = np.unique(executed.ip[executed.ip % 4096 == start % 4096], return_counts=True)
+    (entry,) = entries[counts == calls]
+    return executed.select((executed.ip >= entry) & (executed.ip < entry + size))

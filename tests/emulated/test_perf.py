@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import Decoded, assert_same, instructions
+from compare import Decoded, assert_same, instructions, of_function
 from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
@@ -128,24 +127,6 @@ def two(machine: Machine, program: Path, run_folder: Path) -> Recorded:
     return run_all(machine, program, run_folder / "two", TWO, 2, "all")
 
 
-def function(program: Path, name: str) -> tuple[int, int]:
-    """Offset and size of a function in the program's file."""
-    symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
-    for line in symbols.splitlines():
-        words = line.split()
-        if words[-1] == name and len(words) == 4:
-            return int(words[0], 16), int(words[1], 16)
-    raise AssertionError(f"{program} has no function {name}")
-
-
-def of_work(program: Path, executed: Executed) -> Executed:
-    """The instructions of the function `work`, which was called ROUNDS times."""
-    start, size = function(program, "work")
-    entries, counts = np.unique(executed.ip[executed.ip % 4096 == start % 4096], return_counts=True)
-    (entry,) = entries[counts == ROUNDS]
-    return executed.select((executed.ip >= entry) & (executed.ip < entry + size))
-
-
 def test_linux_finds_the_trace_unit(one: Recorded) -> None:
     assert b"Performance Events: Skylake events" in one.run.files["dmesg"]
     assert b"unchecked MSR access error: WRMSR to 0x5" not in one.run.files["dmesg"]
@@ -184,13 +165,13 @@ def test_two_cpus(two: Recorded, engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_address_filter(two: Recorded, program: Path, engine: str) -> None:
     ((found, executed),) = two.streams(FILTER, engine)
-    assert_same(found, of_work(program, executed))
+    assert_same(found, of_function(program, "work", executed, ROUNDS))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_trace_stop(two: Recorded, program: Path, engine: str) -> None:
     ((found, executed),) = two.streams(STOP, engine)
-    expected = of_work(program, executed)
+    expected = of_function(program, "work", executed, ROUNDS)
     count = len(expected.ip)
     before = count // ROUNDS * (ROUNDS // 3)
     assert before <= len(found) < count

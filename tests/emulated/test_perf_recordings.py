@@ -10,7 +10,8 @@ from pathlib import Path
 import boot_image
 import numpy as np
 import pytest
-from compare import Decoded, assert_same
+from compare import Decoded, assert_same, of_function
+from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
 
@@ -28,23 +29,33 @@ class Recording:
     name: str
     options: str
     cpl: int | None = 3  # None: all
+    before: str = ""  # lines of the guest's script
+    after: str = ""
 
     def script(self) -> str:
         """Lines of the guest's script: a part of the log of the truth for it, and one that is empty."""
         name = self.name
         record = f"ptkit record --json --backend perf -o {name}.ptk {self.options} 2> {name}.json"
         return (
-            f"host log tracing\n{record} || cat {name}.json\n"
-            f"host log never\nhost put {name}.ptk {name}.ptk\nhost put {name}.json {name}.json\n"
+            f"{self.before}host log tracing\n{record} || cat {name}.json\n"
+            f"host log never\n{self.after}host put {name}.ptk {name}.ptk\nhost put {name}.json {name}.json\n"
         )
 
 
-RECORDINGS = [
+ROUNDS = 300
+WHOLE = [
     Recording("program", f"--levels user {CROWD}"),
     Recording("both", f"--levels both {CROWD}", cpl=None),
     Recording("kernel", "--levels kernel -- true", cpl=0),
     Recording("timed", f"--levels both --timing tsc,mtc,cyc --cyc-threshold 2 {CROWD}", cpl=None),
+    Recording(
+        "attached", "-p $P --seconds 0.2", before="rounds 0 > /dev/null & P=$!\n", after="kill -INT $P\n"
+    ),
+    Recording("thread", f"--per-thread -- rounds {ROUNDS}"),
 ]
+FILTER = Recording("filter", f"--filter 'filter work @ /bin/rounds' -- rounds {ROUNDS}")
+RING = Recording("ring", f"--levels both --ring 64K {CROWD}", cpl=None)
+RECORDINGS = [*WHOLE, FILTER, RING]
 
 
 @dataclass(frozen=True)
@@ -75,22 +86,41 @@ def recorded(machine: Machine, run_folder: Path) -> Recorded:
     folder = run_folder / "perf_recordings"
     folder.mkdir()
     crowd = boot_image.compile_static(boot_image.HERE / "guest" / "crowd.c", folder / "crowd", "-pthread")
+    rounds = build("rounds", folder, "-static-pie")
     script = "ptkit doctor --json > doctor\nhost put doctor doctor\n"
     script += "".join(recording.script() for recording in RECORDINGS)
-    run = machine.run(script, folder / "run", files={"bin/crowd": crowd}, python=True, limit=900)
+    run = machine.run(
+        script, folder / "run", files={"bin/crowd": crowd, "bin/rounds": rounds}, python=True, limit=900
+    )
     assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
     return Recorded(run, Truth(run.truth), folder)
 
 
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
+def decoded(trace: ptkit.Trace) -> Decoded:
+    """All instructions of a bundle."""
+    ips = trace.instructions(columns=["ip"])["ip"]
+    return Decoded(ips, [str(trace.errors)] if len(trace.errors) else [])
+
+
+@pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
     report = json.loads(recorded.run.files[f"{recording.name}.json"])
     assert report["backend"] == "perf"
-    trace = recorded.trace(recording)
-    ips = trace.instructions(columns=["ip"])["ip"]
-    found = Decoded(ips, [str(trace.errors)] if len(trace.errors) else [])
+    found = decoded(recorded.trace(recording))
     assert len(found) > 1000
     assert_same(found, recorded.executed(recording))
+
+
+def test_address_filter(recorded: Recorded) -> None:
+    found = decoded(recorded.trace(FILTER))
+    executed = of_function(recorded.folder / "rounds", "work", recorded.executed(FILTER), ROUNDS)
+    assert_same(found, executed)
+
+
+def test_a_ring_has_the_end(recorded: Recorded) -> None:
+    found, executed = decoded(recorded.trace(RING)), recorded.executed(RING)
+    assert 1000 < len(found) < len(executed.ip)
+    assert_same(found, executed.select(np.arange(len(executed.ip)) >= len(executed.ip) - len(found)))
 
 
 def test_threads_are_told_apart(recorded: Recorded) -> None:
