@@ -113,6 +113,10 @@ std::string module_name(std::string name) {
   return "[" + name + "]";
 }
 
+std::int32_t file_of(BundleOutput& output, const KernelCode::Part& part) {
+  return output.file(part.name, [&] { return trace::ImageFile{part.name, {}, {}, part.symbols}; });
+}
+
 }  // namespace
 
 // /proc/kcore: an ELF file whose segments are the kernel's memory.
@@ -224,6 +228,10 @@ std::optional<base::Failure> KernelCode::look() {
   return {};
 }
 
+void KernelCode::save_names(BundleOutput& output) const {
+  for (const Part& part : parts_) static_cast<void>(file_of(output, part));
+}
+
 std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc_from) {
   const Memory memory(files_.memory);
   for (const Part& part : parts_) {
@@ -240,7 +248,7 @@ std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_
     region.address = part.begin;
     region.size = bytes.size();
     region.tsc_from = tsc_from;
-    region.file = output.file(part.name, [&] { return trace::ImageFile{part.name, {}, {}, part.symbols}; });
+    region.file = file_of(output, part);
     region.bytes = trace::TraceBuffer::from_vector(bytes);
     output.code({region});
     saved_.push_back({part.begin, std::move(bytes)});

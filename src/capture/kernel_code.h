@@ -34,6 +34,8 @@ class KernelCode {
   [[nodiscard]] std::optional<base::Failure> look();
   [[nodiscard]] const std::vector<Part>& parts() const noexcept { return parts_; }
 
+  // Names of what is there, which takes longer to write than code.
+  void save_names(BundleOutput& output) const;
   // Code and names of what is there and was not saved yet; a failure if memory cannot be read.
   [[nodiscard]] std::optional<base::Failure> save(BundleOutput& output, std::uint64_t tsc_from);
   // The kernel made code at [begin, end).

@@ -116,6 +116,7 @@ PerfUnits::Problem PerfUnits::start() {
     if (const int error = port_->request(event, PERF_EVENT_IOC_ENABLE, 0); error != 0)
       return unsupported(std::string("triggers: perf's event cannot begin: ") + std::strerror(error));
   }
+  running_ = true;
   return tell(PERF_EVENT_IOC_ENABLE, "begin");
 }
 
@@ -128,7 +129,26 @@ PerfUnits::Problem PerfUnits::tell(unsigned long number, const char* what) {
   return {};
 }
 
+// The kernel disables an event that has no room left, and nobody but us enables it again.
+void PerfUnits::go_on(const PerfBuffer& buffer) {
+  if (!running_) return;
+  for (const Opened& one : opened_) {
+    if (buffer_of(one) == &buffer) static_cast<void>(port_->request(one.event, PERF_EVENT_IOC_ENABLE, 0));
+  }
+}
+
+PerfUnits::Problem PerfUnits::pause() {
+  running_ = false;
+  return tell(PERF_EVENT_IOC_DISABLE, "pause");
+}
+
+PerfUnits::Problem PerfUnits::resume() {
+  running_ = true;
+  return tell(PERF_EVENT_IOC_ENABLE, "go on");
+}
+
 void PerfUnits::stop() {
+  running_ = false;
   for (const Opened& one : opened_) static_cast<void>(port_->request(one.event, PERF_EVENT_IOC_DISABLE, 0));
   for (const auto* events : {&dummies_, &watches_}) {
     for (const int event : *events) static_cast<void>(port_->request(event, PERF_EVENT_IOC_DISABLE, 0));
@@ -140,7 +160,9 @@ PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord
   std::vector<std::uint64_t> samples;
   for (PerfBuffer& buffer : buffers_) {
     some.clear();
+    const std::uint64_t before = buffer.counts().bytes;
     if (auto failure = buffer.drain(output, some, samples)) return failure;
+    if (buffer.counts().bytes != before) go_on(buffer);
     for (SystemRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
   }
   for (const std::uint64_t id : samples) {

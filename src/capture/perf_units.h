@@ -28,8 +28,8 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] bool tells() const noexcept override { return true; }
 
   [[nodiscard]] Problem start() override;
-  [[nodiscard]] Problem pause() override { return tell(PERF_EVENT_IOC_DISABLE, "pause"); }
-  [[nodiscard]] Problem resume() override { return tell(PERF_EVENT_IOC_ENABLE, "go on"); }
+  [[nodiscard]] Problem pause() override;
+  [[nodiscard]] Problem resume() override;
   void stop() override;
   [[nodiscard]] Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) override;
   [[nodiscard]] Problem collect(BundleOutput& output) override;
@@ -62,6 +62,7 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem watch_for(const perf_event_attr& attr, const Opened& one, const WatchPlace& place);
   [[nodiscard]] const PerfBuffer* buffer_of(const Opened& one) const;
   [[nodiscard]] Problem tell(unsigned long number, const char* what);
+  void go_on(const PerfBuffer& buffer);
 
   OpenPerf open_;
   std::unique_ptr<PerfPort> port_;
@@ -69,6 +70,7 @@ class PerfUnits : public TraceUnits {
   PerfUnit unit_;
   rtit::PerfEvent event_;
   int pid_ = 0;
+  bool running_ = false;
   std::vector<FilterPlace> filters_;
   PerfBuffer::Sizes sizes_;
   std::vector<Opened> opened_;

@@ -191,7 +191,10 @@ std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
 void SystemProcesses::save(std::int64_t pid, Process& process) {
   if (process.saved || !user_) return;
   process.saved = true;
-  for (const Part& part : process.parts) save(pid, process, part);
+  for (const Part& part : process.parts) {
+    save(pid, process, part);
+    if (often_) often_();
+  }
 }
 
 // The bytes of a part of a file go into the bundle once; other spaces refer to the file.

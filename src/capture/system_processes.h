@@ -2,6 +2,7 @@
 // records of a bundle.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -19,6 +20,9 @@ class SystemProcesses {
  public:
   // `user`: user code is traced, so that its bytes are wanted.
   SystemProcesses(BundleOutput& output, bool user) : output_(output), user_(user) {}
+
+  // Called again and again while code is saved, which takes a while.
+  void while_saving(std::function<void()> often) { often_ = std::move(often); }
 
   // The process that is recorded, as /proc shows it: its code is saved at once.
   void begin(std::int64_t pid, std::uint64_t tsc);
@@ -75,6 +79,7 @@ class SystemProcesses {
 
   BundleOutput& output_;
   bool user_;
+  std::function<void()> often_;
   std::map<std::int64_t, Process> processes_;
   std::map<std::uint32_t, std::vector<trace::Switch>> switches_;            // by stream
   std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream

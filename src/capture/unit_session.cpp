@@ -40,10 +40,12 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   if (options_.hardware.kernel) {
     if (auto failure = kernel_.look())
       warnings_.push_back("Kernel code is missing: " + failure->detail + ".");
+    kernel_.save_names(*output_);
   }
   if (auto failure = find_target(mask)) return failure;
   if (auto failure = configure()) return failure;
   processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user);
+  processes_->while_saving([this] { keep_up(); });
   describe();
   make_streams();
   if (auto failure = begin()) return failure;
@@ -129,6 +131,8 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   if (options_.hardware.kernel || waits_) {
     if (auto failure = units_->pause()) return failure;
     save_kernel();
+    // What was told meanwhile must not take the room of what comes.
+    if (auto failure = empty_buffers()) return failure;
   }
   paused_ = waits_;
   if (options_.hardware.kernel && !waits_) {
@@ -201,6 +205,11 @@ UnitRecorder::Session::Problem UnitRecorder::Session::empty_buffers() {
   return {};
 }
 
+// While something takes long. What fails now fails again when it is asked next.
+void UnitRecorder::Session::keep_up() {
+  if (started_ && Clock::now() - emptied_ >= kTick) static_cast<void>(empty_buffers());
+}
+
 // Stops and snapshots count what happens while recording is on.
 void UnitRecorder::Session::hit(std::uint32_t trigger) {
   using Action = TriggerRequest::Action;
@@ -222,8 +231,7 @@ void UnitRecorder::Session::take_records(std::uint64_t before) {
   for (const auto& [record, stream] : due) {
     if (options_.hardware.kernel) follow_kernel(record);
     processes_->take(record, stream);
-    // Code of a process that is new takes a while to save; what fails now fails again when it is asked next.
-    if (Clock::now() - emptied_ >= kTick) static_cast<void>(empty_buffers());
+    keep_up();
   }
 }
 

@@ -51,6 +51,7 @@ class UnitRecorder::Session {
   [[nodiscard]] Problem follow_requests();
   [[nodiscard]] Problem drain();
   [[nodiscard]] Problem empty_buffers();
+  void keep_up();
   void take_records(std::uint64_t before);
   void tell_switches();
   [[nodiscard]] Problem snapshot();

@@ -6,6 +6,7 @@ import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boot_image
 import numpy as np
@@ -52,10 +53,20 @@ WHOLE = [
         "attached", "-p $P --seconds 0.2", before="rounds 0 > /dev/null & P=$!\n", after="kill -INT $P\n"
     ),
     Recording("thread", f"--per-thread -- rounds {ROUNDS}"),
+    Recording("process", f"--no-children {CROWD}"),
+    Recording("terms", f"--event noretcomp,mtc=0,mtc_period=0 {CROWD}"),
+    Recording("whole", "-a --levels user -- /bin/busybox true"),
+    Recording("until", "--trigger 'stop at end' -- rounds 3000"),
+    Recording("signal", "--ring 64K --trigger 'snapshot on USR1' -- rounds 3000 1500"),
 ]
 FILTER = Recording("filter", f"--filter 'filter work @ /bin/rounds' -- rounds {ROUNDS}")
 RING = Recording("ring", f"--levels both --ring 64K {CROWD}", cpl=None)
-RECORDINGS = [*WHOLE, FILTER, RING]
+STOP = Recording(
+    "stop",
+    f"--filter 'filter work @ rounds, tracestop handler @ rounds' -- rounds {ROUNDS} {ROUNDS // 3}",
+)
+ALONE = [*WHOLE, FILTER, RING, STOP]
+TWO = [Recording("two_both", f"--levels both {CROWD}", cpl=None), Recording("two_user", CROWD)]
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,12 @@ class Recorded:
     run: Run
     truth: Truth
     folder: Path
+    recordings: list[Recording]
+
+    def report(self, recording: Recording) -> dict[str, Any]:
+        """What ptkit said."""
+        found: dict[str, Any] = json.loads(self.run.files[f"{recording.name}.json"])
+        return found
 
     def trace(self, recording: Recording) -> ptkit.Trace:
         """The bundle."""
@@ -74,26 +91,37 @@ class Recorded:
             warnings.simplefilter("ignore", ptkit.PtkitWarning)
             return ptkit.open(path)
 
-    def executed(self, recording: Recording) -> Executed:
-        """What was executed meanwhile, of the levels that were asked for."""
-        executed = self.truth.executed(2 * RECORDINGS.index(recording) + 1)
+    def executed(self, recording: Recording, cpu: int = 0) -> Executed:
+        """What a processor executed meanwhile, of the levels that were asked for."""
+        executed = self.truth.executed(2 * self.recordings.index(recording) + 1, cpu)
         return executed if recording.cpl is None else executed.select(executed.cpl == recording.cpl)
+
+
+def run_all(machine: Machine, folder: Path, recordings: list[Recording], cpus: int) -> Recorded:
+    """A run of the machine."""
+    folder.mkdir()
+    crowd = boot_image.compile_static(boot_image.HERE / "guest" / "crowd.c", folder / "crowd", "-pthread")
+    rounds = build("rounds", folder, "-static-pie")
+    script = (
+        "mount -t tracefs tracefs /sys/kernel/tracing\nptkit doctor --json > doctor\nhost put doctor doctor\n"
+    )
+    script += "".join(recording.script() for recording in recordings)
+    files = {"bin/crowd": crowd, "bin/rounds": rounds}
+    run = machine.run(script, folder / "run", files=files, python=True, cpus=cpus, limit=1200)
+    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
+    return Recorded(run, Truth(run.truth), folder, recordings)
 
 
 @pytest.fixture(scope="module")
 def recorded(machine: Machine, run_folder: Path) -> Recorded:
-    """The run."""
-    folder = run_folder / "perf_recordings"
-    folder.mkdir()
-    crowd = boot_image.compile_static(boot_image.HERE / "guest" / "crowd.c", folder / "crowd", "-pthread")
-    rounds = build("rounds", folder, "-static-pie")
-    script = "ptkit doctor --json > doctor\nhost put doctor doctor\n"
-    script += "".join(recording.script() for recording in RECORDINGS)
-    run = machine.run(
-        script, folder / "run", files={"bin/crowd": crowd, "bin/rounds": rounds}, python=True, limit=900
-    )
-    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
-    return Recorded(run, Truth(run.truth), folder)
+    """The run on one CPU."""
+    return run_all(machine, run_folder / "perf_recordings", ALONE, 1)
+
+
+@pytest.fixture(scope="module")
+def two(machine: Machine, run_folder: Path) -> Recorded:
+    """The run on two CPUs."""
+    return run_all(machine, run_folder / "perf_recordings_two", TWO, 2)
 
 
 def decoded(trace: ptkit.Trace) -> Decoded:
@@ -104,8 +132,7 @@ def decoded(trace: ptkit.Trace) -> Decoded:
 
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
-    report = json.loads(recorded.run.files[f"{recording.name}.json"])
-    assert report["backend"] == "perf"
+    assert recorded.report(recording)["backend"] == "perf"
     found = decoded(recorded.trace(recording))
     assert len(found) > 1000
     assert_same(found, recorded.executed(recording))
@@ -117,6 +144,33 @@ def test_address_filter(recorded: Recorded) -> None:
     assert_same(found, executed)
 
 
+def test_trace_stop(recorded: Recorded) -> None:
+    found = decoded(recorded.trace(STOP))
+    executed = of_function(recorded.folder / "rounds", "work", recorded.executed(STOP), ROUNDS)
+    expected = executed.select(np.arange(len(executed.ip)) < len(found))
+    # Linux clears STATUS.Stopped when it lets the program run again, after a switch of tasks.
+    assert len(executed.ip) // 3 <= len(found) < len(executed.ip)
+    before = slice(len(executed.ip) // 3)
+    assert np.array_equal(found.ip[before], expected.ip[before])
+    assert not found.errors
+
+
+def test_triggers(recorded: Recorded) -> None:
+    until, signal = (next(one for one in WHOLE if one.name == name) for name in ("until", "signal"))
+    assert recorded.report(until)["limited"]
+    assert recorded.report(signal)["snapshots"] == 1
+
+
+@pytest.mark.parametrize("recording", TWO, ids=lambda recording: recording.name)
+def test_two_cpus(two: Recorded, recording: Recording) -> None:
+    trace = two.trace(recording)
+    assert len(trace.errors) == 0, trace.errors
+    table = trace.instructions(columns=["ip", "stream"])
+    assert len(table) > 100_000
+    for cpu in range(2):
+        assert_same(Decoded(table["ip"][table["stream"] == cpu], []), two.executed(recording, cpu))
+
+
 def test_a_ring_has_the_end(recorded: Recorded) -> None:
     found, executed = decoded(recorded.trace(RING)), recorded.executed(RING)
     assert 1000 < len(found) < len(executed.ip)
@@ -124,7 +178,7 @@ def test_a_ring_has_the_end(recorded: Recorded) -> None:
 
 
 def test_threads_are_told_apart(recorded: Recorded) -> None:
-    table = recorded.trace(RECORDINGS[0]).instructions(columns=["ip", "pid", "tid"])
+    table = recorded.trace(WHOLE[0]).instructions(columns=["ip", "pid", "tid"])
     tids = [len(np.unique(table["tid"][table["pid"] == pid])) for pid in np.unique(table["pid"])]
     assert sorted(tids) == [1, 4]  # crowd's child, and crowd with three more threads
 

@@ -119,6 +119,11 @@ struct FakeKernel {
     throw std::out_of_range("no buffer");
   }
 
+  [[nodiscard]] Event& unit(int cpu) {
+    return *std::find_if(events.begin(), events.end(),
+                         [&](const Event& one) { return is_unit(one) && one.cpu == cpu; });
+  }
+
   static void store(std::vector<std::uint8_t>& ring, std::uint64_t from, std::uint64_t place,
                     const std::vector<std::uint8_t>& bytes) {
     const std::uint64_t size = ring.size() - from;
@@ -177,13 +182,18 @@ struct FakeKernel {
 
   // The trace unit writes: until the buffer is full, or round and round.
   void write(int cpu, const std::vector<std::uint8_t>& bytes, std::uint64_t flags = 0) {
+    Event& event = unit(cpu);
+    if (!event.enabled) return;
     Buffer& to = buffer(cpu);
     perf_event_mmap_page& page = to.page();
     const std::uint64_t room =
         to.overwrite ? bytes.size() : to.trace.size() - (page.aux_head - page.aux_tail);
     const std::uint64_t count = std::min<std::uint64_t>(room, bytes.size());
     store(to.trace, 0, page.aux_head, {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count)});
-    if (count < bytes.size()) flags |= PERF_AUX_FLAG_TRUNCATED;
+    if (count < bytes.size()) {  // Linux lets it be, until somebody enables it
+      flags |= PERF_AUX_FLAG_TRUNCATED;
+      event.enabled = false;
+    }
     if (to.overwrite) flags |= PERF_AUX_FLAG_OVERWRITE;
     std::uint64_t head = page.aux_head + count;
     if (to.overwrite) head %= to.trace.size();

@@ -120,7 +120,7 @@ class PerfBufferOfBytes : public ::testing::Test {
 
   PerfBuffer mapped(bool ring) {
     perf_event_attr attr{};
-    attr.type = kUnitType;
+    attr.type = kUnitType;  // and enabled
     event_ = port_.open(attr, -1, 0);
     int error = 0;
     auto out = PerfBuffer::map(port_, event_, -1, 0, {kPerfPage, 2 * kPerfPage, ring}, error);
