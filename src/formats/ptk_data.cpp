@@ -21,6 +21,7 @@ constexpr std::uint8_t kNoPacket = 0xd9;
 
 std::vector<std::size_t> begins_of(const std::vector<DataPiece>& pieces) {
   std::vector<std::size_t> begins;
+  begins.reserve(pieces.size());
   for (const DataPiece& piece : pieces) begins.push_back(piece.begin);
   return begins;
 }
