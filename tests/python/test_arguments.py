@@ -60,7 +60,7 @@ def test_bools_of_numpy(loop_trace: Any) -> None:
         ({"threads": 1.0}, "threads=1.0: .*None takes all cores"),
         ({"threads": 2**80}, "threads="),
         ({"kind": "CALLS"}, "kind='CALLS' is none of COND, JUMP"),
-        ({"kind": 16}, "kind=16: .*see ptkit.BranchKind"),
+        ({"kind": 17}, "kind=17: .*see ptkit.BranchKind"),
         ({"kind": [1.5]}, "kind=1.5: "),
         ({"taken": "yes"}, "taken='yes'"),
         ({"taken": 1.0}, "taken=1.0"),

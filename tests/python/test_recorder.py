@@ -46,6 +46,7 @@ class FakeEmulator:
         Path(os.fsdecode(self.arguments["output"])).write_bytes(STREAM)
         process = subprocess.Popen(self.arguments["argv"])
         self.pid = process.pid
+        self.instructions += 1000
         while process.poll() is None:
             self.instructions += 1000
             time.sleep(0.005)
