@@ -61,7 +61,8 @@ perf_event_attr watch_attr(const perf_event_attr& unit, const WatchPlace& place,
   attr.bp_type = HW_BREAKPOINT_X;
   attr.bp_addr = place.address;
   attr.bp_len = sizeof(long);
-  (place.address >= kKernelHalf ? attr.exclude_user : attr.exclude_kernel) = 1;
+  attr.exclude_user = place.address >= kKernelHalf ? 1 : 0;
+  attr.exclude_kernel = place.address < kKernelHalf ? 1 : 0;
   return attr;
 }
 
