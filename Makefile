@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= 1500
+EMULATED_SECONDS ?= 1800
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once.
 export CCACHE_BASEDIR ?= $(CURDIR)
