@@ -29,7 +29,12 @@ class Driver : public ::testing::Test {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
+  // To the end of the script, however long that takes here.
   base::Result<RecordResult> record() {
+    if (!device_.script.empty() && options_.hardware.limit_ms != 0) {
+      options_.hardware.limit_ms = 30'000;
+      device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
+    }
     recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
     return recorder_->run();
   }
@@ -81,6 +86,13 @@ bool mentions(const std::vector<std::string>& sentences, const std::string& what
                      [&](const std::string& one) { return one.find(what) != std::string::npos; });
 }
 
+TEST_F(Driver, EndsWhenItsTimeIsOver) {
+  options_.hardware.limit_ms = 20;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+}
+
 TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
   options_.hardware.buffer_bytes = 16 * kPage;
   Bytes expected;
@@ -93,7 +105,7 @@ TEST_F(Driver, WritesWhatIsThereWheneverItIsWoken) {
   }
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
-  EXPECT_TRUE(result.value().limited);
+  EXPECT_FALSE(result.value().limited);
   EXPECT_EQ(device_.config.wake_up_bytes, 4 * kPage);
   EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_ALL));
   const auto bundle = read();
