@@ -50,7 +50,6 @@ std::uint32_t flags_of_entry(std::uint64_t word) noexcept {
 }  // namespace
 
 std::size_t append_ds_records(base::Bytes bytes, DsLayout layout, std::vector<BranchRecord>& out) {
-  out.reserve(out.size() + bytes.size() / record_bytes(layout));
   if (layout == DsLayout::BITS32) {
     append_ds<4>(bytes, out);
   } else {
@@ -69,6 +68,7 @@ void settle_prediction(std::vector<BranchRecord>& records) noexcept {
 
 DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
   DsRecords out;
+  out.records.reserve(bytes.size() / record_bytes(layout));
   out.left = append_ds_records(bytes, layout, out.records);
   const auto is_empty = [](const BranchRecord& record) { return record.from_ip == 0 && record.to_ip == 0; };
   while (!out.records.empty() && is_empty(out.records.back())) {

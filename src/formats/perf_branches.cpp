@@ -1,7 +1,6 @@
 #include "formats/perf_branches.h"
 
 #include <algorithm>
-#include <set>
 
 #include "formats/branch_records.h"
 
@@ -34,40 +33,63 @@ std::uint64_t place_of(const std::vector<BranchRecord>& records) {
   return records.size() * sizeof(BranchRecord);
 }
 
-// Goes through what one CPU's threads did, in the order of time.
-class Threads {
+// Who ran when on one CPU. Places count from 1; 0: there is none.
+class Runs {
  public:
-  Threads(const std::vector<Running>& running, std::int64_t cpu) {
-    for (const Running& one : running) {
-      if (one.cpu == cpu) running_.push_back(&one);
-    }
+  // In the order of time.
+  void add(const Running& one) {
+    const bool inside = !one.out && one.tid > 0;
+    if (inside && last_in_ != 0 && all_[last_in_ - 1].running.tid != one.tid) other_in_ = last_in_;
+    if (inside) last_in_ = all_.size() + 1;
+    all_.push_back({one, last_in_, other_in_});
   }
-  // The only thread that ran since the time that was asked for before; nullptr: none is known, or several
-  // ran.
-  [[nodiscard]] const Running* only_one_until(std::uint64_t tsc) {
-    std::set<std::int64_t> tids;
-    const Running* found = inside_;
-    if (inside_ != nullptr) tids.insert(inside_->tid);
-    for (; next_ != running_.size() && running_[next_]->tsc <= tsc; ++next_) {
-      const Running* const one = running_[next_];
-      inside_ = one->out || one->tid <= 0 ? nullptr : one;
-      if (inside_ == nullptr) continue;
-      tids.insert(one->tid);
-      found = one;
-    }
-    return tids.size() == 1 ? found : nullptr;
+  // How many there are up to a time.
+  [[nodiscard]] std::size_t count_until(std::uint64_t tsc) const noexcept {
+    const auto end =
+        std::ranges::upper_bound(all_, tsc, {}, [](const Entry& one) { return one.running.tsc; });
+    return static_cast<std::size_t>(end - all_.begin());
+  }
+  // The only thread that ran from one place to another; nullptr: none is known, or several ran.
+  [[nodiscard]] const Running* only_one(std::size_t first, std::size_t last) const noexcept {
+    if (last == 0) return nullptr;
+    const Entry& end = all_[last - 1];
+    const bool known = end.last_in != 0 && end.last_in >= first;
+    return known && (end.other_in == 0 || end.other_in < first) ? &all_[end.last_in - 1].running : nullptr;
   }
 
  private:
-  std::vector<const Running*> running_;
-  std::size_t next_ = 0;
-  const Running* inside_ = nullptr;
+  struct Entry {
+    Running running;
+    std::size_t last_in = 0;   // the last one up to here that came in
+    std::size_t other_in = 0;  // the last one of another thread
+  };
+  std::vector<Entry> all_;
+  std::size_t last_in_ = 0;
+  std::size_t other_in_ = 0;
+};
+
+// Goes through what one CPU's threads did, in the order of time.
+class Threads {
+ public:
+  explicit Threads(const Runs& runs) : runs_(runs) {}
+
+  // The only thread that ran since the time that was asked for before; nullptr: none is known, or several
+  // ran.
+  [[nodiscard]] const Running* only_one_until(std::uint64_t tsc) {
+    const std::size_t before = at_;
+    at_ = std::max(at_, runs_.count_until(tsc));
+    return runs_.only_one(before, at_);
+  }
+
+ private:
+  const Runs& runs_;
+  std::size_t at_ = 0;
 };
 
 // Makes records of Branch Trace Store those of a bundle, part by part.
 class Store {
  public:
-  explicit Store(base::Bytes bytes) : bytes_(bytes) {}
+  explicit Store(base::Bytes bytes) : bytes_(bytes) { records_.reserve(bytes.size() / kStoreRecordBytes); }
 
   void take_until(std::uint64_t offset) {
     const auto end = static_cast<std::size_t>(std::min<std::uint64_t>(offset, bytes_.size()));
@@ -111,6 +133,7 @@ bool Branches::take(const Attr& attr, const Sample& sample) {
   const bool is_branch = each_is_a_branch(attr) && sample.address != 0;
   if (!is_branch && (sample.branches.empty() || (attr.branch_type & kCallStack) != 0)) return false;
   Queue& queue = queue_of(sample.who);
+  note_loss(queue);
   const std::size_t had = queue.records.size();
   if (is_branch) {
     add_branch(sample, queue);
@@ -147,17 +170,18 @@ void Branches::add_branch(const Sample& sample, Queue& queue) {
   queue.records.push_back(record);
 }
 
-void Branches::lost() {
-  for (auto& [owner, queue] : queues_) {
-    if (queue.first) continue;
+void Branches::note_loss(Queue& queue) const {
+  if (queue.times_lost != times_lost_ && !queue.first) {
     queue.first = true;
     queue.losses.push_back({place_of(queue.records), base::Status::BUFFER_FULL, 0});
   }
+  queue.times_lost = times_lost_;
 }
 
 std::vector<BranchStream> Branches::make(const trace::Clock& clock) {
   std::vector<BranchStream> out;
   for (auto& [owner, queue] : queues_) {
+    note_loss(queue);
     for (BranchRecord& record : queue.records) {
       if (record.tsc != 0) record.tsc = tsc_of(clock, record.tsc);
     }
@@ -171,10 +195,11 @@ std::vector<BranchStream> Branches::make(const trace::Clock& clock) {
   return out;
 }
 
-BranchStream from_store(const AuxStream& aux, const std::vector<Running>& running,
-                        const trace::Clock& clock) {
+namespace {
+
+BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clock& clock) {
   BranchStream out{named(aux.stream.cpu, aux.stream.tid), {}};
-  Threads threads(running, aux.stream.cpu);
+  Threads threads(runs);
   Store store(aux.stream.data.bytes());
   auto loss = aux.stream.losses.begin();
   const auto lose_until = [&](std::uint64_t offset) {
@@ -201,6 +226,18 @@ BranchStream from_store(const AuxStream& aux, const std::vector<Running>& runnin
   out.stream.losses = std::move(store.losses);
   out.stream.data = to_buffer(std::move(store.records()));
   if (aux.stream.cpu == trace::kNoId) out.owners.clear();  // it is one thread's
+  return out;
+}
+
+}  // namespace
+
+std::vector<BranchStream> from_stores(const std::vector<AuxStream>& stores,
+                                      const std::vector<Running>& running, const trace::Clock& clock) {
+  std::map<std::int64_t, Runs> runs;
+  for (const Running& one : running) runs[one.cpu].add(one);
+  std::vector<BranchStream> out;
+  out.reserve(stores.size());
+  for (const AuxStream& store : stores) out.push_back(from_store(store, runs[store.stream.cpu], clock));
   return out;
 }
 

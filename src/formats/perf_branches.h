@@ -25,7 +25,7 @@ class Branches {
  public:
   // False: the sample has none, or they are not branches one after the other (a call stack).
   [[nodiscard]] bool take(const Attr& attr, const Sample& sample);
-  void lost();  // perf had no room for samples, of whatever CPU or thread
+  void lost() noexcept { ++times_lost_; }  // perf had no room for samples, of whatever CPU or thread
   [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
   [[nodiscard]] std::vector<BranchStream> make(const trace::Clock& clock);
 
@@ -34,17 +34,21 @@ class Branches {
     std::vector<trace::BranchRecord> records;  // `tsc` has nanoseconds
     std::vector<Owner> owners;                 // here, too
     std::vector<trace::KnownLoss> losses;
-    bool first = true;  // what comes before the next branch is not known
+    bool first = true;             // what comes before the next branch is not known
+    std::uint64_t times_lost = 0;  // of those of all, as of its last branch
   };
   Queue& queue_of(const Trailer& who);
   static void add_stack(const Attr& attr, const Sample& sample, Queue& queue);
   static void add_branch(const Sample& sample, Queue& queue);
+  void note_loss(Queue& queue) const;
 
   std::map<std::pair<std::int64_t, std::int64_t>, Queue> queues_;  // by CPU and thread
+  std::uint64_t times_lost_ = 0;
 };
 
-// A stream of Branch Trace Store's own records. `running`: who came in when, in the order of time.
-[[nodiscard]] BranchStream from_store(const AuxStream& store, const std::vector<Running>& running,
-                                      const trace::Clock& clock);
+// Streams of Branch Trace Store's own records. `running`: who came in when, in the order of time.
+[[nodiscard]] std::vector<BranchStream> from_stores(const std::vector<AuxStream>& stores,
+                                                    const std::vector<Running>& running,
+                                                    const trace::Clock& clock);
 
 }  // namespace ptkit::formats::perf

@@ -86,15 +86,14 @@ class Reader {
 
   std::optional<base::Failure> make_streams() {
     const bool is_store = info_.kind == TraceKind::INTEL_BTS;
-    auto streams = streams_.make({info_.snapshots, is_store ? perf::kStoreRecordBytes : 1});
+    auto streams = streams_.make({info_.snapshots, is_store, is_store ? perf::kStoreRecordBytes : 1});
     if (!streams.ok()) return streams.failure();
     const trace::Clock& clock = bundle_.configuration.clock;
-    for (perf::AuxStream& one : streams.value()) {
-      if (is_store) {
-        add(perf::from_store(one, sideband_.running(), clock));
-      } else {
-        add({std::move(one.stream), {}});
-      }
+    if (is_store) {
+      for (perf::BranchStream& one : perf::from_stores(streams.value(), sideband_.running(), clock))
+        add(std::move(one));
+    } else {
+      for (perf::AuxStream& one : streams.value()) add({std::move(one.stream), {}});
     }
     for (perf::BranchStream& one : branches_.make(clock)) add(std::move(one));
     return std::nullopt;

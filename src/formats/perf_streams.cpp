@@ -61,8 +61,8 @@ bool Streams::note(const Record& aux, const Trailer& who) {
   note.flags = fields.u64();
   note.who = who;
   if (!fields.ok()) return false;
-  notes_of_cpu_[who.cpu].push_back(note);
-  notes_of_tid_[who.tid].push_back(note);
+  notes_of_cpu_[who.cpu].all.push_back(note);
+  notes_of_tid_[who.tid].all.push_back(note);
   return true;
 }
 
@@ -73,21 +73,31 @@ const Streams::Notes& Streams::notes_of(const Queue& queue) const {
   return found == all.end() ? kNone : found->second;
 }
 
+void Streams::Notes::settle() {
+  for (const Note& note : all) {
+    if ((note.flags & (kAuxTruncated | kAuxPartial)) == 0) continue;
+    // What is missing is missing behind what was written, or somewhere in it.
+    const std::uint64_t place = (note.flags & kAuxTruncated) != 0 ? note.end : note.begin;
+    losses[place] =
+        (note.flags & kAuxOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
+  }
+  std::ranges::stable_sort(all, {}, &Note::end);
+  const auto same = [](const Note& a, const Note& b) { return a.end == b.end; };
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+}
+
 // Where a piece ends is said by the next one's begin, and by the kernel's notes; its own size may be padded.
 void Streams::join(Queue& queue, const Notes& notes, std::size_t unit) {
-  std::vector<std::uint64_t> ends;
-  for (const Note& note : notes) ends.push_back(note.end);
-  std::ranges::sort(ends);
   for (std::size_t i = 0; i < queue.pieces.size(); ++i) {
     Piece& piece = queue.pieces[i];
     const std::uint64_t padded = piece.begin + piece.bytes.size();
     const auto within = [&](std::uint64_t end, std::uint64_t padding) {
       return end <= padded && end + padding > padded && end > piece.begin;
     };
-    const auto end = std::ranges::upper_bound(ends, padded);
+    const auto note = std::ranges::upper_bound(notes.all, padded, {}, &Note::end);
     const bool last = i + 1 == queue.pieces.size();
     std::uint64_t real = padded;
-    if (end != ends.begin() && within(*std::prev(end), kMostPadding)) real = *std::prev(end);
+    if (note != notes.all.begin() && within(std::prev(note)->end, kMostPadding)) real = std::prev(note)->end;
     if (!last && within(queue.pieces[i + 1].begin, kPadding)) real = queue.pieces[i + 1].begin;
     piece.bytes = whole_records(piece.bytes, static_cast<std::size_t>(real - piece.begin), unit);
     // Of records that are never cut, perf leaves out what does not fit where the ring ends.
@@ -122,13 +132,7 @@ void Streams::join_copies(Queue& queue, std::size_t unit) {
 }
 
 void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses) {
-  std::map<std::uint64_t, base::Status> told;
-  for (const Note& note : notes) {
-    if ((note.flags & (kAuxTruncated | kAuxPartial)) == 0) continue;
-    // What is missing is missing behind what was written, or somewhere in it.
-    const std::uint64_t place = (note.flags & kAuxTruncated) != 0 ? note.end : note.begin;
-    told[place] = (note.flags & kAuxOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
-  }
+  const auto& told = notes.losses;
   std::uint64_t at = 0;
   std::uint64_t end = 0;  // of the piece before
   for (const Piece& piece : queue.pieces) {
@@ -147,15 +151,12 @@ void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<tra
   std::ranges::stable_sort(losses, {}, &trace::KnownLoss::offset);
 }
 
-std::vector<Flush> Streams::flushes_of(const Queue& queue, Notes notes) {
-  std::ranges::stable_sort(notes, {}, &Note::end);
-  const auto same = [](const Note& a, const Note& b) { return a.end == b.end; };
-  notes.erase(std::unique(notes.begin(), notes.end(), same), notes.end());
+std::vector<Flush> Streams::flushes_of(const Queue& queue, const Notes& notes) {
   std::vector<Flush> flushes;
   std::uint64_t at = 0;
   for (const Piece& piece : queue.pieces) {
-    for (auto note = std::ranges::upper_bound(notes, piece.begin, {}, &Note::end);
-         note != notes.end() && note->end - piece.begin <= piece.bytes.size(); ++note) {
+    for (auto note = std::ranges::upper_bound(notes.all, piece.begin, {}, &Note::end);
+         note != notes.all.end() && note->end - piece.begin <= piece.bytes.size(); ++note) {
       flushes.push_back({at + (note->end - piece.begin), note->who.time, note->who.pid, note->who.tid});
     }
     at += piece.bytes.size();
@@ -163,13 +164,13 @@ std::vector<Flush> Streams::flushes_of(const Queue& queue, Notes notes) {
   return flushes;
 }
 
-base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes) {
+base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes, bool flushes) {
   AuxStream out;
   trace::Stream& stream = out.stream;
   // perf names a thread with a CPU, too, where it opened the event for one and its children.
   stream = stream_named(queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId);
   out.of_task = queue.tid != trace::kNoId;
-  out.flushes = flushes_of(queue, notes);
+  if (flushes) out.flushes = flushes_of(queue, notes);
   stream.pid = queue.pid;
   add_losses(queue, notes, stream.losses);
   std::vector<trace::TraceBuffer> parts;
@@ -185,15 +186,18 @@ base::Result<std::vector<AuxStream>> Streams::make(const AuxForm& form) {
   std::vector<std::pair<Queue*, bool>> all;
   for (auto& [number, queue] : queues_) all.emplace_back(&queue, form.copies);
   for (auto& [owner, queue] : samples_) all.emplace_back(&queue, true);
+  for (auto& [cpu, notes] : notes_of_cpu_) notes.settle();
+  for (auto& [tid, notes] : notes_of_tid_) notes.settle();
+  const Notes none;
   for (const auto& [queue, copies] : all) {
-    const Notes none;
+    if (queue->pieces.empty()) continue;
     const Notes& notes = copies ? none : notes_of(*queue);
     if (copies) {
       join_copies(*queue, form.unit);
     } else {
       join(*queue, notes, form.unit);
     }
-    auto stream = stream_of(*queue, notes);
+    auto stream = stream_of(*queue, notes, form.flushes);
     if (!stream.ok()) return stream.failure();
     streams.push_back(std::move(stream.value()));
   }

@@ -29,6 +29,7 @@ struct AuxStream {
 
 struct AuxForm {
   bool copies = false;   // pieces are copies of rings, and may repeat what an earlier one has
+  bool flushes = false;  // are asked for
   std::size_t unit = 1;  // bytes of a record, which is never cut
 };
 
@@ -61,13 +62,18 @@ class Streams {
     std::uint64_t flags = 0;
     Trailer who;
   };
-  using Notes = std::vector<Note>;
+  // Of one CPU or thread, which may have any number of queues: put into order once for all of them.
+  struct Notes {
+    std::vector<Note> all;                         // in the file's order; settled: by end, one for each
+    std::map<std::uint64_t, base::Status> losses;  // settled: by place
+    void settle();
+  };
 
   static void join(Queue& queue, const Notes& notes, std::size_t unit);
   static void join_copies(Queue& queue, std::size_t unit);
-  [[nodiscard]] static std::vector<Flush> flushes_of(const Queue& queue, Notes notes);
+  [[nodiscard]] static std::vector<Flush> flushes_of(const Queue& queue, const Notes& notes);
   static void add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses);
-  [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes);
+  [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes, bool flushes);
   [[nodiscard]] const Notes& notes_of(const Queue& queue) const;
 
   std::map<std::uint32_t, Queue> queues_;                           // by the number of the ring buffer

@@ -7,6 +7,7 @@
 #include "formats/registry.h"
 #include "perf_reading.h"
 #include "perf_sample.h"
+#include "seconds.h"
 #include "trace/branch_record.h"
 
 namespace ptkit::formats {
@@ -169,6 +170,54 @@ TEST_F(PerfBranches, StoresOfACpuBelongToTheOnlyOneWhoRan) {
   EXPECT_EQ(alone.streams.at(0).switches.at(2).tid, 22);
 }
 
+// Who was there all the time since the buffer was emptied before, and nobody else.
+TEST_F(PerfBranches, WhoRanIsAskedFromOneFlushToTheNext) {
+  const auto in = [](std::uint32_t tid, std::uint64_t tsc, bool out = false) {
+    return test::switched({.pid = tid, .tid = tid, .tsc = tsc}, out);
+  };
+  std::string notes;
+  for (std::uint64_t i = 0; i < 7; ++i) notes += test::aux({.tsc = 100 * (i + 1)}, 24 * i, 24, 0);
+  const std::string runs = in(20, 110) + in(20, 120, true) + in(20, 130) + in(20, 190, true) + in(0, 210) +
+                           in(21, 310) + in(21, 390) + in(20, 420) + in(21, 430) + in(21, 590, true);
+  const auto bundle =
+      read(test::perf_file(store_info() + runs + notes + test::auxtrace(0, kEach, 0, 0, stored(10, 7))));
+  std::vector<std::int64_t> tids;
+  for (const trace::Switch& one : bundle.streams.at(0).switches) tids.push_back(one.tid);
+  const std::int64_t nobody = trace::kNoId;
+  // Before anybody; 20 twice; nobody; 21 twice; 21, 20 and 21; 21 still; nobody.
+  EXPECT_EQ(tids, (std::vector<std::int64_t>{nobody, 20, nobody, 21, nobody, 21, nobody}));
+}
+
+// A file may have as many buffers, notes, switches and losses as there is room for.
+TEST_F(PerfBranches, ManyBuffersOfOneCpu) {
+  constexpr std::uint32_t kMany = 20'000;
+  std::string all = store_info();
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    const std::uint64_t tsc = 2 * (i + 1);
+    all += test::switched({.pid = 20 + i % 2, .tid = 20 + i % 2, .tsc = tsc}, false);
+    all += test::aux({.tsc = 2 * kMany + tsc}, 24 * i, 24, 1);
+    all += test::auxtrace(i, kEach, 0, 24 * i, stored(10 + i, 1));
+  }
+  const double seconds = test::seconds_of([&] {
+    const auto bundle = read(test::perf_file(all));
+    ASSERT_EQ(bundle.streams.size(), kMany);
+    EXPECT_EQ(bundle.streams[7].losses.size(), 2U);
+  });
+  EXPECT_LT(seconds, 10.0);
+}
+
+TEST_F(PerfBranches, ManyFlushesOfOneBuffer) {
+  constexpr std::uint32_t kMany = 300'000;
+  std::string all = store_info();
+  for (std::uint32_t i = 0; i < kMany; ++i) all += test::aux({.tsc = 2 * (i + 1)}, 24 * i, 24, 0);
+  all += test::auxtrace(0, kEach, 0, 0, stored(10, kMany));
+  const double seconds = test::seconds_of([&] {
+    const auto bundle = read(test::perf_file(all));
+    EXPECT_EQ(records(bundle.streams.at(0)).size(), kMany);
+  });
+  EXPECT_LT(seconds, 10.0);
+}
+
 // The end of a ring that no record fits into is left out; a hole is a loss.
 TEST_F(PerfBranches, PiecesOfAStore) {
   const auto bundle = read(test::perf_file(store_info() + test::auxtrace(0, kEach, 0, 0, stored(10, 2)) +
@@ -217,9 +266,34 @@ TEST_F(PerfBranches, SamplesOfEachBranch) {
   EXPECT_EQ(stream.losses[0].offset, 3 * sizeof(BranchRecord));
   ASSERT_EQ(stream.switches.size(), 1U);
   EXPECT_EQ(stream.switches[0].tid, 11);
+  // What is lost behind the last branch is lost, too; what is lost twice is one loss.
+  const std::string lost = test::event(2, 0, Bytes().add(std::uint64_t{1}, std::uint64_t{5}).str(), {});
+  const auto at_end = read(test::perf_file({each}, time_conversion() + branch(100, 1, 2) + lost + lost, {}));
+  ASSERT_EQ(at_end.streams.at(0).losses.size(), 1U);
+  EXPECT_EQ(at_end.streams[0].losses[0].offset, sizeof(BranchRecord));
   Attribute every_tenth = each;
   every_tenth.period = 10;
   EXPECT_FALSE(open(scratch_.write("perf.data", test::perf_file({every_tenth}, samples, {})), {}).ok());
+}
+
+TEST_F(PerfBranches, ManyCpusAndManyLosses) {
+  constexpr std::uint32_t kMany = 30'000;
+  const Attribute each{.type = 0, .config = 4, .sample_type = kWho | bit(0) | bit(3) | bit(8), .period = 1};
+  std::string all = time_conversion();
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    Bytes body;
+    body.add(std::uint64_t{77}, std::uint64_t{1}, std::uint32_t{10}, std::uint32_t{11}, std::uint64_t{i + 1},
+             std::uint64_t{2}, i, std::uint32_t{0}, std::uint64_t{1});
+    all += test::record(9, 2, body.str());
+    all += test::event(2, 0, Bytes().add(std::uint64_t{1}, std::uint64_t{5}).str(), {});
+  }
+  const double seconds = test::seconds_of([&] {
+    const auto bundle = read(test::perf_file({each}, all, {}));
+    ASSERT_EQ(bundle.streams.size(), kMany);
+    EXPECT_EQ(bundle.streams[0].losses.size(), 1U);
+    EXPECT_EQ(bundle.streams[kMany - 1].losses.size(), 1U);
+  });
+  EXPECT_LT(seconds, 10.0);
 }
 
 }  // namespace
