@@ -11,6 +11,13 @@
 
 namespace ptkit::base {
 
+template <typename T>
+void append_le(std::vector<std::uint8_t>& out, T value) {
+  static_assert(std::is_integral_v<T>);
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    out.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
+}
+
 class FieldWriter {
  public:
   template <typename T>
@@ -22,9 +29,7 @@ class FieldWriter {
     } else if constexpr (std::is_same_v<T, double>) {
       (*this)(std::bit_cast<std::uint64_t>(value));
     } else {
-      static_assert(std::is_integral_v<T>);
-      for (std::size_t i = 0; i < sizeof(T); ++i)
-        bytes_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
+      append_le(bytes_, value);
     }
   }
   template <typename T>

@@ -53,10 +53,6 @@ trace::Clock written_clock(const trace::Clock& known) {
 
 RecordBytes::RecordBytes(std::uint32_t type, std::uint16_t misc) { add(type, misc, std::uint16_t{0}); }
 
-void RecordBytes::append(std::uint64_t value, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) bytes_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-}
-
 RecordBytes& RecordBytes::text(const std::string& text) {
   const std::size_t size = std::min({text.size(), text.find('\0'), kMostText - 1});
   bytes_.insert(bytes_.end(), text.begin(), text.begin() + static_cast<std::ptrdiff_t>(size));

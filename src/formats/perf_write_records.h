@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
 #include "formats/perf_record.h"
 #include "trace/bundle.h"
 
@@ -43,7 +44,7 @@ class RecordBytes {
   RecordBytes(std::uint32_t type, std::uint16_t misc);
   template <typename... Numbers>
   RecordBytes& add(Numbers... numbers) {
-    (append(static_cast<std::uint64_t>(numbers), sizeof numbers), ...);
+    (base::append_le(bytes_, numbers), ...);
     return *this;
   }
   RecordBytes& id(std::int64_t number) { return add(static_cast<std::uint32_t>(number)); }
@@ -51,7 +52,6 @@ class RecordBytes {
   [[nodiscard]] base::Bytes bytes();
 
  private:
-  void append(std::uint64_t value, std::size_t size);
   std::vector<std::uint8_t> bytes_;
 };
 

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fields.h"
+
 namespace ptkit::formats::ptk {
 
 namespace {
@@ -36,9 +38,9 @@ base::Result<ChunkFile> ChunkFile::create(const std::string& path) {
   }
   ChunkFile file(path, opened);
   std::vector<std::uint8_t> header(kMagic.begin(), kMagic.end());
-  append_le(header, kMajor);
-  append_le(header, kMinor);
-  append_le(header, std::uint32_t{0});
+  base::append_le(header, kMajor);
+  base::append_le(header, kMinor);
+  base::append_le(header, std::uint32_t{0});
   if (file.put(header)) {
     file.size_ = header.size();
   } else {
@@ -111,7 +113,7 @@ bool ChunkFile::put_index() {
   const std::uint64_t index_offset = size_;
   if (!put(ChunkType::INDEX, 0, 0, entries)) return false;
   std::vector<std::uint8_t> trailer(kTrailerMagic.begin(), kTrailerMagic.end());
-  append_le(trailer, index_offset);
+  base::append_le(trailer, index_offset);
   if (!put(trailer)) return false;
   size_ += trailer.size();
   return true;

@@ -1,5 +1,6 @@
 #include "formats/ptk_format.h"
 
+#include "base/fields.h"
 #include "simd/isa.h"
 #include "simd/target.h"
 
@@ -71,15 +72,15 @@ std::uint32_t crc32c(base::Bytes bytes) noexcept {
 
 void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header) {
   const std::size_t begin = out.size();
-  append_le(out, kChunkMark);
-  append_le(out, header.type);
-  append_le(out, header.flags);
-  append_le(out, header.id);
-  append_le(out, header.place);
-  append_le(out, header.stored_size);
-  append_le(out, header.plain_size);
-  append_le(out, header.payload_check);
-  append_le(out, crc32c(base::Bytes(out).subspan(begin, kHeaderCheckAt)));
+  base::append_le(out, kChunkMark);
+  base::append_le(out, header.type);
+  base::append_le(out, header.flags);
+  base::append_le(out, header.id);
+  base::append_le(out, header.place);
+  base::append_le(out, header.stored_size);
+  base::append_le(out, header.plain_size);
+  base::append_le(out, header.payload_check);
+  base::append_le(out, crc32c(base::Bytes(out).subspan(begin, kHeaderCheckAt)));
 }
 
 bool parse_header(base::Bytes bytes, ChunkHeader& out) noexcept {
@@ -97,14 +98,14 @@ bool parse_header(base::Bytes bytes, ChunkHeader& out) noexcept {
 }
 
 void append_index_entry(std::vector<std::uint8_t>& out, const IndexEntry& entry) {
-  append_le(out, entry.header.type);
-  append_le(out, entry.header.flags);
-  append_le(out, entry.header.id);
-  append_le(out, entry.header.payload_check);
-  append_le(out, entry.header.place);
-  append_le(out, entry.header.stored_size);
-  append_le(out, entry.header.plain_size);
-  append_le(out, entry.offset);
+  base::append_le(out, entry.header.type);
+  base::append_le(out, entry.header.flags);
+  base::append_le(out, entry.header.id);
+  base::append_le(out, entry.header.payload_check);
+  base::append_le(out, entry.header.place);
+  base::append_le(out, entry.header.stored_size);
+  base::append_le(out, entry.header.plain_size);
+  base::append_le(out, entry.offset);
 }
 
 IndexEntry parse_index_entry(base::Bytes bytes) noexcept {

@@ -77,14 +77,6 @@ enum CodeFlag : std::uint32_t {
 // Inside a SYMBOLS chunk, one after the other: file offset u64, size u64, length of the name u32, name.
 inline constexpr std::size_t kSymbolRecordBytes = 20;
 
-// Little-endian stores at the end of a vector.
-template <typename T>
-void append_le(std::vector<std::uint8_t>& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    out.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
-  }
-}
-
 [[nodiscard]] std::uint32_t crc32c(base::Bytes bytes) noexcept;
 
 void append_header(std::vector<std::uint8_t>& out, const ChunkHeader& header);

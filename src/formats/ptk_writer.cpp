@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/fields.h"
 #include "formats/ptk_json.h"
 #include "formats/ptk_redact.h"
 
@@ -103,9 +104,9 @@ void PtkWriter::put_file(std::uint32_t id, const trace::ImageFile& file) {
   chunk(ptk::ChunkType::FILE, id, dump(ptk::to_json(id, file)));
   std::vector<std::uint8_t> symbols;
   for (const trace::SymbolEntry& symbol : file.symbols) {
-    ptk::append_le(symbols, symbol.file_offset);
-    ptk::append_le(symbols, symbol.size);
-    ptk::append_le(symbols, static_cast<std::uint32_t>(symbol.name.size()));
+    base::append_le(symbols, symbol.file_offset);
+    base::append_le(symbols, symbol.size);
+    base::append_le(symbols, static_cast<std::uint32_t>(symbol.name.size()));
     symbols.insert(symbols.end(), symbol.name.begin(), symbol.name.end());
     if (symbols.size() < kDataChunkBytes) continue;
     file_.append(ptk::ChunkType::SYMBOLS, id, 0, symbols);
@@ -121,16 +122,16 @@ void PtkWriter::code(const trace::CodeRegion& region) {
     const bool here = done < present;
     const std::uint64_t part =
         here ? std::min<std::uint64_t>(present - done, kDataChunkBytes) : region.size - done;
-    ptk::append_le(code_, region.address + done);
-    ptk::append_le(code_, region.tsc_from);
-    ptk::append_le(code_, region.tsc_to);
-    ptk::append_le(code_, region.file_offset + done);
-    ptk::append_le(code_, part);
-    ptk::append_le(code_, region.file);
-    ptk::append_le(code_, region.space);
-    ptk::append_le(code_, (here ? std::uint32_t{ptk::CODE_PRESENT} : 0U) |
-                              (region.shared ? std::uint32_t{ptk::CODE_SHARED} : 0U));
-    ptk::append_le(code_, std::uint32_t{0});
+    base::append_le(code_, region.address + done);
+    base::append_le(code_, region.tsc_from);
+    base::append_le(code_, region.tsc_to);
+    base::append_le(code_, region.file_offset + done);
+    base::append_le(code_, part);
+    base::append_le(code_, region.file);
+    base::append_le(code_, region.space);
+    base::append_le(code_, (here ? std::uint32_t{ptk::CODE_PRESENT} : 0U) |
+                               (region.shared ? std::uint32_t{ptk::CODE_SHARED} : 0U));
+    base::append_le(code_, std::uint32_t{0});
     if (here) {
       const auto bytes = region.bytes.bytes().subspan(done, part);
       code_.insert(code_.end(), bytes.begin(), bytes.end());

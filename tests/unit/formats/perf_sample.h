@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/ptk_format.h"
+#include "base/fields.h"
 
 namespace ptkit::formats::test {
 
@@ -19,7 +19,7 @@ class Bytes {
  public:
   template <typename... Numbers>
   Bytes& add(Numbers... numbers) {
-    (ptk::append_le(bytes_, numbers), ...);
+    (base::append_le(bytes_, numbers), ...);
     return *this;
   }
   Bytes& text(const std::string& text, std::size_t multiple = 8) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "formats/ptk_format.h"
+#include "base/fields.h"
 #include "formats/registry.h"
 #include "unit/formats/scratch.h"
 
@@ -11,7 +11,7 @@ using test::Scratch;
 
 std::string addresses(const std::vector<std::uint64_t>& list) {
   std::vector<std::uint8_t> bytes;
-  for (const std::uint64_t address : list) ptk::append_le(bytes, address);
+  for (const std::uint64_t address : list) base::append_le(bytes, address);
   return {bytes.begin(), bytes.end()};
 }
 

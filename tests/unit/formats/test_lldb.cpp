@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "base/fields.h"
 #include "formats/perf_switch.h"
-#include "formats/ptk_format.h"
 #include "formats/registry.h"
 #include "unit/formats/scratch.h"
 
@@ -20,13 +20,13 @@ std::string document(const std::string& rest) {
 // A SWITCH_CPU_WIDE record.
 std::string switch_record(bool out, std::uint32_t pid, std::uint32_t tid, std::uint64_t time) {
   std::vector<std::uint8_t> bytes;
-  ptk::append_le(bytes, std::uint32_t{15});
-  ptk::append_le(bytes, static_cast<std::uint16_t>(out ? 0x2000 : 0));
-  ptk::append_le(bytes, std::uint16_t{32});
-  ptk::append_le(bytes, std::uint64_t{0});
-  ptk::append_le(bytes, pid);
-  ptk::append_le(bytes, tid);
-  ptk::append_le(bytes, time);
+  base::append_le(bytes, std::uint32_t{15});
+  base::append_le(bytes, static_cast<std::uint16_t>(out ? 0x2000 : 0));
+  base::append_le(bytes, std::uint16_t{32});
+  base::append_le(bytes, std::uint64_t{0});
+  base::append_le(bytes, pid);
+  base::append_le(bytes, tid);
+  base::append_le(bytes, time);
   return {bytes.begin(), bytes.end()};
 }
 
