@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "formats/files.h"
+#include "formats/first_range.h"
 #include "image/elf.h"
 #include "image/kallsyms.h"
 
@@ -25,18 +26,26 @@ void set_sizes(std::vector<trace::SymbolEntry>& symbols) {
 
 void add_names(trace::TraceBundle& bundle, std::size_t file, std::string_view text) {
   std::vector<const trace::CodeRegion*> regions;
+  std::vector<Range> ranges;
   for (const trace::CodeRegion& region : bundle.code) {
-    if (region.file == static_cast<std::int32_t>(file)) regions.push_back(&region);
+    if (region.file != static_cast<std::int32_t>(file)) continue;
+    regions.push_back(&region);
+    ranges.push_back({region.address, region.size});
   }
-  auto& symbols = bundle.files[file].symbols;
+  std::vector<std::string_view> texts;
+  std::vector<std::uint64_t> addresses;
   image::KernelSymbols names(text);
   for (image::KernelSymbol name; names.next(name);) {
     if (!name.is_code()) continue;
-    const auto region = std::ranges::find_if(
-        regions, [&](const auto* one) { return name.address - one->address < one->size; });
-    if (region == regions.end()) continue;
-    symbols.push_back(
-        {std::string(name.name), (*region)->file_offset + (name.address - (*region)->address), 0});
+    texts.push_back(name.name);
+    addresses.push_back(name.address);
+  }
+  auto& symbols = bundle.files[file].symbols;
+  const std::vector<std::size_t> found = first_ranges(ranges, addresses);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == kNoRange) continue;
+    const trace::CodeRegion& region = *regions[found[i]];
+    symbols.push_back({std::string(texts[i]), region.file_offset + (addresses[i] - region.address), 0});
   }
   set_sizes(symbols);
 }

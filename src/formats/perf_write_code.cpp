@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::size_t kBuildIdLetters = 40;
 
-bool is_kernel(const trace::CodeRegion& region) { return region.address >= kKernelStart; }
-
 // Of a region of user code, up to where the kernel begins.
 std::uint64_t size_of(const trace::CodeRegion& region) {
   return std::min<std::uint64_t>(region.size != 0 ? region.size : region.bytes.size(),
@@ -188,16 +186,27 @@ std::vector<std::uint8_t> build_id_table(const std::vector<CodeFile>& files) {
 
 // ---- mappings
 
-std::vector<Code::Item> Code::items_of(const ProcessImage& image) const {
-  std::vector<Item> items;
+Code::Regions Code::user_regions() const {
+  Regions regions;
   for (std::size_t i = 0; i < bundle_.code.size(); ++i) {
     const trace::CodeRegion& region = bundle_.code[i];
-    const bool own = region.space == image.space;
-    if ((!own && region.space != trace::kAnySpace) || is_kernel(region) || size_of(region) == 0) continue;
-    const std::uint64_t tsc = region.tsc_from == trace::kTscMin ? image.begin : region.tsc_from;
-    if (region.tsc_to <= tsc) continue;
-    const unsigned rank = (region.bytes.size() != 0 ? 2U : 0U) + (own ? 1U : 0U);
-    items.push_back({tsc, rank, i});
+    if (!is_kernel(region) && size_of(region) != 0) regions[region.space].push_back(i);
+  }
+  return regions;
+}
+
+// Of the image's space, and of all spaces.
+std::vector<Code::Item> Code::items_of(const ProcessImage& image, const Regions& regions) const {
+  std::vector<Item> items;
+  for (const trace::SpaceId space : std::set<trace::SpaceId>{image.space, trace::kAnySpace}) {
+    const auto found = regions.find(space);
+    if (found == regions.end()) continue;
+    for (const std::size_t i : found->second) {
+      const trace::CodeRegion& region = bundle_.code[i];
+      const std::uint64_t tsc = region.tsc_from == trace::kTscMin ? image.begin : region.tsc_from;
+      if (region.tsc_to <= tsc) continue;
+      items.push_back({tsc, (region.bytes.size() != 0 ? 2U : 0U) + (space == image.space ? 1U : 0U), i});
+    }
   }
   std::ranges::stable_sort(
       items, [](const Item& a, const Item& b) { return a.tsc != b.tsc ? a.tsc < b.tsc : a.rank < b.rank; });
@@ -205,7 +214,8 @@ std::vector<Code::Item> Code::items_of(const ProcessImage& image) const {
 }
 
 void Code::write(const std::vector<ProcessImage>& images, Records& records) {
-  for (const ProcessImage& image : images) write_process(image, records);
+  const Regions regions = user_regions();
+  for (const ProcessImage& image : images) write_process(image, items_of(image, regions), records);
 }
 
 void Code::add_made_file(const ProcessImage& image, const std::vector<Item>& items) {
@@ -223,9 +233,8 @@ void Code::add_made_file(const ProcessImage& image, const std::vector<Item>& ite
   files_.push_back(std::move(made));
 }
 
-void Code::write_process(const ProcessImage& image, Records& records) {
+void Code::write_process(const ProcessImage& image, const std::vector<Item>& items, Records& records) {
   Process process{image, files_.size()};
-  const std::vector<Item> items = items_of(image);
   add_made_file(image, items);
   for (std::size_t i = 0; i < items.size(); ++i) {
     const trace::CodeRegion& region = bundle_.code[items[i].region];
@@ -259,21 +268,12 @@ void Code::map_made(Process& process, std::uint64_t tsc, Records& records) {
 
 // False: it is as told before.
 bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records& records) {
-  auto& mappings = process.mappings;
-  const Mapped mapped{place.address + place.size, place.file, place.address - place.offset};
-  auto next = mappings.upper_bound(place.address);
-  if (next != mappings.begin()) {
-    const Mapped at = std::prev(next)->second;
-    if (at.end >= mapped.end && at.file == mapped.file && at.delta == mapped.delta) return false;
-    if (at.end > place.address) std::prev(next)->second.end = place.address;
-    if (at.end > mapped.end) mappings.emplace(mapped.end, at);
-  }
-  next = mappings.lower_bound(place.address);
-  while (next != mappings.end() && next->first < mapped.end) {
-    if (next->second.end > mapped.end) mappings.emplace(mapped.end, next->second);
-    next = mappings.erase(next);
-  }
-  mappings.insert_or_assign(place.address, mapped);
+  const std::uint64_t last = place.address + (place.size - 1);
+  const Mapped mapped{place.file, place.address - place.offset};
+  const auto there = process.mappings.find(place.address);
+  if (there != process.mappings.end() && there->second.last >= last && there->second.value == mapped)
+    return false;
+  process.mappings.assign(place.address, last, mapped);
   const CodeFile& file = files_[place.file];
   const std::int64_t pid = process.image.pid;
   records.map({pid, pid, trace::kNoId, tsc},

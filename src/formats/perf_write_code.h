@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/interval_map.h"
 #include "formats/perf_write.h"
 #include "formats/perf_write_made.h"
 #include "formats/perf_write_records.h"
@@ -16,6 +17,9 @@
 namespace ptkit::formats::perf {
 
 inline constexpr std::uint64_t kKernelStart = std::uint64_t{1} << 63U;
+[[nodiscard]] inline bool is_kernel(const trace::CodeRegion& region) noexcept {
+  return region.address >= kKernelStart;
+}
 
 // A file with code.
 struct CodeFile {
@@ -41,9 +45,9 @@ class Code {
 
  private:
   struct Mapped {  // what a process has at an address, by what was written until now
-    std::uint64_t end = 0;
     std::size_t file = 0;
     std::uint64_t delta = 0;  // address - offset
+    [[nodiscard]] bool operator==(const Mapped&) const = default;
   };
   struct Place {
     std::uint64_t address = 0;
@@ -53,8 +57,8 @@ class Code {
   };
   struct Process {
     const ProcessImage& image;
-    std::size_t made_file = 0;                   // where `made` goes
-    std::map<std::uint64_t, Mapped> mappings{};  // by address, disjoint
+    std::size_t made_file = 0;  // where `made` goes
+    IntervalMap<Mapped> mappings{};
     MadeCode made{};
   };
   struct Item {
@@ -63,13 +67,16 @@ class Code {
     std::size_t region = 0;
   };
 
+  using Regions = std::map<trace::SpaceId, std::vector<std::size_t>>;
+
   void find_file(std::size_t number);
   void compare_with_files();
   [[nodiscard]] bool agrees(const trace::CodeRegion& region);
   [[nodiscard]] static bool add_piece(CodeFile& file, std::uint64_t offset, base::Bytes bytes);
   void name_files();
-  [[nodiscard]] std::vector<Item> items_of(const ProcessImage& image) const;
-  void write_process(const ProcessImage& image, Records& records);
+  [[nodiscard]] Regions user_regions() const;  // by space
+  [[nodiscard]] std::vector<Item> items_of(const ProcessImage& image, const Regions& regions) const;
+  void write_process(const ProcessImage& image, const std::vector<Item>& items, Records& records);
   void add_made_file(const ProcessImage& image, const std::vector<Item>& items);
   [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
   void map_made(Process& process, std::uint64_t tsc, Records& records);

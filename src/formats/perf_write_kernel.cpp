@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <map>
 
+#include "formats/first_range.h"
+#include "formats/interval_map.h"
 #include "formats/perf_write_code.h"
 #include "formats/perf_write_output.h"
 
@@ -19,35 +21,24 @@ constexpr std::uint64_t kPage = 4096;
 // Parts of the kernel's memory by address, disjoint.
 using Parts = std::map<std::uint64_t, base::Bytes>;
 
-bool is_kernel(const trace::CodeRegion& region) {
-  return region.address >= kKernelStart && region.bytes.size() != 0;
+bool is_known_kernel(const trace::CodeRegion& region) {
+  return is_kernel(region) && region.bytes.size() != 0;
 }
 
 // As everywhere, later ones win. Code that changed is as it was at the end: perf has one kernel for all
 // times.
 Parts kernel_parts(const trace::TraceBundle& bundle) {
-  Parts parts;
-  const auto put = [&](std::uint64_t address, base::Bytes bytes) {
-    const std::uint64_t last = address + (bytes.size() - 1);
-    auto next = parts.lower_bound(address);
-    if (next != parts.begin()) {
-      const auto before = std::prev(next);
-      const base::Bytes all = before->second;
-      if (all.size() > address - before->first) {
-        before->second = all.first(address - before->first);
-        const std::uint64_t behind = last - before->first + 1;
-        if (all.size() > behind) next = parts.emplace(last + 1, all.subspan(behind)).first;
-      }
-    }
-    while (next != parts.end() && next->first <= last) {
-      const std::uint64_t covered = last - next->first + 1;
-      if (next->second.size() > covered) parts.emplace(last + 1, next->second.subspan(covered));
-      next = parts.erase(next);
-    }
-    parts.insert_or_assign(address, bytes);
-  };
+  IntervalMap<const trace::CodeRegion*> known;
   for (const trace::CodeRegion& region : bundle.code) {
-    if (is_kernel(region)) put(region.address, region.bytes.bytes());
+    if (!is_known_kernel(region)) continue;
+    const std::uint64_t most = ~region.address;  // bytes behind the first one
+    known.assign(region.address, region.address + std::min<std::uint64_t>(region.bytes.size() - 1, most),
+                 &region);
+  }
+  Parts parts;
+  for (const auto& [first, entry] : known) {
+    const base::Bytes bytes = entry.value->bytes.bytes();
+    parts.emplace(first, bytes.subspan(first - entry.value->address, entry.last - first + 1));
   }
   return parts;
 }
@@ -103,19 +94,22 @@ struct Name {
 std::vector<Name> kernel_names(const trace::TraceBundle& bundle) {
   std::map<std::int32_t, std::vector<const trace::CodeRegion*>> by_file;
   for (const trace::CodeRegion& region : bundle.code) {
-    if (is_kernel(region) && region.file >= 0) by_file[region.file].push_back(&region);
+    if (is_known_kernel(region) && region.file >= 0) by_file[region.file].push_back(&region);
   }
   std::vector<Name> names;
   for (const auto& [number, regions] : by_file) {
     const trace::ImageFile& file = bundle.files[static_cast<std::size_t>(number)];
     const bool is_module = file.path.starts_with('[') && file.path != "[kernel]";
-    for (const trace::SymbolEntry& symbol : file.symbols) {
-      const auto region = std::ranges::find_if(regions, [&](const auto* one) {
-        return symbol.file_offset - one->file_offset < one->bytes.size();
-      });
-      if (region == regions.end()) continue;
-      const std::uint64_t address = (*region)->address + (symbol.file_offset - (*region)->file_offset);
-      names.push_back({address, symbol.name + (is_module ? "\t" + file.path : "")});
+    std::vector<Range> ranges;
+    for (const auto* region : regions) ranges.push_back({region->file_offset, region->bytes.size()});
+    std::vector<std::uint64_t> offsets;
+    for (const trace::SymbolEntry& symbol : file.symbols) offsets.push_back(symbol.file_offset);
+    const std::vector<std::size_t> found = first_ranges(ranges, offsets);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (found[i] == kNoRange) continue;
+      const trace::CodeRegion& region = *regions[found[i]];
+      names.push_back({region.address + (offsets[i] - region.file_offset),
+                       file.symbols[i].name + (is_module ? "\t" + file.path : "")});
     }
   }
   std::ranges::stable_sort(names, {}, &Name::address);
@@ -137,7 +131,9 @@ std::string hex(std::uint64_t number) {
 
 }  // namespace
 
-bool has_kernel(const trace::TraceBundle& bundle) { return std::ranges::any_of(bundle.code, is_kernel); }
+bool has_kernel(const trace::TraceBundle& bundle) {
+  return std::ranges::any_of(bundle.code, is_known_kernel);
+}
 
 std::optional<base::Failure> write_kernel(const trace::TraceBundle& bundle, const std::string& folder,
                                           Records& records) {

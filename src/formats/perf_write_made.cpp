@@ -74,15 +74,28 @@ void MadeCode::forget(std::uint64_t begin, std::uint64_t end) {
   });
 }
 
-std::uint64_t MadeCode::copy(std::uint64_t begin, std::uint64_t end) {
-  file_.resize((file_.size() + kAlignment - 1) / kAlignment * kAlignment);
-  const std::uint64_t offset = kFirstOffset + file_.size();
+bool MadeCode::is_at(std::uint64_t offset, base::Bytes bytes) const {
+  if (offset < kFirstOffset || offset - kFirstOffset > file_.size()) return false;
+  const base::Bytes there = base::Bytes(file_).subspan(offset - kFirstOffset);
+  return there.size() >= bytes.size() && std::ranges::equal(there.first(bytes.size()), bytes);
+}
+
+std::uint64_t MadeCode::place_of(std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::uint8_t> bytes;
   for (std::uint64_t at = begin; at < end;) {
     const std::uint64_t behind = std::min(end, (at / kPageBytes + 1) * kPageBytes);
     const auto* const from = page_of(at)->bytes.data() + at % kPageBytes;
-    file_.insert(file_.end(), from, from + (behind - at));
+    bytes.insert(bytes.end(), from, from + (behind - at));
     at = behind;
   }
+  if (const auto before = places_.find(begin); before != places_.end()) {
+    const std::uint64_t offset = begin - before->second.value;
+    if (is_at(offset, bytes)) return offset;
+  }
+  file_.resize((file_.size() + kAlignment - 1) / kAlignment * kAlignment);
+  const std::uint64_t offset = kFirstOffset + file_.size();
+  file_.insert(file_.end(), bytes.begin(), bytes.end());
+  places_.assign(begin, end - 1, begin - offset);
   return offset;
 }
 
@@ -93,7 +106,7 @@ std::vector<MadeCode::Chunk> MadeCode::take() {
     while (first - begin < kBefore && known(begin - 1)) --begin;
     std::uint64_t behind = last;
     while (behind - last < kBehind && known(behind)) ++behind;
-    chunks.push_back({begin, last - begin, copy(begin, behind)});
+    chunks.push_back({begin, last - begin, place_of(begin, behind)});
   }
   changed_.clear();
   return chunks;

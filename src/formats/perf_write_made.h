@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "formats/interval_map.h"
 
 namespace ptkit::formats::perf {
 
@@ -42,10 +43,13 @@ class MadeCode {
   [[nodiscard]] const Page* page_of(std::uint64_t address) const;
   void change(std::uint64_t begin, std::uint64_t end);
   [[nodiscard]] bool known(std::uint64_t address) const;
-  [[nodiscard]] std::uint64_t copy(std::uint64_t begin, std::uint64_t end);  // its offset in the file
+  // Their offset in the file: where these bytes were put before, or behind all others.
+  [[nodiscard]] std::uint64_t place_of(std::uint64_t begin, std::uint64_t end);
+  [[nodiscard]] bool is_at(std::uint64_t offset, base::Bytes bytes) const;
 
   std::map<std::uint64_t, Page> pages_;
   std::map<std::uint64_t, std::uint64_t> changed_;  // begin, end: disjoint and apart
+  IntervalMap<std::uint64_t> places_;               // address - offset, where they were put last
   std::vector<std::uint8_t> file_;                  // from kFirstOffset on
 };
 

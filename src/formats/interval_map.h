@@ -1,0 +1,47 @@
+// Ranges of addresses with a value each; what comes later hides what was there. For .cpp files of this folder
+// only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace ptkit::formats {
+
+template <typename Value>
+class IntervalMap {
+ public:
+  struct Entry {
+    std::uint64_t last = 0;  // inclusive: ranges may end with the address space
+    Value value;
+  };
+  using Entries = std::map<std::uint64_t, Entry>;  // by first address, disjoint
+
+  void assign(std::uint64_t first, std::uint64_t last, const Value& value) {
+    cut(first);
+    if (last != ~std::uint64_t{0}) cut(last + 1);
+    entries_.erase(entries_.lower_bound(first), entries_.upper_bound(last));
+    entries_.insert_or_assign(first, Entry{last, value});
+  }
+  // What has this address; end(): nothing.
+  [[nodiscard]] typename Entries::const_iterator find(std::uint64_t address) const {
+    const auto next = entries_.upper_bound(address);
+    if (next == entries_.begin() || std::prev(next)->second.last < address) return entries_.end();
+    return std::prev(next);
+  }
+  [[nodiscard]] typename Entries::const_iterator begin() const noexcept { return entries_.begin(); }
+  [[nodiscard]] typename Entries::const_iterator end() const noexcept { return entries_.end(); }
+
+ private:
+  // No range goes on across this address.
+  void cut(std::uint64_t address) {
+    const auto next = entries_.lower_bound(address);
+    if (next == entries_.begin() || std::prev(next)->second.last < address) return;
+    Entry& before = std::prev(next)->second;
+    entries_.insert_or_assign(address, before);
+    before.last = address - 1;
+  }
+
+  Entries entries_;
+};
+
+}  // namespace ptkit::formats
