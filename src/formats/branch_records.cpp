@@ -36,7 +36,6 @@ constexpr std::uint64_t kInTx = 4;
 constexpr std::uint64_t kAbort = 8;
 constexpr unsigned kCyclesShift = 4;
 constexpr std::uint64_t kCyclesMask = 0xffff;
-constexpr std::size_t kEntryBytes = 24;
 
 std::uint32_t flags_of_entry(std::uint64_t word) noexcept {
   std::uint32_t flags = 0;
@@ -81,8 +80,8 @@ DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
 
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<BranchRecord>& out) {
   const std::size_t first = out.size();
-  for (std::size_t at = entries.size() / kEntryBytes * kEntryBytes; at != 0;) {
-    at -= kEntryBytes;
+  for (std::size_t at = entries.size() / kBranchEntryBytes * kBranchEntryBytes; at != 0;) {
+    at -= kBranchEntryBytes;
     const std::uint8_t* entry = entries.data() + at;
     const std::uint64_t word = base::load_le<8>(entry + 16);
     BranchRecord record;

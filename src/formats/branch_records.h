@@ -38,7 +38,10 @@ struct DsRecords {
 };
 [[nodiscard]] DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout);
 
-// Appends a branch stack of the Linux kernel (perf_branch_entry: from, to and flags of 8 bytes each), which
+// An entry of a branch stack of the Linux kernel (perf_branch_entry): from, to and flags, 8 bytes each.
+inline constexpr std::size_t kBranchEntryBytes = 24;
+
+// Appends a branch stack, which
 // has the newest branch first; empty entries are left out. `tsc` is the time of the sample, 0: not known: the
 // newest branch is not later. The oldest gets RECORD_FIRST.
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<trace::BranchRecord>& out);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "formats/branch_records.h"
-
 namespace ptkit::formats::perf {
 
 namespace {

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "formats/branch_records.h"
 #include "formats/perf_sample.h"
 #include "formats/perf_sideband.h"
 #include "formats/perf_streams.h"
@@ -12,7 +13,7 @@
 
 namespace ptkit::formats::perf {
 
-inline constexpr std::size_t kStoreRecordBytes = 24;
+inline constexpr std::size_t kStoreRecordBytes = record_bytes(DsLayout::BITS64);
 
 // A stream of branch records, and whose they are, by place.
 struct BranchStream {

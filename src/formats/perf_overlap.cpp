@@ -1,8 +1,9 @@
 #include "formats/perf_overlap.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
+
+#include "packet/decoder.h"
 
 namespace ptkit::formats::perf {
 
@@ -10,8 +11,6 @@ namespace {
 
 constexpr std::size_t kCommonBytes = 4096;
 constexpr std::size_t kMostPadding = 7;
-constexpr std::array<std::uint8_t, 16> kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-                                            0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
 // Finds a pattern in bytes that come one by one (Knuth, Morris, Pratt): the time that it takes does not
 // depend on what the bytes are.
@@ -67,7 +66,7 @@ std::optional<Overlap> find_overlap(base::Bytes older, base::Bytes newer) {
     if (overlap.repeated != 0) return overlap;
     overlap.repeated = find_part(older, newer);
     const base::Bytes common = newer.first(overlap.repeated);
-    if (std::search(common.begin(), common.end(), kPsb.begin(), kPsb.end()) != common.end()) return overlap;
+    if (packet::find_psb(common, 0) != common.size()) return overlap;
     overlap.repeated = 0;
     if (older.back() != 0) break;
     older = older.first(older.size() - 1);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "formats/branch_records.h"
+
 namespace ptkit::formats::perf {
 
 namespace {

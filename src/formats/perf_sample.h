@@ -19,8 +19,6 @@ struct Sample {
   base::Bytes trace;     // of the AUX area
 };
 
-inline constexpr std::size_t kBranchEntryBytes = 24;
-
 // Empty if the record is too short for what its attributes say.
 [[nodiscard]] std::optional<Sample> parse_sample(const Attr& attr, base::Bytes body);
 
