@@ -220,6 +220,13 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         bundle(tmp_path).export(tmp_path / "no" / "out.data")
 
 
+def test_a_slash_at_the_end(tmp_path: Path) -> None:
+    written = bundle(tmp_path).export(f"{tmp_path}/out.data/")
+    assert written.path == f"{tmp_path}/out.data"
+    assert written.files == (f"{tmp_path}/out.data.debug",)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "out.data.debug", "raw.pt"]
+
+
 def test_a_folder_is_in_the_way(tmp_path: Path) -> None:
     path = tmp_path / "out.data"
     path.mkdir()
@@ -290,14 +297,15 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "format='svg' is none of perf.data" in capsys.readouterr().err
 
 
-def test_others_can_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "other-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(
+def add_package(folder: Path) -> None:
+    """Make a package that adds the format "lines", and one that cannot be loaded."""
+    info = folder / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
         "[ptkit.exporters]\nlines = other_lines:EXPORTER\nbroken = other_lines:NOTHING\n"
     )
-    (tmp_path / "other_lines.py").write_text(
+    (folder / "other_lines.py").write_text(
         "from pathlib import Path\nfrom ptkit.export import Exporter\n"
         "def write(trace, path, *, ending='\\n'):\n"
         "    text = ending.join(hex(ip) for ip in trace.instructions()['ip'])\n"
@@ -305,6 +313,24 @@ def test_others_can_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "    return {'bytes': len(text), 'notes': ['only addresses']}\n"
         "EXPORTER = Exporter('lines', 'one address a line', write)\n"
     )
+
+
+def test_other_verbs_import_no_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_package(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "other_lines", raising=False)
+    raw = tmp_path / "raw.pt"
+    raw.write_bytes(STREAM)
+    assert main(["info", str(raw)]) == 0
+    assert "other_lines" not in sys.modules
+    assert main(["export", str(raw), "--format", "svg", "-o", str(tmp_path / "out")]) == 2
+    assert "format='svg' is none of lines, perf.data" in capsys.readouterr().err
+
+
+def test_others_can_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_package(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     assert set(export.exporters()) == {"perf.data", "lines"}
     written = bundle(tmp_path).export(tmp_path / "out.txt", "lines", ending=" ")

@@ -6,7 +6,6 @@ import argparse
 import sys
 from dataclasses import asdict
 
-from ptkit import export
 from ptkit.cli import common, output
 
 HELP = "write a recording for other tools"
@@ -27,9 +26,13 @@ then, where perf is installed:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="what to write")
-    names = ", ".join(sorted(export.exporters()))
+    # Packages' own formats are not named here: their modules would be imported by each verb.
     parser.add_argument(
-        "--format", dest="to", metavar="FORMAT", default="perf.data", help=f"{names} (default: perf.data)"
+        "--format",
+        dest="to",
+        metavar="FORMAT",
+        default="perf.data",
+        help="perf.data (default), or one that another package adds: where there is none, all are listed",
     )
     parser.add_argument(
         "--with-code",

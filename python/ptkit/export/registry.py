@@ -98,6 +98,7 @@ def export(trace: object, path: str | os.PathLike[str], *, format: str, **option
     text = os.fspath(path)
     if not text or "\0" in text:
         raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
+    text = text.rstrip("/") or "/"  # shells put one behind folders
     source = Path(getattr(trace, "source", ""))
     if source.exists() and Path(text).exists() and Path(text).samefile(source):
         raise ConfigError(f"{text}: is what is read; export to another file")
