@@ -21,7 +21,6 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
   const formats::PerfDataWritten written = value_or_raise(std::move(result));
   py::dict row;
   row["bytes"] = written.bytes;
-  row["is_folder"] = written.is_folder;
   row["code_folder"] = py::bytes(written.code_folder);
   row["notes"] = written.notes;
   return row;

@@ -30,6 +30,11 @@ std::string parent_folder(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 base::Failure bad_file(const std::string& path, std::string_view what, std::uint64_t offset) {
   return {base::Status::BAD_FILE, offset, path + ": " + std::string(what)};
 }

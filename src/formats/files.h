@@ -18,6 +18,7 @@ inline constexpr std::size_t kPsbSearchBytes = 64 * 1024;
 // `name` itself if it is absolute, else below `folder`.
 [[nodiscard]] std::string join(const std::string& folder, const std::string& name);
 [[nodiscard]] std::string parent_folder(const std::string& path);
+[[nodiscard]] std::string without_slashes(std::string path);  // at the end
 
 [[nodiscard]] base::Failure bad_file(const std::string& path, std::string_view what,
                                      std::uint64_t offset = 0);

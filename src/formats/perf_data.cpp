@@ -39,7 +39,7 @@ class Reader {
       : path_(path),
         file_(std::move(file)),
         trailers_(file_.attrs()),
-        binaries_(bundle_, path + ".debug", options.binaries) {}
+        binaries_(bundle_, without_slashes(path) + ".debug", options.binaries) {}
 
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));

@@ -1,10 +1,8 @@
 #include "formats/perf_write.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 
+#include "base/fields.h"
 #include "formats/files.h"
 #include "formats/perf_file.h"
 #include "formats/perf_write_code.h"
@@ -20,20 +18,35 @@ namespace {
 using perf::Output;
 
 constexpr std::uint64_t kHeaderBytes = 104;
-constexpr unsigned kFeatureDirFormat = 24;
-constexpr unsigned kFeatureAuxtrace = 18;
-constexpr unsigned kFeatureSampleTime = 21;
 
 std::vector<std::uint8_t> numbers(std::initializer_list<std::uint64_t> values) {
   std::vector<std::uint8_t> bytes;
-  for (const std::uint64_t value : values) {
-    for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-  }
+  for (const std::uint64_t value : values) base::append_le(bytes, value);
   return bytes;
 }
 
 base::Failure refused(const std::string& path, const std::string& why) {
   return {base::Status::UNSUPPORTED, 0, path + ": " + why};
+}
+
+// Numbers that perf's records have no room for.
+std::optional<std::int64_t> large_id(const trace::TraceBundle& bundle) {
+  std::int64_t most = trace::kNoId;
+  std::int64_t least = trace::kNoId;
+  const auto look = [&](std::initializer_list<std::int64_t> ids) {
+    most = std::max(most, std::max(ids));
+    least = std::min(least, std::min(ids));
+  };
+  for (const trace::Space& space : bundle.spaces) look({space.pid});
+  for (const trace::Thread& thread : bundle.threads) look({thread.pid, thread.tid});
+  for (const trace::Sideband& record : bundle.sideband) look({record.pid, record.tid, record.parent});
+  for (const trace::Stream& stream : bundle.streams) {
+    look({stream.cpu, stream.pid, stream.tid});
+    for (const trace::Switch& one : stream.switches) look({one.pid, one.tid});
+  }
+  if (least < trace::kNoId) return least;
+  if (most > perf::kMostId) return most;
+  return std::nullopt;
 }
 
 std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle, const std::string& path) {
@@ -46,6 +59,10 @@ std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle,
       return refused(path, "stream '" + stream.name +
                                "' tells who ran by places in the stream; perf.data can tell by times only");
   }
+  if (const auto id = large_id(bundle)) {
+    return refused(path, "perf.data has no room for " + std::to_string(*id) +
+                             " as a number of a process, thread or processor");
+  }
   return std::nullopt;
 }
 
@@ -53,26 +70,38 @@ class Writer {
  public:
   Writer(const trace::TraceBundle& bundle, const std::string& path, const PerfDataOptions& options)
       : bundle_(bundle),
-        path_(path),
+        path_(without_slashes(path)),
         options_(options),
         clock_(perf::written_clock(bundle.configuration.clock)),
         records_(clock_),
         tasks_(bundle, written_.notes),
-        code_(bundle, options.code, perf::is_32_bit(bundle)),
-        event_(perf::written_event(bundle, written_.notes)) {}
+        code_(bundle, options.code, perf::is_32_bit(bundle)) {}
 
   base::Result<PerfDataWritten> write() {
+    auto packets = perf::look_at_packets(bundle_, options_.go_on);
+    if (!packets) return interrupted();
+    packets_ = std::move(*packets);
+    event_ = perf::written_event(bundle_, packets_, written_.notes);
     features_ = perf::written_features(bundle_, event_, written_.notes);
     note_what_is_dropped();
     tasks_.write(records_);
     code_.write(tasks_.images(), records_);
     written_.is_folder = perf::has_kernel(bundle_);
-    const auto failure = written_.is_folder ? write_folder() : write_file(path_);
-    if (failure) return *failure;
+    auto code = write_code();
+    if (!code.ok()) return code.failure();
+    if (const auto failure = written_.is_folder ? write_folder() : write_file(path_)) return *failure;
+    // Not before: a file that is there fits to the code that is there.
+    if (code.value()) {
+      if (const auto failure = code.value()->keep()) return *failure;
+    }
     return std::move(written_);
   }
 
  private:
+  [[nodiscard]] base::Failure interrupted() const {
+    return {base::Status::INTERRUPTED, 0, path_ + ": interrupted"};
+  }
+
   void note_what_is_dropped() {
     const auto signals = std::ranges::count_if(bundle_.sideband, [](const trace::Sideband& record) {
       return record.kind == trace::SidebandKind::SIGNAL;
@@ -100,7 +129,7 @@ class Writer {
     if (!folder.ok()) return folder.failure();
     const std::string& at = folder.value().written();
     if (auto failure = perf::write_kernel(bundle_, at, records_)) return failure;
-    features_.push_back({kFeatureDirFormat, numbers({0})});
+    features_.push_back({perf::FEATURE_DIR_FORMAT, numbers({0})});
     if (auto failure = write_file(at + "/data")) return failure;
     return folder.value().keep();
   }
@@ -109,10 +138,8 @@ class Writer {
     auto output = Output::create(path);
     if (!output.ok()) return output.failure();
     Output& out = output.value();
-    if (!write_data(out)) return base::Failure{base::Status::INTERRUPTED, 0, path_ + ": interrupted"};
+    if (!write_data(out)) return interrupted();
     written_.bytes = out.size();
-    if (out.failed()) return out.keep();
-    if (auto failure = write_code()) return failure;
     return out.keep();
   }
 
@@ -126,9 +153,9 @@ class Writer {
     out.put(numbers({perf::kEventId}));
     out.put(attr);
     out.put(numbers({ids_at, 8}));
-    perf::Trace trace(bundle_, tasks_.queues(), options_.go_on);
-    trace.write_notes(records_);
-    if (trace.guests() != 0) {
+    perf::Trace trace(bundle_, tasks_.queues(), packets_, options_.go_on);
+    if (!trace.write_notes(records_)) return false;
+    if (trace.has_guests()) {
       written_.notes.emplace_back(
           "The trace is of a virtual machine (PIP.NR); perf would want its host's recording, so it is "
           "written as if the machine were none.");
@@ -140,8 +167,8 @@ class Writer {
     const std::uint64_t data_bytes = out.size() - data_at;
     if (auto ids = perf::build_id_table(code_.files()); !ids.empty())
       features_.push_back({perf::FEATURE_BUILD_ID, std::move(ids)});
-    features_.push_back({kFeatureAuxtrace, trace.index()});
-    features_.push_back({kFeatureSampleTime, numbers({records_.first_ns(), records_.last_ns()})});
+    features_.push_back({perf::FEATURE_AUXTRACE, trace.index()});
+    features_.push_back({perf::FEATURE_SAMPLE_TIME, numbers({records_.first_ns(), records_.last_ns()})});
     std::ranges::sort(features_, {}, &perf::WrittenFeature::number);
     std::uint64_t bitmap = 0;
     write_features(out, bitmap);
@@ -162,15 +189,16 @@ class Writer {
     for (const perf::WrittenFeature& feature : features_) out.put(feature.bytes);
   }
 
-  std::optional<base::Failure> write_code() {
-    const bool needed = std::ranges::any_of(code_.files(), &perf::CodeFile::is_written);
-    if (!needed) return std::nullopt;
+  // What is to be kept with the file; nothing if it needs none.
+  base::Result<std::optional<perf::OutputFolder>> write_code() {
+    std::optional<perf::OutputFolder> none;
+    if (std::ranges::none_of(code_.files(), &perf::CodeFile::is_written)) return none;
     const std::string name = path_ + ".debug";
     auto folder = perf::OutputFolder::create(name, ".build-id");
     if (!folder.ok()) return folder.failure();
-    if (auto failure = perf::write_code_folder(code_.files(), folder.value().written())) return failure;
+    if (auto failure = perf::write_code_folder(code_.files(), folder.value().written())) return *failure;
     written_.code_folder = name;
-    return folder.value().keep();
+    return std::optional<perf::OutputFolder>(std::move(folder.value()));
   }
 
   const trace::TraceBundle& bundle_;
@@ -181,6 +209,7 @@ class Writer {
   perf::Records records_;
   perf::Tasks tasks_;
   perf::Code code_;
+  std::vector<perf::StreamPackets> packets_;  // by stream
   perf::WrittenEvent event_;
   std::vector<perf::WrittenFeature> features_;
 };

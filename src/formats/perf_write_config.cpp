@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/perf_file.h"
-#include "packet/scan.h"
+#include "formats/perf_write_code.h"
 #include "ptkit/rtit_regs.h"
 
 namespace ptkit::formats::perf {
@@ -30,20 +30,12 @@ constexpr std::uint64_t kFlags = bit(1) | bit(6) | bit(8) | bit(9) | bit(13) | b
                                  bit(23) | bit(24) |
                                  bit(26);  // inherit, exclude_hv, mmap, comm, task,
                                            // exclude_guest, mmap2, comm_exec, context_switch
-constexpr std::size_t kModeBytes = std::size_t{64} << 10U;
-
-enum : unsigned {
-  FEATURE_ARCH = 6,
-  FEATURE_NRCPUS = 7,
-  FEATURE_EVENT_DESC = 12,
-  FEATURE_PMU_MAPPINGS = 16,
-};
 
 class Bytes {
  public:
   template <typename... Numbers>
   Bytes& add(Numbers... numbers) {
-    (append(static_cast<std::uint64_t>(numbers), sizeof numbers), ...);
+    (base::append_le(bytes_, numbers), ...);
     return *this;
   }
   // With its length, in steps of 64 bytes.
@@ -61,33 +53,19 @@ class Bytes {
   [[nodiscard]] std::vector<std::uint8_t> take() { return std::move(bytes_); }
 
  private:
-  void append(std::uint64_t value, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) bytes_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-  }
   std::vector<std::uint8_t> bytes_;
 };
 
-std::uint64_t config_of_packets(const trace::TraceBundle& bundle) {
+std::uint64_t config_of_packets(const std::vector<StreamPackets>& streams) {
   using packet::PacketKind;
   std::uint64_t config = bit(PT_CTL_BRANCH_EN);
-  for (const trace::Stream& stream : bundle.streams) {
-    packet::PacketCounter counter(stream.data.bytes(), true);
-    while (counter.run()) {
-    }
-    const auto some = [&](PacketKind kind) {
-      return counter.counts().packets[static_cast<std::size_t>(kind)] != 0;
-    };
-    if (some(PacketKind::TSC)) config |= bit(PT_CTL_TSC_EN);
-    if (some(PacketKind::MTC)) config |= bit(PT_CTL_MTC_EN);
-    if (some(PacketKind::CYC)) config |= bit(PT_CTL_CYC_EN);
-    if (some(PacketKind::PTW)) config |= bit(PT_CTL_PTW_EN);
+  for (const StreamPackets& stream : streams) {
+    if (stream.has(PacketKind::TSC)) config |= bit(PT_CTL_TSC_EN);
+    if (stream.has(PacketKind::MTC)) config |= bit(PT_CTL_MTC_EN);
+    if (stream.has(PacketKind::CYC)) config |= bit(PT_CTL_CYC_EN);
+    if (stream.has(PacketKind::PTW)) config |= bit(PT_CTL_PTW_EN);
   }
   return config;
-}
-
-bool has_kernel_code(const trace::TraceBundle& bundle) {
-  return std::ranges::any_of(bundle.code,
-                             [](const trace::CodeRegion& region) { return region.address >> 63U != 0; });
 }
 
 std::string event_name(const WrittenEvent& event) {
@@ -122,7 +100,8 @@ void note_metadata(const Json& meta, std::vector<std::string>& notes) {
 
 }  // namespace
 
-WrittenEvent written_event(const trace::TraceBundle& bundle, std::vector<std::string>& notes) {
+WrittenEvent written_event(const trace::TraceBundle& bundle, const std::vector<StreamPackets>& packets,
+                           std::vector<std::string>& notes) {
   const trace::Configuration& from = bundle.configuration;
   WrittenEvent event;
   if (from.rtit_ctl_known) {
@@ -130,8 +109,8 @@ WrittenEvent written_event(const trace::TraceBundle& bundle, std::vector<std::st
     event.exclude_kernel = (from.rtit_ctl >> PT_CTL_OS & 1U) == 0;
     event.exclude_user = (from.rtit_ctl >> PT_CTL_USER & 1U) == 0;
   } else {
-    event.config = config_of_packets(bundle);
-    event.exclude_kernel = !has_kernel_code(bundle);
+    event.config = config_of_packets(packets);
+    event.exclude_kernel = std::ranges::none_of(bundle.code, is_kernel);
     notes.emplace_back(
         "How the trace unit was configured is not known; what is written is what its packets show.");
   }
@@ -141,21 +120,6 @@ WrittenEvent written_event(const trace::TraceBundle& bundle, std::vector<std::st
     event.config |= (std::uint64_t{from.clock.mtc_period} << PT_CTL_MTC_FREQ_SHIFT) & kMtcFreq;
   }
   return event;
-}
-
-bool is_32_bit(const trace::TraceBundle& bundle) {
-  bool narrow = false;
-  for (const trace::Stream& stream : bundle.streams) {
-    packet::PacketDecoder decoder(stream.data.part(0, std::min(stream.data.size(), kModeBytes)));
-    if (decoder.sync_forward(0) != base::Status::OK) continue;
-    packet::Packet packet;
-    while (decoder.next(packet) == base::Status::OK) {
-      if (packet.kind != packet::PacketKind::MODE_EXEC) continue;
-      if (packet.payload != 32) return false;
-      narrow = true;
-    }
-  }
-  return narrow;
 }
 
 std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event) {
@@ -190,8 +154,7 @@ std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const 
 }
 
 std::vector<std::uint8_t> time_conversion(const trace::Clock& clock) {
-  constexpr std::uint32_t kTimeConv = 79;
-  RecordBytes record(kTimeConv, 0);
+  RecordBytes record(TIME_CONV, 0);
   record.add(std::uint64_t{clock.time_shift}, std::uint64_t{clock.time_mult}, clock.time_zero,
              std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{1});  // cycles, mask, user_time_zero
   const base::Bytes bytes = record.bytes();

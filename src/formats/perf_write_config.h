@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "formats/perf_write_packets.h"
 #include "formats/perf_write_records.h"
+#include "formats/perf_write_tasks.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
@@ -20,9 +22,9 @@ struct WrittenEvent {
 };
 
 // What the trace unit was told, or what the packets of the streams show that it was told.
-[[nodiscard]] WrittenEvent written_event(const trace::TraceBundle& bundle, std::vector<std::string>& notes);
-// The first packets of the streams tell of 32-bit code, and of no other.
-[[nodiscard]] bool is_32_bit(const trace::TraceBundle& bundle);
+[[nodiscard]] WrittenEvent written_event(const trace::TraceBundle& bundle,
+                                         const std::vector<StreamPackets>& packets,
+                                         std::vector<std::string>& notes);
 
 [[nodiscard]] std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event);
 // `per_cpu`: some streams are processors'.

@@ -1,8 +1,6 @@
 // ELF files for perf: code where the original file had it, names, and the build-id by which perf finds them.
 #include <elf.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <filesystem>
 
 #include "formats/perf_write_code.h"

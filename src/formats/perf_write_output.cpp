@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "formats/files.h"
+
 namespace ptkit::formats::perf {
 
 namespace {
@@ -19,11 +21,6 @@ namespace fs = std::filesystem;
 std::string name_beside(const std::string& path) {
   static unsigned counter = 0;
   return path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".part";
-}
-
-std::string without_slashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "formats/perf_write_tasks.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace ptkit::formats::perf {
 
@@ -19,6 +20,14 @@ bool begins_image(const trace::Sideband& record) {
 
 std::string comm_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1).substr(0, kCommBytes);
+}
+
+bool is_somebodys(const trace::Switch& one) { return one.tid != kNoId; }
+
+// Whether switches tell of threads besides this one.
+bool has_others(const trace::Stream& stream, std::int64_t tid) {
+  return std::ranges::any_of(stream.switches,
+                             [tid](const trace::Switch& one) { return is_somebodys(one) && one.tid != tid; });
 }
 
 // When somebody ran in a space for the first time, as far as switches tell it.
@@ -67,14 +76,33 @@ Tasks::Tasks(const trace::TraceBundle& bundle, std::vector<std::string>& notes) 
 
 std::int64_t Tasks::new_id() { return ++last_id_; }
 
+// As far as the recording tells it.
+Queue Tasks::queue_of(const trace::Stream& stream) const {
+  Queue queue{stream.cpu, stream.pid, stream.tid};
+  if (queue.cpu == kNoId && queue.tid == kNoId) {
+    const auto first = std::ranges::find_if(stream.switches, &is_somebodys);
+    if (first != stream.switches.end() && !has_others(stream, first->tid))
+      queue = {kNoId, first->pid, first->tid};
+  }
+  if (queue.pid == kNoId && stream.space < bundle_.spaces.size())
+    queue.pid = bundle_.spaces[stream.space].pid;
+  if (queue.tid == kNoId && stream.switches.empty()) queue.tid = queue.pid;
+  return queue;
+}
+
 void Tasks::find_queues(std::vector<std::string>& notes) {
   std::size_t made_up = 0;
+  std::int64_t free_cpu = 0;
+  for (const trace::Stream& stream : bundle_.streams) free_cpu = std::max(free_cpu, stream.cpu + 1);
   for (const trace::Stream& stream : bundle_.streams) {
-    Queue queue{stream.cpu, stream.pid, stream.tid};
-    if (queue.pid == kNoId && stream.space < bundle_.spaces.size())
-      queue.pid = bundle_.spaces[stream.space].pid;
-    if (queue.tid == kNoId && stream.switches.empty()) queue.tid = queue.pid;
-    if (queue.tid == kNoId && stream.switches.empty()) {
+    Queue queue = queue_of(stream);
+    if (queue.cpu == kNoId && has_others(stream, queue.tid)) {
+      queue.cpu = free_cpu++;
+      notes.push_back("Nobody knows the processor of stream '" + stream.name +
+                      "'; perf tells by it who ran, so it is written as that of processor " +
+                      std::to_string(queue.cpu) + ", which no other stream has.");
+    }
+    if (queue.tid == kNoId && (stream.switches.empty() || queue.cpu == kNoId)) {
       queue.tid = new_id();
       ++made_up;
     }
@@ -139,8 +167,9 @@ void Tasks::find_images(std::vector<std::string>& notes) {
   }
   const auto unused = std::ranges::count_if(bundle_.spaces, [&](const trace::Space& space) {
     const auto number = static_cast<trace::SpaceId>(&space - bundle_.spaces.data());
+    const auto image = known_images_.lower_bound({number, std::numeric_limits<std::int64_t>::min()});
     return number != trace::kAnySpace && space.pid == kNoId &&
-           std::ranges::none_of(images_, [&](const ProcessImage& one) { return one.space == number; });
+           (image == known_images_.end() || image->first != number);
   });
   if (unused != 0) {
     notes.push_back(std::to_string(unused) +
@@ -223,12 +252,13 @@ void Tasks::write_sideband(Records& records) const {
         break;
     }
   }
+  std::set<std::pair<std::int64_t, std::int64_t>> told;
+  for (const trace::Sideband& record : bundle_.sideband) {
+    if (record.kind == SidebandKind::THREAD) told.emplace(record.pid, record.tid);
+  }
   // Names that no record tells.
   for (const trace::Thread& thread : bundle_.threads) {
-    const bool told = std::ranges::any_of(bundle_.sideband, [&](const trace::Sideband& record) {
-      return record.pid == thread.pid && record.tid == thread.tid && record.kind == SidebandKind::THREAD;
-    });
-    if (!told && thread.pid != kNoId && !thread.name.empty())
+    if (!told.contains({thread.pid, thread.tid}) && thread.pid != kNoId && !thread.name.empty())
       records.comm({thread.pid, thread.tid, kNoId, trace::kTscMin}, thread.name, false);
   }
 }

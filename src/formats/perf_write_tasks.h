@@ -19,6 +19,9 @@ struct ProcessImage {
   std::uint64_t begin = trace::kTscMin;
 };
 
+// Numbers of processes, threads and processors that perf.data has room for, and some more to make up.
+inline constexpr std::int64_t kMostId = (std::int64_t{1} << 30U) - 1;
+
 // Whose a stream is: a processor's (`cpu`), or else a thread's.
 struct Queue {
   std::int64_t cpu = trace::kNoId;
@@ -37,6 +40,7 @@ class Tasks {
 
  private:
   void find_queues(std::vector<std::string>& notes);
+  [[nodiscard]] Queue queue_of(const trace::Stream& stream) const;
   void find_images(std::vector<std::string>& notes);
   void add_image(trace::SpaceId space, std::int64_t pid, std::uint64_t begin);
   void add_space(trace::SpaceId space, std::int64_t pid);

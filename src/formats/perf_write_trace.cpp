@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "packet/scan.h"
+#include "base/fields.h"
 
 namespace ptkit::formats::perf {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;  // a multiple of 8: only the last one is padded
 constexpr std::size_t kPadding = 8;
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for whether to go on
-constexpr std::size_t kRecordBytes = 48;
+constexpr std::uint64_t kRecordBytes = 48;
 // Behind a loss perf's decoder goes on as if nothing were missing, unless it finds an OVF; so one is put into
 // the padding, behind more zeros than are left of any packet that was cut.
 constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
@@ -25,44 +25,6 @@ std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut) {
   while ((size + padding.size() + more) % kPadding != 0) padding.push_back(0);
   if (cut) padding.insert(padding.end(), kOverflow.begin(), kOverflow.end());
   return padding;
-}
-
-// The last time that a stream tells before `end`; 0: none.
-std::uint64_t last_tsc(base::Bytes bytes) {
-  constexpr std::size_t kSearched = std::size_t{256} << 10U;
-  std::uint64_t tsc = 0;
-  packet::PacketDecoder decoder(bytes.last(std::min(bytes.size(), kSearched)));
-  if (decoder.sync_forward(0) != base::Status::OK) return 0;
-  packet::Packet packet;
-  while (decoder.next(packet) == base::Status::OK) {
-    if (packet.kind == packet::PacketKind::TSC) tsc = packet.payload;
-  }
-  return tsc;
-}
-
-// perf decodes a guest's code only beside its host's recording. Where all is a guest's: the bytes that say so
-// (PIP.NR), so that it can be written as a processor writes it that conceals VMX.
-std::vector<std::uint64_t> non_root_bytes(base::Bytes bytes) {
-  constexpr auto kPip = static_cast<std::size_t>(packet::PacketKind::PIP);
-  packet::PacketCounter counter(bytes, true);
-  while (counter.run()) {
-  }
-  std::vector<std::uint64_t> found;
-  if (counter.counts().packets[kPip] == 0) return found;
-  packet::PacketDecoder decoder(bytes);
-  bool more = decoder.sync_forward(0) == base::Status::OK;
-  packet::Packet packet;
-  while (more) {
-    const base::Status status = decoder.next(packet);
-    if (status == base::Status::END_OF_STREAM) break;
-    if (status != base::Status::OK) {
-      more = decoder.sync_forward() == base::Status::OK;
-    } else if (packet.kind == packet::PacketKind::PIP) {
-      if ((packet.flags & packet::Packet::NR) == 0) return {};
-      found.push_back(packet.offset + 2);  // behind the opcode
-    }
-  }
-  return found;
 }
 
 std::uint64_t last_known_tsc(const trace::TraceBundle& bundle) {
@@ -83,14 +45,18 @@ std::uint64_t flags_of(const trace::KnownLoss& loss, bool hole) {
 
 }  // namespace
 
-Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, std::function<bool()> go_on)
-    : bundle_(bundle), queues_(queues), go_on_(std::move(go_on)), reference_(last_known_tsc(bundle)) {
+Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
+             const std::vector<StreamPackets>& packets, GoOn go_on)
+    : bundle_(bundle),
+      queues_(queues),
+      packets_(packets),
+      go_on_(std::move(go_on)),
+      reference_(last_known_tsc(bundle)) {
   unsynced_.resize(bundle.streams.size());
   // A thread's streams go on in one buffer, one behind the other.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> offsets;
   for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
     const Queue& queue = queues[i];
-    non_root_.push_back(non_root_bytes(bundle.streams[i].data.bytes()));
     cut_stream(i, offsets[{queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId}]);
   }
 }
@@ -105,7 +71,9 @@ void Trace::cut_stream(std::size_t number, std::uint64_t& offset) {
     const bool hole = loss.lost_bytes != 0 && end != 0 && end != stream.data.size();
     last.lost_flags |= flags_of(loss, hole);
     last.cut = true;
-    unsynced_[number].emplace_back(end, packet::find_psb(stream.data.bytes(), end));
+    auto& unsynced = unsynced_[number];
+    if (unsynced.empty() || end >= unsynced.back().second)
+      unsynced.emplace_back(end, packet::find_psb(stream.data.bytes(), end));
     if (hole) offset += loss.lost_bytes;
     begin = end;
   }
@@ -124,10 +92,11 @@ void Trace::add_pieces(std::size_t number, std::size_t begin, std::size_t end, s
   } while (begin < end);
 }
 
-void Trace::write_notes(Records& records) const {
+bool Trace::write_notes(Records& records) const {
   std::uint64_t tsc = 0;
   std::size_t stream = ~std::size_t{0};
   for (const Piece& piece : pieces_) {
+    if (go_on_ && !go_on_()) return false;
     if (piece.stream != stream) tsc = 0;
     stream = piece.stream;
     const base::Bytes bytes = bundle_.streams[stream].data.part(piece.begin, piece.end);
@@ -137,6 +106,7 @@ void Trace::write_notes(Records& records) const {
     records.aux({queue.pid, queue.tid, queue.cpu, tsc}, piece.offset, piece.end - piece.begin,
                 piece.lost_flags);
   }
+  return true;
 }
 
 bool Trace::write(Output& out) {
@@ -168,32 +138,31 @@ bool Trace::write_piece(Output& out, const Piece& piece) {
 // Behind a loss nobody can read packets before the next PSB; perf would try.
 void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const {
   const base::Bytes bytes = bundle_.streams[stream].data.part(begin, end);
-  const auto& places = non_root_[stream];
+  const auto& places = packets_[stream].non_root;
   const auto& unsynced = unsynced_[stream];
   if (places.empty() && unsynced.empty()) return out.put(bytes);
   std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
   for (auto place = std::ranges::lower_bound(places, begin); place != places.end() && *place < end; ++place)
     copy[*place - begin] &= 0xfe;
-  for (const auto& [from, to] : unsynced) {
-    for (std::size_t at = std::max(from, begin); at < std::min(to, end); ++at) copy[at - begin] = 0;
+  using Range = std::pair<std::size_t, std::size_t>;
+  auto range = std::ranges::upper_bound(unsynced, begin, {}, &Range::second);
+  for (; range != unsynced.end() && range->first < end; ++range) {
+    for (std::size_t at = std::max(range->first, begin); at < std::min(range->second, end); ++at)
+      copy[at - begin] = 0;
   }
   out.put(copy);
 }
 
-std::size_t Trace::guests() const noexcept {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(non_root_, [](const auto& places) { return !places.empty(); }));
+bool Trace::has_guests() const noexcept {
+  return std::ranges::any_of(packets_, [](const StreamPackets& one) { return !one.non_root.empty(); });
 }
 
 std::vector<std::uint8_t> Trace::index() const {
   std::vector<std::uint8_t> bytes;
-  const auto add = [&](std::uint64_t value) {
-    for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-  };
-  add(places_.size());
+  base::append_le(bytes, std::uint64_t{places_.size()});
   for (const std::uint64_t place : places_) {
-    add(place);
-    add(kRecordBytes);
+    base::append_le(bytes, place);
+    base::append_le(bytes, kRecordBytes);
   }
   return bytes;
 }

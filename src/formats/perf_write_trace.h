@@ -2,10 +2,10 @@
 // folder only.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "formats/perf_write_output.h"
+#include "formats/perf_write_packets.h"
 #include "formats/perf_write_records.h"
 #include "formats/perf_write_tasks.h"
 #include "trace/bundle.h"
@@ -14,12 +14,15 @@ namespace ptkit::formats::perf {
 
 class Trace {
  public:
-  Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, std::function<bool()> go_on);
+  // By stream: whose it is, and what its packets are.
+  Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
+        const std::vector<StreamPackets>& packets, GoOn go_on);
 
-  void write_notes(Records& records) const;  // AUX: where pieces end, and after which ones something is lost
-  [[nodiscard]] bool write(Output& out);     // false: it was not to go on
-  // Streams that are a virtual machine's alone, and are written as if the machine were none.
-  [[nodiscard]] std::size_t guests() const noexcept;
+  // Both: false if it was not to go on. AUX: where pieces end, and after which ones something is lost.
+  [[nodiscard]] bool write_notes(Records& records) const;
+  [[nodiscard]] bool write(Output& out);
+  // Streams that are a virtual machine's alone are written as if the machine were none.
+  [[nodiscard]] bool has_guests() const noexcept;
   [[nodiscard]] std::vector<std::uint8_t> index() const;  // of the pieces that were written (AUXTRACE)
 
  private:
@@ -39,11 +42,11 @@ class Trace {
 
   const trace::TraceBundle& bundle_;
   const std::vector<Queue>& queues_;
-  std::function<bool()> go_on_;
+  const std::vector<StreamPackets>& packets_;
+  GoOn go_on_;
   std::uint64_t reference_ = 0;  // a TSC near the trace's: packets have 56 bits of it
   std::vector<Piece> pieces_;
-  std::vector<std::vector<std::uint64_t>> non_root_;  // by stream: bytes whose lowest bit says "in a guest"
-  // By stream: from a loss to the next PSB.
+  // By stream: from a loss to the next PSB; apart, and in order.
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> unsynced_;
   std::vector<std::uint64_t> places_;  // of records, in the file
 };
