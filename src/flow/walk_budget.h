@@ -55,8 +55,12 @@ class WalkBudget {
 
   // The packet at `offset` ended in an error.
   void pay(std::uint64_t walked, std::uint64_t offset) noexcept {
-    left_ -= std::min(left_, walked - begin_);
+    charge(walked - begin_, offset);
     begin_ = walked;
+  }
+  // So many instructions were looked at for nothing, and not given: a packet may have several such walks.
+  void charge(std::uint64_t count, std::uint64_t offset) noexcept {
+    left_ -= std::min(left_, count);
     refill(offset);
   }
 

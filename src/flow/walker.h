@@ -151,7 +151,7 @@ class Walker {
     return budget_.spent(instructions_ + walked);
   }
   // They were, or led nowhere.
-  void pay_for_walk(std::uint64_t walked) noexcept { budget_.pay(instructions_ + walked, place_.offset); }
+  void pay_for_walk(std::uint64_t walked) noexcept { budget_.charge(walked, place_.offset); }
   // The first `count` instructions of the run, which have `size` bytes.
   void give_part(const Run& run, std::uint32_t count, std::uint32_t size);
   void give_block(const Run& run) { give_part(run, run.count, run.size); }

@@ -214,6 +214,22 @@ TEST(Records, AMismatchMayBeFollowedByMissingCode) {
   EXPECT_EQ(rows.gaps[1].to_ip, 0x1015U);
 }
 
+// Two ways were looked for in vain, the second one shorter. A long one is followed all the same.
+TEST(Records, WhatWasInVainCostsWhatItTook) {
+  constexpr std::uint64_t kFar = 0x100000;
+  constexpr std::uint64_t kStraight = 20000;
+  std::vector<std::uint8_t> straight(kStraight, 0x90);
+  straight.push_back(0xc3);
+  RecordScene scene(program());
+  scene.put(kFar, std::move(straight));
+  scene.add(0x1010, 0x1020).add(0x5000, kFar).add(kFar + kStraight, 0x1014).add(0x1015, 0x1014);
+  const Collect rows = scene.decode();
+  ASSERT_EQ(rows.errors.size(), 2U);
+  EXPECT_EQ(rows.errors[0].code, Status::RECORD_MISMATCH);
+  EXPECT_EQ(rows.errors[1].code, Status::NO_CODE);
+  EXPECT_EQ(rows.ips.size(), 1 + kStraight + 1 + 2);
+}
+
 TEST(Records, FiveLevelsOfPageTablesAreGood) {
   const Collect rows = RecordScene().add(0x00fffffffffff000, 0xff00000000000000).decode();
   EXPECT_TRUE(rows.errors.empty());

@@ -55,6 +55,23 @@ void append(std::vector<std::uint8_t>& code, const std::vector<std::uint8_t>& mo
   code.insert(code.end(), more.begin(), more.end());
 }
 
+// Ways that were looked for in vain and of which no row was given: of one packet there may be several.
+TEST(WalkBudget, PaysForEachWalkOfAPacketWhatItTook) {
+  WalkBudget budget;
+  budget.begin_packet(1000, 0);
+  budget.charge(WalkBudget::kPacket, 0);
+  budget.charge(1, 0);  // shorter than the one before
+  for (unsigned walks = 2; walks < WalkBudget::kMost / WalkBudget::kPacket; ++walks) {
+    budget.begin_packet(1000, 0);
+    ASSERT_TRUE(budget.whole()) << walks;
+    budget.charge(WalkBudget::kPacket, 0);
+  }
+  budget.begin_packet(1000, 0);
+  EXPECT_FALSE(budget.whole());  // by that one instruction
+  EXPECT_FALSE(budget.spent(1000 + WalkBudget::kPacket - 2));
+  EXPECT_TRUE(budget.spent(1000 + WalkBudget::kPacket));
+}
+
 TEST(WalkBounds, AnErrorInEndlessCodeGivesNoMillionsOfRows) {
   for (const bool conditional : {true, false}) {
     Scene scene;
