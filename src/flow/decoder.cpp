@@ -4,16 +4,13 @@
 
 #include "flow/checkpoint.h"
 #include "flow/fast_flow.h"
+#include "flow/stream_parts.h"
 
 namespace ptkit::flow {
 
 using base::Status;
 
 namespace {
-
-// Instructions after which run() lets its caller look around: walks through code that was not seen before
-// take the most time.
-constexpr std::uint64_t kSlice = std::uint64_t{1} << 18U;
 
 constexpr std::uint64_t kDisRetc = std::uint64_t{1} << 11U;  // IA32_RTIT_CTL
 constexpr std::uint64_t kPtwEn = std::uint64_t{1} << 12U;
@@ -47,17 +44,11 @@ EventTrace event_trace(const trace::Configuration& configuration) noexcept {
 
 }  // namespace
 
-class FlowDecoder::Impl {
+class FlowDecoder::Impl : private StreamParts {
  public:
   Impl(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
        const FlowOptions& options, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
-      : stream_(stream),
-        bytes_(stream.data.bytes()),
-        sink_(sink),
-        filter_(configuration),
-        walker_(sink, filter_, pool),
-        context_(stream, image, track, sink, walker_),
-        recovery_(sink),
+      : StreamParts(stream, configuration, image, sink, track, pool),
         probe_(bytes_),
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, image, options)),
         packets_(bytes_, {}, options.errata),
@@ -91,26 +82,13 @@ class FlowDecoder::Impl {
   void stop_at_loss();
   void bad_packet(Status status, const packet::Packet& packet);
   void end();
-  [[nodiscard]] std::uint64_t limit() const noexcept {
-    return next_loss_ < stream_.losses.size()
-               ? std::min<std::uint64_t>(stream_.losses[next_loss_].offset, bytes_.size())
-               : bytes_.size();
-  }
   void select_part();
 
-  const trace::Stream& stream_;
-  base::Bytes bytes_;
-  FlowSink& sink_;
-  AddressFilter filter_;
-  Walker walker_;
-  ContextTracker context_;
-  Recovery recovery_;
   TntProbe probe_;
   Placer placer_;
   packet::PacketDecoder packets_;
   EventDecoder events_;
   FastFlow fast_;
-  std::size_t next_loss_ = 0;  // in stream_.losses: where the part that is being decoded ends
   bool begun_ = false;
   bool done_ = false;
   bool synchronized_ = false;
@@ -224,7 +202,7 @@ bool FlowDecoder::Impl::run() {
   while (!done_) {
     if (fast_.run(limit(), stop_after_)) {
       if (placer_.wants_psb()) synchronize();
-      if (done_ || sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
+      if (done_ || pauses(walked)) return !done_;
     }
     const Status status = packets_.next(packet);
     if (status == Status::OK) {
@@ -237,7 +215,7 @@ bool FlowDecoder::Impl::run() {
         return false;
       }
       if (placer_.wants_psb()) synchronize();
-      if (sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
+      if (pauses(walked)) return !done_;
     } else if (limit() < bytes_.size() &&
                (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
       synchronize();  // over the loss

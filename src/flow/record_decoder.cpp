@@ -10,8 +10,8 @@ using trace::BranchRecord;
 
 namespace {
 
-constexpr std::uint64_t kSlice = std::uint64_t{1} << 18U;  // as FlowDecoder's
 constexpr std::uint64_t kRecordBytes = sizeof(BranchRecord);
+
 // By the upper half of the address space, as all 64-bit systems have it.
 bool is_kernel(std::uint64_t ip) noexcept { return ip >> 63U != 0; }
 
@@ -41,13 +41,7 @@ insn::ExecMode mode_behind(const BranchRecord& record) noexcept {
 RecordDecoder::RecordDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
                              const image::Image& image, FlowSink& sink, time::TimeTrack* track,
                              CodeCachePool* pool)
-    : stream_(stream),
-      bytes_(stream.data.bytes()),
-      sink_(sink),
-      filter_(configuration),
-      walker_(sink, filter_, pool),
-      context_(stream, image, track, sink, walker_),
-      recovery_(sink),
+    : StreamParts(stream, configuration, image, sink, track, pool),
       route_(walker_),
       has_code_(!image.empty()) {}
 
@@ -59,10 +53,7 @@ bool RecordDecoder::run() {
     walker_.bound_memory();
     walker_.begin_packet(Place{position_, position_});
     take_losses();
-    // Records do not reach across a loss.
-    const std::uint64_t end = next_loss_ < stream_.losses.size()
-                                  ? std::min<std::uint64_t>(stream_.losses[next_loss_].offset, bytes_.size())
-                                  : bytes_.size();
+    const std::uint64_t end = limit();
     if (end - position_ >= kRecordBytes) {
       take_record();
       position_ += kRecordBytes;
@@ -73,7 +64,7 @@ bool RecordDecoder::run() {
       done_ = true;
       close_gap(bytes_.size(), nullptr);
     }
-    if (sink_.full() || walker_.instructions() - walked >= kSlice) return !done_;
+    if (pauses(walked)) return !done_;
   }
   return false;
 }

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 
-#include "flow/context.h"
-#include "flow/recovery.h"
 #include "flow/route.h"
+#include "flow/stream_parts.h"
 #include "trace/branch_record.h"
 
 namespace ptkit::flow {
 
 // Decodes one stream of kind BRANCH_RECORDS. Rows stand at the offset of the record that told them.
-class RecordDecoder final : public RowSource {
+class RecordDecoder final : public RowSource, private StreamParts {
  public:
   // As FlowDecoder's: all references must outlive the decoder; `track` and `pool` may be null.
   RecordDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
@@ -38,17 +37,9 @@ class RecordDecoder final : public RowSource {
   [[nodiscard]] BranchKind kind_of(const trace::BranchRecord& record) const noexcept;
   void give(const trace::BranchRecord& record, BranchKind kind);
 
-  const trace::Stream& stream_;
-  base::Bytes bytes_;
-  FlowSink& sink_;
-  AddressFilter filter_;
-  Walker walker_;
-  ContextTracker context_;
-  Recovery recovery_;
   Route route_;
   bool has_code_;
   std::uint64_t position_ = 0;
-  std::size_t next_loss_ = 0;      // in stream_.losses
   std::uint64_t last_offset_ = 0;  // of the record before
   std::uint64_t gap_end_ = 0;      // of the last gap
   std::uint64_t ip_ = 0;           // where it led, if known_
