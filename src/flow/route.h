@@ -9,12 +9,12 @@ namespace ptkit::flow {
 
 // A way is found without giving rows, so that one that leads elsewhere gives none. Conditionals fall through:
 // those that were taken have records. Direct branches may have been left out by their kind: they are
-// followed, unless the stream is known to have them.
+// followed, unless the stream has had some of the kind.
 class Route {
  public:
   explicit Route(Walker& walker) : walker_(walker) {}
 
-  // The stream has records of this kind.
+  // The stream had a record of this kind: from here on, each has one.
   void has(BranchKind kind) noexcept {
     has_jumps_ = has_jumps_ || kind == BranchKind::JUMP;
     has_calls_ = has_calls_ || kind == BranchKind::CALL;

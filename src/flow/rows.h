@@ -170,7 +170,8 @@ enum class GapCause : std::uint8_t {
   TNT_DISABLED =
       4,  // conditional branches were not recorded: from here on control flow is not known in between
   TRACE_STOP = 5,  // a TraceStop range was entered
-  FILTERED = 6,    // what ran in between was not to be recorded (branch records of one privilege level)
+  FILTERED = 6,  // branch records: what ran in between was not to be recorded (one privilege level), or what
+                 // follows is another thread's or process's
 };
 
 // Control flow is not known from `begin` (stream offset, last known IP) to `end` (offset and IP where it is

@@ -18,8 +18,7 @@ enum BranchRecordFlag : std::uint32_t {
 struct BranchRecord {
   std::uint64_t from_ip = 0;  // of the branch; asynchronous: of what did not run any more
   std::uint64_t to_ip = 0;
-  // When the recorder took it: not later than that it happened, and what follows it happened later. 0: not
-  // known.
+  // When the recorder took it: it happened not later, and the next one not earlier. 0: not known.
   std::uint64_t tsc = 0;
   std::uint32_t flags = 0;
   std::uint32_t cycles = 0;  // since the record before; 0: not known

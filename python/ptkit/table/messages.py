@@ -22,7 +22,7 @@ _CAUSES = {
     _core.GapCause.START: "before the first PSB, or the first branch record that is left",
     _core.GapCause.TNT_DISABLED: "conditional branches were not recorded",
     _core.GapCause.TRACE_STOP: "a TraceStop range was entered",
-    _core.GapCause.FILTERED: "what ran in between was not to be recorded",
+    _core.GapCause.FILTERED: "what ran in between was not to be recorded, or another thread ran",
 }
 
 
