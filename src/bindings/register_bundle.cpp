@@ -1,7 +1,7 @@
 // A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
 #include "bindings/bindings.h"
 #include "formats/branch_records.h"
-#include "image/pe.h"
+#include "image/code_file.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -89,7 +89,7 @@ trace::SpaceId add_space(BundleHandle& self, std::optional<std::int64_t> pid,
 
 std::int32_t add_image(BundleHandle& self, const std::string& path, std::optional<std::uint64_t> load_address,
                        trace::SpaceId space) {
-  image::ElfPlacement placement;
+  image::Placement placement;
   placement.load_address = load_address;
   placement.space = space;
   return value_or_raise(image::add_image(*self.bundle, path, placement));

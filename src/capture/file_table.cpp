@@ -1,5 +1,6 @@
 #include "capture/file_table.h"
 
+#include "image/code_file.h"
 #include "image/elf.h"
 
 namespace ptkit::capture {

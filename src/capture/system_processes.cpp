@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "image/code_file.h"
 #include "image/elf.h"
 
 namespace ptkit::capture {

@@ -153,7 +153,7 @@ class Loader {
     module.expect_object();
     const std::string system_path = module["systemPath"].text();
     const Member address = module["loadAddress"];
-    image::ElfPlacement placement;
+    image::Placement placement;
     placement.load_address = address.wide_number();
     placement.space = space;
     if (*placement.load_address % kPageBytes != 0) {
@@ -168,7 +168,7 @@ class Loader {
 
   // A module that is absent is known by name, so that errors can ask for it.
   std::int32_t place(const std::string& path, const std::string& system_path,
-                     const image::ElfPlacement& placement) {
+                     const image::Placement& placement) {
     auto added = image::add_elf(bundle_, path, placement);
     if (added.ok()) return added.value();
     bundle_.warnings.push_back(document_ + ": the code of module " + system_path + " is not there (" +
@@ -231,7 +231,7 @@ class Loader {
     const Member kernel = root["kernel"];
     if (!root["cpus"].present()) kernel.fail("needs cpus: a kernel is traced per CPU");
     if (!spaces_.empty()) root["processes"].fail("must be empty in the bundle of a kernel");
-    image::ElfPlacement placement;
+    image::Placement placement;
     placement.load_address =
         kernel["loadAddress"].present() ? kernel["loadAddress"].wide_number() : kDefaultKernelAddress;
     const std::string file = kernel["file"].text();

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "formats/ptk_writer.h"
-#include "image/elf.h"
+#include "image/code_file.h"
 
 namespace ptkit::formats {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/paths.h"
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/readers.h"
@@ -93,10 +94,9 @@ class Loader {
     region.file = static_cast<std::int32_t>(bundle_.files.size());
     bundle_.files.push_back({module.name, "", {}, {}});
     bundle_.code.push_back(std::move(region));
-    const auto slash = module.name.find_last_of("/\\");
-    const std::string beside = join(folder, module.name.substr(slash == std::string::npos ? 0 : slash + 1));
+    const std::string beside = join(folder, std::string(base::last_part(module.name)));
     if (!is_file(beside)) return;
-    image::ElfPlacement placement;
+    image::Placement placement;
     placement.load_address = module.base;
     if (const auto added = image::add_pe(bundle_, beside, placement); !added.ok())
       bundle_.warnings.push_back(added.failure().detail + ".");

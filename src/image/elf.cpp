@@ -95,7 +95,7 @@ base::Result<std::vector<GElf_Phdr>> loadable(const ElfFile& file) {
 
 // What to add to linked addresses. A lowest segment that begins inside a page was mapped with the page that
 // it is in.
-std::uint64_t bias_of(const ElfFile& file, const ElfPlacement& placement) noexcept {
+std::uint64_t bias_of(const ElfFile& file, const Placement& placement) noexcept {
   if (!placement.load_address) return 0;
   std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
   for (const GElf_Phdr& segment : file.segments()) {
@@ -108,7 +108,7 @@ std::uint64_t bias_of(const ElfFile& file, const ElfPlacement& placement) noexce
 }  // namespace
 
 base::Result<std::int32_t> add_elf(trace::TraceBundle& bundle, const std::string& path,
-                                   const ElfPlacement& placement) {
+                                   const Placement& placement) {
   auto contents = trace::TraceBuffer::map_file(path);
   if (!contents.ok()) return contents.failure();
   const auto in_file = [&path](base::Failure failure) {

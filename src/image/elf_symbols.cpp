@@ -7,7 +7,7 @@
 
 #include "image/elf.h"
 #include "image/elf_file.h"
-#include "image/pe.h"
+#include "image/name_budget.h"
 
 namespace ptkit::image {
 namespace {
@@ -42,7 +42,8 @@ bool is_code_type(unsigned type) noexcept {
 
 class Reader {
  public:
-  explicit Reader(const ElfFile& file) : file_(file), sections_(file.sections()) {}
+  explicit Reader(const ElfFile& file)
+      : file_(file), sections_(file.sections()), names_(file.bytes().size()) {}
 
   std::vector<trace::SymbolEntry> run() {
     for (const Section& section : sections_) {
@@ -64,7 +65,9 @@ class Reader {
       if (gelf_getsym(data, i, &symbol) == nullptr) return;
       if (!is_code_type(GELF_ST_TYPE(symbol.st_info)) || symbol.st_shndx == SHN_UNDEF) continue;
       const char* name = elf_strptr(file_.get(), table.header.sh_link, symbol.st_name);
-      if (name != nullptr) add(symbol, name);
+      if (name == nullptr) continue;
+      if (!names_.take(name)) return;
+      add(symbol, name);
     }
   }
 
@@ -125,7 +128,9 @@ class Reader {
       if (index == 0 || index > 0x7FFF'FFFF) continue;
       if (gelf_getsym(symbols, static_cast<int>(index), &symbol) == nullptr) continue;
       const char* name = elf_strptr(file_.get(), names, symbol.st_name);
-      if (name != nullptr && *name != '\0') slots_.emplace(entry.r_offset, name);
+      if (name == nullptr || *name == '\0') continue;
+      if (!names_.take(name)) return;
+      slots_.emplace(entry.r_offset, name);
     }
   }
 
@@ -185,15 +190,15 @@ class Reader {
 
   const ElfFile& file_;
   std::vector<Section> sections_;
+  NameBudget names_;
   std::map<std::uint64_t, std::string> slots_;
   std::vector<Candidate> found_;
 };
 
 }  // namespace
 
-std::vector<trace::SymbolEntry> read_symbols(base::Bytes elf) {
-  if (is_pe(elf)) return pe_symbols(elf);
-  const auto file = ElfFile::open(elf);
+std::vector<trace::SymbolEntry> elf_symbols(base::Bytes bytes) {
+  const auto file = ElfFile::open(bytes);
   return file.ok() ? Reader(file.value()).run() : std::vector<trace::SymbolEntry>{};
 }
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 
+#include "base/paths.h"
+#include "image/name_budget.h"
 #include "image/pe_file.h"
 
 namespace ptkit::image {
@@ -28,11 +30,9 @@ std::uint32_t u32(base::Bytes bytes, std::size_t at) noexcept {
   return static_cast<std::uint32_t>(base::load_le<4>(bytes.data() + at));
 }
 
-// "C:\\Windows\\System32\\ntdll.dll" and "/mnt/ntdll.dll" are both ntdll.dll; Windows does not tell cases
-// apart.
+// Windows does not tell cases apart.
 std::string plain_name(const std::string& path) {
-  const auto at = path.find_last_of("/\\");
-  std::string name = at == std::string::npos ? path : path.substr(at + 1);
+  std::string name(base::last_part(path));
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return name;
 }
@@ -64,7 +64,8 @@ std::map<std::uint32_t, std::uint32_t> function_sizes(const PeFile& file) {
 
 class SymbolReader {
  public:
-  explicit SymbolReader(const PeFile& file) : file_(file), sizes_(function_sizes(file)) {}
+  explicit SymbolReader(const PeFile& file)
+      : file_(file), sizes_(function_sizes(file)), names_(file.bytes().size()) {}
 
   std::vector<trace::SymbolEntry> read() {
     read_exports();
@@ -81,11 +82,14 @@ class SymbolReader {
   }
 
  private:
-  void add(std::string_view name, std::uint32_t address) {
+  // False: there are more names than can be.
+  bool add(std::string_view name, std::uint32_t address) {
+    if (!names_.take(name)) return false;
     const auto offset = file_.offset_of(address);
-    if (name.empty() || !offset) return;
+    if (name.empty() || !offset) return true;
     const auto size = sizes_.find(address);
     symbols_.push_back({std::string(name), *offset, size == sizes_.end() ? 0 : size->second});
+    return true;
   }
 
   void read_exports() {
@@ -104,7 +108,7 @@ class SymbolReader {
       const std::uint32_t address = u32(addresses, ordinal * 4);
       const bool forwarded = address >= directory.address && address - directory.address < directory.size;
       const auto name = file_.offset_of(u32(name_addresses, i * 4));
-      if (!forwarded && name) add(file_.text_at(*name), address);
+      if (!forwarded && name && !add(file_.text_at(*name), address)) return;
     }
   }
 
@@ -122,15 +126,18 @@ class SymbolReader {
       const std::string_view short_name(reinterpret_cast<const char*>(row.data()), 8);
       const std::string_view name = u32(row, 0) == 0 ? file_.text_at(strings + u32(row, 4))
                                                      : short_name.substr(0, short_name.find('\0'));
-      add(name, file_.sections()[section - 1].address + u32(row, 8));
+      if (!add(name, file_.sections()[section - 1].address + u32(row, 8))) return;
     }
   }
 
   const PeFile& file_;
   std::map<std::uint32_t, std::uint32_t> sizes_;
+  NameBudget names_;
   std::vector<trace::SymbolEntry> symbols_;
 };
 
+// GUID and age of the file's PDB, "0123456789abcdef0123456789abcdef-1", or empty. Other than a build-id it
+// stays the same when a file is patched, and does not have the form of one: no decoded code is kept by it.
 std::string build_id_of(const PeFile& file) {
   const PeFile::Directory directory = file.directory(PeFile::kDebug);
   const base::Bytes rows = file.at_address(directory.address, directory.size);
@@ -158,7 +165,7 @@ bool is_pe(base::Bytes file) noexcept {
 }
 
 base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string& path,
-                                  const ElfPlacement& placement) {
+                                  const Placement& placement) {
   auto contents = trace::TraceBuffer::map_file(path);
   if (!contents.ok()) return contents.failure();
   const auto file = PeFile::open(contents.value().bytes());
@@ -188,21 +195,9 @@ base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string&
   return base::Failure{base::Status::BAD_FILE, 0, path + ": no section has bytes in the file"};
 }
 
-base::Result<std::int32_t> add_image(trace::TraceBundle& bundle, const std::string& path,
-                                     const ElfPlacement& placement) {
-  const auto contents = trace::TraceBuffer::map_file(path);
-  if (!contents.ok()) return contents.failure();
-  return is_pe(contents.value().bytes()) ? add_pe(bundle, path, placement) : add_elf(bundle, path, placement);
-}
-
 std::vector<trace::SymbolEntry> pe_symbols(base::Bytes bytes) {
   const auto file = PeFile::open(bytes);
   return file.ok() ? SymbolReader(file.value()).read() : std::vector<trace::SymbolEntry>{};
-}
-
-std::string pe_build_id(base::Bytes bytes) {
-  const auto file = PeFile::open(bytes);
-  return file.ok() ? build_id_of(file.value()) : std::string{};
 }
 
 }  // namespace ptkit::image

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "image/elf.h"
+#include "image/code_file.h"
 
 namespace ptkit::image {
 
@@ -16,18 +16,10 @@ namespace ptkit::image {
 // where the recording says that a module of this name was (a region of such a file without bytes), else the
 // address that the file was linked for. BAD_FILE (with what is wrong) if it is no usable x86 file.
 [[nodiscard]] base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string& path,
-                                                const ElfPlacement& placement);
-
-// add_pe() or add_elf(), by what the file is.
-[[nodiscard]] base::Result<std::int32_t> add_image(trace::TraceBundle& bundle, const std::string& path,
-                                                   const ElfPlacement& placement);
+                                                const Placement& placement);
 
 // Exported names and functions of the COFF symbol table, by file offset. Sizes come from the table of
 // functions that x64 files have for unwinding. Empty if it is no PE file or has none.
 [[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file);
-
-// GUID and age of the file's PDB, "0123456789abcdef0123456789abcdef-1", or empty. Other than a build-id it
-// stays the same when a file is patched, and does not have the form of one: no decoded code is kept by it.
-[[nodiscard]] std::string pe_build_id(base::Bytes file);
 
 }  // namespace ptkit::image

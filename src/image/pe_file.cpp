@@ -2,6 +2,7 @@
 #include "image/pe_file.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ptkit::image {
 
@@ -78,7 +79,9 @@ const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
       return "is cut: a section lies behind its end";
     if (section.address + std::uint64_t{section.size} > 0xffffffff) return "has a section of more than 4 GiB";
     sections_.push_back(section);
+    if (section.file_size != 0) by_address_.push_back(section);
   }
+  std::ranges::stable_sort(by_address_, {}, &Section::address);
   return nullptr;
 }
 
@@ -87,8 +90,10 @@ PeFile::Directory PeFile::directory(unsigned number) const noexcept {
 }
 
 std::optional<std::uint64_t> PeFile::offset_of(std::uint32_t address) const noexcept {
-  for (const Section& section : sections_) {
-    if (address - section.address < section.file_size && address >= section.address)
+  const auto behind = std::ranges::upper_bound(by_address_, address, {}, &Section::address);
+  if (behind != by_address_.begin()) {
+    const Section& section = *std::prev(behind);  // sections of one image do not overlap
+    if (address - section.address < section.file_size)
       return std::uint64_t{section.offset} + (address - section.address);
   }
   if (address < header_size_ && address < bytes_.size()) return address;

@@ -30,8 +30,8 @@ class PeFile {
   // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86.
   [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes);
 
+  [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t linked_base() const noexcept { return base_; }
-  [[nodiscard]] std::uint32_t header_size() const noexcept { return header_size_; }
   [[nodiscard]] const std::vector<Section>& sections() const noexcept { return sections_; }
   [[nodiscard]] Directory directory(unsigned number) const noexcept;
   [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
@@ -54,6 +54,7 @@ class PeFile {
   std::uint64_t base_ = 0;
   std::uint32_t header_size_ = 0;
   std::vector<Section> sections_;
+  std::vector<Section> by_address_;  // those with bytes
   std::vector<Directory> directories_;
   std::uint32_t symbol_table_ = 0;
   std::uint32_t symbol_count_ = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "image/elf.h"
+#include "image/code_file.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {

@@ -4,7 +4,8 @@
 
 #include <cstdlib>
 
-#include "image/pe.h"
+#include "image/code_file.h"
+#include "image/elf.h"
 #include "symbol/symbols.h"
 
 namespace {
@@ -30,13 +31,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace ptkit;
   const base::Bytes bytes(data, size);
   (void)image::elf_build_id(bytes);
-  (void)image::pe_build_id(bytes);
   for (const auto& entry : image::read_symbols(bytes)) {
     if (entry.file_offset >= size || entry.name.empty()) std::abort();
   }
   const MemoryFile file(data, size);
   auto bundle = std::make_shared<trace::TraceBundle>();
-  image::ElfPlacement placement;
+  image::Placement placement;
   if (size % 2 == 1) placement.load_address = 0x7000'0000'0000;
   const auto index = image::add_image(*bundle, file.path(), placement);
   if (index.ok() == bundle->code.empty()) std::abort();

@@ -6,6 +6,7 @@
 #include "formats/perf_record.h"
 #include "formats/perf_write_made.h"
 #include "formats/perf_write_records.h"
+#include "image/code_file.h"
 #include "image/elf.h"
 #include "trace/clock.h"
 #include "unit/formats/perf_writing.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "image/code_file.h"
 #include "image/elf.h"
 #include "image/image.h"
 #include "unit/image/elf_maker.h"
@@ -75,7 +76,7 @@ TYPED_TEST(BothClasses, RelocatesToTheLoadAddress) {
   const TemporaryFile file(maker.make());
   trace::TraceBundle bundle;
   bundle.files.emplace_back();
-  ElfPlacement placement;
+  Placement placement;
   placement.load_address = 0x5555'0000'1000;
   placement.space = 3;
   placement.tsc_from = 10;
@@ -97,7 +98,7 @@ TEST(AddElf, CountsFromTheLowestSegment) {
   maker.type = ET_DYN;
   const TemporaryFile file(maker.make());
   trace::TraceBundle bundle;
-  ElfPlacement placement;
+  Placement placement;
   placement.load_address = 0x7000'0000;  // the page was mapped here
   ASSERT_TRUE(add_elf(bundle, file.path(), placement).ok());
   EXPECT_EQ(bundle.code[0].address, 0x7000'0240u);
@@ -200,6 +201,26 @@ TEST(ReadSymbols, PutsTheBestNameFirstAndDropsRepeats) {
   std::vector<std::string> found;
   for (const auto& symbol : symbols) found.push_back(symbol.name);
   EXPECT_EQ(found, (std::vector<std::string>{"public_name", "__internal", "weak", "local", "a_label"}));
+}
+
+TEST(ReadSymbols, NamesThatAllRowsShareAreNotAllRead) {
+  constexpr std::size_t kLong = 100'000;
+  Elf64Maker maker;
+  maker.type = ET_REL;
+  maker.add({".text", SHT_PROGBITS, kCodeFlags, 0, ByteVector(0x1000, 0x90), 0, 0, 0});
+  std::vector<test::ElfSymbol> symbols{{std::string(kLong, 'n'), 0, 1}};
+  for (std::uint64_t at = 1; at < 0x1000; ++at) symbols.push_back({"", at, 1});
+  const auto table = maker.add_symbols(SHT_SYMTAB, symbols);
+  ByteVector& rows = maker.sections[table - 1U].contents;
+  for (std::size_t row = sizeof(Elf64_Sym); row < rows.size(); row += sizeof(Elf64_Sym)) {
+    constexpr Elf64_Word kFirstName = 1;
+    std::memcpy(&rows[row], &kFirstName, sizeof kFirstName);
+  }
+  const ByteVector bytes = maker.make();
+  std::size_t taken = 0;
+  for (const auto& symbol : read_symbols(bytes)) taken += symbol.name.size();
+  EXPECT_GE(taken, kLong);
+  EXPECT_LE(taken, 4 * bytes.size());
 }
 
 TEST(ReadSymbols, CountsFromTheSectionInObjectFiles) {

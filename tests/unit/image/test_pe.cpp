@@ -1,8 +1,10 @@
 // PE files made by hand, and damaged ones.
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <random>
 
+#include "image/code_file.h"
 #include "image/pe.h"
 #include "unit/image/elf_maker.h"
 
@@ -151,7 +153,7 @@ TEST(Pe, MapsItWhereTheUserOrTheRecordingSays) {
   bundle.code = {other, module};
   ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
   EXPECT_EQ(bundle.code[2].address, 0x7ff600000000 + kTextAddress);
-  ElfPlacement placement;
+  Placement placement;
   placement.load_address = 0x10000;
   ASSERT_TRUE(add_pe(bundle, file.path(), placement).ok());
   EXPECT_EQ(bundle.code[4].address, 0x10000u + kTextAddress);
@@ -205,6 +207,49 @@ TEST(Pe, SaysWhatIsWrong) {
   EXPECT_TRUE(has(failure_of(bytes), "no PE header"));
 }
 
+void put_symbol(ByteVector& bytes, std::size_t row, std::uint32_t name, std::uint32_t value,
+                std::uint32_t section) {
+  put(bytes, row + 4, name, 4);
+  put(bytes, row + 8, value, 4);
+  put(bytes, row + 12, section, 2);
+  put(bytes, row + 14, 0x20, 4);
+}
+
+TEST(Pe, NamesThatAllRowsShareAreNotAllRead) {
+  constexpr std::uint32_t kCount = 0x180;  // one for each byte of the section
+  ByteVector bytes = small_file();
+  bytes.resize(0x800);
+  put(bytes, 0x80 + 16, kCount, 4);
+  for (std::uint32_t i = 0; i < kCount; ++i) put_symbol(bytes, 0x800 + i * std::size_t{18}, 4, i, 1);
+  put(bytes, bytes.size() + 4, std::string(4000, 'n') + '\0');
+  std::size_t taken = 0;
+  for (const trace::SymbolEntry& entry : read_symbols(bytes)) taken += entry.name.size();
+  EXPECT_GT(taken, 0u);
+  EXPECT_LE(taken, 4 * bytes.size());
+}
+
+// The table of sections, which is the largest that there can be, is not gone through for each symbol.
+TEST(Pe, ManySectionsTakeNoTime) {
+  constexpr std::uint32_t kSections = 65535;
+  constexpr std::uint32_t kSymbols = 100'000;
+  constexpr std::uint32_t kBytes = 16;  // of each section, the last one first
+  ByteVector bytes = small_file();
+  bytes.resize(0x188);
+  put(bytes, 0x86, kSections, 2);
+  put(bytes, bytes.size() + kSections * std::size_t{40}, 0, 4);
+  for (std::uint32_t i = 0; i < kSections; ++i)
+    put_section(bytes, 0x188 + i * std::size_t{40}, "s", kBytes, (kSections - i) * 0x1000, kBytes, 0x200);
+  put(bytes, 0x80 + 12, bytes.size(), 4);
+  put(bytes, 0x80 + 16, kSymbols, 4);
+  const std::size_t symbols = bytes.size();
+  for (std::uint32_t i = 0; i < kSymbols; ++i)
+    put_symbol(bytes, symbols + i * std::size_t{18}, 4, i % kBytes, kSections);
+  put(bytes, bytes.size() + 4, std::string("name") + '\0');
+  const std::clock_t begin = std::clock();
+  EXPECT_EQ(read_symbols(bytes).size(), std::size_t{kBytes});
+  EXPECT_LT(std::clock() - begin, 2 * CLOCKS_PER_SEC);
+}
+
 TEST(Pe, TakesAnyBytes) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 3000; ++round) {
@@ -215,7 +260,10 @@ TEST(Pe, TakesAnyBytes) {
     }
     if (random() % 4 == 0) bytes.resize(random() % bytes.size());
     for (const trace::SymbolEntry& entry : pe_symbols(bytes)) EXPECT_LT(entry.file_offset, bytes.size());
-    EXPECT_LE(pe_build_id(bytes).size(), 64u);
+    const TemporaryFile file(bytes);
+    trace::TraceBundle bundle;
+    if (!add_pe(bundle, file.path(), {}).ok()) continue;
+    EXPECT_LE(bundle.files[0].build_id.size(), 64u);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "image/code_file.h"
 #include "image/elf.h"
 #include "symbol/symbols.h"
 #include "unit/image/elf_maker.h"
@@ -151,7 +152,7 @@ extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_symbol_marker(int value) 
 
 TEST(OwnProgram, IsNamed) {
   auto bundle = std::make_shared<TraceBundle>();
-  image::ElfPlacement placement;
+  image::Placement placement;
   placement.load_address = 0x6000'0000'0000;
   ASSERT_TRUE(image::add_elf(*bundle, "/proc/self/exe", placement).ok());
   const Symbols symbols(bundle);

@@ -1,0 +1,19 @@
+#include "image/code_file.h"
+
+#include "image/elf.h"
+#include "image/pe.h"
+
+namespace ptkit::image {
+
+base::Result<std::int32_t> add_image(trace::TraceBundle& bundle, const std::string& path,
+                                     const Placement& placement) {
+  const auto contents = trace::TraceBuffer::map_file(path);
+  if (!contents.ok()) return contents.failure();
+  return is_pe(contents.value().bytes()) ? add_pe(bundle, path, placement) : add_elf(bundle, path, placement);
+}
+
+std::vector<trace::SymbolEntry> read_symbols(base::Bytes file) {
+  return is_pe(file) ? pe_symbols(file) : elf_symbols(file);
+}
+
+}  // namespace ptkit::image
