@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/paths.h"
 #include "formats/json.h"
 
 namespace ptkit::formats::drakvuf {
@@ -20,11 +21,7 @@ Member either(const Member& object, const char* name, const char* older) {
   return found.present() ? found : object[older];
 }
 
-// "C:\\Windows\\System32\\calc.exe" and "/srv/dumps/0001" by their last part.
-std::string last_part(const std::string& path) {
-  const auto at = path.find_last_of("\\/");
-  return at == std::string::npos ? path : path.substr(at + 1);
-}
+std::string last_name(const std::string& path) { return std::string(base::last_part(path)); }
 
 void add_process(const Member& line, std::uint64_t cr3, Log& log) {
   if (!line["PID"].present()) return;
@@ -33,7 +30,7 @@ void add_process(const Member& line, std::uint64_t cr3, Log& log) {
   if (!line["TID"].present()) return;
   const Member name = line["ProcessName"];
   log.threads.try_emplace({pid, line["TID"].signed_number()},
-                          name.present() ? last_part(name.text()) : std::string());
+                          name.present() ? last_name(name.text()) : std::string());
 }
 
 void add_page(const Member& line, std::uint64_t cr3, Log& log) {
@@ -41,7 +38,7 @@ void add_page(const Member& line, std::uint64_t cr3, Log& log) {
   const std::uint64_t address = either(line, "PageVA", "FrameVA").wide_number();
   const std::uint64_t physical = line["TrapPA"].wide_number();
   if (file == "(null)") return;  // could not be saved
-  log.pages.push_back({cr3, address & ~kPageMask, physical & ~kPageMask, last_part(file)});
+  log.pages.push_back({cr3, address & ~kPageMask, physical & ~kPageMask, last_name(file)});
 }
 
 void read_line(std::string_view text, Log& log) {
@@ -54,10 +51,10 @@ void read_line(std::string_view text, Log& log) {
   }
   if (!line["CR3"].present()) return;
   const std::uint64_t cr3 = line["CR3"].wide_number() & ~kPageMask;
-  add_process(line, cr3, log);
   const Member kind = either(line, "EventType", "Plugin");
   const std::string event = kind.present() ? kind.text() : std::string();
   Log found;
+  add_process(line, cr3, found);
   if (event == "execframe") {
     add_page(line, cr3, found);
   } else if (event == "pagefault") {
@@ -68,6 +65,8 @@ void read_line(std::string_view text, Log& log) {
     ++log.bad_lines;
     return;
   }
+  log.processes.merge(found.processes);
+  log.threads.merge(found.threads);
   log.pages.insert(log.pages.end(), found.pages.begin(), found.pages.end());
   log.faults.insert(log.faults.end(), found.faults.begin(), found.faults.end());
 }

@@ -26,14 +26,14 @@ class Scan {
 
   Found run() {
     packet::PacketDecoder decoder(stream_);
-    bool more = sync(decoder, 0);
+    bool more = sync(decoder);
     while (more) {
       packet::DecoderState state = decoder.state();
       const auto filled = packet::fill_packets(stream_, state, {}, columns(), kRows);
       decoder.set_state(state);
       for (std::size_t row = 0; row < filled.rows; ++row) take(row);
       if (filled.status == base::Status::END_OF_STREAM) break;
-      if (filled.status != base::Status::OK) more = sync(decoder, state.position + 1);
+      if (filled.status != base::Status::OK) more = sync(decoder);
     }
     return std::move(found_);
   }
@@ -76,9 +76,10 @@ class Scan {
     found_.annotations.push_back({offset, command_of(payload), static_cast<std::uint32_t>(payload)});
   }
 
-  // To the next PSB from `from` on. False: there is none.
-  bool sync(packet::PacketDecoder& decoder, std::uint64_t from) {
-    const bool found = decoder.sync_forward(from) == base::Status::OK;
+  // To the next PSB, at the beginning or behind an error. False: there is none.
+  bool sync(packet::PacketDecoder& decoder) {
+    const std::uint64_t from = decoder.position();
+    const bool found = decoder.sync_forward() == base::Status::OK;
     search(from, decoder.position());
     return found;
   }

@@ -116,6 +116,28 @@ TEST_F(Drakvuf, FindsAnnotationsWherePacketsCannotBeToldApart) {
   EXPECT_NE(bundle.warnings[0].find("1 events came without any trace"), std::string::npos);
 }
 
+TEST_F(Drakvuf, GoesOnAtAPsbWhoseBeginningWasSwallowed) {
+  // A PTW packet that a lapped ring cut takes six bytes of the PSB behind it.
+  constexpr std::uint64_t kThird = 0x3'0000'd000;
+  stream_.raw(std::string("\x02\x32\x01\x02")).psb().ptw(kCr3, 0xd000).add(Kind::PIP, kThird);
+  const auto bundle = opened(scratch_.write("ipt_stream_vcpu0", stream_.run(0x1000, 0x1001).text()));
+  const auto& switches = bundle.streams[0].switches;
+  ASSERT_EQ(switches.size(), 3u);
+  EXPECT_EQ(bundle.spaces[switches[2].space].cr3, kThird);
+}
+
+TEST_F(Drakvuf, TakesNothingOfALineThatItRejects) {
+  scratch_.write("ipt_stream_vcpu0", stream_.text());
+  scratch_.write("codemon.log",
+                 "{\"EventType\":\"execframe\",\"CR3\":\"0x10000a000\",\"PID\":4,\"TID\":11,"
+                 "\"ProcessName\":\"calc.exe\",\"TrapPA\":\"0x6000\",\"DumpFile\":\"one\"}\n");
+  const auto bundle = opened(scratch_.path());
+  ASSERT_EQ(bundle.warnings.size(), 1u);
+  EXPECT_NE(bundle.warnings[0].find("1 lines of its logs"), std::string::npos) << bundle.warnings[0];
+  EXPECT_TRUE(bundle.threads.empty());
+  EXPECT_EQ(bundle.streams[0].switches[0].pid, trace::kNoId);
+}
+
 TEST_F(Drakvuf, SeesPagesWhereTheyWereSaved) {
   scratch_.write("ipt/ipt_stream_vcpu0", stream_.text());
   scratch_.write("ipt/dumps/one", page('1'));
