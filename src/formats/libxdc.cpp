@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/paths.h"
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/readers.h"
@@ -89,8 +90,7 @@ std::optional<base::Failure> add_streams(trace::TraceBundle& bundle, const std::
   const auto dumps = numbered_files(path, kDumpName);
   if (is_file(join(path, "trace")) || dumps.empty()) return add_stream(bundle, path, "trace");
   for (const auto& [number, file] : dumps) {
-    if (auto failure = add_stream(bundle, path, std::string(kDumpName) + std::to_string(number)))
-      return failure;
+    if (auto failure = add_stream(bundle, path, std::string(base::last_part(file)))) return failure;
   }
   return std::nullopt;
 }

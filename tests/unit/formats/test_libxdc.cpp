@@ -44,7 +44,7 @@ TEST_F(Libxdc, JoinsNeighboursAndKeepsTheFirstOfDuplicates) {
 TEST_F(Libxdc, ReadsTheRunsOfKafl) {
   std::filesystem::remove(scratch_.at("trace"));
   scratch_.write("pt_trace_dump_3", test::small_stream() + "\x55");
-  scratch_.write("pt_trace_dump_20", test::small_stream());
+  scratch_.write("pt_trace_dump_020", test::small_stream());
   scratch_.write("page_cache.addr", addresses({0x1000}));
   scratch_.write("page_cache.dump", page('a'));
   const auto bundle = open(scratch_.path(), {});
@@ -53,7 +53,7 @@ TEST_F(Libxdc, ReadsTheRunsOfKafl) {
   ASSERT_EQ(bundle.value().streams.size(), 2U);
   EXPECT_EQ(bundle.value().streams[0].name, "pt_trace_dump_3");
   EXPECT_EQ(bundle.value().streams[0].data.size(), test::small_stream().size());
-  EXPECT_EQ(bundle.value().streams[1].name, "pt_trace_dump_20");
+  EXPECT_EQ(bundle.value().streams[1].name, "pt_trace_dump_020");
 }
 
 TEST(StopByte, IsTakenOffWhereItIsNoPacketsLastByte) {
