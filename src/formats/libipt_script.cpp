@@ -2,13 +2,14 @@
 // NAME-sideband*.pevent, records without the attributes that say what stands in them.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/perf_binaries.h"
-#include "formats/perf_record.h"
+#include "formats/perf_sideband.h"
 #include "formats/readers.h"
 
 namespace ptkit::formats {
@@ -22,15 +23,14 @@ constexpr std::string_view kSideband = "-sideband";
 constexpr std::string_view kBin = ".bin";
 constexpr std::string_view kEvents = ".pevent";
 constexpr std::size_t kMostFiles = 65536;
-constexpr std::size_t kBuildIdBytes = 20;  // MMAP2: this behind its length and padding, or device and inode
-constexpr std::size_t kDeviceBytes = 24;
-constexpr std::size_t kProtectionBytes = 8;
 
 struct Parts {
   std::string base;  // path of the perf.data that they were taken of
   std::map<std::int64_t, std::map<std::int64_t, std::string>> pieces;  // by buffer, then in order
   std::vector<std::string> sideband;
 };
+
+std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
 // "3.bin" and "3.7.bin".
 bool read_index(std::string_view rest, std::int64_t& buffer, std::int64_t& piece) {
@@ -47,7 +47,7 @@ bool read_index(std::string_view rest, std::int64_t& buffer, std::int64_t& piece
 
 // The base of a path that is one of the trace files, or nothing.
 std::string base_of(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
+  const std::string name = name_of(path);
   const auto at = name.rfind(kAux);
   std::int64_t buffer = 0;
   std::int64_t piece = 0;
@@ -66,38 +66,30 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
-// A folder: of the first base there.
+// Of the base that the path is a stream of; of a folder, the first base there.
 Parts parts_of(const std::string& path) {
   Parts parts;
   const bool folder = is_folder(path);
   if (!folder) parts.base = base_of(path);
-  for (const std::string& file : files_in(folder ? path : parent_folder(path))) {
+  if (!folder && parts.base.empty()) return parts;
+  const std::vector<std::string> files = files_in(folder ? path : parent_folder(path));
+  for (const std::string& file : files) {
     if (const std::string base = base_of(file); !base.empty() && (parts.base.empty() || parts.base == base)) {
       parts.base = base;
       std::int64_t buffer = 0;
       std::int64_t piece = 0;
-      const std::string name = fs::path(file).filename().string();
+      const std::string name = name_of(file);
       read_index(std::string_view(name).substr(name.rfind(kAux) + kAux.size()), buffer, piece);
       parts.pieces[buffer][piece] = file;
     }
   }
-  for (const std::string& file : files_in(folder ? path : parent_folder(path))) {
-    const std::string start = fs::path(parts.base).filename().string() + std::string(kSideband);
-    const std::string name = fs::path(file).filename().string();
-    if (!parts.base.empty() && name.starts_with(start) && name.ends_with(kEvents))
-      parts.sideband.push_back(file);
-  }
+  const std::string start = name_of(parts.base) + std::string(kSideband);
+  const auto is_sideband = [&](const std::string& file) {
+    const std::string name = name_of(file);
+    return name.starts_with(start) && name.ends_with(kEvents);
+  };
+  std::copy_if(files.begin(), files.end(), std::back_inserter(parts.sideband), is_sideband);
   return parts;
-}
-
-std::string hex(base::Bytes bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
-  }
-  return text;
 }
 
 bool sniff(const std::string& path) {
@@ -119,13 +111,6 @@ class Loader {
   }
 
  private:
-  struct Mapping {
-    std::int64_t pid = 0;
-    trace::CodeRegion region;
-    std::string file;
-    std::string build_id;
-  };
-
   // Pieces of a snapshot each: what lies between them was not saved.
   std::optional<base::Failure> add_stream(std::int64_t buffer,
                                           const std::map<std::int64_t, std::string>& pieces) {
@@ -164,35 +149,18 @@ class Loader {
 
   // Fields that do not depend on the attributes: those in front.
   void read_mapping(const perf::Record& record) {
-    if ((record.misc & perf::kMiscMmapData) != 0) return;
-    perf::Fields fields(record.body);
-    Mapping mapping;
-    mapping.pid = fields.id();
-    fields.skip(4);
-    mapping.region.address = fields.u64();
-    mapping.region.size = fields.u64();
-    mapping.region.file_offset = fields.u64();
-    if (record.type == perf::MMAP2) {
-      if ((record.misc & perf::kMiscMmapBuildId) != 0) {
-        const auto size = std::min<std::size_t>(fields.take<1>(), kBuildIdBytes);
-        fields.skip(3);
-        mapping.build_id = hex(fields.take_bytes(kBuildIdBytes).first(fields.ok() ? size : 0));
-      } else {
-        fields.skip(kDeviceBytes);
-      }
-      fields.skip(kProtectionBytes);
-    }
-    mapping.file = fields.text();
-    const bool is_path = mapping.file.starts_with("/") && !mapping.file.starts_with("//");
-    const trace::CodeRegion& region = mapping.region;
-    if (!fields.ok() || !is_path || mapping.pid <= 0 || region.size == 0) return;
-    if (region.address + (region.size - 1) < region.address) return;
-    mappings_.push_back(std::move(mapping));
+    auto mapped = perf::read_mmap(record, perf::Fields(record.body));
+    if (!mapped || !mapped->is_code) return;
+    const perf::Event& event = mapped->event;
+    const bool is_path = event.text.starts_with("/") && !event.text.starts_with("//");
+    if (!is_path || event.pid <= 0 || event.size == 0) return;
+    if (event.address + (event.size - 1) < event.address) return;
+    mappings_.push_back(std::move(mapped->event));
   }
 
   void add_code() {
     std::set<std::int64_t> pids;
-    for (const Mapping& mapping : mappings_) pids.insert(mapping.pid);
+    for (const perf::Event& event : mappings_) pids.insert(event.pid);
     if (pids.size() > 1) {
       bundle_.warnings.push_back(
           path_ + ": code of " + std::to_string(pids.size()) +
@@ -201,18 +169,14 @@ class Loader {
       return;
     }
     perf::Binaries binaries(bundle_, {}, options_.binaries);
-    for (Mapping& mapping : mappings_) {
-      trace::CodeRegion& region = mapping.region;
-      region.file = binaries.find(mapping.file, mapping.build_id);
-      const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
-      const std::uint64_t left =
-          contents.size() - std::min<std::uint64_t>(region.file_offset, contents.size());
-      if (left != 0) {
-        region.size = std::min(region.size, left);
-        region.bytes = contents.slice(static_cast<std::size_t>(region.file_offset),
-                                      static_cast<std::size_t>(region.size));
-      }
-      bundle_.code.push_back(region);
+    for (const perf::Event& event : mappings_) {
+      trace::CodeRegion region;
+      region.address = event.address;
+      region.size = event.size;
+      region.file_offset = event.file_offset;
+      region.file = binaries.find(event.text, event.build_id);
+      perf::map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
+      bundle_.code.push_back(std::move(region));
     }
     for (trace::Stream& stream : bundle_.streams) stream.pid = pids.empty() ? trace::kNoId : *pids.begin();
     for (const std::string& problem : binaries.problems()) bundle_.warnings.push_back(problem);
@@ -221,7 +185,7 @@ class Loader {
   std::string path_;
   const OpenOptions& options_;
   trace::TraceBundle bundle_;
-  std::vector<Mapping> mappings_;
+  std::vector<perf::Event> mappings_;
 };
 
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {

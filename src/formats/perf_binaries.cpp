@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "formats/files.h"
@@ -42,6 +43,14 @@ bool is_memory(const std::string& path) {
     if (path.starts_with(begin)) return true;
   }
   return !path.starts_with('/') && !path.empty();
+}
+
+void map_contents(trace::CodeRegion& region, const trace::TraceBuffer& contents) {
+  const std::uint64_t left = contents.size() - std::min<std::uint64_t>(region.file_offset, contents.size());
+  if (region.size == 0) region.size = left;
+  if (left == 0) return;
+  region.bytes = contents.slice(static_cast<std::size_t>(region.file_offset),
+                                static_cast<std::size_t>(std::min(region.size, left)));
 }
 
 std::int32_t Binaries::find(const std::string& path, const std::string& build_id) {

@@ -15,6 +15,10 @@ namespace ptkit::formats::perf {
 // Memory that no file was mapped to.
 [[nodiscard]] bool is_memory(const std::string& path);
 
+// What the file has of a region whose place in it is set; without a size, all from there on. A page that the
+// file ends in is mapped whole; what is behind the end is no code.
+void map_contents(trace::CodeRegion& region, const trace::TraceBuffer& contents);
+
 class Binaries {
  public:
   // `beside`: looked into first, if it is there; has what perf's own cache has (~/.debug), and is believed.

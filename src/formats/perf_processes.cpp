@@ -1,7 +1,5 @@
 #include "formats/perf_processes.h"
 
-#include <algorithm>
-
 namespace ptkit::formats::perf {
 
 namespace {
@@ -80,13 +78,7 @@ void Processes::map(const Event& event) {
   } else {
     region.file = binaries_.find(event.text, event.build_id);
   }
-  const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
-  // A page that the file ends in is mapped whole; what is behind the end is no code.
-  if (region.file_offset < contents.size()) {
-    const std::uint64_t most = contents.size() - region.file_offset;
-    region.bytes = contents.slice(static_cast<std::size_t>(region.file_offset),
-                                  static_cast<std::size_t>(std::min(region.size, most)));
-  }
+  map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
   if (event.pid >= 0) {
     note(trace::SidebandKind::MAP, event);
     bundle_.sideband.back().address = event.address;

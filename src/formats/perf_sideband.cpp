@@ -64,27 +64,36 @@ bool Sideband::take_switch(const SchedSwitch& event, const Sample& sample) {
   return fields.ok();
 }
 
-bool Sideband::take_mmap(const Record& record, Fields fields, const Trailer& who) {
-  Event event = event_of(record, who);
+std::optional<Mapped> read_mmap(const Record& record, Fields fields) {
+  Mapped out;
+  Event& event = out.event;
+  event.type = record.type;
   event.pid = fields.id();
   event.tid = fields.id();
   event.address = fields.u64();
   event.size = fields.u64();
   event.file_offset = fields.u64();
-  bool is_code = (record.misc & kMiscMmapData) == 0;
+  out.is_code = (record.misc & kMiscMmapData) == 0;
   if (record.type == MMAP2) {
     const base::Bytes where = fields.take_bytes(24);
     if ((record.misc & kMiscMmapBuildId) != 0 && fields.ok() && where[0] <= kMostBuildIdBytes) {
       event.build_id = image::build_id_text(where.subspan(4, where[0]));
     }
     constexpr std::uint32_t kProtExec = 4;
-    is_code = (fields.u32() & kProtExec) != 0;
+    out.is_code = (fields.u32() & kProtExec) != 0;
     fields.skip(4);
   }
   event.text = fields.text();
-  if (!fields.ok()) return false;
+  return fields.ok() ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool Sideband::take_mmap(const Record& record, Fields fields, const Trailer& who) {
+  auto mapped = read_mmap(record, fields);
+  if (!mapped) return false;
+  Event& event = mapped->event;
+  event.tsc = time_of(who);
   // The kernel is mapped by kcore, whose ranges these are.
-  if (is_code && event.pid >= 0 && event.size != 0) events_.push_back(std::move(event));
+  if (mapped->is_code && event.pid >= 0 && event.size != 0) events_.push_back(std::move(event));
   return true;
 }
 

@@ -1,6 +1,7 @@
 // What the kernel recorded besides the trace: records in, events about processes and about who ran out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,14 @@ struct Event {
   std::int32_t file = -1;    // JIT_LOAD: in TraceBundle::files
   trace::TraceBuffer bytes;  // JIT_LOAD
 };
+
+// What an MMAP or MMAP2 record says by itself.
+struct Mapped {
+  Event event;           // without a time
+  bool is_code = false;  // as far as the record tells
+};
+// Nothing: the record is too short for what it is. There may be a trailer behind its fields.
+[[nodiscard]] std::optional<Mapped> read_mmap(const Record& record, Fields fields);
 
 // From then on this thread ran on a processor, or this one no longer did.
 struct Running {

@@ -1,6 +1,5 @@
 // What simple-pt's sptcmd writes: ptout.N, the ring of processor N, and ptout.sideband: the processor, its
 // clock, and which file was mapped where by which page tables.
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
@@ -156,15 +155,11 @@ class Loader {
     trace::CodeRegion region;
     region.space = space_of(mapping);
     region.file = binaries_.find(mapping.path, "");
-    const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
-    const std::uint64_t left = contents.size() - std::min<std::uint64_t>(mapping.offset, contents.size());
     region.address = mapping.address;
     region.file_offset = mapping.offset;
-    region.size = mapping.size != 0 && (left == 0 || mapping.size < left) ? mapping.size : left;
+    region.size = mapping.size;
+    perf::map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
     if (region.size == 0 || region.address + (region.size - 1) < region.address) return;
-    if (left != 0)
-      region.bytes =
-          contents.slice(static_cast<std::size_t>(mapping.offset), static_cast<std::size_t>(region.size));
     bundle_.code.push_back(std::move(region));
   }
 

@@ -269,6 +269,32 @@ TEST(LibiptScript, JoinsPiecesOfSnapshots) {
   EXPECT_TRUE(bundle.code.empty());
 }
 
+TEST(LibiptScript, KnowsAFileByItsNameAlone) {
+  const Scratch scratch;
+  scratch.write("one-aux-idx0.bin", stream());
+  scratch.write("two-aux-idx0.bin", stream());
+  scratch.write("two-aux-idx1.bin", stream());
+  const std::string other = scratch.write("notes.txt", "notes");
+  EXPECT_NE(failure_of(other, {.format = "libipt-script"}).find("expected files NAME-aux-idx0.bin"),
+            std::string::npos);
+  // One stream stands for all of its recording.
+  EXPECT_EQ(opened(scratch.at("two-aux-idx1.bin")).streams.size(), 2u);
+}
+
+TEST(LibiptScript, LeavesOutWhatIsNoCode) {
+  const Scratch scratch;
+  const std::string program = scratch.write("program", std::string(0x3000, 'c'));
+  std::string data = mmap2(7, 0x400000, 0x1000, 0, program, "");
+  data[8 + 56] = 3;  // readable and writable
+  scratch.write("a-aux-idx0.bin", stream());
+  scratch.write("a-sideband.pevent", data + mmap2(7, 0x600000, 0x5000, 0x2000, program, ""));
+  const auto bundle = opened(scratch.path());
+  ASSERT_EQ(bundle.code.size(), 1u);
+  EXPECT_EQ(bundle.code[0].address, 0x600000u);
+  EXPECT_EQ(bundle.code[0].size, 0x5000u);          // that were mapped
+  EXPECT_EQ(bundle.code[0].bytes.size(), 0x1000u);  // that the file has of it
+}
+
 // --- gdb
 
 std::string hex(const std::string& bytes) {
