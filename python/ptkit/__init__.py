@@ -40,6 +40,7 @@ from ptkit.errors import (
     UnsupportedError,
 )
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo
+from ptkit.schema import BRANCH_RECORD
 from ptkit.table import Table
 from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from ptkit.capture import Filter, Trigger
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
-    from ptkit.trace.records import BRANCH_RECORD, open_branches
+    from ptkit.trace.records import open_branches
 
 __version__ = "0.1.0"
 
@@ -73,7 +74,6 @@ _check_instructions()
 # Loaded when first asked for: modules, and names of modules.
 _LAZY = ("analysis", "capture", "export", "msr")
 _LAZY_NAMES = {
-    "BRANCH_RECORD": "ptkit.trace.records",
     "CoverageDecoder": "ptkit.trace.coverage",
     "CoverageResult": "ptkit.trace.coverage",
     "Filter": "ptkit.capture",

@@ -11,9 +11,9 @@ from shlex import join
 from typing import Any
 
 from ptkit import _core
+from ptkit.schema import BRANCH_RECORD
 
 # Members of a bundle's metadata that the bundle's configuration repeats.
-_RECORD_BYTES = 32
 _CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
 
 
@@ -245,7 +245,7 @@ class TraceInfo:
 def _stream_line(index: int, stream: StreamInfo) -> str:
     parts = [f"{index}: {stream.size:,} bytes"]
     if stream.kind != "packets":
-        parts.append(f"{stream.size // _RECORD_BYTES:,} {stream.kind}")
+        parts.append(f"{stream.size // BRANCH_RECORD.itemsize:,} {stream.kind}")
     parts += [
         f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
     ]

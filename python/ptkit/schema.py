@@ -12,7 +12,12 @@ import numpy as np
 
 from ptkit import _core
 
-__all__ = ["ENUMS", "Column", "TableSchema", "schema_of", "tables"]
+__all__ = ["BRANCH_RECORD", "ENUMS", "Column", "TableSchema", "schema_of", "tables"]
+
+#: A record of a stream of kind "branch records"; docs/branch-records.md says what its fields hold.
+BRANCH_RECORD = np.dtype(
+    [("from_ip", "<u8"), ("to_ip", "<u8"), ("tsc", "<u8"), ("flags", "<u4"), ("cycles", "<u4")]
+)
 
 #: Enumerations by the name that a column's unit has.
 ENUMS: Mapping[str, type[IntEnum]] = MappingProxyType(

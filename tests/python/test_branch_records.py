@@ -188,22 +188,36 @@ def test_times(timed: ptkit.Trace) -> None:
     )
 
 
-def test_parts_and_engines_are_the_same(timed: ptkit.Trace) -> None:
-    for name in ("branches", "blocks", "instructions", "errors", "gaps"):
-        whole = getattr(timed, name)
-        whole = whole() if callable(whole) else whole
-        rows = [tuple(row) for row in zip(*(whole[column].tolist() for column in whole.columns), strict=True)]
-        assert rows
-        if name in ("errors", "gaps"):
-            continue
+TABLES = ("branches", "blocks", "instructions", "errors", "gaps")
+
+
+def table_of(trace: ptkit.Trace, name: str) -> ptkit.Table:
+    whole = getattr(trace, name)
+    return whole() if callable(whole) else whole
+
+
+def rows_of(table: ptkit.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in zip(*(table[column].tolist() for column in table.columns), strict=True)]
+
+
+def test_parts_are_the_whole(timed: ptkit.Trace) -> None:
+    for name in TABLES[:3]:
+        whole = table_of(timed, name)
+        assert len(whole) > 3
         for reuse in (False, True):
             parts = getattr(timed, f"iter_{name}")(rows=3, reuse=reuse, columns=whole.columns)
-            cut = [
-                tuple(row)
-                for part in parts
-                for row in zip(*(part[column].tolist() for column in whole.columns), strict=True)
-            ]
-            assert cut == rows
+            assert [row for part in parts for row in rows_of(part)] == rows_of(whole)
+
+
+def test_engines_are_the_same(timed: ptkit.Trace, tmp_path: Path) -> None:
+    path = tmp_path / "records.ptk"
+    ptkit._core.save_bundle(timed._bundle, bytes(path))
+    simple = ptkit.open(path, engine="simple")
+    assert simple.info.engine == "simple"
+    for name in TABLES:
+        rows = rows_of(table_of(timed, name))
+        assert rows, name
+        assert rows_of(table_of(simple, name)) == rows, name
 
 
 def test_selections(timed: ptkit.Trace) -> None:

@@ -14,6 +14,7 @@ from ptkit.bundle import add_images, apply_settings
 from ptkit.decode import Settings
 from ptkit.decode.plan import check_choice, thread_count
 from ptkit.errors import ConfigError, FormatError
+from ptkit.schema import BRANCH_RECORD
 from ptkit.trace.facade import Trace
 
 if TYPE_CHECKING:
@@ -22,12 +23,8 @@ if TYPE_CHECKING:
     from ptkit.bundle import ImageItem
     from ptkit.trace.facade import ImageCallback
 
-__all__ = ["BRANCH_RECORD", "open_branches"]
+__all__ = ["open_branches"]
 
-#: A record of a stream of kind "branch records"; docs/branch-records.md says what its fields hold.
-BRANCH_RECORD = np.dtype(
-    [("from_ip", "<u8"), ("to_ip", "<u8"), ("tsc", "<u8"), ("flags", "<u4"), ("cycles", "<u4")]
-)
 _NEEDED = ("from_ip", "to_ip")
 _DS_BYTES = (12, 24)
 
