@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, integer
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ELF_MAGIC = b"\x7fELF"
 _PE_MAGIC = b"MZ"
+_PE_POINTER_AT = 0x3C  # where the DOS header says where that is:
+_PE_SIGNATURE = b"PE\0\0"
 _IMAGES = "paths, (path, address), (bytes, address), {address: bytes}"
 
 
@@ -217,6 +219,13 @@ def _checked_code(data: Any) -> Any:
     return data
 
 
+def _has_pe_header(file: BinaryIO) -> bool:
+    """Whether it is a PE file, and not code that happens to begin as one."""
+    file.seek(_PE_POINTER_AT)
+    file.seek(int.from_bytes(file.read(4), "little"))
+    return file.read(len(_PE_SIGNATURE)) == _PE_SIGNATURE
+
+
 def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     place = None if address is None else _checked_address(address)
     if not _is_path(image):
@@ -230,8 +239,9 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     if Path(path).is_dir():
         raise FormatError(f"{path}: is a folder; give the ELF or PE file")
     with Path(path).open("rb") as file:
-        magic = file.read(4)
-    if magic == _ELF_MAGIC or magic.startswith(_PE_MAGIC):
+        magic = file.read(len(_ELF_MAGIC))
+        is_pe = magic.startswith(_PE_MAGIC) and _has_pe_header(file)
+    if magic == _ELF_MAGIC or is_pe:
         bundle.add_image(path, load_address=place)
     elif place is not None:
         bundle.add_code(place, Path(path).read_bytes())

@@ -186,6 +186,16 @@ def test_an_image_that_is_no_program(tmp_path: Path, loop: Any) -> None:
         ptkit.open(loop.stream(1), images=[path])
 
 
+def test_code_that_begins_as_a_program_does(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+    path = tmp_path / "code.bin"
+    code = b"MZ\x90\xc3".ljust(80, b"\xcc")  # pop r10; nop; ret
+    path.write_bytes(code)
+    trace = open_trace(loop.stream(1), images=[(path, 0x500000)])
+    assert trace.code(0x500000, len(code)) == code
+    with pytest.raises(ptkit.FormatError, match="is neither an ELF nor a PE file"):
+        open_trace(loop.stream(1), images=[path])
+
+
 def test_malformed_bundles(corpus: Path, open_trace: Any) -> None:
     bundles = sorted((corpus / "lldb" / "intelpt-trace").glob("trace_*.json"))
     assert bundles
