@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -21,37 +22,49 @@ SCRIPT = ROOT / "benchmarks" / "contestant.py"
 
 @dataclass(frozen=True)
 class Contestant:
-    """A program of the build (``question/name``), or a question of contestant.py with options."""
+    """A program of the build (``question/name``), a script of that name, or a question of contestant.py."""
 
     program: str
     options: tuple[str, ...] = ()
-    python: bool = False
+    python: bool = False  # a question of contestant.py
+    needs: str = ""  # another program, which not everybody has
 
     @property
     def name(self) -> str:
         """For tables: what it is, without the question."""
-        return " ".join(("Python", *self.options)) if self.python else self.program.split("/")[-1]
+        return " ".join(("Python" if self.python else self.program.split("/")[-1], *self.options))
 
     @property
     def is_ours(self) -> bool:
-        """Not libipt: changes with every build."""
+        """Not libipt: may say something else next time."""
         return "libipt" not in (*self.options, self.program.split("/")[-1])
 
     def words(self, build: Path, action: str, trace: Path, *more: str) -> list[str]:
         """The command line."""
-        if self.python:
-            return [sys.executable, str(SCRIPT), self.program, action, str(trace), *more, *self.options]
-        path = build / "benchmarks" / "bin" / self.program
-        return [str(path), action, str(trace), *more, *self.options]
+        path = self.path(build)
+        command = [sys.executable, str(path)] if path.suffix == ".py" else [str(path)]
+        question = [self.program] if self.python else []
+        return [*command, *question, action, str(trace), *more, *self.options]
+
+    def path(self, build: Path) -> Path:
+        """Where the program is."""
+        script = ROOT / "benchmarks" / f"{self.program}.py"
+        if self.python or script.exists():
+            return SCRIPT if self.python else script
+        return build / "benchmarks" / "bin" / self.program
 
     def exists(self, build: Path) -> bool:
         """Whether it was built; contestants that use libipt are built where that is found."""
-        return self.python or (build / "benchmarks" / "bin" / self.program).exists()
+        return self.path(build).exists()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether what it needs is installed."""
+        return not self.needs or shutil.which(self.needs) is not None
 
     def version(self, build: Path) -> str:
         """Changes with what it would answer."""
-        path = SCRIPT if self.python else build / "benchmarks" / "bin" / self.program
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        return hashlib.sha256(self.path(build).read_bytes()).hexdigest()[:16]
 
 
 @contextmanager
@@ -88,7 +101,8 @@ class Checks:
         words = contestant.words(build, "check", trace)
         if contestant.is_ours:
             return answer(words)
-        state = trace.stat() if trace.is_file() else (trace / "trace").stat()
+        inside = (trace, trace / "trace", trace / "data")
+        state = next(path for path in inside if path.is_file()).stat()
         key = f"{contestant.version(build)} {contestant} {trace} {state.st_size} {state.st_mtime_ns}"
         if key not in self.known:
             self.known[key] = answer(words)

@@ -19,6 +19,7 @@ class Question:
     stretch: float = 0
     first: bool = False  # only the first decode of a process, with an empty cache folder
     clocked: bool = False  # needs a trace with times
+    perf_data: bool = False  # asked of a file that Linux perf reads
 
     @property
     def contestants(self) -> set[Contestant]:
@@ -37,6 +38,7 @@ def _by_both_engines(question: str) -> tuple[Contestant, ...]:
 _PACKETS = Contestant("packets/libipt")
 _BLOCKS = Contestant("blocks/libipt")
 _INSTRUCTIONS = Contestant("instructions/libipt")
+_PERF = Contestant("taken/perf", needs="perf")
 _EDGES = Contestant("edges/ptkit")
 _EDGES_AGREE = ((_EDGES, *_by_both_engines("edges")),)
 
@@ -106,6 +108,13 @@ QUESTIONS = (
         (_by_both_engines("branches"),),
         18,
         25,
+    ),
+    Question(
+        "taken",
+        "from and to of every taken branch of a perf.data file, opened anew",
+        (*_by_both_engines("taken"), Contestant("taken/perf", ("--null",), needs="perf"), _PERF),
+        ((*_by_both_engines("taken"), _PERF),),
+        perf_data=True,
     ),
     Question(
         "timed",

@@ -7,18 +7,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.contest import Checks, Timing, measure
+from harness.contest import Checks, Contestant, Timing, measure
+from harness.perf_data import perf_data_of
 from harness.questions import Question
+
+
+def _here(contestants: Sequence[Contestant]) -> tuple[Contestant, ...]:
+    return tuple(one for one in contestants if one.is_here)
 
 
 def ask(
     question: Question, build: Path, trace: Path, checks: Checks, *, rounds: int, seconds: float
 ) -> dict[str, Any] | None:
     """Check, then time; None if the trace has nothing to answer with."""
-    told = [checks.agree(group, build, trace) for group in question.groups]
+    if question.perf_data:
+        trace = perf_data_of(trace, build)
+    told = [checks.agree(_here(group), build, trace) for group in question.groups]
     if told[0]["rows"] == 0:
         return None
-    timings = measure(question.timed, build, trace, rounds=rounds, seconds=seconds, first=question.first)
+    timed = _here(question.timed)
+    timings = measure(timed, build, trace, rounds=rounds, seconds=seconds, first=question.first)
     return {
         "question": question.name,
         "what": question.what,
@@ -29,6 +37,7 @@ def ask(
         "least": question.least,
         "stretch": question.stretch,
         "timings": [asdict(timing) for timing in timings],
+        "left_out": {one.name: one.needs for one in question.timed if one not in timed},
     }
 
 
@@ -40,19 +49,22 @@ def show(told: dict[str, Any]) -> None:
     print(f"  {'':24} {'MB/s':>9} {'M rows/s':>9} {'cpu ms':>10} {'median':>10} {'wall ms':>10} {'x':>7}")
     for timing in timings:
         speed = timing.megabytes_per_second
+        rows = f"{timing.rows / timing.cpu / 1e6:.1f}" if timing.rows else ""
         ratio = "" if timing is last else f"{speed / last.megabytes_per_second:.1f}"
         print(
-            f"  {timing.contestant:24} {speed:9.1f} {timing.rows / timing.cpu / 1e6:9.1f}"
+            f"  {timing.contestant:24} {speed:9.1f} {rows:>9}"
             f" {timing.cpu * 1e3:10.3f} {timing.cpu_median * 1e3:10.3f} {timing.wall * 1e3:10.3f} {ratio:>7}"
         )
+    for name, needs in told["left_out"].items():
+        print(f"  {name:24} left out: {needs} is not installed")
 
 
 def summary(reports: Sequence[dict[str, Any]]) -> None:
-    """Ratios to libipt, trace by trace, beside what is hoped for."""
+    """Ratios to the last contestant, trace by trace, beside what is hoped for."""
     names = list(dict.fromkeys(told["question"] for report in reports for told in report["questions"]))
     goal = "at least, stretch"
     width = max(len(name) for name in (goal, *(report["name"] for report in reports)))
-    print("\ntimes as fast as the last contestant of each question (libipt, or another way of ours)")
+    print("\ntimes as fast as the last contestant of each question (libipt, perf, or another way of ours)")
     print(f"{'':{width}}" + "".join(f"{name:>14}" for name in names))
     for report in reports:
         found = {told["question"]: told for told in report["questions"]}

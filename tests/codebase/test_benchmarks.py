@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from perf_script import needs_perf
 
 from ptkit import _core
 from ptkit.cli.made import CODE, made_stream
@@ -18,9 +21,10 @@ BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import recordings  # noqa: E402
-from harness import contest, headline, machine  # noqa: E402
+from harness import contest, headline, machine, perf_data, table  # noqa: E402
 from harness.contest import Checks, Contestant, timing_of  # noqa: E402
 from harness.questions import QUESTIONS  # noqa: E402
+from taken import perf as perf_text  # noqa: E402
 
 OURS = Contestant("edges/ptkit")
 LIBIPT = Contestant("blocks/libipt")
@@ -75,7 +79,8 @@ def test_every_contestant_has_its_source() -> None:
     for question in QUESTIONS:
         for contestant in question.contestants:
             if not contestant.python:
-                assert (BENCHMARKS / f"{contestant.program}.cpp").exists(), contestant
+                sources = [BENCHMARKS / f"{contestant.program}{suffix}" for suffix in (".cpp", ".py")]
+                assert sum(source.exists() for source in sources) == 1, contestant
 
 
 def test_inputs_of_recordings_are_as_large_as_asked_for() -> None:
@@ -104,26 +109,74 @@ def test_the_machine_is_described(tmp_path: Path) -> None:
     assert facts["cpu"]
 
 
-@pytest.mark.skipif("libipt" not in _core.engines(), reason="needs a build with libipt")
-@pytest.mark.parametrize("question", ["columns", "edges", "branches", "timed", "instructions"])
-def test_contestants_in_python_agree_with_libipt(question: str, tmp_path: Path) -> None:
-    # A folder of the corpus' form: pages of code, and the stream.
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A folder of the corpus' form: pages of code, and the stream."""
+    folder = tmp_path / "made"
+    folder.mkdir()
     ((address, code),) = CODE.items()
-    (tmp_path / "page_cache.addr").write_bytes(address.to_bytes(8, "little"))
-    (tmp_path / "page_cache.dump").write_bytes(code.ljust(4096, b"\0"))
-    (tmp_path / "trace").write_bytes(made_stream(8192))
-    answers = []
-    for options in ([], ["--engine", "libipt"]):
-        words = [
-            sys.executable,
-            str(BENCHMARKS / "contestant.py"),
-            question,
-            "check",
-            str(tmp_path),
-            *options,
-        ]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-        answers.append(json.loads(done.stdout))
+    (folder / "page_cache.addr").write_bytes(address.to_bytes(8, "little"))
+    (folder / "page_cache.dump").write_bytes(code.ljust(4096, b"\0"))
+    (folder / "trace").write_bytes(made_stream(8192))
+    return folder
+
+
+def asked(contestant: Contestant, trace: Path, action: str = "check", *more: str) -> dict[str, Any]:
+    words = contestant.words(Path(), action, trace, *more)
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.skipif("libipt" not in _core.engines(), reason="needs a build with libipt")
+@pytest.mark.parametrize("question", ["columns", "edges", "branches", "taken", "timed", "instructions"])
+def test_contestants_in_python_agree_with_libipt(question: str, made: Path) -> None:
+    answers = [
+        asked(Contestant(question, options, python=True), made) for options in ((), ("--engine", "libipt"))
+    ]
     assert answers[0] == answers[1]
     assert answers[0]["rows"] > 1000
     assert answers[0]["errors"] == 0
+
+
+@needs_perf
+def test_perf_agrees(made: Path, tmp_path: Path) -> None:
+    trace = perf_data.perf_data_of(made, tmp_path)
+    assert trace != made
+    assert perf_data.perf_data_of(trace, tmp_path) == trace
+    perf = Contestant("taken/perf", needs="perf")
+    ours = asked(Contestant("taken", python=True), trace)
+    told = asked(perf, trace)
+    assert {**told, "sum": 0} == {**ours, "sum": 0}
+    assert told["rows"] > 1000
+    timed = asked(perf, trace, "time", "0")
+    assert timed["rows"] == told["rows"]
+    assert timed["bytes"] == (made / "trace").stat().st_size
+    unread = asked(Contestant("taken/perf", ("--null",)), trace, "time", "0")
+    assert unread["rows"] == 0
+    assert all(cpu > 0 for answer in (timed, unread) for _, cpu in answer["rounds"])
+
+
+def test_perfs_text_becomes_rows() -> None:
+    text = (
+        b"                0 =>           473fb0\n"
+        b"           473fdc =>           401c48\n"
+        b" instruction trace error type 1 cpu 0 pid 1 tid 1 ip 0 code 6: Never-ending loop\n"
+        b" ffffffff81000000 =>                0\n"
+    )
+    rows, errors = perf_text.rows_of(text)
+    assert errors == 1
+    assert rows.tolist() == [[0x473FDC, 0x401C48], [0xFFFFFFFF81000000, 0]]
+    assert perf_text.rows_of(b"")[0].shape == (0, 2)
+    assert b"".join(perf_text.blocks(io.BytesIO(text))) == text
+
+
+def test_who_needs_what_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(table, "perf_data_of", lambda trace, build: trace)
+    monkeypatch.setattr(contest, "answer", lambda words: {**told(4, "a"), **ROUNDS})
+    taken = next(question for question in QUESTIONS if question.name == "taken")
+    said = table.ask(taken, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
+    assert said is not None
+    assert [timing["contestant"] for timing in said["timings"]] == ["Python", "Python --engine libipt"]
+    assert said["left_out"] == {"perf --null": "perf", "perf": "perf"}
