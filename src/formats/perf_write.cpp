@@ -86,6 +86,7 @@ class Writer {
     note_what_is_dropped();
     tasks_.write(records_);
     code_.write(tasks_.images(), records_);
+    note_filter();
     written_.is_folder = perf::has_kernel(bundle_);
     auto code = write_code();
     if (!code.ok()) return code.failure();
@@ -109,18 +110,21 @@ class Writer {
     if (signals != 0)
       written_.notes.push_back("perf.data has no records of signals; " + std::to_string(signals) +
                                " are left out.");
-    const bool filtered = std::ranges::any_of(
-        bundle_.configuration.ranges,
-        [](const trace::AddressRange& range) { return range.kind != trace::RangeKind::OFF; });
-    if (filtered) {
-      written_.notes.emplace_back(
-          "Address ranges of the trace unit are not written: where a direct branch leaves them, perf goes "
-          "on behind it until the next packet.");
-    }
     if (!bundle_.configuration.clock.perf_time_known) {
       written_.notes.emplace_back(clock_.time_mult == 1 && clock_.time_shift == 0
                                       ? "The TSC's frequency is not known: perf's nanoseconds are its ticks."
                                       : "perf's clock is not known: its nanoseconds count from TSC 0.");
+    }
+  }
+
+  void note_filter() {
+    const bool filtered = std::ranges::any_of(
+        bundle_.configuration.ranges,
+        [](const trace::AddressRange& range) { return range.kind != trace::RangeKind::OFF; });
+    if (filtered && code_.filter().empty()) {
+      written_.notes.emplace_back(
+          "No words for perf can be made of the trace unit's address ranges: where a direct branch leaves "
+          "them, perf goes on behind it until the next packet.");
     }
   }
 
@@ -160,7 +164,7 @@ class Writer {
           "The trace is of a virtual machine (PIP.NR); perf would want its host's recording, so it is "
           "written as if the machine were none.");
     }
-    out.put(perf::auxtrace_info(bundle_, clock_, tasks_.any_cpu()));
+    out.put(perf::auxtrace_info(bundle_, clock_, tasks_.any_cpu(), code_.filter()));
     out.put(perf::time_conversion(clock_));
     records_.for_each([&](base::Bytes record) { out.put(record); });
     if (!trace.write(out)) return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/check_sum.h"
 #include "formats/files.h"
@@ -64,6 +65,16 @@ bool has_room(std::uint64_t offset, base::Bytes bytes) {
   constexpr std::array<std::uint8_t, 4> kMagic{0x7f, 'E', 'L', 'F'};
   return offset >= kHeaderBytes ||
          (offset == 0 && bytes.size() >= kHeaderBytes && same(bytes.first(kMagic.size()), kMagic));
+}
+
+std::string hex(std::uint64_t number) {
+  std::array<char, 16> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, 16).ptr;
+  return "0x" + std::string(text.data(), end);
+}
+
+std::string filter_of(trace::RangeKind kind, std::uint64_t place, std::uint64_t size) {
+  return (kind == trace::RangeKind::FILTER ? "filter " : "tracestop ") + hex(place) + "/" + hex(size);
 }
 
 }  // namespace
@@ -274,11 +285,44 @@ bool Code::map(Process& process, std::uint64_t tsc, const Place& place, Records&
   if (there != process.mappings.end() && there->second.last >= last && there->second.value == mapped)
     return false;
   process.mappings.assign(place.address, last, mapped);
+  note_filters(place);
   const CodeFile& file = files_[place.file];
   const std::int64_t pid = process.image.pid;
   records.map({pid, pid, trace::kNoId, tsc},
               {place.address, place.size, place.offset, file.path, file.build_id});
   return true;
+}
+
+// ---- address ranges
+
+// perf asks where a branch leads to in the file that is mapped there.
+void Code::note_filters(const Place& place) {
+  const std::string& path = files_[place.file].path;
+  for (const trace::AddressRange& range : bundle_.configuration.ranges) {
+    const std::uint64_t first = std::max(range.first, place.address);
+    const std::uint64_t last = std::min(range.last, place.address + (place.size - 1));
+    if (range.kind == trace::RangeKind::OFF || first > last) continue;
+    // A name ends where a filter does.
+    if (path.find_first_of(" ,\t\n") != std::string::npos) is_filter_whole_ = false;
+    filters_.insert(filter_of(range.kind, place.offset + (first - place.address), last - first + 1) + "@" +
+                    path);
+  }
+}
+
+std::string Code::filter() const {
+  constexpr std::size_t kMostBytes = 4000;  // of a text in a record
+  std::string all;
+  const auto add = [&all](const std::string& one) { all += (all.empty() ? "" : ",") + one; };
+  for (const trace::AddressRange& range : bundle_.configuration.ranges) {
+    if (range.kind == trace::RangeKind::OFF || range.last < kKernelStart) continue;
+    const std::uint64_t first = std::max(range.first, kKernelStart);
+    add(filter_of(range.kind, first, range.last - first + 1));
+  }
+  for (const std::string& one : filters_) {
+    if (all.size() > kMostBytes) break;
+    add(one);
+  }
+  return is_filter_whole_ && all.size() <= kMostBytes ? all : std::string();
 }
 
 }  // namespace ptkit::formats::perf

@@ -42,6 +42,9 @@ class Code {
   // Mappings of all processes, in any order.
   void write(const std::vector<ProcessImage>& images, Records& records);
   [[nodiscard]] const std::vector<CodeFile>& files() const noexcept { return files_; }
+  // Address ranges of the trace unit in perf's words, by places in what was mapped; empty: there are none, or
+  // none that words can be made of.
+  [[nodiscard]] std::string filter() const;
 
  private:
   struct Mapped {  // what a process has at an address, by what was written until now
@@ -80,6 +83,7 @@ class Code {
   void add_made_file(const ProcessImage& image, const std::vector<Item>& items);
   [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
   void map_made(Process& process, std::uint64_t tsc, Records& records);
+  void note_filters(const Place& place);
 
   const trace::TraceBundle& bundle_;
   const PerfCode wanted_;
@@ -87,6 +91,8 @@ class Code {
   std::vector<CodeFile> files_;       // the bundle's, then one for each process that made code
   std::vector<bool> agrees_;          // regions: what they have is what their file has
   std::set<std::string> used_paths_;  // perf tells files apart by these
+  std::set<std::string> filters_;
+  bool is_filter_whole_ = true;
 };
 
 // The feature that tells build-ids of files by their paths.

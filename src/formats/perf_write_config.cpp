@@ -89,8 +89,8 @@ std::string event_name(const WrittenEvent& event) {
 void note_metadata(const Json& meta, std::vector<std::string>& notes) {
   std::string names;
   for (const auto& [name, value] : meta.items()) {
-    static const std::vector<std::string> kKept{"backend", "command", "kernel",   "perf",
-                                                "cpu",     "clock",   "rtit_ctl", "warnings"};
+    static const std::vector<std::string> kKept{"backend", "command",  "kernel", "perf",    "cpu",
+                                                "clock",   "rtit_ctl", "ranges", "warnings"};
     if (std::ranges::find(kKept, name) == kKept.end() && !(name == "machine" && meta.contains("perf")))
       names += (names.empty() ? "" : ", ") + name;
   }
@@ -137,7 +137,7 @@ std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event) {
 }
 
 std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const trace::Clock& clock,
-                                        bool per_cpu) {
+                                        bool per_cpu, const std::string& filter) {
   // Who comes in counts. (3 would have perf wait for __switch_to in the trace, which need not be in it.)
   constexpr std::uint64_t kSwitchesIn = 2;
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
@@ -148,7 +148,9 @@ std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const 
   record.add(number(per_cpu), bit(PT_CTL_MTC_EN),
              clock.mtc_period_known || bundle.configuration.rtit_ctl_known ? kMtcFreq : 0,
              number(clock.tsc_ctc_numerator), number(clock.tsc_ctc_denominator), bit(PT_CTL_CYC_EN),
-             number(clock.max_nonturbo_ratio), number(0), number(0));  // no filter, no event trace
+             number(clock.max_nonturbo_ratio), number(filter.size()));
+  if (!filter.empty()) record.text(filter);
+  record.add(number(0));  // no event trace
   const base::Bytes bytes = record.bytes();
   return {bytes.begin(), bytes.end()};
 }

@@ -27,9 +27,10 @@ struct WrittenEvent {
                                          std::vector<std::string>& notes);
 
 [[nodiscard]] std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event);
-// `per_cpu`: some streams are processors'.
+// `per_cpu`: some streams are processors'. `filter`: address ranges in perf's words.
 [[nodiscard]] std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle,
-                                                      const trace::Clock& clock, bool per_cpu);
+                                                      const trace::Clock& clock, bool per_cpu,
+                                                      const std::string& filter);
 [[nodiscard]] std::vector<std::uint8_t> time_conversion(const trace::Clock& clock);
 
 struct WrittenFeature {

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from compiling import build
 from perf_script import needs_perf, perf_branches, perf_instructions
+from ptk_meta import add_meta
 from rounds import needs_emulator, opened
 
 import ptkit
@@ -154,6 +155,30 @@ def test_across_losses(rounds: Path, tmp_path: Path) -> None:
     assert back.streams[0].losses == losses
     for name in ("begin", "end", "cause", "code", "tsc", "from_ip", "to_ip"):
         assert np.array_equal(back.gaps[name], trace.gaps[name]), name
+
+
+# Where a direct call or jump leaves a range, only its words tell perf that tracing ended there.
+@needs_emulator
+@needs_perf
+@pytest.mark.parametrize("names", [("work",), ("main",), ("work", "other")])
+def test_address_ranges(rounds: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
+    filters = [f"filter {name}" for name in names]
+    path = tmp_path / "out.ptk"
+    trace = ptkit.record([rounds, "100"], output=path, backend="emulator", quiet=True, filters=filters)
+    places = [
+        (at, at + size - 1) for name in names for found, at, size in trace.symbols(name) if found == name
+    ]
+    # As recorders say it that program a processor.
+    add_meta(path, ranges=[{"index": i, "kind": 1, "first": a, "last": b} for i, (a, b) in enumerate(places)])
+    trace, _ = opened(path)
+    assert trace.info.ranges == tuple(("filter", first, last) for first, last in places)
+    assert not any("ranges" in note for note in trace.export(tmp_path / "out.data").notes)
+    found = perf_instructions(tmp_path / "out.data")
+    assert found.errors == []
+    assert np.array_equal(found.from_ip, trace.instructions(columns=["ip"])["ip"])
+    back, _ = opened(tmp_path / "out.data")
+    assert np.array_equal(back.branches()["from_ip"], trace.branches()["from_ip"])
+    assert np.array_equal(back.branches()["to_ip"], trace.branches()["to_ip"])
 
 
 @needs_perf

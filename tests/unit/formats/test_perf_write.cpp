@@ -317,16 +317,41 @@ TEST_F(PerfWrite, SpacesOfAProcessorsStreamBeginWithTheirProcess) {
   EXPECT_EQ(text(back.code[1].bytes), "efgh");
 }
 
+// perf looks for them where code lies in its files; the kernel's have no file.
+TEST_F(PerfWrite, AddressRangesAreFiltersInPerfsWords) {
+  trace::TraceBundle bundle = small_bundle();
+  bundle.files.push_back({"/gone/a.so", std::string(40, 'a'), {}, {}});
+  bundle.code = {region(0x7000, "abcdefgh", 0, 0, 0x2000), region(0x9000, "made")};
+  using trace::RangeKind;
+  bundle.configuration.ranges = {{{RangeKind::FILTER, 0x7002, 0x9001},
+                                  {RangeKind::TRACE_STOP, 0x7006, 0x7006},
+                                  {RangeKind::OFF, 0x7000, 0x7008},
+                                  {RangeKind::FILTER, 0xffffffff81000000, 0xffffffff81000fff}}};
+  EXPECT_TRUE(std::ranges::none_of(write(bundle).notes, [](const std::string& note) {
+    return note.find("address ranges") != std::string::npos;
+  }));
+  const std::string expected =
+      "filter 0xffffffff81000000/0x1000,filter 0x1000/0x2@code-10-1,filter 0x2002/0x6@/gone/a.so,"
+      "tracestop 0x2006/0x1@/gone/a.so";
+  EXPECT_NE(write_and_read(bundle).metadata.find("\"filter\":\"" + expected + "\""), std::string::npos);
+}
+
 TEST_F(PerfWrite, FiltersAreSaidToBeMissing) {
   trace::TraceBundle bundle = small_bundle();
   const auto said = [&] {
     const PerfDataWritten written = write(bundle);
     return std::ranges::any_of(written.notes, [](const std::string& note) {
-      return note.starts_with("Address ranges of the trace unit are not written");
+      return note.starts_with("No words for perf can be made of the trace unit's address ranges");
     });
   };
   EXPECT_FALSE(said());
   bundle.configuration.ranges[1] = {trace::RangeKind::FILTER, 0x1000, 0x1fff};
+  EXPECT_TRUE(said());  // nothing is known of what lies there
+  bundle.code = {region(0x1000, "abcd")};
+  EXPECT_FALSE(said());
+  // A blank would end the file's name.
+  bundle.files.push_back({"/gone/a b", std::string(40, 'a'), {}, {}});
+  bundle.code.push_back(region(0x1010, "abcd", 0, 0, 0x2000));
   EXPECT_TRUE(said());
 }
 
