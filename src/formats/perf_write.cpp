@@ -1,10 +1,12 @@
 #include "formats/perf_write.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/fields.h"
 #include "formats/files.h"
 #include "formats/perf_file.h"
+#include "formats/perf_write_branches.h"
 #include "formats/perf_write_code.h"
 #include "formats/perf_write_config.h"
 #include "formats/perf_write_kernel.h"
@@ -49,15 +51,33 @@ std::optional<std::int64_t> large_id(const trace::TraceBundle& bundle) {
   return std::nullopt;
 }
 
+// Streams of branch records, if there are others.
+std::string names_of_records(const trace::TraceBundle& bundle) {
+  std::string names;
+  std::size_t count = 0;
+  for (const trace::Stream& stream : bundle.streams) {
+    if (stream.kind != trace::StreamKind::BRANCH_RECORDS) continue;
+    names += (count++ == 0 ? "'" : ", '") + stream.name + "'";
+  }
+  return count == bundle.streams.size() ? std::string() : names;
+}
+
 std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle, const std::string& path) {
   if (bundle.streams.empty()) return refused(path, "there is no trace to write");
+  if (const std::string names = names_of_records(bundle); !names.empty()) {
+    return refused(path,
+                   "there are Processor Trace and branch records, and perf.data has a place for one of them; "
+                   "leave out these streams, of branch records, or all others: " +
+                       names);
+  }
   for (const trace::Stream& stream : bundle.streams) {
-    if (stream.kind != trace::StreamKind::PROCESSOR_TRACE)
-      return refused(path,
-                     "stream '" + stream.name + "' has branch records; only Processor Trace is written");
-    if (stream.switches_by_offset)
-      return refused(path, "stream '" + stream.name +
-                               "' tells who ran by places in the stream; perf.data can tell by times only");
+    const bool by_offset = stream.kind == trace::StreamKind::BRANCH_RECORDS;
+    if (stream.switches.empty() || stream.switches_by_offset == by_offset) continue;
+    return refused(path, "stream '" + stream.name +
+                             (by_offset ? "' tells who ran by times; branch records are "
+                                          "written by threads, by places in the stream"
+                                        : "' tells who ran by places in the stream; "
+                                          "perf.data can tell by times only"));
   }
   if (const auto id = large_id(bundle)) {
     return refused(path, "perf.data has no room for " + std::to_string(*id) +
@@ -104,6 +124,12 @@ class Writer {
   }
 
   void note_what_is_dropped() {
+    if (event_.kind == perf::TraceKind::INTEL_BTS) perf::note_branch_records(bundle_, written_.notes);
+    if (std::ranges::any_of(packets_, [](const auto& one) { return !one.non_root.empty(); })) {
+      written_.notes.emplace_back(
+          "The trace is of a virtual machine (PIP.NR); perf would want its host's recording, so it is "
+          "written as if the machine were none.");
+    }
     const auto signals = std::ranges::count_if(bundle_.sideband, [](const trace::Sideband& record) {
       return record.kind == trace::SidebandKind::SIGNAL;
     });
@@ -157,21 +183,16 @@ class Writer {
     out.put(numbers({perf::kEventId}));
     out.put(attr);
     out.put(numbers({ids_at, 8}));
-    perf::Trace trace(bundle_, tasks_.queues(), packets_, options_.go_on);
-    if (!trace.write_notes(records_)) return false;
-    if (trace.has_guests()) {
-      written_.notes.emplace_back(
-          "The trace is of a virtual machine (PIP.NR); perf would want its host's recording, so it is "
-          "written as if the machine were none.");
-    }
-    out.put(perf::auxtrace_info(bundle_, clock_, tasks_.any_cpu(), code_.filter()));
+    const auto trace = make_trace();
+    if (!trace->write_notes(records_)) return false;
+    out.put(perf::auxtrace_info(bundle_, event_, clock_, tasks_.any_cpu(), code_.filter()));
     out.put(perf::time_conversion(clock_));
     records_.for_each([&](base::Bytes record) { out.put(record); });
-    if (!trace.write(out)) return false;
+    if (!trace->write(out)) return false;
     const std::uint64_t data_bytes = out.size() - data_at;
     if (auto ids = perf::build_id_table(code_.files()); !ids.empty())
       features_.push_back({perf::FEATURE_BUILD_ID, std::move(ids)});
-    features_.push_back({perf::FEATURE_AUXTRACE, trace.index()});
+    features_.push_back({perf::FEATURE_AUXTRACE, trace->index()});
     features_.push_back({perf::FEATURE_SAMPLE_TIME, numbers({records_.first_ns(), records_.last_ns()})});
     std::ranges::sort(features_, {}, &perf::WrittenFeature::number);
     std::uint64_t bitmap = 0;
@@ -181,6 +202,12 @@ class Writer {
                  data_bytes, 0, 0, bitmap, 0, 0, 0});  // "PERFILE2"
     out.put_at(0, head);
     return true;
+  }
+
+  std::unique_ptr<perf::WrittenTrace> make_trace() {
+    if (event_.kind == perf::TraceKind::INTEL_BTS)
+      return std::make_unique<perf::BranchTrace>(bundle_, tasks_.queues(), options_.go_on);
+    return std::make_unique<perf::Trace>(bundle_, tasks_.queues(), packets_, options_.go_on);
   }
 
   void write_features(Output& out, std::uint64_t& bitmap) {

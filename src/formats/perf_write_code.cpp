@@ -227,6 +227,22 @@ std::vector<Code::Item> Code::items_of(const ProcessImage& image, const Regions&
 void Code::write(const std::vector<ProcessImage>& images, Records& records) {
   const Regions regions = user_regions();
   for (const ProcessImage& image : images) write_process(image, items_of(image, regions), records);
+  const bool has_records = std::ranges::any_of(bundle_.streams, [](const trace::Stream& stream) {
+    return stream.kind == trace::StreamKind::BRANCH_RECORDS;
+  });
+  if (has_records) name_code();
+}
+
+// For branch records perf does not read from a file without any name when it needs it first.
+void Code::name_code() {
+  for (CodeFile& file : files_) {
+    if (!file.is_written || file.contents.size() != 0 || !file.symbols.empty()) continue;
+    const bool made = !file.made.empty();
+    const std::uint64_t begin = made ? MadeCode::kFirstOffset : file.pieces.begin()->first;
+    const auto end =
+        made ? begin + file.made.size() : file.pieces.rbegin()->first + file.pieces.rbegin()->second.size();
+    file.symbols.push_back({file.path.substr(file.path.rfind('/') + 1), begin, end - begin});
+  }
 }
 
 void Code::add_made_file(const ProcessImage& image, const std::vector<Item>& items) {

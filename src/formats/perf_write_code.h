@@ -84,6 +84,7 @@ class Code {
   [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
   void map_made(Process& process, std::uint64_t tsc, Records& records);
   void note_filters(const Place& place);
+  void name_code();
 
   const trace::TraceBundle& bundle_;
   const PerfCode wanted_;

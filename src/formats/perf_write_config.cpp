@@ -68,8 +68,12 @@ std::uint64_t config_of_packets(const std::vector<StreamPackets>& streams) {
   return config;
 }
 
+const char* unit_name(const WrittenEvent& event) {
+  return event.kind == TraceKind::INTEL_BTS ? "intel_bts" : "intel_pt";
+}
+
 std::string event_name(const WrittenEvent& event) {
-  std::string name = "intel_pt/";
+  std::string name = std::string(unit_name(event)) + "/";
   const auto term = [&](unsigned number, const char* text) {
     if ((event.config >> number & 1U) != 0) name += std::string(text) + ",";
   };
@@ -104,6 +108,14 @@ WrittenEvent written_event(const trace::TraceBundle& bundle, const std::vector<S
                            std::vector<std::string>& notes) {
   const trace::Configuration& from = bundle.configuration;
   WrittenEvent event;
+  const bool is_store = std::ranges::all_of(bundle.streams, [](const trace::Stream& stream) {
+    return stream.kind == trace::StreamKind::BRANCH_RECORDS;
+  });
+  if (is_store) {
+    event.kind = TraceKind::INTEL_BTS;
+    event.exclude_kernel = std::ranges::none_of(bundle.code, is_kernel);
+    return event;
+  }
   if (from.rtit_ctl_known) {
     event.config = from.rtit_ctl & kTerms;
     event.exclude_kernel = (from.rtit_ctl >> PT_CTL_OS & 1U) == 0;
@@ -136,14 +148,19 @@ std::vector<std::uint8_t> attr_bytes(const WrittenEvent& event) {
   return bytes;
 }
 
-std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const trace::Clock& clock,
-                                        bool per_cpu, const std::string& filter) {
+std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const WrittenEvent& event,
+                                        const trace::Clock& clock, bool per_cpu, const std::string& filter) {
   // Who comes in counts. (3 would have perf wait for __switch_to in the trace, which need not be in it.)
   constexpr std::uint64_t kSwitchesIn = 2;
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   RecordBytes record(AUXTRACE_INFO, 0);
-  record.add(std::uint32_t{1}, std::uint32_t{0}, number(kPmuType));  // INTEL_PT
+  record.add(static_cast<std::uint32_t>(event.kind), std::uint32_t{0}, number(kPmuType));
   record.add(number(clock.time_shift), number(clock.time_mult), clock.time_zero, number(true));
+  if (event.kind == TraceKind::INTEL_BTS) {
+    record.add(number(false));  // no snapshots
+    const base::Bytes bytes = record.bytes();
+    return {bytes.begin(), bytes.end()};
+  }
   record.add(bit(PT_CTL_TSC_EN), bit(PT_CTL_DIS_RETC), per_cpu ? kSwitchesIn : 0, number(false));
   record.add(number(per_cpu), bit(PT_CTL_MTC_EN),
              clock.mtc_period_known || bundle.configuration.rtit_ctl_known ? kMtcFreq : 0,
@@ -201,7 +218,7 @@ std::vector<WrittenFeature> written_features(const trace::TraceBundle& bundle, c
                               .add(std::uint32_t{1})
                               .text(event_name(event))
                               .add(kEventId));
-  add(FEATURE_PMU_MAPPINGS, Bytes().add(std::uint32_t{1}, kPmuType).text("intel_pt"));
+  add(FEATURE_PMU_MAPPINGS, Bytes().add(std::uint32_t{1}, kPmuType).text(unit_name(event)));
   return features;
 }
 

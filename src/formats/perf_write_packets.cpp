@@ -42,12 +42,13 @@ std::optional<std::vector<StreamPackets>> look_at_packets(const trace::TraceBund
                                                           const GoOn& go_on) {
   std::vector<StreamPackets> all;
   for (const trace::Stream& stream : bundle.streams) {
+    StreamPackets& one = all.emplace_back();
+    if (stream.kind != trace::StreamKind::PROCESSOR_TRACE) continue;
     const base::Bytes bytes = stream.data.bytes();
     packet::PacketCounter counter(bytes, true);
     do {
       if (go_on && !go_on()) return std::nullopt;
     } while (counter.run(kCountedBytes));
-    StreamPackets& one = all.emplace_back();
     one.counts = counter.counts();
     if (one.has(PacketKind::PIP) && !find_non_root(bytes, go_on, one.non_root)) return std::nullopt;
   }
@@ -57,6 +58,7 @@ std::optional<std::vector<StreamPackets>> look_at_packets(const trace::TraceBund
 bool is_32_bit(const trace::TraceBundle& bundle) {
   bool narrow = false;
   for (const trace::Stream& stream : bundle.streams) {
+    if (stream.kind != trace::StreamKind::PROCESSOR_TRACE) continue;
     packet::PacketDecoder decoder(stream.data.part(0, std::min(stream.data.size(), kModeBytes)));
     if (decoder.sync_forward(0) != base::Status::OK) continue;
     packet::Packet packet;

@@ -30,6 +30,12 @@ bool has_others(const trace::Stream& stream, std::int64_t tid) {
                              [tid](const trace::Switch& one) { return is_somebodys(one) && one.tid != tid; });
 }
 
+// Whether some of a stream whose switches tell places is nobody's.
+bool has_rest(const trace::Stream& stream) {
+  return stream.switches.empty() || stream.switches.front().offset != 0 ||
+         !std::ranges::all_of(stream.switches, &is_somebodys);
+}
+
 // When somebody ran in a space for the first time, as far as switches tell it.
 std::map<trace::SpaceId, std::uint64_t> first_uses(const trace::TraceBundle& bundle) {
   std::map<trace::SpaceId, std::uint64_t> uses;
@@ -79,7 +85,10 @@ std::int64_t Tasks::new_id() { return ++last_id_; }
 // As far as the recording tells it.
 Queue Tasks::queue_of(const trace::Stream& stream) const {
   Queue queue{stream.cpu, stream.pid, stream.tid};
-  if (queue.cpu == kNoId && queue.tid == kNoId) {
+  // perf shows branch records as one thread's, whatever the processor.
+  const bool is_trace = stream.kind == trace::StreamKind::PROCESSOR_TRACE;
+  if (!is_trace) queue.cpu = kNoId;
+  if (is_trace && queue.cpu == kNoId && queue.tid == kNoId) {
     const auto first = std::ranges::find_if(stream.switches, &is_somebodys);
     if (first != stream.switches.end() && !has_others(stream, first->tid))
       queue = {kNoId, first->pid, first->tid};
@@ -96,13 +105,14 @@ void Tasks::find_queues(std::vector<std::string>& notes) {
   for (const trace::Stream& stream : bundle_.streams) free_cpu = std::max(free_cpu, stream.cpu + 1);
   for (const trace::Stream& stream : bundle_.streams) {
     Queue queue = queue_of(stream);
-    if (queue.cpu == kNoId && has_others(stream, queue.tid)) {
+    const bool is_trace = stream.kind == trace::StreamKind::PROCESSOR_TRACE;
+    if (is_trace && queue.cpu == kNoId && has_others(stream, queue.tid)) {
       queue.cpu = free_cpu++;
       notes.push_back("Nobody knows the processor of stream '" + stream.name +
                       "'; perf tells by it who ran, so it is written as that of processor " +
                       std::to_string(queue.cpu) + ", which no other stream has.");
     }
-    if (queue.tid == kNoId && (stream.switches.empty() || queue.cpu == kNoId)) {
+    if (queue.tid == kNoId && (is_trace ? stream.switches.empty() || queue.cpu == kNoId : has_rest(stream))) {
       queue.tid = new_id();
       ++made_up;
     }

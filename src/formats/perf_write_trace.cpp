@@ -4,8 +4,6 @@
 #include <array>
 #include <map>
 
-#include "base/fields.h"
-
 namespace ptkit::formats::perf {
 
 namespace {
@@ -13,7 +11,6 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;  // a multiple of 8: only the last one is padded
 constexpr std::size_t kPadding = 8;
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for whether to go on
-constexpr std::uint64_t kRecordBytes = 48;
 // Behind a loss perf's decoder goes on as if nothing were missing, unless it finds an OVF; so one is put into
 // the padding, behind more zeros than are left of any packet that was cut.
 constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
@@ -38,19 +35,16 @@ std::uint64_t last_known_tsc(const trace::TraceBundle& bundle) {
 
 // `hole`: between two pieces whose offsets tell it.
 std::uint64_t flags_of(const trace::KnownLoss& loss, bool hole) {
-  const bool wrapped = loss.cause == base::Status::RING_WRAPPED;
-  if (wrapped && hole) return 0;
-  return kAuxTruncated | (wrapped ? kAuxOverwrite : 0);
+  return hole && loss.cause == base::Status::RING_WRAPPED ? 0 : lost_flags(loss);
 }
 
 }  // namespace
 
 Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
              const std::vector<StreamPackets>& packets, GoOn go_on)
-    : bundle_(bundle),
+    : WrittenTrace(bundle, std::move(go_on)),
       queues_(queues),
       packets_(packets),
-      go_on_(std::move(go_on)),
       reference_(last_known_tsc(bundle)) {
   unsynced_.resize(bundle.streams.size());
   // A thread's streams go on in one buffer, one behind the other.
@@ -96,7 +90,7 @@ bool Trace::write_notes(Records& records) const {
   std::uint64_t tsc = 0;
   std::size_t stream = ~std::size_t{0};
   for (const Piece& piece : pieces_) {
-    if (go_on_ && !go_on_()) return false;
+    if (!is_to_go_on()) return false;
     if (piece.stream != stream) tsc = 0;
     stream = piece.stream;
     const base::Bytes bytes = bundle_.streams[stream].data.part(piece.begin, piece.end);
@@ -119,15 +113,9 @@ bool Trace::write(Output& out) {
 bool Trace::write_piece(Output& out, const Piece& piece) {
   const std::size_t size = piece.end - piece.begin;
   const std::vector<std::uint8_t> padding = padding_behind(size, piece.cut);
-  const Queue& queue = queues_[piece.stream];
-  places_.push_back(out.size());
-  RecordBytes record(AUXTRACE, 0);
-  record.add(static_cast<std::uint64_t>(size + padding.size()), piece.offset, reference_,
-             static_cast<std::uint32_t>(piece.stream));
-  record.id(queue.cpu == trace::kNoId ? queue.tid : trace::kNoId).id(queue.cpu).add(std::uint32_t{0});
-  out.put(record.bytes());
+  begin_piece(out, piece.stream, queues_[piece.stream], piece.offset, size + padding.size(), reference_);
   for (std::size_t at = piece.begin; at < piece.end; at += kStepBytes) {
-    if (go_on_ && !go_on_()) return false;
+    if (!is_to_go_on()) return false;
     put_trace(out, piece.stream, at, std::min(at + kStepBytes, piece.end));
     if (out.failed()) break;
   }
@@ -151,20 +139,6 @@ void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, std::s
       copy[at - begin] = 0;
   }
   out.put(copy);
-}
-
-bool Trace::has_guests() const noexcept {
-  return std::ranges::any_of(packets_, [](const StreamPackets& one) { return !one.non_root.empty(); });
-}
-
-std::vector<std::uint8_t> Trace::index() const {
-  std::vector<std::uint8_t> bytes;
-  base::append_le(bytes, std::uint64_t{places_.size()});
-  for (const std::uint64_t place : places_) {
-    base::append_le(bytes, place);
-    base::append_le(bytes, kRecordBytes);
-  }
-  return bytes;
 }
 
 }  // namespace ptkit::formats::perf

@@ -4,26 +4,18 @@
 
 #include <vector>
 
-#include "formats/perf_write_output.h"
-#include "formats/perf_write_packets.h"
-#include "formats/perf_write_records.h"
-#include "formats/perf_write_tasks.h"
-#include "trace/bundle.h"
+#include "formats/perf_write_pieces.h"
 
 namespace ptkit::formats::perf {
 
-class Trace {
+class Trace final : public WrittenTrace {
  public:
   // By stream: whose it is, and what its packets are.
   Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
         const std::vector<StreamPackets>& packets, GoOn go_on);
 
-  // Both: false if it was not to go on. AUX: where pieces end, and after which ones something is lost.
-  [[nodiscard]] bool write_notes(Records& records) const;
-  [[nodiscard]] bool write(Output& out);
-  // Streams that are a virtual machine's alone are written as if the machine were none.
-  [[nodiscard]] bool has_guests() const noexcept;
-  [[nodiscard]] std::vector<std::uint8_t> index() const;  // of the pieces that were written (AUXTRACE)
+  [[nodiscard]] bool write_notes(Records& records) const override;
+  [[nodiscard]] bool write(Output& out) override;
 
  private:
   struct Piece {
@@ -40,15 +32,12 @@ class Trace {
 
   void put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const;
 
-  const trace::TraceBundle& bundle_;
   const std::vector<Queue>& queues_;
   const std::vector<StreamPackets>& packets_;
-  GoOn go_on_;
-  std::uint64_t reference_ = 0;  // a TSC near the trace's: packets have 56 bits of it
+  const std::uint64_t reference_;  // a TSC near the trace's: packets have 56 bits of it
   std::vector<Piece> pieces_;
   // By stream: from a loss to the next PSB; apart, and in order.
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> unsynced_;
-  std::vector<std::uint64_t> places_;  // of records, in the file
 };
 
 }  // namespace ptkit::formats::perf

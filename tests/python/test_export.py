@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from branch_records import user_records
 from compiling import build
 from perf_script import needs_perf, perf_branches, perf_instructions
 from ptk_meta import add_meta
@@ -155,6 +156,31 @@ def test_across_losses(rounds: Path, tmp_path: Path) -> None:
     assert back.streams[0].losses == losses
     for name in ("begin", "end", "cause", "code", "tsc", "from_ip", "to_ip"):
         assert np.array_equal(back.gaps[name], trace.gaps[name]), name
+
+
+@needs_emulator
+@needs_perf
+def test_branch_records(rounds: Path, tmp_path: Path) -> None:
+    trace = ptkit.record([rounds, "100"], output=tmp_path / "out.ptk", backend="emulator", quiet=True)
+    table = trace.instructions(columns=["ip", "size"])
+    spots = set(zip(table["ip"].tolist(), table["size"].tolist(), strict=True))
+    code = {at: trace.code(at, size) for at, size in sorted(spots)}
+    made = user_records(trace, 0, returns=False)
+    records = ptkit.open_branches(made, images=code, pid=77, tid=78)
+    written = records.export(tmp_path / "out.data")
+    found = perf_branches(tmp_path / "out.data")
+    assert found.errors == []
+    assert len(found.tid) == len(made) > 1000
+    assert np.array_equal(found.from_ip, made["from_ip"])
+    assert np.array_equal(found.to_ip, made["to_ip"])
+    assert set(found.tid.tolist()) == {78}
+    assert any("TSC's frequency" in note for note in written.notes)
+    back, _ = opened(tmp_path / "out.data")
+    for table in ("branches", "instructions"):
+        expected, again = getattr(records, table)(), getattr(back, table)()
+        assert len(expected) > 1000
+        for name in (*expected.columns, "tid", "pid"):
+            assert np.array_equal(again[name], expected[name]), (table, name)
 
 
 # Where a direct call or jump leaves a range, only its words tell perf that tracing ended there.
