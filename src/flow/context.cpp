@@ -1,6 +1,7 @@
 #include "flow/context.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "flow/segment.h"
 #include "ptkit/rtit_regs.h"
@@ -10,6 +11,16 @@ namespace ptkit::flow {
 namespace {
 
 constexpr std::size_t kSwitchesAhead = 64;  // looked at for page tables that come into force
+
+// Half of a round of MTC, in TSC ticks; the most there is if that is not known.
+std::uint64_t half_round(const trace::Clock& clock) {
+  constexpr unsigned kMostPeriod = 15;  // IA32_RTIT_CTL.MTCFreq
+  constexpr std::uint64_t kHalf = 128;  // MTC has eight bits
+  if (!clock.mtc_period_known || clock.mtc_period > kMostPeriod || clock.tsc_ctc_numerator == 0 ||
+      clock.tsc_ctc_denominator == 0)
+    return std::numeric_limits<std::uint64_t>::max();
+  return (kHalf * clock.tsc_ctc_numerator << clock.mtc_period) / clock.tsc_ctc_denominator;
+}
 
 }  // namespace
 
@@ -24,6 +35,7 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   const bool kernel = (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   has_pips_ = configuration.rtit_ctl_known && kernel;
   user_only_ = configuration.rtit_ctl_known && !kernel;
+  stopped_ticks_ = half_round(configuration.clock);
   follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
   find_switch_at();
   see();
@@ -131,8 +143,10 @@ void ContextTracker::follow_time(std::uint64_t offset, bool on) {
   tsc_ = now.tsc;
   // Switches happen while packets of a user-only trace are off, so that the packets on both sides of one are
   // apart: where packets are on, one that may be still to come is. Where nothing but TSC packets tell the
-  // time, they come right before packets go on; else the middle of the interval is the best single guess.
-  const bool earliest = now.source == time::TimeSource::TSC || (user_only_ && on);
+  // time, they come right before packets go on; else the middle of the interval is the best single guess. But
+  // where whole rounds of MTC are missing, the clocks stopped, and a TSC packet is to tell when they go on.
+  const bool earliest =
+      now.source == time::TimeSource::TSC || (user_only_ && on) || now.error >= stopped_ticks_;
   const std::uint64_t guess = earliest ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
   while (!stream_.switches_by_offset && next_switch_ < stream_.switches.size() &&

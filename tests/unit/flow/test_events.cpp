@@ -478,6 +478,29 @@ TEST(Contexts, OfUserCodeStayWhilePacketsAreOn) {
   }
 }
 
+// Clocks that stopped for some rounds of MTC make the intervals of all that came before them wide.
+TEST(Contexts, StayUntilTheClocksHaveStopped) {
+  for (const bool kernel : {false, true}) {
+    Scene scene(nops());
+    trace::Configuration& traced = scene.bundle().configuration;
+    traced.rtit_ctl_known = true;
+    traced.rtit_ctl = 1U << 3U | (kernel ? 1U << 2U : 0U);  // User, OS
+    traced.clock = {
+        .tsc_ctc_numerator = 1, .tsc_ctc_denominator = 1, .mtc_period_known = true, .mtc_period = 3};
+    scene.configuration.clock = traced.clock;
+    scene.stream().switches = {{50, 1, 11, 0}, {3000, 2, 22, 0}};
+    scene.with_time = true;
+    scene.psb().add(PacketKind::TSC, 64).add(PacketKind::TMA, 64).mode(64).fup(0x1000).psbend();
+    scene.add(PacketKind::MTC, 9).end(0x1002).add(PacketKind::MTC, 10).pge(0x1004).end(0x1005);
+    const std::uint64_t stopped = scene.add(PacketKind::TSC, 7000).last;
+    const Collect rows = scene.pge(0x1006).end(0x1007).decode();
+    ASSERT_EQ(rows.contexts.size(), 3u);
+    EXPECT_EQ(rows.contexts[1].tid, 11);
+    EXPECT_EQ(rows.contexts[2].tid, 22);
+    EXPECT_GE(rows.contexts[2].offset, stopped);
+  }
+}
+
 TEST(Contexts, FollowSwitchesByPlace) {
   Scene scene(nops());
   scene.bundle().spaces.push_back({.cr3 = 0xa000, .cr3_known = true});
