@@ -1,5 +1,7 @@
 #include "formats/perf_processes.h"
 
+#include <iterator>
+
 namespace ptkit::formats::perf {
 
 namespace {
@@ -86,8 +88,26 @@ void Processes::map(const Event& event) {
     bundle_.sideband.back().file = region.file;
     bundle_.sideband.back().file_offset = event.file_offset;
     mapped_[region.space].push_back(bundle_.code.size());
+    if (!is_memory) look_for_doubt(region);
   }
   bundle_.code.push_back(std::move(region));
+}
+
+// Without times nothing tells which of two mappings of the same addresses was there when: the later one wins.
+void Processes::look_for_doubt(const trace::CodeRegion& region) {
+  if (doubt_ || region.tsc_from != trace::kTscMin) return;
+  const Untimed one{region.address + region.size, region.file, region.address - region.file_offset};
+  const auto differs = [&](const Untimed& other) {
+    return other.file != one.file || other.begin_in_file != one.begin_in_file;
+  };
+  const auto next = untimed_.upper_bound({region.space, region.address});
+  if (next != untimed_.end() && next->first.first == region.space && next->first.second < one.end)
+    doubt_ = differs(next->second);
+  if (next != untimed_.begin()) {
+    const auto& [place, before] = *std::prev(next);
+    doubt_ = doubt_ || (place.first == region.space && before.end > region.address && differs(before));
+  }
+  untimed_.insert_or_assign({region.space, region.address}, one);
 }
 
 void Processes::fork(const Event& event) {
@@ -102,6 +122,7 @@ void Processes::fork(const Event& event) {
     trace::CodeRegion region = bundle_.code[number];
     region.space = child;
     region.tsc_from = event.tsc;
+    look_for_doubt(region);
     mapped_[child].push_back(bundle_.code.size());
     bundle_.code.push_back(std::move(region));
   }
@@ -109,12 +130,19 @@ void Processes::fork(const Event& event) {
 
 void Processes::exec(const Event& event) {
   note(trace::SidebandKind::EXEC, event);
+  if (event.tsc == trace::kTscMin) return;  // what was there before was there at some time
   auto& mapped = mapped_[space_of(event.pid)];
   for (const std::size_t number : mapped) bundle_.code[number].tsc_to = event.tsc;
   mapped.clear();
 }
 
 void Processes::finish() {
+  if (doubt_ && bundle_.configuration.clock.perf_time_known) {
+    bundle_.warnings.emplace_back(
+        "perf recorded no times (as with --per-thread alone): where code was mapped over other code, the "
+        "last "
+        "one is taken for all of the time; record with -T, too.");
+  }
   if (inherited_ == kMostInherited) {
     bundle_.warnings.push_back("Processes inherited more than " + std::to_string(kMostInherited) +
                                " mappings; the code of some is not known.");

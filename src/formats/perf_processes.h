@@ -30,7 +30,13 @@ class Processes {
   void fork(const Event& event);
   void exec(const Event& event);
   void note(trace::SidebandKind kind, const Event& event);
+  void look_for_doubt(const trace::CodeRegion& region);
 
+  struct Untimed {
+    std::uint64_t end = 0;
+    std::int32_t file = -1;
+    std::uint64_t begin_in_file = 0;  // where the file's first byte would lie
+  };
   trace::TraceBundle& bundle_;
   Binaries& binaries_;
   bool is_here_;
@@ -38,6 +44,9 @@ class Processes {
   std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid
   std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;  // regions that a space has now
   std::size_t inherited_ = 0;                                  // regions that fork() copied
+  std::map<std::pair<trace::SpaceId, std::uint64_t>, Untimed>
+      untimed_;                                                         // mappings without a time, by address
+  bool doubt_ = false;                                                  // two of them lie one over the other
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;  // of threads, by pid and tid
 };
 

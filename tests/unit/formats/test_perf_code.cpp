@@ -310,5 +310,28 @@ TEST_F(PerfCode, AddressesAreUsedAgain) {
   EXPECT_EQ(code(1, 0x7000, 300), "");
 }
 
+// perf record --per-thread tells no times, unless it is asked for them (-T).
+TEST_F(PerfCode, MappingsWithoutTimesAreDoubtedWhereOneLiesOverAnother) {
+  const std::string path = scratch_.write("first", "1111");
+  const std::string first = test::mmap2({}, 0x5000, 0x1000, 0, path);
+  const auto doubted = [&](const std::string& records) {
+    open_file(first + records);
+    return warns("record with -T");
+  };
+  EXPECT_FALSE(doubted(first + test::mmap2({}, 0x5800, 0x1000, 0x800, path)));
+  EXPECT_FALSE(doubted(test::mmap2({}, 0x6000, 0x1000, 0, "/nowhere/second")));
+  EXPECT_FALSE(doubted(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, "/nowhere/second")));
+  EXPECT_FALSE(doubted(test::mmap2({.pid = 11, .tid = 11}, 0x5000, 0x1000, 0, "/nowhere/second")));
+  EXPECT_FALSE(doubted(test::mmap2({}, 0x5000, 0x1000, 0, "//anon")));
+  EXPECT_TRUE(doubted(test::mmap2({}, 0x5000, 0x1000, 0, "/nowhere/second")));
+  EXPECT_TRUE(doubted(test::mmap2({}, 0x5800, 0x1000, 0, path)));
+  EXPECT_TRUE(doubted(test::mmap2({}, 0x4000, 0x2000, 0, "/nowhere/second")));
+  EXPECT_TRUE(doubted(test::fork({.pid = 11, .tid = 11}, 10, 10) +
+                      test::mmap2({.pid = 11, .tid = 11}, 0x5000, 0x1000, 0, "/nowhere/second")));
+  // Nobody knows when the other program began, so what was there before stays.
+  EXPECT_FALSE(doubted(test::comm({}, "other", true)));
+  EXPECT_EQ(code(1, 0x5000, 100), "1111");
+}
+
 }  // namespace
 }  // namespace ptkit::formats
