@@ -286,16 +286,14 @@ UnitRecorder::Session::Problem UnitRecorder::Session::end() {
 // Recording has ended, the program may run on, or is asked to end.
 void UnitRecorder::Session::wait_for_program() {
   if (!target_.ours()) return;
-  const bool ask = interrupted_;
-  if (ask) target_.signal(SIGINT);
-  const auto asked = Clock::now();
-  bool pressed = ask;
+  std::optional<Clock::time_point> asked;
   while (!target_.has_ended()) {
-    if (stop_asked_ && !pressed) {
+    interrupted_ = interrupted_ || stop_asked_;
+    if (interrupted_ && !asked) {
       target_.signal(SIGINT);
-      pressed = interrupted_ = true;
+      asked = Clock::now();
     }
-    if (pressed && Clock::now() - asked >= kPatience) target_.signal(SIGKILL);
+    if (asked && Clock::now() - *asked >= kPatience) target_.signal(SIGKILL);
     units_->wait(target_.handle(), true, kTick);
   }
 }

@@ -244,6 +244,23 @@ TEST_F(Driver, AProcessorThatFailsEndsItAndLostChildrenDoNot) {
   EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 9));
 }
 
+// Somebody who has watched it for a while asks it to end: it has as much time for that as any other.
+TEST_F(Driver, AProgramThatIsAskedToEndLateHasTimeToDoIt) {
+  options_.hardware = {};
+  options_.hardware.limit_ms = 20;
+  options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
+  recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+  std::thread user([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5500));
+    recorder_->request_stop();
+  });
+  const auto result = recorder_->run();
+  user.join();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().interrupted);
+  EXPECT_EQ(result.value().exit_status, 7);
+}
+
 TEST_F(Driver, RunsAProgramAndSavesItsCode) {
   options_.hardware = {};
   options_.argv = {"/bin/sh", "-c", "exit 3"};
