@@ -166,8 +166,10 @@ void KernelCode::add_pages(const std::string& name, std::uint64_t first, std::ui
   parts_.push_back({name, begin, end, {}});
 }
 
-void KernelCode::add_made(const std::string& name, std::uint64_t begin, std::uint64_t end) {
-  if (begin < end && end - begin <= kMostMadeBytes) parts_.push_back({"[" + name + "]", begin, end, {}});
+void KernelCode::add_made(BundleOutput& output, std::uint64_t tsc, const std::string& name,
+                          std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end || end - begin > kMostMadeBytes) return;
+  static_cast<void>(save_part(output, Memory(files_.memory), {"[" + name + "]", begin, end, {}}, tsc));
 }
 
 // What was there before the first change was there from the beginning.
@@ -232,26 +234,37 @@ void KernelCode::save_names(BundleOutput& output) const {
   for (const Part& part : parts_) static_cast<void>(file_of(output, part));
 }
 
-std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc_from) {
+// False: it cannot be read.
+bool KernelCode::save_part(BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc) {
+  const auto same =
+      std::find_if(saved_.begin(), saved_.end(), [&](const Saved& one) { return one.begin == part.begin; });
+  if (same != saved_.end() && same->name == part.name) return true;
+  std::vector<std::uint8_t> bytes = memory.read(part.begin, part.end);
+  if (bytes.empty()) bytes = memory.read(part.begin, part.begin + kPageBytes);
+  if (bytes.empty()) return false;
+  const auto is_there = [&](const Saved& one) {
+    return one.begin < part.begin + bytes.size() && part.begin < one.begin + one.bytes.size();
+  };
+  trace::CodeRegion region;
+  region.address = part.begin;
+  region.size = bytes.size();
+  // Elsewhere it is of no use to know when it came, and times of rows are not exact.
+  if (std::any_of(saved_.begin(), saved_.end(), is_there)) region.tsc_from = tsc;
+  region.file = file_of(output, part);
+  region.bytes = trace::TraceBuffer::from_vector(bytes);
+  output.code({region});
+  if (same != saved_.end()) saved_.erase(same);  // it went, and its place was used again
+  saved_.push_back({part.name, part.begin, std::move(bytes)});
+  return true;
+}
+
+std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc) {
   const Memory memory(files_.memory);
   for (const Part& part : parts_) {
-    const auto is_part = [&](const Saved& one) { return one.begin == part.begin; };
-    if (std::any_of(saved_.begin(), saved_.end(), is_part)) continue;
-    std::vector<std::uint8_t> bytes = memory.read(part.begin, part.end);
-    if (bytes.empty()) bytes = memory.read(part.begin, part.begin + kPageBytes);
-    if (bytes.empty()) {
-      if (part.name != kKernel) continue;  // it went meanwhile
-      return unsupported("the kernel's code cannot be read (" + files_.memory +
-                         "); record as root, and without kernel lockdown");
-    }
-    trace::CodeRegion region;
-    region.address = part.begin;
-    region.size = bytes.size();
-    region.tsc_from = tsc_from;
-    region.file = file_of(output, part);
-    region.bytes = trace::TraceBuffer::from_vector(bytes);
-    output.code({region});
-    saved_.push_back({part.begin, std::move(bytes)});
+    // Another one that cannot be read went meanwhile.
+    if (save_part(output, memory, part, tsc) || part.name != kKernel) continue;
+    return unsupported("the kernel's code cannot be read (" + files_.memory +
+                       "); record as root, and without kernel lockdown");
   }
   return {};
 }

@@ -36,10 +36,12 @@ class KernelCode {
 
   // Names of what is there, which takes longer to write than code.
   void save_names(BundleOutput& output) const;
-  // Code and names of what is there and was not saved yet; a failure if memory cannot be read.
-  [[nodiscard]] std::optional<base::Failure> save(BundleOutput& output, std::uint64_t tsc_from);
-  // The kernel made code at [begin, end).
-  void add_made(const std::string& name, std::uint64_t begin, std::uint64_t end);
+  // Code and names of what is there and was not saved yet; a failure if memory cannot be read. What is where
+  // something else was saved counts from `tsc` on.
+  [[nodiscard]] std::optional<base::Failure> save(BundleOutput& output, std::uint64_t tsc);
+  // The kernel made code at [begin, end), as it told at that time: it is saved.
+  void add_made(BundleOutput& output, std::uint64_t tsc, const std::string& name, std::uint64_t begin,
+                std::uint64_t end);
   // The kernel changed its code at `address` at that time.
   void poke(BundleOutput& output, std::uint64_t tsc, std::uint64_t address, base::Bytes before,
             base::Bytes after);
@@ -57,10 +59,14 @@ class KernelCode {
 
  private:
   struct Saved {
+    std::string name;  // of the part
     std::uint64_t begin = 0;
     std::vector<std::uint8_t> bytes;
   };
   class Memory;
+
+  [[nodiscard]] bool save_part(BundleOutput& output, const Memory& memory, const Part& part,
+                               std::uint64_t tsc);
 
   void add_pages(const std::string& name, std::uint64_t first, std::uint64_t next);
 

@@ -130,7 +130,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   // while the code is saved.
   if (options_.hardware.kernel || waits_) {
     if (auto failure = units_->pause()) return failure;
-    save_kernel();
+    save_kernel(trace::kTscMin);
     // What was told meanwhile must not take the room of what comes.
     if (auto failure = empty_buffers()) return failure;
   }
@@ -147,9 +147,9 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   return {};
 }
 
-void UnitRecorder::Session::save_kernel() {
+void UnitRecorder::Session::save_kernel(std::uint64_t tsc) {
   if (!options_.hardware.kernel || kernel_.parts().empty()) return;
-  if (auto failure = kernel_.save(*output_, trace::kTscMin))
+  if (auto failure = kernel_.save(*output_, tsc))
     warnings_.push_back("Kernel code is missing: " + failure->detail + ".");
 }
 
@@ -237,11 +237,9 @@ void UnitRecorder::Session::take_records(std::uint64_t before) {
 
 void UnitRecorder::Session::follow_kernel(const SystemRecord& record) {
   using Kind = SystemRecord::Kind;
-  if (record.kind == Kind::MODULE && !kernel_.look()) save_kernel();
-  if (record.kind == Kind::KERNEL_CODE) {
-    kernel_.add_made(record.text, record.address, record.address + record.bytes);
-    save_kernel();
-  }
+  if (record.kind == Kind::MODULE && !kernel_.look()) save_kernel(record.tsc);
+  if (record.kind == Kind::KERNEL_CODE)
+    kernel_.add_made(*output_, record.tsc, record.text, record.address, record.address + record.bytes);
   if (record.kind == Kind::KERNEL_POKE)
     kernel_.poke(*output_, record.tsc, record.address, record.old_code, record.new_code);
 }

@@ -44,7 +44,7 @@ class UnitRecorder::Session {
   void make_streams();
   [[nodiscard]] Problem begin();
   void hit(std::uint32_t trigger);
-  void save_kernel();
+  void save_kernel(std::uint64_t tsc);
   void follow_kernel(const SystemRecord& record);
   [[nodiscard]] Problem loop();
   [[nodiscard]] bool over();

@@ -1,10 +1,14 @@
 // Parts of the driver back end: configurations and what is refused, records of its ring, processes.
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <tuple>
 
 #include "capture/driver_config.h"
 #include "capture/driver_sideband.h"
@@ -244,6 +248,54 @@ TEST_F(Kernel, HiddenAddressesAreAFailure) {
   const auto failure = kernel.look();
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->detail.find("kptr_restrict"), std::string::npos);
+}
+
+// /proc/kcore with the kernel's code and a page beyond, where it makes some.
+std::string kcore(std::uint64_t made, char fill) {
+  constexpr std::uint64_t kBytes = 0x2000;
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_phoff = sizeof header;
+  header.e_phnum = 2;
+  std::array<Elf64_Phdr, 2> segments{};
+  segments[0].p_type = segments[1].p_type = PT_LOAD;
+  segments[0].p_vaddr = 0xffffffff81000000;
+  segments[1].p_vaddr = made;
+  segments[0].p_offset = kPage;
+  segments[1].p_offset = kPage + kBytes;
+  segments[0].p_filesz = kBytes;
+  segments[1].p_filesz = kPage;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes.append(reinterpret_cast<const char*>(segments.data()), sizeof segments);
+  bytes.resize(kPage);
+  return bytes + std::string(kBytes, 'k') + std::string(kPage, fill);
+}
+
+TEST_F(Kernel, CodeThatIsMadeWhereOtherCodeWasCountsFromThenOn) {
+  constexpr std::uint64_t kMade = 0xffffffffa0000000;
+  const std::string path = folder_ + "/out.ptk";
+  auto writer = formats::PtkWriter::create(path, {});
+  ASSERT_TRUE(writer.ok());
+  BundleOutput output(std::move(writer.value()), 0);
+  KernelCode kernel(files_);
+  write("memory", kcore(kMade, 'a'));
+  ASSERT_FALSE(kernel.look());
+  ASSERT_FALSE(kernel.save(output, trace::kTscMin));
+  kernel.add_made(output, 100, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
+  kernel.add_made(output, 150, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
+  write("memory", kcore(kMade, 'b'));
+  kernel.add_made(output, 200, "bpf_prog_2", kMade + 0x20, kMade + 0x30);
+  EXPECT_EQ(kernel.changed_pages(), 0U);
+  ASSERT_TRUE(output.finish().ok());
+  auto bundle = formats::open(path, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, char>> made;
+  for (const trace::CodeRegion& region : bundle.value().code) {
+    if (region.address == kMade + 0x20)
+      made.emplace_back(region.tsc_from, region.size, static_cast<char>(region.bytes.bytes()[0]));
+  }
+  using Made = decltype(made);
+  EXPECT_EQ(made, (Made{{trace::kTscMin, 0x20, 'a'}, {200, 0x10, 'b'}}));
 }
 
 // ---- sideband
