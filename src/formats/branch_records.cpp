@@ -15,6 +15,8 @@ static_assert(std::endian::native == std::endian::little, "records are kept as t
 constexpr std::uint64_t kDsPredicted = 1U << 4U;
 constexpr std::uint32_t kKnownPredicted = trace::RECORD_PREDICTED | trace::RECORD_PREDICTION_KNOWN;
 
+bool is_empty(const BranchRecord& record) noexcept { return record.from_ip == 0 && record.to_ip == 0; }
+
 template <unsigned BYTES>
 void append_ds(base::Bytes bytes, std::vector<BranchRecord>& out) {
   for (std::size_t at = 0; bytes.size() - at >= std::size_t{3} * BYTES; at += std::size_t{3} * BYTES) {
@@ -36,6 +38,10 @@ constexpr std::uint64_t kInTx = 4;
 constexpr std::uint64_t kAbort = 8;
 constexpr unsigned kCyclesShift = 4;
 constexpr std::uint64_t kCyclesMask = 0xffff;
+// PERF_SAMPLE_BRANCH_*
+constexpr std::uint64_t kAny = 1U << 3U;
+constexpr std::uint64_t kInTransactions = 1U << 8U;
+constexpr std::uint64_t kOutside = 1U << 9U;
 
 std::uint32_t flags_of_entry(std::uint64_t word) noexcept {
   std::uint32_t flags = 0;
@@ -69,7 +75,6 @@ DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
   DsRecords out;
   out.records.reserve(bytes.size() / record_bytes(layout));
   out.left = append_ds_records(bytes, layout, out.records);
-  const auto is_empty = [](const BranchRecord& record) { return record.from_ip == 0 && record.to_ip == 0; };
   while (!out.records.empty() && is_empty(out.records.back())) {
     out.records.pop_back();
     ++out.empty;
@@ -78,7 +83,14 @@ DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout) {
   return out;
 }
 
-void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<BranchRecord>& out) {
+void append_stored(base::Bytes bytes, bool first, std::vector<BranchRecord>& out) {
+  const std::size_t had = out.size();
+  append_ds<8>(bytes, out);
+  out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(had), out.end(), is_empty), out.end());
+  if (first && out.size() != had) out[had].flags |= trace::RECORD_FIRST;
+}
+
+void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole, std::vector<BranchRecord>& out) {
   const std::size_t first = out.size();
   for (std::size_t at = entries.size() / kBranchEntryBytes * kBranchEntryBytes; at != 0;) {
     at -= kBranchEntryBytes;
@@ -87,14 +99,19 @@ void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<Bra
     BranchRecord record;
     record.from_ip = base::load_le<8>(entry);
     record.to_ip = base::load_le<8>(entry + 8);
-    if (record.from_ip == 0 && record.to_ip == 0) continue;
-    record.flags = flags_of_entry(word);
+    if (is_empty(record)) continue;
+    record.flags = flags_of_entry(word) | (whole ? 0U : std::uint32_t{trace::RECORD_FIRST});
     record.cycles = static_cast<std::uint32_t>(word >> kCyclesShift & kCyclesMask);
     out.push_back(record);
   }
   if (out.size() == first) return;
   out[first].flags |= trace::RECORD_FIRST;
   out.back().tsc = tsc;
+}
+
+bool has_every_branch(std::uint64_t branch_type) noexcept {
+  const bool one_side = ((branch_type & kInTransactions) != 0) != ((branch_type & kOutside) != 0);
+  return (branch_type & kAny) != 0 && !one_side;
 }
 
 trace::TraceBuffer to_buffer(std::vector<BranchRecord> records) {

@@ -38,13 +38,22 @@ struct DsRecords {
 };
 [[nodiscard]] DsRecords read_ds_buffer(base::Bytes bytes, DsLayout layout);
 
+// Appends what Linux took out of such a buffer, without the zeros with which it fills what no record fits
+// into. `first`: what came before them is not known.
+void append_stored(base::Bytes bytes, bool first, std::vector<trace::BranchRecord>& out);
+
 // An entry of a branch stack of the Linux kernel (perf_branch_entry): from, to and flags, 8 bytes each.
 inline constexpr std::size_t kBranchEntryBytes = 24;
 
 // Appends a branch stack, which
 // has the newest branch first; empty entries are left out. `tsc` is the time of the sample, 0: not known: the
-// newest branch is not later. The oldest gets RECORD_FIRST.
-void append_branch_stack(base::Bytes entries, std::uint64_t tsc, std::vector<trace::BranchRecord>& out);
+// newest branch is not later. The oldest gets RECORD_FIRST; each of them, if the stack does not have every
+// taken branch (`whole`).
+void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole,
+                         std::vector<trace::BranchRecord>& out);
+
+// Whether perf_event_attr::branch_sample_type leaves no branch out that was taken.
+[[nodiscard]] bool has_every_branch(std::uint64_t branch_type) noexcept;
 
 // The data of a stream of kind BRANCH_RECORDS.
 [[nodiscard]] trace::TraceBuffer to_buffer(std::vector<trace::BranchRecord> records);

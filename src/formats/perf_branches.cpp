@@ -12,7 +12,6 @@ constexpr std::uint32_t kTypeHardware = 0;
 constexpr std::uint64_t kBranchInstructions = 4;
 constexpr unsigned kFrequency = 10;  // Attr::flag
 // PERF_SAMPLE_BRANCH_*
-constexpr std::uint64_t kAny = 1U << 3U;
 constexpr std::uint64_t kCallStack = 1U << 11U;
 
 // The kernel gives each branch if it is asked for a sample of each: that is Branch Trace Store.
@@ -93,16 +92,9 @@ class Store {
     const auto end = static_cast<std::size_t>(std::min<std::uint64_t>(offset, bytes_.size()));
     if (end <= at_) return;
     const std::size_t had = records_.size();
-    append_ds_records(bytes_.subspan(at_, end - at_), DsLayout::BITS64, records_);
+    append_stored(bytes_.subspan(at_, end - at_), first_, records_);
     at_ = end;
-    // Where a buffer ends, the kernel fills with zeros what no record fits into.
-    const auto added = records_.begin() + static_cast<std::ptrdiff_t>(had);
-    records_.erase(std::remove_if(added, records_.end(),
-                                  [](const BranchRecord& one) { return one.from_ip == 0 && one.to_ip == 0; }),
-                   records_.end());
-    if (!first_ || records_.size() == had) return;
-    records_[had].flags |= trace::RECORD_FIRST;
-    first_ = false;
+    first_ = first_ && records_.size() == had;
   }
   void lose(trace::KnownLoss loss) {
     take_until(loss.offset);
@@ -150,10 +142,7 @@ bool Branches::take(const Attr& attr, const Sample& sample) {
 
 // Stacks may repeat branches of the one before: nothing in them tells how many.
 void Branches::add_stack(const Attr& attr, const Sample& sample, Queue& queue) {
-  const std::size_t had = queue.records.size();
-  append_branch_stack(sample.branches, sample.who.time, queue.records);
-  if ((attr.branch_type & kAny) != 0) return;
-  for (std::size_t i = had; i < queue.records.size(); ++i) queue.records[i].flags |= trace::RECORD_FIRST;
+  append_branch_stack(sample.branches, sample.who.time, has_every_branch(attr.branch_type), queue.records);
 }
 
 // The kernel takes many out of the processor's buffer at once, and gives all of them the same time.

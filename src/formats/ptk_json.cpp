@@ -190,7 +190,8 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
   read_id(object["cpu"], out.cpu);
   read_id(object["pid"], out.pid);
   read_id(object["tid"], out.tid);
-  out.switches_by_offset = object["switches_by_offset"].flag(false);
+  // What adds something to a stream may say nothing of it.
+  out.switches_by_offset = object["switches_by_offset"].flag(out.switches_by_offset);
   const auto switches = object["switches"];
   for (std::size_t i = 0; switches.present() && i < switches.size(); ++i) {
     trace::Switch one;

@@ -86,7 +86,7 @@ TEST(BranchStack, IsTurnedRound) {
                                          10, 11, 8,             //
                                          0,  0,  0};
   std::vector<BranchRecord> records(1);
-  append_branch_stack(bytes_of(words), 500, records);
+  append_branch_stack(bytes_of(words), 500, true, records);
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[1].from_ip, 10U);
   EXPECT_EQ(records[1].flags, trace::RECORD_ABORT | trace::RECORD_FIRST);
@@ -100,10 +100,32 @@ TEST(BranchStack, IsTurnedRound) {
 
 TEST(BranchStack, MayBeEmpty) {
   std::vector<BranchRecord> records(1);
-  append_branch_stack({}, 500, records);
-  append_branch_stack(std::vector<std::uint8_t>(24), 500, records);
+  append_branch_stack({}, 500, true, records);
+  append_branch_stack(std::vector<std::uint8_t>(24), 500, true, records);
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].tsc, 0U);
+}
+
+TEST(BranchStack, ThatLeavesBranchesOutKnowsNothingBetweenThem) {
+  std::vector<BranchRecord> records;
+  append_branch_stack(bytes_of(std::vector<std::uint64_t>{30, 31, 0, 10, 11, 0}), 500, false, records);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].flags, trace::RECORD_FIRST);
+  EXPECT_EQ(records[1].flags, trace::RECORD_FIRST);
+}
+
+TEST(StoredBranches, AreWithoutWhatLinuxFillsUp) {
+  std::vector<BranchRecord> records(1);
+  append_stored(bytes_of(std::vector<std::uint64_t>{0, 0, 0, 10, 11, 0, 0, 0, 0, 20, 21, 0x10}), true,
+                records);
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0].flags, 0U);
+  EXPECT_EQ(records[1].from_ip, 10U);
+  EXPECT_EQ(records[1].flags, trace::RECORD_FIRST);
+  EXPECT_EQ(records[2].to_ip, 21U);
+  EXPECT_EQ(records[2].flags, kPredicted);
+  append_stored(bytes_of(std::vector<std::uint64_t>{0, 0, 0}), true, records);
+  EXPECT_EQ(records.size(), 3U);
 }
 
 TEST(BranchRecords, AreTheBytesOfAStream) {
