@@ -7,6 +7,7 @@
 #include "capture/driver_config.h"
 #include "capture/driver_port.h"
 #include "capture/driver_recorder.h"
+#include "capture/perf_branches.h"
 #include "capture/perf_recorder.h"
 
 namespace ptkit::bindings {
@@ -69,6 +70,17 @@ std::unique_ptr<Recorder> make(const py::kwargs& given) {
   take("cpus", hardware.cpus);
   take("buffer_bytes", hardware.buffer_bytes);
   take("limit_ms", hardware.limit_ms);
+  bool bts = false;
+  std::string stack;
+  take("bts", bts);
+  take("branch_stack", stack);
+  take("sample_period", hardware.sample_period);
+  take("sample_frequency", hardware.sample_frequency);
+  if (bts) hardware.recorded = capture::Recorded::STORE;
+  if (!stack.empty()) {
+    hardware.recorded = capture::Recorded::STACKS;
+    hardware.stack_kinds = std::move(stack);
+  }
   if (taken != given.size()) throw py::type_error("recorder: there is no such option");
   for (const FilterTuple& filter : filters) options.filters.push_back(filter_of(filter));
   for (const TriggerTuple& trigger : triggers) options.triggers.push_back(trigger_of(trigger));
@@ -115,9 +127,11 @@ py::dict ask() {
   return out;
 }
 
-py::dict ask_perf() {
+py::dict ask_perf(const std::string& what) {
   const auto port = capture::open_perf();
-  const capture::PerfState state = capture::perf_state(*port);
+  const capture::PerfState state = what == "bts"            ? capture::store_state(*port)
+                                   : what == "branch_stack" ? capture::stacks_state(*port)
+                                                            : capture::perf_state(*port);
   py::dict out;
   out["missing"] = state.refusal.what;
   out["remedy"] = state.refusal.remedy;
@@ -131,8 +145,9 @@ void register_units(py::module_& module) {
   module.def("ask_driver", &ask,
              "What the kernel driver says: errno (0: the rest is there), abi, known_abi, version, features, "
              "mtc, cyc, ranges.");
-  module.def("ask_perf", &ask_perf,
-             "Whether perf's intel_pt can be used: missing and remedy (empty: it can), abilities.");
+  module.def("ask_perf", &ask_perf, py::arg("what") = "packets",
+             "Whether perf's intel_pt (or what records \"bts\" or \"branch_stack\") can be used: missing and "
+             "remedy (empty: it can), abilities.");
   py::class_<UnitRecorder>(module, "UnitRecorder", "Has the processor trace, and writes a bundle.")
       .def("run", &run, "Blocks until the recording has ended; gives what came of it. Once only.")
       .def("request_stop", &UnitRecorder::request_stop, "Ends it: SIGINT for a program that it started.")

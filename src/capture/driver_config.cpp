@@ -84,6 +84,8 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
                                          std::vector<std::string>& warnings) {
   const HardwareOptions& hardware = options.hardware;
   if (auto failure = check_hardware(options)) return failure;
+  if (hardware.recorded != Recorded::PACKETS)
+    return unsupported("bts, branch_stack: this back end records packets; use backend \"perf\"");
   if (!options.triggers.empty()) {
     return unsupported(
         "triggers: a processor does not count calls, nor does it see signals; use filters, a ring with "

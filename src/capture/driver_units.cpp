@@ -128,7 +128,8 @@ DriverUnits::Problem DriverUnits::drain(BundleOutput& output, std::vector<ToldRe
   return {};
 }
 
-DriverUnits::Problem DriverUnits::collect(BundleOutput& output) {
+DriverUnits::Problem DriverUnits::collect(BundleOutput& output, std::vector<ToldRecord>& records) {
+  static_cast<void>(records);
   for (DriverBuffer& buffer : buffers_) {
     if (auto failure = buffer.collect(output)) return failure;
   }

@@ -28,7 +28,7 @@ class DriverUnits : public TraceUnits {
   [[nodiscard]] Problem resume() override;
   void stop() override;
   [[nodiscard]] Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) override;
-  [[nodiscard]] Problem collect(BundleOutput& output) override;
+  [[nodiscard]] Problem collect(BundleOutput& output, std::vector<ToldRecord>& records) override;
   void wait(int handle, bool paused, std::chrono::milliseconds limit) override;
   [[nodiscard]] std::vector<std::string> warnings() const override;
   [[nodiscard]] std::uint64_t trace_bytes() const noexcept override;

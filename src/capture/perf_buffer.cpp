@@ -9,6 +9,7 @@ namespace ptkit::capture {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kHoles = PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
 
 base::Failure impossible(int cpu, const char* what) {
   return {base::Status::UNSUPPORTED, 0,
@@ -32,6 +33,11 @@ std::optional<PerfBuffer> PerfBuffer::map(PerfPort& port, int event, int tid, in
   const PerfPort::Mapped first = port.map(event, 0, kPageBytes + sizes.records, true);
   error = first.error;
   if (first.bytes.empty()) return {};
+  PerfBuffer out(event, tid, cpu, sizes);
+  if (sizes.trace == 0) {
+    out.attach(first.bytes, {});
+    return out;
+  }
   page_of(first.bytes).aux_offset = first.bytes.size();
   page_of(first.bytes).aux_size = sizes.trace;
   // Who may not write says that the kernel may overwrite what nobody has read.
@@ -41,7 +47,6 @@ std::optional<PerfBuffer> PerfBuffer::map(PerfPort& port, int event, int tid, in
     port.unmap(first.bytes);
     return {};
   }
-  PerfBuffer out(event, tid, cpu, sizes);
   out.attach(first.bytes, trace.bytes);
   return out;
 }
@@ -57,12 +62,26 @@ void PerfBuffer::attach(std::span<std::uint8_t> first, std::span<std::uint8_t> t
 }
 
 void PerfBuffer::unmap(PerfPort& port) {
-  port.unmap(memory_);
+  if (!memory_.empty()) port.unmap(memory_);
   port.unmap(page_);
 }
 
 void PerfBuffer::set_attr(const formats::perf::Attr& attr, bool switches) {
   reader_.emplace(attr, clock_, switches);
+}
+
+void PerfBuffer::has_stored(bool of_threads, bool kernel) {
+  const std::uint64_t used = PerfStore::used_bytes(trace_.size());
+  store_.emplace(of_threads, kernel, used);
+  copies_ = RingCopies(used);
+}
+
+void PerfBuffer::interrupt() {
+  if (store_) store_->interrupt();
+}
+
+void PerfBuffer::forget(std::int32_t pid, std::uint64_t before_tsc) {
+  if (store_) store_->forget(pid, before_tsc);
 }
 
 PerfTold PerfBuffer::read_records() {
@@ -80,16 +99,17 @@ PerfTold PerfBuffer::read_records() {
   return told;
 }
 
-// What is missing after a full buffer is missing behind what was written; other gaps are somewhere within.
-void PerfBuffer::note(const AuxNote& note) {
-  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0) {
-    ++counts_.stops;
-    losses_.push_back({note.begin + note.bytes, base::Status::BUFFER_FULL});
-  }
+void PerfBuffer::count(const AuxNote& note) {
+  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0) ++counts_.stops;
   if ((note.flags & PERF_AUX_FLAG_PARTIAL) != 0) ++counts_.gaps;
   if ((note.flags & PERF_AUX_FLAG_COLLISION) != 0) ++counts_.collisions;
-  if ((note.flags & (PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION)) != 0)
-    losses_.push_back({note.begin, base::Status::NOT_TRACED});
+}
+
+// What is missing after a full buffer is missing behind what was written; other gaps are somewhere within.
+void PerfBuffer::note(const AuxNote& note) {
+  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0)
+    losses_.push_back({note.begin + note.bytes, base::Status::BUFFER_FULL});
+  if ((note.flags & kHoles) != 0) losses_.push_back({note.begin, base::Status::NOT_TRACED});
 }
 
 void PerfBuffer::give(BundleOutput& output, std::uint64_t from, std::uint64_t to) {
@@ -112,33 +132,116 @@ void PerfBuffer::give(BundleOutput& output, std::uint64_t from, std::uint64_t to
   write(from, to);
 }
 
-std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records,
-                                               std::vector<std::uint64_t>& samples) {
-  // The kernel writes the record of a piece of trace before it shows the piece.
-  const std::uint64_t head = trace_.head();
-  PerfTold told = read_records();
-  counts_.lost_records += told.lost;
-  counts_.bad_records += told.bad;
-  for (const auto& [type, count] : told.unknown) counts_.unknown[type] += count;
-  std::move(told.records.begin(), told.records.end(), std::back_inserter(records));
-  samples.insert(samples.end(), told.samples.begin(), told.samples.end());
-  for (const AuxNote& one : told.notes) note(one);
+// ---- branch records
+
+void PerfBuffer::give_piece(BundleOutput& output, const BranchPiece& piece,
+                            std::vector<SystemRecord>& records) {
+  if (piece.records.empty()) return;
+  SystemRecord owner;
+  owner.kind = SystemRecord::Kind::SWITCH;
+  owner.tsc = piece.tsc;
+  owner.pid = piece.pid;
+  owner.tid = piece.tid;
+  owner.place = counts_.bytes;
+  records.push_back(std::move(owner));
+  const base::Bytes bytes(reinterpret_cast<const std::uint8_t*>(piece.records.data()),
+                          piece.records.size() * sizeof(trace::BranchRecord));
+  output.data(stream_, bytes);
+  counts_.bytes += bytes.size();
+}
+
+void PerfBuffer::lose(BundleOutput& output, base::Status cause) {
+  output.loss(stream_, 0, cause);
+  store_->interrupt();
+}
+
+void PerfBuffer::give_note(BundleOutput& output, const AuxNote& note, std::vector<SystemRecord>& records) {
+  if ((note.flags & kHoles) != 0) lose(output, base::Status::NOT_TRACED);
+  const std::vector<std::uint8_t> bytes = trace_.copy(note.begin, note.begin + note.bytes);
+  give_piece(output, store_->piece(note, bytes), records);
+  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0) lose(output, base::Status::BUFFER_FULL);
+}
+
+// Only what notes are about: Linux leaves some bytes free between, and may leave there what it had before.
+void PerfBuffer::give_stored(BundleOutput& output, std::uint64_t head, std::vector<SystemRecord>& records) {
+  std::uint64_t at = trace_.tail();
+  auto note = notes_.begin();
+  for (; note != notes_.end() && note->begin <= head && note->bytes <= head - note->begin; ++note) {
+    if (note->begin < at) {
+      ++counts_.bad_records;
+      continue;
+    }
+    if (!PerfStore::is_padding(note->begin - at)) lose(output, base::Status::BUFFER_FULL);
+    give_note(output, *note, records);
+    at = note->begin + note->bytes;
+  }
+  if (!PerfStore::is_padding(head - at)) lose(output, base::Status::BUFFER_FULL);
+  notes_.erase(notes_.begin(), note);
+}
+
+std::optional<base::Failure> PerfBuffer::drain_stored(BundleOutput& output, std::uint64_t head,
+                                                      const PerfTold& told,
+                                                      std::vector<SystemRecord>& records) {
+  for (const auto& one : told.running) store_->ran(one);
   if (ring_) {
-    losses_.clear();  // the places of a ring's records say nothing
+    for (const AuxNote& note : told.notes) store_->keep(note);
     return {};
   }
+  // One that was lost may have been about so little that it looks like what Linux leaves free.
+  if (told.lost != 0) store_->interrupt();
+  for (const AuxNote& note : told.notes) {
+    if (note.bytes <= trace_.size())
+      notes_.push_back(note);
+    else
+      ++counts_.bad_records;
+  }
+  if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
+  give_stored(output, head, records);
+  trace_.release(head);
+  return {};
+}
+
+// ---- all of it
+
+std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::uint64_t head,
+                                                     const PerfTold& told) {
+  if (ring_) return {};  // the places of a ring's records say nothing
+  for (const AuxNote& one : told.notes) note(one);
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
   give(output, trace_.tail(), head);
   trace_.release(head);
   return {};
 }
 
-void PerfBuffer::collect(BundleOutput& output) {
+std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records,
+                                               std::vector<std::uint64_t>& samples) {
+  // The kernel writes the record of a piece of trace before it shows the piece.
+  const std::uint64_t head = memory_.empty() ? 0 : trace_.head();
+  PerfTold told = read_records();
+  counts_.lost_records += told.lost;
+  counts_.held_back += told.held_back;
+  counts_.bad_records += told.bad;
+  for (const auto& [type, count] : told.unknown) counts_.unknown[type] += count;
+  for (const AuxNote& one : told.notes) count(one);
+  std::move(told.records.begin(), told.records.end(), std::back_inserter(records));
+  samples.insert(samples.end(), told.samples.begin(), told.samples.end());
+  for (const BranchPiece& stack : told.stacks) give_piece(output, stack, records);
+  if (memory_.empty()) return {};
+  return store_ ? drain_stored(output, head, told, records) : drain_trace(output, head, told);
+}
+
+void PerfBuffer::collect(BundleOutput& output, std::vector<SystemRecord>& records) {
   if (!ring_) return;
-  const std::uint64_t position = trace_.head() % trace_.size();
-  const std::vector<std::uint8_t> newest = unrolled(memory_, position, lapped_);
+  const base::Bytes used =
+      base::Bytes(memory_).first(store_ ? PerfStore::used_bytes(memory_.size()) : memory_.size());
+  const std::uint64_t position = trace_.head() % used.size();
+  const std::vector<std::uint8_t> newest = unrolled(used, position, lapped_);
   const RingCopies::Fresh fresh = copies_.take(newest, lapped_, position);
   if (fresh.lost) output.loss(stream_, 0, base::Status::RING_WRAPPED);
+  if (store_) {
+    for (const BranchPiece& piece : store_->pieces(fresh.bytes)) give_piece(output, piece, records);
+    return;
+  }
   output.data(stream_, fresh.bytes);
   counts_.bytes += fresh.bytes.size();
 }

@@ -9,6 +9,7 @@
 #include "capture/perf_port.h"
 #include "capture/perf_records.h"
 #include "capture/perf_ring.h"
+#include "capture/perf_store.h"
 #include "capture/ring_copies.h"
 
 namespace ptkit::capture {
@@ -17,15 +18,21 @@ class PerfBuffer {
  public:
   struct Sizes {
     std::uint64_t records = 0;  // bytes: powers of two, whole pages
-    std::uint64_t trace = 0;
-    bool ring = false;  // trace is overwritten
+    std::uint64_t trace = 0;    // 0: there is none, only records
+    bool ring = false;          // trace is overwritten
   };
-  // The buffer of an event of intel_pt, of a processor or (`cpu` negative) a thread. Nothing, and the errno.
+  // The buffer of an event of intel_pt or intel_bts, of a processor or (`cpu` negative) a thread. Nothing,
+  // and the errno.
   [[nodiscard]] static std::optional<PerfBuffer> map(PerfPort& port, int event, int tid, int cpu,
                                                      const Sizes& sizes, int& error);
   void unmap(PerfPort& port);
   // How its records are to be read.
   void set_attr(const formats::perf::Attr& attr, bool switches);
+  // Its trace is branches that intel_bts stored.
+  void has_stored(bool of_threads, bool kernel);
+  // Tracing pauses: what is stored later does not go on where it was.
+  void interrupt();
+  void forget(std::int32_t pid, std::uint64_t before_tsc);  // as PerfStore
 
   [[nodiscard]] int event() const noexcept { return event_; }
   [[nodiscard]] int cpu() const noexcept { return cpu_; }
@@ -39,14 +46,15 @@ class PerfBuffer {
   [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records,
                                                    std::vector<std::uint64_t>& samples);
   // Tracing pauses: what a ring has that is new.
-  void collect(BundleOutput& output);
+  void collect(BundleOutput& output, std::vector<SystemRecord>& records);
 
   struct Counts {
-    std::uint64_t bytes = 0;         // of trace
+    std::uint64_t bytes = 0;         // of trace, in the bundle
     std::uint64_t stops = 0;         // a full buffer stopped tracing (TRUNCATED)
     std::uint64_t gaps = 0;          // something is missing in between (PARTIAL)
     std::uint64_t collisions = 0;    // COLLISION
     std::uint64_t lost_records = 0;  // and with them, maybe, notes of losses
+    std::uint64_t held_back = 0;     // times that there were more samples than the kernel allows
     std::uint64_t bad_records = 0;
     std::map<std::uint32_t, std::uint64_t> unknown;  // types of records, and how many
   };
@@ -63,7 +71,17 @@ class PerfBuffer {
 
   void attach(std::span<std::uint8_t> first, std::span<std::uint8_t> trace);
   [[nodiscard]] PerfTold read_records();
+  void count(const AuxNote& note);
   void note(const AuxNote& note);
+  [[nodiscard]] std::optional<base::Failure> drain_stored(BundleOutput& output, std::uint64_t head,
+                                                          const PerfTold& told,
+                                                          std::vector<SystemRecord>& records);
+  [[nodiscard]] std::optional<base::Failure> drain_trace(BundleOutput& output, std::uint64_t head,
+                                                         const PerfTold& told);
+  void give_stored(BundleOutput& output, std::uint64_t head, std::vector<SystemRecord>& records);
+  void give_note(BundleOutput& output, const AuxNote& note, std::vector<SystemRecord>& records);
+  void give_piece(BundleOutput& output, const BranchPiece& piece, std::vector<SystemRecord>& records);
+  void lose(BundleOutput& output, base::Status cause);
   void give(BundleOutput& output, std::uint64_t from, std::uint64_t to);
 
   int event_;
@@ -79,6 +97,8 @@ class PerfBuffer {
   std::optional<PerfRecords> reader_;
   std::vector<Loss> losses_;  // that are not written yet
   RingCopies copies_;
+  std::optional<PerfStore> store_;
+  std::vector<AuxNote> notes_;  // of what was stored, that are not followed yet
   bool lapped_ = false;
   Counts counts_;
 };

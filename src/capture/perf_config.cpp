@@ -15,7 +15,8 @@ namespace ptkit::capture {
 
 namespace {
 
-const std::string kUnit = "/sys/bus/event_source/devices/intel_pt/";
+const std::string kSources = "/sys/bus/event_source/devices/";
+const std::string kUnit = kSources + "intel_pt/";
 const std::string kSysctl = "/proc/sys/kernel/";
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr unsigned kMostCpus = 1U << 16U;
@@ -164,6 +165,28 @@ rtit::RtitConfig registers_of(const RecordOptions& options, const PerfUnit& unit
 
 }  // namespace
 
+std::vector<std::uint32_t> online_cpus(const PerfPort& port) {
+  return read_cpus(port.read("/sys/devices/system/cpu/online").value_or("0"));
+}
+
+std::optional<std::uint32_t> event_type(const PerfPort& port, const std::string& name) {
+  const auto text = port.read(kSources + name + "/type");
+  const auto type = text ? number(*text, 10) : std::nullopt;
+  return type ? std::optional(static_cast<std::uint32_t>(*type)) : std::nullopt;
+}
+
+std::optional<base::Failure> check_cpus(const RecordOptions& options,
+                                        const std::vector<std::uint32_t>& online) {
+  const HardwareOptions& hardware = options.hardware;
+  if (hardware.per_thread && hardware.whole_cpus())
+    return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
+  for (const std::uint32_t cpu : hardware.cpus) {
+    if (std::find(online.begin(), online.end(), cpu) == online.end())
+      return bad("cpus: processor " + std::to_string(cpu) + " is not there, or offline");
+  }
+  return {};
+}
+
 std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal) {
   const auto type = port.read(kUnit + "type");
   if (!type || !number(*type, 10)) {
@@ -180,7 +203,7 @@ std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal) {
   }
   unit.filters = static_cast<unsigned>(read_number(port, kUnit + "nr_addr_filters", 10, 0));
   unit.max_nonturbo_ratio = static_cast<std::uint8_t>(read_number(port, kUnit + "max_nonturbo_ratio", 10, 0));
-  unit.cpus = read_cpus(port.read("/sys/devices/system/cpu/online").value_or("0"));
+  unit.cpus = online_cpus(port);
   return unit;
 }
 
@@ -203,10 +226,7 @@ base::Result<rtit::PerfEvent> perf_event(const RecordOptions& options, const Per
   if (!config.ok()) return bad("event: " + config.failure().detail);
   if (auto failure = check_terms(event, unit)) return *failure;
   if (auto failure = check_unit(config.value(), unit)) return *failure;
-  for (const std::uint32_t cpu : options.hardware.cpus) {
-    if (std::find(unit.cpus.begin(), unit.cpus.end(), cpu) == unit.cpus.end())
-      return bad("cpus: processor " + std::to_string(cpu) + " is not there, or offline");
-  }
+  if (auto failure = check_cpus(options, unit.cpus)) return *failure;
   return event;
 }
 
@@ -240,20 +260,26 @@ perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noe
   return attr;
 }
 
+PerfState try_event(PerfPort& port, perf_event_attr attr, const PerfScope& scope) {
+  attr.exclude_user = 0;
+  attr.exclude_kernel = 1;
+  const int own = port.open(attr, 0, -1);
+  if (own < 0) return {open_refusal(port, scope, -own), {}};
+  port.close(own);
+  attr.exclude_kernel = 0;
+  const auto cpus = online_cpus(port);
+  const int whole = port.open(attr, -1, static_cast<int>(cpus.empty() ? 0 : cpus.front()));
+  if (whole < 0) return {{}, "user code of own processes only"};
+  port.close(whole);
+  return {{}, "the kernel and whole processors, too"};
+}
+
 PerfState perf_state(PerfPort& port) {
   PerfState state;
   const auto unit = find_unit(port, state.refusal);
   if (!unit) return state;
-  rtit::PerfEvent event;
-  event.kernel = false;
-  perf_event_attr attr = event_attr(event, unit->type);
-  const int opened = port.open(attr, 0, -1);
-  if (opened < 0) {
-    state.refusal = open_refusal(port, {}, -opened);
-    return state;
-  }
-  port.close(opened);
-  state.abilities = std::to_string(unit->filters) + " address filters";
+  state = try_event(port, event_attr({}, unit->type), {});
+  if (!state.refusal.what.empty()) return state;
   const std::array<std::pair<unsigned, const char*>, 6> words{{
       {PT_CPUID_14_EBX_MTC, "MTC packets"},
       {PT_CPUID_14_EBX_PSB_CYC, "CYC packets"},
@@ -262,14 +288,11 @@ PerfState perf_state(PerfPort& port) {
       {PT_CPUID_14_EBX_EVENT_TRACE, "event trace"},
       {PT_CPUID_14_EBX_TNT_DISABLE, "TNT packets can be left out"},
   }};
+  std::string can = std::to_string(unit->filters) + " address filters";
   for (const auto& [bit, word] : words) {
-    if (unit->can.ebx(bit)) state.abilities += std::string(", ") + word;
+    if (unit->can.ebx(bit)) can += std::string(", ") + word;
   }
-  perf_event_attr both = event_attr({}, unit->type);
-  const int whole = port.open(both, -1, static_cast<int>(unit->cpus.empty() ? 0 : unit->cpus.front()));
-  if (whole >= 0) port.close(whole);
-  state.abilities +=
-      whole >= 0 ? "; the kernel and whole processors, too" : "; user code of own processes only";
+  state.abilities = can + "; " + state.abilities;
   return state;
 }
 

@@ -23,6 +23,12 @@ struct PerfRefusal {
   [[nodiscard]] base::Failure failure() const { return {base::Status::UNSUPPORTED, 0, text()}; }
 };
 
+// Processors that are online, as sysfs says.
+[[nodiscard]] std::vector<std::uint32_t> online_cpus(const PerfPort& port);
+// Whether they have those that are asked for.
+[[nodiscard]] std::optional<base::Failure> check_cpus(const RecordOptions& options,
+                                                      const std::vector<std::uint32_t>& online);
+
 // What sysfs says of intel_pt.
 struct PerfUnit {
   std::uint32_t type = 0;                     // for perf_event_attr
@@ -34,6 +40,9 @@ struct PerfUnit {
 };
 // Nothing, and why in `refusal`.
 [[nodiscard]] std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal);
+
+// The number of an event's type in the folder `name` of sysfs; nothing if there is none.
+[[nodiscard]] std::optional<std::uint32_t> event_type(const PerfPort& port, const std::string& name);
 
 // One recording's event. Fails where something is asked for that is not there: the sentence names the option.
 [[nodiscard]] base::Result<rtit::PerfEvent> perf_event(const RecordOptions& options, const PerfUnit& unit);
@@ -47,6 +56,7 @@ struct PerfScope {
   int pid = 0;
   int cpu = -1;
   std::uint64_t config = 0;
+  Recorded recorded = Recorded::PACKETS;
 };
 // How perf_event_open() refused it: `error` is the errno.
 [[nodiscard]] PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error);
@@ -62,6 +72,9 @@ struct PerfState {
   std::string abilities;
 };
 [[nodiscard]] PerfState perf_state(PerfPort& port);
+
+// Whether an event can be opened, and for whom.
+[[nodiscard]] PerfState try_event(PerfPort& port, perf_event_attr attr, const PerfScope& scope);
 
 // An event of the unit as one recording has it, before it is opened.
 [[nodiscard]] perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noexcept;

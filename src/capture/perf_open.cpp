@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace {
 constexpr int kAll = -1;
 constexpr int kMostLooks = 10;  // for threads that begin while we look
 constexpr std::uint64_t kMostWatermark = std::uint64_t{1} << 30U;
+// Of a piece of what a whole processor stored it is known who ran only if nobody else did.
+constexpr std::uint64_t kShortPieces = std::uint64_t{64} << 10U;
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
@@ -39,26 +42,15 @@ std::string filter_text(const std::vector<FilterPlace>& filters) {
   return text;
 }
 
-// Records of who runs, what is mapped and what it is called.
-perf_event_attr dummy_attr(const perf_event_attr& unit) {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = PERF_TYPE_SOFTWARE;
-  attr.config = PERF_COUNT_SW_DUMMY;
-  attr.sample_type = unit.sample_type;
-  attr.sample_id_all = attr.exclude_kernel = attr.exclude_hv = 1;
-  attr.mmap = attr.mmap2 = attr.build_id = 1;
-  attr.comm = attr.comm_exec = attr.task = 1;
-  attr.inherit = unit.inherit;
-  attr.inherit_thread = unit.inherit_thread;
-  return attr;
-}
+// A buffer is a processor's, or else a thread's.
+std::pair<int, int> place_of(int tid, int cpu) { return {cpu, cpu != kAll ? kAll : tid}; }
 
 formats::perf::Attr records_attr(const perf_event_attr& attr) {
   formats::perf::Attr out;
   out.type = attr.type;
   out.config = attr.config;
   out.sample_type = attr.sample_type;
+  out.branch_type = attr.branch_sample_type;
   out.flags = std::uint64_t{1} << formats::perf::kSampleIdAll;
   return out;
 }
@@ -104,13 +96,15 @@ PerfUnits::Problem PerfUnits::open_threads(int pid) {
 }
 
 PerfUnits::Problem PerfUnits::open_one(int tid, int cpu, bool may_be_followed) {
-  perf_event_attr attr = event_attr(event_, unit_.type);
+  perf_event_attr attr = attr_;
   const bool inherits = tid != kAll && cpu != kAll;
   attr.inherit = inherits ? 1 : 0;
   attr.inherit_thread = inherits && !options_.hardware.children ? 1 : 0;
   // It wakes us up, and interrupts, so often.
-  if (!sizes_.ring)
-    attr.aux_watermark = static_cast<std::uint32_t>(std::min(sizes_.trace / 4, kMostWatermark));
+  if (!sizes_.ring) {
+    const std::uint64_t most = records(Recorded::STORE) && tid == kAll ? kShortPieces : kMostWatermark;
+    attr.aux_watermark = static_cast<std::uint32_t>(std::min(sizes_.trace / 4, most));
+  }
   const int event = port_->open(attr, tid, cpu);
   if (event >= 0) {
     opened_.push_back({event, tid, cpu});
@@ -138,24 +132,20 @@ PerfUnits::Problem PerfUnits::set_filters(const std::vector<FilterPlace>& filter
 
 // ---- buffers
 
-const PerfBuffer* PerfUnits::buffer_of(const Opened& one) const {
-  const auto at = std::find_if(buffers_.begin(), buffers_.end(), [&](const PerfBuffer& buffer) {
-    return one.cpu != kAll ? buffer.cpu() == one.cpu : buffer.tid() == one.tid;
-  });
-  return at == buffers_.end() ? nullptr : &*at;
-}
-
 // How many are needed.
 std::size_t PerfUnits::count_buffers() const {
   std::set<std::pair<int, int>> places;
-  for (const Opened& one : opened_) places.emplace(one.cpu, one.cpu != kAll ? kAll : one.tid);
+  for (const Opened& one : opened_) places.insert(place_of(one.tid, one.cpu));
   return places.size();
 }
 
 // 0, or the errno; then there is none.
 int PerfUnits::map_buffers() {
-  for (const Opened& one : opened_) {
-    if (buffer_of(one) != nullptr) continue;
+  std::map<std::pair<int, int>, std::size_t> places;
+  for (Opened& one : opened_) {
+    const auto [at, fresh] = places.try_emplace(place_of(one.tid, one.cpu), buffers_.size());
+    one.buffer = at->second;
+    if (!fresh) continue;
     int error = 0;
     auto buffer = PerfBuffer::map(*port_, one.event, one.tid, one.cpu, sizes_, error);
     if (!buffer) {
@@ -170,10 +160,12 @@ int PerfUnits::map_buffers() {
 
 // All events of a processor, or of a thread, write the buffer of the first one.
 PerfUnits::Problem PerfUnits::share_buffers() {
+  writers_.assign(buffers_.size(), {});
   for (const Opened& one : opened_) {
-    const PerfBuffer* buffer = buffer_of(one);
-    if (buffer->event() == one.event) continue;
-    if (auto failure = send_to(one.event, *buffer)) return failure;
+    const PerfBuffer& buffer = buffers_[one.buffer];
+    writers_[one.buffer].push_back(one.event);
+    if (buffer.event() == one.event) continue;
+    if (auto failure = send_to(one.event, buffer)) return failure;
   }
   for (const PerfBuffer& buffer : buffers_) waiting_.push_back(buffer.event());
   return {};
@@ -198,31 +190,66 @@ int PerfUnits::open_dummy(perf_event_attr attr, int tid, int cpu) {
   return event;
 }
 
+// It counts nothing.
+perf_event_attr PerfUnits::dummy() const {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_DUMMY;
+  attr.sample_type = attr_.sample_type & ~std::uint64_t{PERF_SAMPLE_BRANCH_STACK};
+  attr.sample_id_all = attr.exclude_kernel = attr.exclude_hv = 1;
+  return attr;
+}
+
 PerfUnits::Problem PerfUnits::open_sideband() {
-  const perf_event_attr unit = event_attr(event_, unit_.type);
-  const bool by_switches = !options_.hardware.per_thread;
-  for (PerfBuffer& buffer : buffers_) buffer.set_attr(records_attr(unit), by_switches);
-  for (const Opened& one : opened_) {
-    perf_event_attr attr = dummy_attr(unit);
-    attr.inherit = one.tid != kAll && one.cpu != kAll ? 1 : 0;
-    attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
-    attr.context_switch = by_switches ? 1 : 0;
-    const int event = open_dummy(attr, one.tid, one.cpu);
-    if (event == -ESRCH) continue;
-    if (event < 0) return open_refusal(*port_, scope(), -event).failure();
-    dummies_.push_back(event);
-    if (auto failure = send_to(event, *buffer_of(one))) return failure;
+  const HardwareOptions& hardware = options_.hardware;
+  const bool packets = records(Recorded::PACKETS);
+  const bool store = records(Recorded::STORE);
+  for (PerfBuffer& buffer : buffers_) {
+    buffer.set_attr(records_attr(attr_), packets && !hardware.per_thread);
+    if (store) buffer.has_stored(!hardware.whole_cpus(), hardware.kernel);
   }
-  if (event_.kernel) open_kernel_sideband();
+  // Samples, and what is stored by a thread, say whose they are.
+  const bool switches = packets ? !hardware.per_thread : store && hardware.whole_cpus();
+  for (const Opened& one : opened_) {
+    if (auto failure = open_dummy_for(one, switches)) return failure;
+    if (store) restart_at_exec(one);
+  }
+  if (hardware.kernel) open_kernel_sideband();
   return {};
+}
+
+// Records of who runs, what is mapped and what it is called.
+PerfUnits::Problem PerfUnits::open_dummy_for(const Opened& one, bool switches) {
+  perf_event_attr attr = dummy();
+  attr.mmap = attr.mmap2 = attr.build_id = 1;
+  attr.comm = attr.comm_exec = attr.task = 1;
+  attr.inherit = one.tid != kAll && one.cpu != kAll ? 1 : 0;
+  attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
+  attr.context_switch = switches ? 1 : 0;
+  const int event = open_dummy(attr, one.tid, one.cpu);
+  if (event == -ESRCH) return {};
+  if (event < 0) return open_refusal(*port_, scope(), -event).failure();
+  dummies_.push_back(event);
+  return send_to(event, buffers_[one.buffer]);
+}
+
+// Where an event begins with another program, the kernel stops and starts all of the thread: so it tells how
+// far the program before had come. Without that a piece may have branches of both.
+void PerfUnits::restart_at_exec(const Opened& one) {
+  if (one.tid == kAll) return;
+  perf_event_attr attr = dummy();
+  attr.disabled = attr.enable_on_exec = 1;
+  attr.inherit = one.cpu != kAll ? 1 : 0;
+  attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
+  if (const int event = port_->open(attr, one.tid, one.cpu); event >= 0) dummies_.push_back(event);
 }
 
 // The kernel changes its code on behalf of whoever runs, so whole processors have to be asked.
 void PerfUnits::open_kernel_sideband() {
   bool all = true;
   for (const PerfBuffer& buffer : buffers_) {
-    perf_event_attr attr = dummy_attr(event_attr(event_, unit_.type));
-    attr.mmap = attr.mmap2 = attr.build_id = attr.comm = attr.comm_exec = attr.task = 0;
+    perf_event_attr attr = dummy();
     attr.ksymbol = attr.text_poke = 1;
     const int event = buffer.cpu() == kAll ? -EINVAL : port_->open(attr, kAll, buffer.cpu());
     all = all && event >= 0;

@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "capture/tsc.h"
-#include "formats/perf_sideband.h"
+#include "formats/branch_records.h"
+#include "formats/perf_sample.h"
 #include "trace/clock.h"
 
 namespace ptkit::capture {
@@ -19,7 +20,8 @@ namespace perf = formats::perf;
 constexpr std::uint32_t kLostSamples = 13;
 constexpr std::uint32_t kThrottle = 5;
 constexpr std::uint32_t kUnthrottle = 6;
-constexpr std::uint16_t kUnregister = 1;  // KSYMBOL
+constexpr std::uint16_t kUnregister = 1;   // KSYMBOL
+constexpr std::size_t kTriggerBytes = 32;  // a sample that has who and when alone
 
 std::int32_t narrow(std::int64_t id) { return static_cast<std::int32_t>(id); }
 
@@ -101,11 +103,7 @@ std::size_t PerfRecords::take(base::Bytes bytes, PerfTold& told) {
 }
 
 bool PerfRecords::take_one(const Record& record, PerfTold& told) {
-  if (record.type == perf::SAMPLE) {  // of a trigger: nothing but its identifier
-    Fields fields(record.body);
-    told.samples.push_back(fields.u64());
-    return fields.ok();
-  }
+  if (record.type == perf::SAMPLE) return take_sample(record.body, told);
   const auto who = trailers_.read(record);
   if (!who) return false;
   const base::Bytes body = record.body.first(record.body.size() - who->bytes);
@@ -116,13 +114,15 @@ bool PerfRecords::take_one(const Record& record, PerfTold& told) {
   out.tid = narrow(who->tid);
   switch (record.type) {
     case perf::AUX:
-      return take_aux(body, told);
+      return take_aux(body, out, told);
     case perf::KSYMBOL:
       return take_symbol(Fields(body), std::move(out), told);
     case perf::TEXT_POKE:
       return take_poke(Fields(body), std::move(out), told);
     case kLostSamples:
     case kThrottle:
+      ++told.held_back;
+      return true;
     case kUnthrottle:
       return true;
     case perf::MMAP:
@@ -141,6 +141,23 @@ bool PerfRecords::take_one(const Record& record, PerfTold& told) {
   }
 }
 
+// Of a trigger, which has nothing but its identifier, or a branch stack.
+bool PerfRecords::take_sample(base::Bytes body, PerfTold& told) const {
+  const perf::Attr& attr = attrs_.front();
+  if (!attr.has(perf::SAMPLE_BRANCH_STACK) || body.size() <= kTriggerBytes) {
+    Fields fields(body);
+    told.samples.push_back(fields.u64());
+    return fields.ok();
+  }
+  const auto sample = perf::parse_sample(attr, body);
+  if (!sample) return false;
+  BranchPiece piece{tsc_of(sample->who), narrow(sample->who.pid), narrow(sample->who.tid), {}};
+  formats::append_branch_stack(sample->branches, piece.tsc, formats::has_every_branch(attr.branch_type),
+                               piece.records);
+  told.stacks.push_back(std::move(piece));
+  return true;
+}
+
 bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Trailer& who,
                                 const SystemRecord& common, PerfTold& told) {
   perf::Sideband found;
@@ -152,6 +169,11 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
   for (const perf::Running& one : found.running()) {
     // Who was here when tracing began is of interest as long as nobody came in.
     if (record.type == perf::ITRACE_START && any_switch_) continue;
+    if (!switches_) {
+      told.running.push_back(one);
+      told.running.back().tsc = common.tsc;
+      continue;
+    }
     SystemRecord out = common;
     out.pid = narrow(one.pid);
     out.tid = narrow(one.tid);
@@ -160,12 +182,15 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
   return true;
 }
 
-bool PerfRecords::take_aux(base::Bytes body, PerfTold& told) const {
+bool PerfRecords::take_aux(base::Bytes body, const SystemRecord& common, PerfTold& told) {
   Fields fields(body);
   AuxNote note;
   note.begin = fields.u64();
   note.bytes = fields.u64();
   note.flags = fields.u64();
+  note.tsc = common.tsc;
+  note.pid = common.pid;
+  note.tid = common.tid;
   if (fields.ok()) told.notes.push_back(note);
   return fields.ok();
 }
@@ -173,7 +198,6 @@ bool PerfRecords::take_aux(base::Bytes body, PerfTold& told) const {
 // The kernel writes them a little after tracing has gone on for who comes in, and a little before it ends for
 // who goes out. In between, or right between the two, is the switch.
 void PerfRecords::take_switch(bool is_out, SystemRecord out, PerfTold& told) {
-  if (!switches_) return;
   if (is_out) {
     last_out_ = out.tsc;
     return;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "capture/system_record.h"
-#include "formats/perf_record.h"
-#include "trace/bundle.h"
+#include "formats/perf_sideband.h"
+#include "trace/branch_record.h"
 
 namespace ptkit::capture {
 
@@ -16,13 +16,27 @@ struct AuxNote {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
   std::uint64_t flags = 0;
+  std::uint64_t tsc = 0;  // when, and who ran then
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+};
+
+// Branches one behind the other, and whose they are (-1: not known). The last one is no younger than `tsc`.
+struct BranchPiece {
+  std::uint64_t tsc = 0;
+  std::int32_t pid = 0;
+  std::int32_t tid = 0;
+  std::vector<trace::BranchRecord> records;
 };
 
 struct PerfTold {
   std::vector<SystemRecord> records;
   std::vector<AuxNote> notes;
   std::vector<std::uint64_t> samples;              // identifiers of events that happened
+  std::vector<BranchPiece> stacks;                 // of samples
+  std::vector<formats::perf::Running> running;     // where switches are no records: who came, and who went
   std::uint64_t lost = 0;                          // records for which the ring had no room
+  std::uint64_t held_back = 0;                     // times that there were more samples than allowed
   std::uint64_t bad = 0;                           // that are none
   std::map<std::uint32_t, std::uint64_t> unknown;  // types of a newer kernel, and how many
 };
@@ -30,7 +44,7 @@ struct PerfTold {
 // For one ring after the other of the same processor or thread.
 class PerfRecords {
  public:
-  // `attr`: of the events that write the ring. `switches`: its records tell who runs.
+  // `attr`: of the events that write the ring. `switches`: its records tell who runs, by time.
   PerfRecords(formats::perf::Attr attr, const trace::Clock& clock, bool switches);
 
   // Whole records; gives how many bytes of them were read.
@@ -38,7 +52,8 @@ class PerfRecords {
 
  private:
   [[nodiscard]] bool take_one(const formats::perf::Record& record, PerfTold& told);
-  [[nodiscard]] bool take_aux(base::Bytes body, PerfTold& told) const;
+  [[nodiscard]] bool take_sample(base::Bytes body, PerfTold& told) const;
+  [[nodiscard]] static bool take_aux(base::Bytes body, const SystemRecord& common, PerfTold& told);
   [[nodiscard]] bool take_sideband(const formats::perf::Record& record, base::Bytes body,
                                    const formats::perf::Trailer& who, const SystemRecord& common,
                                    PerfTold& told);

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "capture/perf_config.h"
+#include "capture/perf_branches.h"
 
 namespace ptkit::capture {
 
@@ -13,7 +13,8 @@ constexpr std::uint64_t kKib = 1024;
 // The highest level at which it is allowed without rights; none if it never is.
 int needed_level(const PerfScope& scope) {
   if (scope.whole_cpus) return 0;
-  return scope.kernel ? 1 : 2;
+  // What intel_bts stores has addresses of the kernel, whatever is asked for.
+  return scope.kernel || scope.recorded == Recorded::STORE ? 1 : 2;
 }
 
 PerfRefusal not_permitted(const PerfPort& port, const PerfScope& scope, int error) {
@@ -38,6 +39,7 @@ PerfRefusal not_permitted(const PerfPort& port, const PerfScope& scope, int erro
 }  // namespace
 
 PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error) {
+  if (auto refusal = branch_refusal(port, scope, error)) return *refusal;
   switch (error) {
     case EACCES:
     case EPERM:
@@ -73,7 +75,7 @@ PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error
     case ENOMEM:
       return {"the kernel has no memory for the events", "record fewer threads or processors (cpus)"};
     default:
-      return {std::string("the kernel does not open the intel_pt event: ") + std::strerror(error),
+      return {std::string("the kernel does not open the event: ") + std::strerror(error),
               "its log may say more"};
   }
 }

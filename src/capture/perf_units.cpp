@@ -9,6 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "capture/perf_branches.h"
+#include "capture/processor.h"
+
 namespace ptkit::capture {
 
 namespace {
@@ -24,17 +27,35 @@ constexpr std::array<PerfBuffer::Sizes, 5> kSizes{{{kMib, 4 * kMib},
                                                    {32 * kKib, 128 * kKib},
                                                    {16 * kKib, 64 * kKib}}};
 
+// Of what is recorded.
+std::uint64_t bytes_of(const PerfBuffer::Sizes& sizes) {
+  return sizes.trace != 0 ? sizes.trace : sizes.records;
+}
+
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 }  // namespace
 
 PerfScope PerfUnits::scope() const {
-  return {event_.kernel, options_.hardware.whole_cpus(), options_.hardware.pid, -1, event_.config};
+  const HardwareOptions& hardware = options_.hardware;
+  return {hardware.kernel, hardware.whole_cpus(), hardware.pid, -1, attr_.config, hardware.recorded};
 }
 
 PerfUnits::Problem PerfUnits::prepare(const RecordOptions& options, std::vector<std::string>& warnings) {
   options_ = options;
   port_ = open_();
+  return records(Recorded::PACKETS) ? prepare_packets(warnings) : prepare_branches();
+}
+
+PerfUnits::Problem PerfUnits::prepare_branches() {
+  auto attr = branch_event(options_, *port_);
+  if (!attr.ok()) return attr.failure();
+  attr_ = attr.value();
+  unit_.cpus = online_cpus(*port_);
+  return check_cpus(options_, unit_.cpus);
+}
+
+PerfUnits::Problem PerfUnits::prepare_packets(std::vector<std::string>& warnings) {
   PerfRefusal refusal;
   auto unit = find_unit(*port_, refusal);
   if (!unit) return refusal.failure();
@@ -42,36 +63,42 @@ PerfUnits::Problem PerfUnits::prepare(const RecordOptions& options, std::vector<
   auto event = perf_event(options_, unit_);
   if (!event.ok()) return event.failure();
   event_ = event.value();
-  const HardwareOptions& hardware = options_.hardware;
-  if (hardware.per_thread && hardware.whole_cpus())
-    return unsupported("per_thread: whole processors have no threads of their own; leave one of both out");
+  attr_ = event_attr(event_, unit_.type);
   const auto tsc = std::uint64_t{1} << PT_CTL_TSC_EN;
-  if ((event_.config & tsc) == 0 && !hardware.per_thread)
+  if ((event_.config & tsc) == 0 && !options_.hardware.per_thread)
     warnings.emplace_back("Without TSC packets threads cannot be told apart.");
   return check_filters(options_, unit_.filters);
+}
+
+PerfBuffer::Sizes PerfUnits::sizes_of(std::size_t attempt) const {
+  PerfBuffer::Sizes out = kSizes[attempt];
+  out.ring = options_.ring_bytes != 0;
+  const std::uint64_t asked = out.ring ? options_.ring_bytes : options_.hardware.buffer_bytes;
+  if (asked != 0) out.trace = std::bit_ceil(std::max(asked, kPageBytes));
+  // Stacks are records.
+  if (records(Recorded::STACKS)) out.records = std::exchange(out.trace, 0);
+  return out;
 }
 
 PerfUnits::Problem PerfUnits::configure(int pid, const std::vector<FilterPlace>& filters) {
   pid_ = pid;
   filters_ = filters;
-  const bool ring = options_.ring_bytes != 0;
-  const std::uint64_t asked = ring ? options_.ring_bytes : options_.hardware.buffer_bytes;
   int error = EPERM;
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < kSizes.size() && error == EPERM; ++i) {
-    sizes_ = kSizes[i];
-    sizes_.ring = ring;
-    if (asked != 0) sizes_.trace = std::bit_ceil(std::max(asked, kPageBytes));
+    sizes_ = sizes_of(i);
+    bytes = bytes_of(sizes_);
     close_all();
     if (auto failure = open_all(pid)) return failure;
     if (auto failure = set_filters(filters)) return failure;
     error = map_buffers();
-    if (error == 0 && i != 0 && asked == 0) {
-      warnings_.push_back("Buffers have " + std::to_string(sizes_.trace / kKib) +
+    if (error == 0 && bytes < bytes_of(sizes_of(0))) {
+      warnings_.push_back("Buffers have " + std::to_string(bytes / kKib) +
                           " KiB only, as no more memory may be locked: raise kernel.perf_event_mlock_kb or "
                           "`ulimit -l`, or give sizes (buffer).");
     }
   }
-  if (error != 0) return map_refusal(*port_, sizes_.trace, count_buffers(), error).failure();
+  if (error != 0) return map_refusal(*port_, bytes, count_buffers(), error).failure();
   if (auto failure = share_buffers()) return failure;
   return open_sideband();
 }
@@ -80,6 +107,10 @@ std::vector<trace::Stream> PerfUnits::streams() const {
   std::vector<trace::Stream> out;
   for (const PerfBuffer& buffer : buffers_) {
     trace::Stream& stream = out.emplace_back();
+    if (!records(Recorded::PACKETS)) {
+      stream.kind = trace::StreamKind::BRANCH_RECORDS;
+      stream.switches_by_offset = true;
+    }
     if (buffer.cpu() != kAll) {
       stream.cpu = buffer.cpu();
       stream.name = "cpu " + std::to_string(buffer.cpu());
@@ -93,7 +124,11 @@ std::vector<trace::Stream> PerfUnits::streams() const {
 }
 
 trace::Configuration PerfUnits::configuration() const {
-  trace::Configuration out = recorded_configuration(event_, unit_);
+  trace::Configuration out;
+  if (records(Recorded::PACKETS))
+    out = recorded_configuration(event_, unit_);
+  else
+    out.cpu = this_processor();
   for (std::size_t i = 0; i < std::min(filters_.size(), out.ranges.size()); ++i) {
     const bool stops = filters_[i].kind == FilterRequest::Kind::TRACESTOP;
     out.ranges[i] = {stops ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER, filters_[i].first,
@@ -130,11 +165,9 @@ PerfUnits::Problem PerfUnits::tell(unsigned long number, const char* what) {
 }
 
 // The kernel disables an event that has no room left, and nobody but us enables it again.
-void PerfUnits::go_on(const PerfBuffer& buffer) {
+void PerfUnits::go_on(std::size_t buffer) {
   if (!running_) return;
-  for (const Opened& one : opened_) {
-    if (buffer_of(one) == &buffer) static_cast<void>(port_->request(one.event, PERF_EVENT_IOC_ENABLE, 0));
-  }
+  for (const int event : writers_[buffer]) static_cast<void>(port_->request(event, PERF_EVENT_IOC_ENABLE, 0));
 }
 
 PerfUnits::Problem PerfUnits::pause() {
@@ -144,6 +177,7 @@ PerfUnits::Problem PerfUnits::pause() {
 
 PerfUnits::Problem PerfUnits::resume() {
   running_ = true;
+  for (PerfBuffer& buffer : buffers_) buffer.interrupt();
   return tell(PERF_EVENT_IOC_ENABLE, "go on");
 }
 
@@ -158,12 +192,18 @@ void PerfUnits::stop() {
 PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
   std::vector<SystemRecord> some;
   std::vector<std::uint64_t> samples;
-  for (PerfBuffer& buffer : buffers_) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    PerfBuffer& buffer = buffers_[i];
     some.clear();
     const std::uint64_t before = buffer.counts().bytes;
     if (auto failure = buffer.drain(output, some, samples)) return failure;
-    if (buffer.counts().bytes != before) go_on(buffer);
-    for (SystemRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
+    if (buffer.counts().bytes != before) go_on(i);
+    for (SystemRecord& record : some) {
+      if (record.kind == SystemRecord::Kind::EXEC) {
+        for (PerfBuffer& other : buffers_) other.forget(record.pid, record.tsc);
+      }
+      records.emplace_back(std::move(record), buffer.stream());
+    }
   }
   for (const std::uint64_t id : samples) {
     if (const auto at = triggers_.find(id); at != triggers_.end()) hits_.push_back(at->second);
@@ -171,8 +211,13 @@ PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord
   return {};
 }
 
-PerfUnits::Problem PerfUnits::collect(BundleOutput& output) {
-  for (PerfBuffer& buffer : buffers_) buffer.collect(output);
+PerfUnits::Problem PerfUnits::collect(BundleOutput& output, std::vector<ToldRecord>& records) {
+  std::vector<SystemRecord> some;
+  for (PerfBuffer& buffer : buffers_) {
+    some.clear();
+    buffer.collect(output, some);
+    for (SystemRecord& record : some) records.emplace_back(std::move(record), buffer.stream());
+  }
   return {};
 }
 
@@ -210,12 +255,19 @@ std::vector<std::string> PerfUnits::warnings() const {
       out.push_back(who + plural(counts.collisions, "piece") + " of trace collided with others.");
     all.lost_records += counts.lost_records;
     all.bad_records += counts.bad_records;
+    all.held_back += counts.held_back;
     for (const auto& [type, count] : counts.unknown) all.unknown[type] += count;
   }
   if (all.lost_records != 0) {
-    out.push_back(plural(all.lost_records, "record") +
-                  " of switches, mappings or losses were lost where their ring was full: threads may be "
-                  "confused, and code may be missing.");
+    out.push_back(
+        plural(all.lost_records, "record") +
+        " of switches, mappings, samples or losses were lost where their ring was full: threads may be "
+        "confused, and code may be missing.");
+  }
+  if (all.held_back != 0) {
+    out.push_back("The kernel held samples back " + plural(all.held_back, "time") +
+                  " (kernel.perf_event_max_sample_rate, kernel.perf_cpu_time_max_percent): branch stacks and "
+                  "hits of triggers are missing there.");
   }
   if (all.bad_records != 0)
     out.push_back(plural(all.bad_records, "record") + " of perf make no sense and were left out.");

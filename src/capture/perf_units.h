@@ -32,21 +32,27 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem resume() override;
   void stop() override;
   [[nodiscard]] Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) override;
-  [[nodiscard]] Problem collect(BundleOutput& output) override;
+  [[nodiscard]] Problem collect(BundleOutput& output, std::vector<ToldRecord>& records) override;
   void wait(int handle, bool paused, std::chrono::milliseconds limit) override;
   [[nodiscard]] std::vector<std::string> warnings() const override;
   [[nodiscard]] std::uint64_t trace_bytes() const noexcept override;
   [[nodiscard]] bool failed() const noexcept override { return false; }
 
  private:
-  // An event of intel_pt: one for each thread and processor, -1 for all or any.
+  // An event that traces: one for each thread and processor, -1 for all or any.
   struct Opened {
     int event = -1;
     int tid = -1;
     int cpu = -1;
+    std::size_t buffer = 0;  // that it writes
   };
 
+  [[nodiscard]] Problem prepare_packets(std::vector<std::string>& warnings);
+  [[nodiscard]] Problem prepare_branches();
+  [[nodiscard]] bool records(Recorded what) const noexcept { return options_.hardware.recorded == what; }
   [[nodiscard]] PerfScope scope() const;
+  [[nodiscard]] PerfBuffer::Sizes sizes_of(std::size_t attempt) const;
+  [[nodiscard]] perf_event_attr dummy() const;
   [[nodiscard]] Problem open_all(int pid);
   [[nodiscard]] Problem open_threads(int pid);
   [[nodiscard]] Problem open_one(int tid, int cpu, bool may_be_followed);
@@ -57,18 +63,20 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem share_buffers();
   [[nodiscard]] Problem send_to(int event, const PerfBuffer& buffer);
   [[nodiscard]] Problem open_sideband();
+  [[nodiscard]] Problem open_dummy_for(const Opened& one, bool switches);
   [[nodiscard]] int open_dummy(perf_event_attr attr, int tid, int cpu);
+  void restart_at_exec(const Opened& one);
   void open_kernel_sideband();
   [[nodiscard]] Problem watch_for(const perf_event_attr& attr, const Opened& one, const WatchPlace& place);
-  [[nodiscard]] const PerfBuffer* buffer_of(const Opened& one) const;
   [[nodiscard]] Problem tell(unsigned long number, const char* what);
-  void go_on(const PerfBuffer& buffer);
+  void go_on(std::size_t buffer);
 
   OpenPerf open_;
   std::unique_ptr<PerfPort> port_;
   RecordOptions options_;
   PerfUnit unit_;
-  rtit::PerfEvent event_;
+  rtit::PerfEvent event_;   // PACKETS
+  perf_event_attr attr_{};  // what is opened
   int pid_ = 0;
   bool running_ = false;
   std::vector<FilterPlace> filters_;
@@ -79,7 +87,8 @@ class PerfUnits : public TraceUnits {
   std::map<std::uint64_t, std::uint32_t> triggers_;  // by what the kernel calls their events
   std::vector<std::uint32_t> hits_;
   std::vector<PerfBuffer> buffers_;
-  std::vector<int> waiting_;  // files that may become ready
+  std::vector<std::vector<int>> writers_;  // events of each buffer
+  std::vector<int> waiting_;               // files that may become ready
   std::vector<std::string> warnings_;
 };
 

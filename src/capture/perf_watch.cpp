@@ -77,7 +77,7 @@ PerfUnits::Problem PerfUnits::watch(const std::vector<WatchPlace>& places) {
         "triggers: the kernel's tracepoints cannot be read; run as root, and mount tracefs (mount -t tracefs "
         "tracefs /sys/kernel/tracing)");
   }
-  const perf_event_attr unit = event_attr(event_, unit_.type);
+  const perf_event_attr unit = dummy();
   for (const WatchPlace& place : places) {
     for (const Opened& one : opened_) {
       if (auto failure = watch_for(watch_attr(unit, place, id), one, place)) return failure;
@@ -105,7 +105,7 @@ PerfUnits::Problem PerfUnits::watch_for(const perf_event_attr& attr, const Opene
   const int error = port_->request(event, PERF_EVENT_IOC_ID, reinterpret_cast<std::uintptr_t>(&id));
   if (error != 0) return watch_refusal(place, error);
   triggers_[id] = place.trigger;
-  return send_to(event, *buffer_of(one));
+  return send_to(event, buffers_[one.buffer]);
 }
 
 }  // namespace ptkit::capture

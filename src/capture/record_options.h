@@ -43,10 +43,21 @@ struct TriggerRequest {
   std::uint64_t count = 1;
 };
 
+// What a stream is made of.
+enum class Recorded : std::uint8_t {
+  PACKETS,  // Processor Trace
+  STORE,    // Branch Trace Store: a record of each taken branch
+  STACKS,   // branch stacks (LBR) of samples
+};
+
 // What only back ends are told that have the processor trace.
 struct HardwareOptions {
-  bool user = true;     // code with CPL > 0
-  bool kernel = false;  // code with CPL 0
+  Recorded recorded = Recorded::PACKETS;
+  std::string stack_kinds = "any";     // STACKS: which branches, as perf record -j names them
+  std::uint64_t sample_period = 0;     // STACKS: cycles between samples; 0: by frequency
+  std::uint64_t sample_frequency = 0;  // STACKS: samples a second; 0: what is usual
+  bool user = true;                    // code with CPL > 0
+  bool kernel = false;                 // code with CPL 0
   bool ptwrite = false;
   bool power = false;
   bool events = false;

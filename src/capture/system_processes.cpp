@@ -264,7 +264,8 @@ void SystemProcesses::set_tables(const SystemRecord& record, Process& process) {
 }
 
 void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream) {
-  trace::Switch to{record.since != 0 ? record.since : record.tsc, record.pid, record.tid, trace::kAnySpace};
+  trace::Switch to{record.since != 0 ? record.since : record.tsc, record.pid, record.tid, trace::kAnySpace,
+                   record.place};
   trace::SpaceId& last = last_space_[stream];
   if (record.pid < 0) {
     to.pid = to.tid = trace::kNoId;
@@ -273,9 +274,20 @@ void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream
   } else {
     Process& process = known(record.pid, record.tsc);
     set_tables(record, process);
-    process.threads.insert(record.tid);
+    if (record.tid >= 0) process.threads.insert(record.tid);
     save(record.pid, process);
     to.space = last = process.space;
+  }
+  add_switch(stream, to);
+}
+
+// Places are told again and again, whoever runs.
+void SystemProcesses::add_switch(std::uint32_t stream, const trace::Switch& to) {
+  if (by_place_) {
+    const auto [last, fresh] = last_.try_emplace(stream, to);
+    const trace::Switch& before = last->second;
+    if (!fresh && before.pid == to.pid && before.tid == to.tid && before.space == to.space) return;
+    last->second = to;
   }
   switches_[stream].push_back(to);
 }
@@ -306,7 +318,8 @@ void SystemProcesses::on_exec(const SystemRecord& record, std::uint32_t stream) 
   process.saved = user_;
   if (!is_kernels(record)) set_tables(record, process);
   last_space_[stream] = process.space;
-  switches_[stream].push_back({record.tsc, record.pid, record.tid, process.space});
+  // By place the next one tells.
+  if (!by_place_) switches_[stream].push_back({record.tsc, record.pid, record.tid, process.space});
 }
 
 void SystemProcesses::on_map(const SystemRecord& record) {

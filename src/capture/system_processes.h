@@ -18,8 +18,9 @@ namespace ptkit::capture {
 
 class SystemProcesses {
  public:
-  // `user`: user code is traced, so that its bytes are wanted.
-  SystemProcesses(BundleOutput& output, bool user) : output_(output), user_(user) {}
+  // `user`: user code is traced, so that its bytes are wanted. `by_place`: switches are told by place.
+  SystemProcesses(BundleOutput& output, bool user, bool by_place)
+      : output_(output), user_(user), by_place_(by_place) {}
 
   // Called again and again while code is saved, which takes a while.
   void while_saving(std::function<void()> often) { often_ = std::move(often); }
@@ -71,6 +72,7 @@ class SystemProcesses {
   void new_space(std::int64_t pid, Process& process);
   void set_tables(const SystemRecord& record, Process& process);
   void on_switch(const SystemRecord& record, std::uint32_t stream);
+  void add_switch(std::uint32_t stream, const trace::Switch& to);
   void on_fork(const SystemRecord& record);
   void on_exec(const SystemRecord& record, std::uint32_t stream);
   void on_map(const SystemRecord& record);
@@ -79,9 +81,11 @@ class SystemProcesses {
 
   BundleOutput& output_;
   bool user_;
+  bool by_place_;
   std::function<void()> often_;
   std::map<std::int64_t, Process> processes_;
   std::map<std::uint32_t, std::vector<trace::Switch>> switches_;            // by stream
+  std::map<std::uint32_t, trace::Switch> last_;                             // by stream, where by place
   std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream
   std::set<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>> saved_;  // parts of files: their bytes
   std::set<std::string> replaced_;                                          // files that are others by now

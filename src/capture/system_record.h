@@ -26,6 +26,7 @@ struct SystemRecord {
   std::uint32_t cpu = 0;
   std::uint64_t tsc = 0;
   std::uint64_t since = 0;  // SWITCH: from then on, if that is another time
+  std::uint64_t place = 0;  // SWITCH: from there on in a stream that is told so
   std::int32_t pid = 0;
   std::int32_t tid = 0;
   bool tables_known = false;     // SWITCH, EXEC: the kernel tells the two that follow

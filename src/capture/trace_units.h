@@ -51,7 +51,7 @@ class TraceUnits {
   // Whatever can be had while tracing runs.
   [[nodiscard]] virtual Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) = 0;
   // What is there only where tracing pauses.
-  [[nodiscard]] virtual Problem collect(BundleOutput& output) = 0;
+  [[nodiscard]] virtual Problem collect(BundleOutput& output, std::vector<ToldRecord>& records) = 0;
 
   // Until something can be drained, `handle` (a pidfd; -1: none) is ready, or so much time has passed.
   virtual void wait(int handle, bool paused, std::chrono::milliseconds limit) = 0;

@@ -78,6 +78,29 @@ std::optional<base::Failure> check_hardware(const RecordOptions& options) {
   return {};
 }
 
+std::optional<base::Failure> check_branches(const RecordOptions& options) {
+  const RecordOptions usual;
+  const HardwareOptions& hardware = options.hardware;
+  const std::array<std::pair<bool, const char*>, 7> packets{{
+      {!options.return_compression, "return_compression"},
+      {options.psb_period != usual.psb_period, "psb_period"},
+      {options.cyc_threshold != usual.cyc_threshold, "cyc_threshold"},
+      {hardware.ptwrite || hardware.power || hardware.events, "packets"},
+      {!hardware.event.empty(), "event"},
+      {hardware.single_range, "single_range"},
+      {!options.filters.empty(), "filters"},
+  }};
+  for (const auto& [used, name] : packets) {
+    if (used) {
+      return unsupported(
+          std::string(name) +
+          ": this is of packets, and branch records have none; leave it out, or record packets "
+          "(without bts and branch_stack)");
+    }
+  }
+  return {};
+}
+
 std::uint8_t psb_frequency(const RecordOptions& options, const rtit::Capabilities& can) noexcept {
   // Where there is no choice, what is usual is what there is.
   const bool fixed = !can.psb_cyc() && options.psb_period == RecordOptions().psb_period;

@@ -13,6 +13,8 @@ namespace ptkit::capture {
 
 // What no processor can do.
 [[nodiscard]] std::optional<base::Failure> check_hardware(const RecordOptions& options);
+// What records of branches do not have: packets, and what belongs to them.
+[[nodiscard]] std::optional<base::Failure> check_branches(const RecordOptions& options);
 // The option that asks for what breaks a rule of the registers, and how to do without.
 [[nodiscard]] base::Failure explained(const rtit::Violation& violation, const rtit::Capabilities& can);
 // The field PSBFreq.

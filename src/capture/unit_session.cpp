@@ -44,7 +44,10 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   }
   if (auto failure = find_target(mask)) return failure;
   if (auto failure = configure()) return failure;
-  processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user);
+  const std::vector<trace::Stream> streams = units_->streams();
+  const bool by_place = std::any_of(streams.begin(), streams.end(),
+                                    [](const trace::Stream& one) { return one.switches_by_offset; });
+  processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_place);
   processes_->while_saving([this] { keep_up(); });
   describe();
   make_streams();
@@ -257,7 +260,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::snapshot() {
   if (!paused_) {
     if (auto failure = units_->pause()) return failure;
   }
-  if (auto failure = units_->collect(*output_)) return failure;
+  if (auto failure = units_->collect(*output_, records_)) return failure;
   ++snapshots_;
   if (!paused_) {
     if (auto failure = units_->resume()) return failure;
@@ -272,7 +275,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::end() {
   snapshots_ += snapshot_asked_ && options_.ring_bytes != 0 ? 1U : 0U;
   if (auto failure = units_->pause()) return failure;
   if (auto failure = units_->drain(*output_, records_)) return failure;
-  if (auto failure = units_->collect(*output_)) return failure;
+  if (auto failure = units_->collect(*output_, records_)) return failure;
   if (const std::size_t changed = kernel_.changed_pages(); changed != 0) {
     warnings_.push_back("The kernel changed its own code while recording (" + std::to_string(changed) +
                         (changed == 1 ? " page" : " pages") +

@@ -97,8 +97,10 @@ class Recorded:
         return executed if recording.cpl is None else executed.select(executed.cpl == recording.cpl)
 
 
-def run_all(machine: Machine, folder: Path, recordings: list[Recording], cpus: int) -> Recorded:
-    """A run of the machine."""
+def run_all(
+    machine: Machine, folder: Path, recordings: list[Recording], cpus: int, arguments: str = ""
+) -> Recorded:
+    """A run of the machine; `arguments` are for its kernel."""
     folder.mkdir()
     crowd = boot_image.compile_static(boot_image.HERE / "guest" / "crowd.c", folder / "crowd", "-pthread")
     rounds = build("rounds", folder, "-static-pie")
@@ -107,7 +109,9 @@ def run_all(machine: Machine, folder: Path, recordings: list[Recording], cpus: i
     )
     script += "".join(recording.script() for recording in recordings)
     files = {"bin/crowd": crowd, "bin/rounds": rounds}
-    run = machine.run(script, folder / "run", files=files, python=True, cpus=cpus, limit=1200)
+    run = machine.run(
+        script, folder / "run", files=files, python=True, cpus=cpus, limit=1200, arguments=arguments
+    )
     assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
     return Recorded(run, Truth(run.truth), folder, recordings)
 

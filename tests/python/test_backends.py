@@ -155,7 +155,7 @@ def test_doctor_shows_the_emulator(
     fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.setattr(backends.perf, "find", lambda: driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
     fake_qemu()
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -177,7 +177,7 @@ def test_doctor_shows_the_emulator(
 @pytest.fixture
 def no_pt(monkeypatch: pytest.MonkeyPatch, fake_qemu: FakeQemu) -> None:
     """A machine without PT where the emulator and single steps work."""
-    monkeypatch.setattr(backends.perf, "find", lambda: driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
     monkeypatch.setattr(backends, "_step", lambda: capture.Backend("step", True, "single steps"))
     monkeypatch.setattr(
         backends, "_PROBES", (backends._perf, backends._driver, backends._emulator, backends._step)
@@ -273,7 +273,7 @@ def test_programs_that_cannot_be_run(tmp_path: Path) -> None:
 
 def test_nothing_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "_runs_programs", lambda: False)
-    monkeypatch.setattr(backends.perf, "find", lambda: driver.Found(driver.NO_PT, "another"))
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(driver.NO_PT, "another"))
     assert not any(one.available for one in capture.probe())
     with pytest.raises(ptkit.UnsupportedError, match="`ptkit doctor` says what each one lacks"):
         backends.choose("auto", (), program.NATIVE)

@@ -29,7 +29,9 @@ ANSWER: dict[str, Any] = {
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which the driver works."""
     monkeypatch.setattr(_core, "ask_driver", lambda: dict(ANSWER))
-    monkeypatch.setattr(_core, "ask_perf", lambda: {"missing": "no", "remedy": "none", "abilities": ""})
+    monkeypatch.setattr(
+        _core, "ask_perf", lambda what="packets": {"missing": "no", "remedy": "none", "abilities": ""}
+    )
     monkeypatch.setattr(driver, "processor_has_pt", lambda: True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ptkit.capture import driver, perf, qemu, units
@@ -44,6 +44,10 @@ class Backend:
         How to get it; empty if it is there.
     missing : str
         What is missing; empty if it is there.
+    records : str
+        What it records: ``"packets"``, or the option that asks for other things.
+    others : tuple of Backend
+        The same for other things that it can record; their `records` are options.
     """
 
     name: str
@@ -51,26 +55,47 @@ class Backend:
     detail: str
     remedy: str = ""
     missing: str = ""
+    records: str = "packets"
+    others: tuple[Backend, ...] = ()
+
+    def recording(self, wanted: Collection[str]) -> Backend:
+        """Return the one of these that records what the options ask for."""
+        return next((other for other in self.others if other.records in wanted), self)
 
 
 def _lacking(name: str, what: str, missing: str, remedy: str) -> Backend:
     return Backend(name, False, f"{what}; {missing}", remedy, missing)
 
 
-def _perf() -> Backend:
-    what = "Linux perf with the intel_pt event: the processor itself traces"
-    found = perf.find()
+def _seen(name: str, what: str, found: driver.Found, *others: Backend, records: str = "packets") -> Backend:
     if found.missing:
-        return _lacking("perf", what, found.missing, found.remedy)
-    return Backend("perf", True, f"{what}; {found.abilities}")
+        one = _lacking(name, what, found.missing, found.remedy)
+    else:
+        one = Backend(name, True, f"{what}; {found.abilities}")
+    return replace(one, records=records, others=others)
+
+
+def _perf() -> Backend:
+    store = "Linux perf with the intel_bts event: each taken branch, many times slower than native"
+    stacks = "Linux perf's samples with branch stacks (LBR): the last branches, again and again"
+    return _seen(
+        "perf",
+        "Linux perf with the intel_pt event: the processor itself traces",
+        perf.find(),
+        _seen("perf", store, perf.find(what="bts"), records="bts"),
+        _seen("perf", stacks, perf.find(what="branch_stack"), records="branch_stack"),
+    )
 
 
 def _driver() -> Backend:
-    what = "ptkit's kernel driver: the processor itself traces, user and kernel code"
-    found = driver.find()
-    if found.missing:
-        return _lacking("driver", what, found.missing, found.remedy)
-    return Backend("driver", True, f"{what}; {found.abilities}")
+    store = "ptkit's kernel driver with Branch Trace Store: each taken branch"
+    unused = driver.Found("programs can use it (PTKIT_OUTPUT_BTS), `ptkit record` does not", "use perf")
+    return _seen(
+        "driver",
+        "ptkit's kernel driver: the processor itself traces, user and kernel code",
+        driver.find(),
+        _seen("driver", store, unused, records="bts"),
+    )
 
 
 def _runs_programs() -> bool:
@@ -155,7 +180,7 @@ def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend
     UnsupportedError
         If it does not work here, or not with this program.
     """
-    found = probe()
+    found = [one.recording(wanted) for one in probe()]
     names = [one.name for one in found]
     if backend not in ("auto", *names):
         raise ConfigError(f"backend: expected one of {', '.join(['auto', *names])}, found {backend!r}")

@@ -91,6 +91,16 @@ class Options(TypedDict, total=False):
         ``"intel_pt/cyc,cyc_thresh=2/"``. Only for ``perf``.
     packets : sequence of str
         More packets, where the processor has them: any of ``"ptwrite"``, ``"power"``, ``"events"``.
+    bts : bool
+        Record each taken branch by Branch Trace Store instead of packets, where there is no Intel PT; many
+        times slower. This and what follows: only for ``perf``.
+    branch_stack : bool, str or sequence of str
+        Take samples with the last branches (LBR) instead of packets: True, or which branches, as
+        ``perf record -j`` names them, such as ``"any_call,ind_jmp"``.
+    sample_period : int
+        Cycles between two samples.
+    sample_frequency : int
+        Samples a second, instead (default: 4000, or what the kernel allows).
     """
 
     backend: str
@@ -117,6 +127,10 @@ class Options(TypedDict, total=False):
     per_thread: bool
     event: str | None
     packets: str | Sequence[str] | None
+    bts: bool
+    branch_stack: bool | str | Sequence[str] | None
+    sample_period: int | None
+    sample_frequency: int | None
 
 
 @dataclass(frozen=True)
@@ -207,7 +221,8 @@ def _special(options: Options) -> dict[str, Any]:
 
 def _for_units(options: Options) -> list[str]:
     """The options that are used and that only processors have."""
-    usual = {"single_range": (None, False), "per_thread": (None, False), "children": (None, True)}
+    usual: dict[str, tuple[bool | None, ...]] = {"children": (None, True)}
+    usual |= dict.fromkeys(("single_range", "per_thread", "bts", "branch_stack"), (None, False))
     given: dict[str, Any] = dict(options)
     used = [name for name in UNIT_OPTIONS if given.get(name) not in usual.get(name, (None,))]
     return [NO_CHILDREN if name == "children" else name for name in used]

@@ -1,4 +1,4 @@
-"""Linux perf's intel_pt: whether it can be used here."""
+"""Linux perf: whether its intel_pt, intel_bts and branch stacks can be used here."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from ptkit.capture.driver import Found
 __all__ = ["find"]
 
 
-def find(answer: dict[str, str] | None = None) -> Found:
+def find(answer: dict[str, str] | None = None, what: str = "packets") -> Found:
     """Ask the kernel.
 
     Parameters
     ----------
     answer : dict, optional
         What it said already, as ``_core.ask_perf`` gives it.
+    what : str
+        What is to be recorded: ``"packets"``, ``"bts"`` or ``"branch_stack"``.
     """
-    return Found(**(_core.ask_perf() if answer is None else answer))
+    return Found(**(_core.ask_perf(what) if answer is None else answer))

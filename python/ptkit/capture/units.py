@@ -17,8 +17,9 @@ NO_CHILDREN = "children=False"
 MOST_CPUS = 1 << 16
 # What no other back end has.
 _BOTH = ("levels", "pid", "cpus", "children", "seconds", "buffer", "packets")
-_ONLY = {"driver": ("single_range",), "perf": ("per_thread", "event", "triggers")}
-OPTIONS = (*_BOTH, "single_range", "per_thread", "event")
+_BRANCHES = ("bts", "branch_stack", "sample_period", "sample_frequency")
+_ONLY = {"driver": ("single_range",), "perf": ("per_thread", "event", "triggers", *_BRANCHES)}
+OPTIONS = (*_BOTH, "single_range", "per_thread", "event", *_BRANCHES)
 # By back end, what it can that others cannot.
 ABILITIES = {
     name: frozenset({"filters", "ring", "redact", NO_CHILDREN, *_BOTH, *own}) for name, own in _ONLY.items()
@@ -89,7 +90,40 @@ def arguments_of(options: dict[str, Any]) -> dict[str, Any]:
         found["buffer_bytes"] = size_of("buffer", options["buffer"])
     if options.get("seconds") is not None:
         found["limit_ms"] = _milliseconds(options["seconds"])
+    return found | _branches(options)
+
+
+def _branches(options: dict[str, Any]) -> dict[str, Any]:
+    """What is recorded instead of packets, and how often."""
+    found: dict[str, Any] = {}
+    if options.get("bts") is not None and flag("bts", options["bts"]):
+        found["bts"] = True
+    kinds = options.get("branch_stack")
+    if kinds is not None and kinds is not False:
+        found["branch_stack"] = "any" if kinds is True else ",".join(_kinds(kinds))
+    if len(found) > 1:
+        raise ConfigError("bts, branch_stack: a recording has one of both")
+    if found:
+        for name in ("timing", "mtc_period"):
+            if options.get(name) is not None:
+                raise ConfigError(f"{name}: this is of packets, and branch records have none; leave it out")
+    for name in ("sample_period", "sample_frequency"):
+        if options.get(name) is None:
+            continue
+        if "branch_stack" not in found:
+            raise ConfigError(f"{name}: says how often a branch stack is taken; give branch_stack, too")
+        found[name] = integer(name, options[name], 1, 2**63 - 1)
     return found
+
+
+def _kinds(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, Iterable):
+        raise ConfigError(f"branch_stack: expected kinds of branches such as 'any_call', found {value!r}")
+    names = tuple(names)
+    if not names or not all(isinstance(name, str) and name.isascii() for name in names):
+        raise ConfigError(f"branch_stack: expected kinds of branches such as 'any_call', found {value!r}")
+    return names
 
 
 def _event(text: Any) -> bytes:

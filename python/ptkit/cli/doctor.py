@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
     for heading in ("back end", "here", "what it is or lacks", "how to get it"):
         table.add_column(heading)
     for backend in backends:
-        table.add_row(backend.name, "yes" if backend.available else "no", backend.detail, backend.remedy)
+        for one in (backend, *backend.others):
+            name = one.name if one is backend else f"  --{one.records.replace('_', '-')}"
+            table.add_row(name, "yes" if one.available else "no", one.detail, one.remedy)
     console = Console()
     console.print(table)
     console.print(f"`ptkit record` takes: {best or 'nothing works here'}")

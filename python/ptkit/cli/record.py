@@ -45,7 +45,9 @@ EXAMPLES = """examples:
   ptkit record --backend driver --levels kernel --filter 'filter * @ e1000e.ko' -a --seconds 5
   ptkit record --backend driver -p 1234 --seconds 2
   ptkit record --backend perf --levels both -- ./a.out
-  ptkit record --backend perf -a --ring 16M --snapshot-on USR2 --event noretcomp"""
+  ptkit record --backend perf -a --ring 16M --snapshot-on USR2 --event noretcomp
+  ptkit record --bts -- ./a.out
+  ptkit record --branch-stack=any_call --sample-frequency 1000 -- ./a.out"""
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +152,28 @@ def _add_units(group: argparse._ArgumentGroup) -> None:
         "--event", metavar="TERMS", help="perf's terms over all others, such as noretcomp,cyc_thresh=2 (perf)"
     )
     group.add_argument("--packets", metavar="KINDS", help="any of ptwrite,power,events")
+    group.add_argument(
+        "--bts",
+        action="store_true",
+        help="no packets, but each taken branch by Branch Trace Store (perf)",
+    )
+    group.add_argument(
+        "--branch-stack",
+        metavar="KINDS",
+        nargs="?",
+        const="any",
+        help="no packets, but samples with the last branches (LBR): all, or any of any_call,any_ret,cond,"
+        "ind_call,ind_jmp,call,in_tx,no_tx,abort_tx (perf)",
+    )
+    group.add_argument(
+        "--sample-period", type=common.number(2**63 - 1, 1), metavar="N", help="cycles between samples (perf)"
+    )
+    group.add_argument(
+        "--sample-frequency",
+        type=common.number(2**63 - 1, 1),
+        metavar="HZ",
+        help="samples a second (perf; default: 4000, or what the kernel allows)",
+    )
 
 
 def _units(options: argparse.Namespace) -> dict[str, Any]:
@@ -165,6 +189,10 @@ def _units(options: argparse.Namespace) -> dict[str, Any]:
         "per_thread": options.per_thread or None,
         "event": options.event,
         "packets": None if options.packets is None else tuple(options.packets.split(",")),
+        "bts": options.bts or None,
+        "branch_stack": options.branch_stack,
+        "sample_period": options.sample_period,
+        "sample_frequency": options.sample_frequency,
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -1,4 +1,4 @@
-// A kernel with perf's intel_pt, in this process.
+// A kernel with perf's intel_pt, intel_bts and branch stacks, in this process.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,8 @@ namespace ptkit::capture::test {
 
 constexpr std::uint64_t kPerfPage = 4096;
 constexpr std::uint32_t kUnitType = 8;
+constexpr std::uint32_t kStoreType = 9;
+inline const std::string kStoreFile = "/sys/bus/event_source/devices/intel_bts/type";
 inline const std::string kUnitFolder = "/sys/bus/event_source/devices/intel_pt/";
 
 inline std::map<std::string, std::string> usual_files() {
@@ -56,7 +58,8 @@ inline std::map<std::string, std::string> usual_files() {
   out["/proc/sys/kernel/perf_event_paranoid"] = "2";
   out["/proc/sys/kernel/perf_event_mlock_kb"] = "516";
   out["/sys/devices/system/cpu/online"] = "0-1";
-  out["/proc/cpuinfo"] = "flags\t: fpu intel_pt";
+  out["/proc/cpuinfo"] = "flags\t: fpu dtes64 bts intel_pt";
+  out[kStoreFile] = "9";
   return out;
 }
 
@@ -101,7 +104,11 @@ struct FakeKernel {
   bool tells_time = true;
   std::uint64_t closed = 0;
 
-  [[nodiscard]] bool is_unit(const Event& event) const { return event.attr.type == kUnitType; }
+  // What traces.
+  [[nodiscard]] static bool is_unit(const Event& event) {
+    return event.attr.type == kUnitType || event.attr.type == kStoreType ||
+           event.attr.type == PERF_TYPE_HARDWARE;
+  }
 
   [[nodiscard]] std::vector<const Event*> of_type(std::uint32_t type) const {
     std::vector<const Event*> out;
@@ -194,14 +201,20 @@ struct FakeKernel {
       flags |= PERF_AUX_FLAG_TRUNCATED;
       event.enabled = false;
     }
-    if (to.overwrite) flags |= PERF_AUX_FLAG_OVERWRITE;
     std::uint64_t head = page.aux_head + count;
     if (to.overwrite) head %= to.trace.size();
+    note(cpu, {}, count, head, flags);
+  }
+  // The kernel tells of `count` bytes, and then shows them.
+  void note(int cpu, const Who& who, std::uint64_t count, std::uint64_t head, std::uint64_t flags) {
+    Buffer& to = buffer(cpu);
+    perf_event_mmap_page& page = to.page();
+    if (to.overwrite) flags |= PERF_AUX_FLAG_OVERWRITE;
     std::vector<std::uint8_t> body;
     put(body, to.overwrite ? head : page.aux_head, 8);
     put(body, count, 8);
     put(body, flags, 8);
-    tell(cpu, formats::perf::AUX, 0, {}, body);
+    tell(cpu, formats::perf::AUX, 0, who, body);
     __atomic_store_n(&page.aux_head, head, __ATOMIC_RELEASE);
   }
 };

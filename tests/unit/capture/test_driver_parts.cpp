@@ -123,6 +123,7 @@ TEST(DriverConfig, WhatAProcessorCannotDoIsRefused) {
       {[](RecordOptions& o) { o.max_instructions = 5; }, "max_instructions: a processor does not count"},
       {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
       {[](RecordOptions& o) { o.triggers.resize(1); }, "triggers: a processor does not count calls"},
+      {[](RecordOptions& o) { o.hardware.recorded = Recorded::STORE; }, "bts, branch_stack: this back end"},
       {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
       {[](RecordOptions& o) {
          o.hardware.cpus = {0, 2};
@@ -376,7 +377,7 @@ TEST(SidebandRing, RandomBytesAreHarmless) {
 
 class Processes : public ::testing::Test {
  protected:
-  Processes() : output_(writer(), 0), processes_(output_, true) {}
+  Processes() : output_(writer(), 0), processes_(output_, true, false) {}
   ~Processes() override { std::filesystem::remove(path_); }
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;

@@ -5,83 +5,19 @@
 
 #include <filesystem>
 
-#include "capture/perf_recorder.h"
-#include "fake_perf.h"
-#include "formats/registry.h"
+#include "perf_recording.h"
 
 namespace ptkit::capture::test {
 namespace {
 
 namespace perf = formats::perf;
-using Bytes = std::vector<std::uint8_t>;
-
-class Perf : public ::testing::Test {
- protected:
-  Perf() {
-    options_.hardware.all_cpus = true;
-    options_.hardware.limit_ms = 150;
-    options_.output = path_;
-    options_.cyc = false;
-    options_.mtc_period = 3;
-  }
-  ~Perf() override { std::filesystem::remove(path_); }
-  Perf(const Perf&) = delete;
-  Perf& operator=(const Perf&) = delete;
-
-  // To the end of the script, however long that takes here.
-  base::Result<RecordResult> record() {
-    if (!kernel_.script.empty() && options_.hardware.limit_ms != 0) {
-      options_.hardware.limit_ms = 30'000;
-      kernel_.script.emplace_back([this](FakeKernel&) { recorder_->request_stop(); });
-    }
-    recorder_ = std::make_unique<PerfRecorder>(options_, perf_opener(kernel_));
-    return recorder_->run();
-  }
-
-  trace::TraceBundle read() {
-    auto bundle = formats::open(path_, {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return std::move(bundle.value());
-  }
-
-  std::string refused() {
-    const auto result = record();
-    EXPECT_FALSE(result.ok());
-    return result.ok() ? "" : result.failure().detail;
-  }
-
-  FakeKernel kernel_;
-  RecordOptions options_;
-  std::string path_ = "/tmp/ptkit-perf-" + std::to_string(::getpid()) + "-" +
-                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  std::unique_ptr<PerfRecorder> recorder_;
-};
+class Perf : public PerfRecording {};
 
 Bytes numbered(std::uint64_t from, std::uint64_t count) {
   Bytes out(count);
   for (std::uint64_t i = 0; i < count; ++i)
     out[i] = static_cast<std::uint8_t>(((from + i) * 2654435761U >> 13U) | 1U);
   return out;
-}
-
-Bytes data_of(const trace::Stream& stream) {
-  const base::Bytes bytes = stream.data.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-
-void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-using Losses = std::vector<std::pair<std::uint64_t, base::Status>>;
-
-Losses losses_of(const trace::Stream& stream) {
-  Losses out;
-  for (const trace::KnownLoss& loss : stream.losses) out.emplace_back(loss.offset, loss.cause);
-  return out;
-}
-
-bool mentions(const std::vector<std::string>& sentences, const std::string& what) {
-  return std::any_of(sentences.begin(), sentences.end(),
-                     [&](const std::string& one) { return one.find(what) != std::string::npos; });
 }
 
 // ---- the trace
@@ -206,15 +142,6 @@ Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const std::st
   return out;
 }
 
-Bytes ids(std::initializer_list<int> numbers) {
-  Bytes out;
-  for (const int one : numbers) FakeKernel::put(out, static_cast<std::uint32_t>(one), 4);
-  return out;
-}
-
-constexpr int kFirst = 1 << 23;  // nobody has such a pid
-constexpr std::uint16_t kOut = perf::kMiscSwitchOut;
-
 TEST_F(Perf, SwitchesLieBetweenWhatIsToldOfThem) {
   kernel_.script.emplace_back([](FakeKernel& kernel) {
     const std::string program = std::filesystem::canonical("/bin/sh");
@@ -305,11 +232,14 @@ TEST_F(Perf, LostAndUnknownRecordsAreCounted) {
     kernel.tell(0, perf::LOST, 0, {1, 0, 0}, lost);
     kernel.tell(1, 30, 0, {2, 0, 0}, {1, 2, 3});
     kernel.tell(1, 30, 0, {3, 0, 0}, {1, 2, 3});
-    kernel.tell(1, perf::AUX, 0, {4, 0, 0}, {});  // too short for one
+    kernel.tell(1, perf::AUX, 0, {4, 0, 0}, {});    // too short for one
+    for (const std::uint32_t type : {5U, 6U, 13U})  // THROTTLE, UNTHROTTLE, LOST_SAMPLES
+      kernel.tell(0, type, 0, {5, 0, 0}, Bytes(24));
   });
   const auto result = record();
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(mentions(result.value().warnings, "7 records of switches"));
+  EXPECT_TRUE(mentions(result.value().warnings, "The kernel held samples back 2 times"));
   EXPECT_TRUE(mentions(result.value().warnings, "2 records of type 30, which this ptkit does not know"));
   EXPECT_TRUE(mentions(result.value().warnings, "1 record of perf make no sense"));
 }
@@ -643,7 +573,7 @@ TEST_F(Perf, WhatTheKernelRefusesIsSaidInALine) {
       {EMFILE, "ulimit -n"},
       {ENOSYS, "no perf events"},
       {ENOMEM, "no memory for the events"},
-      {E2BIG, "does not open the intel_pt event: Argument list too long"},
+      {E2BIG, "does not open the event: Argument list too long"},
   };
   for (const auto& [error, words] : opening) {
     kernel_.open_error = [number = error](const perf_event_attr&, int, int) { return number; };

@@ -1,0 +1,23 @@
+// Who ran on a processor between two looks at it.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "formats/perf_sideband.h"
+
+namespace ptkit::capture {
+
+class PerfRan {
+ public:
+  void take(const formats::perf::Running& one) { coming_.push_back(one); }  // in the order of time
+  // The only thread that ran since the time that was asked for before; nothing: none is known, or several
+  // ran.
+  [[nodiscard]] std::optional<formats::perf::Running> only_one_until(std::uint64_t tsc);
+
+ private:
+  std::deque<formats::perf::Running> coming_;
+  std::optional<formats::perf::Running> inside_;
+};
+
+}  // namespace ptkit::capture
