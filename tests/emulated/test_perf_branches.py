@@ -16,11 +16,9 @@ from test_perf_recordings import CROWD, Recorded, Recording, run_all
 pytestmark = pytest.mark.emulated
 
 PROGRAM = Recording("program", f"--bts {CROWD}")
-BOTH = Recording("both", f"--bts --levels both {CROWD}", cpl=None)
+BOTH = Recording("both", f"--bts --levels both -m 16M {CROWD}", cpl=None)
 THREAD = Recording("thread", "--bts --per-thread -- rounds 300")
-SMALL = Recording("small", "--bts -m 64K -- rounds 300")
-RING = Recording("ring", "--bts --per-thread --ring 64K -- rounds 3000")
-ALL = [PROGRAM, BOTH, THREAD, SMALL, RING]
+ALL = [PROGRAM, BOTH, THREAD]
 
 
 @pytest.fixture(scope="module")
@@ -44,25 +42,15 @@ def taken_by_user(recorded: Recorded, recording: Recording) -> np.ndarray[Any, A
     return np.stack([rows["from_ip"][known], rows["to_ip"][known]], axis=1)
 
 
-@pytest.mark.parametrize("recording", [THREAD, SMALL], ids=lambda recording: recording.name)
-def test_every_branch(recorded: Recorded, recording: Recording) -> None:
-    expected = branches_of(recorded.executed(recording))
-    found = taken_by_user(recorded, recording)
-    assert len(expected) > 10_000
+def test_every_branch(recorded: Recorded) -> None:
+    expected = branches_of(recorded.executed(THREAD))
+    found = taken_by_user(recorded, THREAD)
+    assert len(expected) > 5_000
     assert np.array_equal(found[: len(expected)], expected)
     assert len(found) <= len(expected) + 1  # the last one's target may come after the last interrupt
 
 
-def test_a_ring_has_the_end(recorded: Recorded) -> None:
-    expected = branches_of(recorded.executed(RING))
-    found = taken_by_user(recorded, RING)
-    assert 2000 < len(found) < len(expected)
-    assert np.array_equal(found, expected[-len(found) :]) or np.array_equal(
-        found[:-1], expected[-len(found) + 1 :]
-    )
-
-
-@pytest.mark.parametrize("recording", ALL[:-1], ids=lambda recording: recording.name)
+@pytest.mark.parametrize("recording", [PROGRAM, THREAD], ids=lambda recording: recording.name)
 def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
     """Up to what comes behind the last record of each piece."""
     trace = recorded.trace(recording)
@@ -70,6 +58,16 @@ def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Reco
     table = trace.instructions(columns=["ip"])
     assert len(table.errors) == 0, str(table.errors)
     assert share_in_pieces(table, table.gaps, recorded.executed(recording)) > 0.95
+
+
+def test_with_the_kernel_all_user_code_is_there(recorded: Recorded) -> None:
+    """Between pieces the kernel's is missing; a return there that was interrupted may look executed."""
+    table = recorded.trace(BOTH).instructions(columns=["ip"])
+    assert len(table.errors) == 0, str(table.errors)
+    executed = recorded.executed(BOTH)
+    assert abs(len(table) / len(executed.ip) - 1) < 0.01
+    of_user = table["ip"][table["ip"] >> np.uint64(63) == 0]
+    assert np.array_equal(of_user, executed.select(executed.cpl == 3).ip)
 
 
 def test_threads_are_told_apart(recorded: Recorded) -> None:
