@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "image/code_file.h"
 #include "image/elf.h"
@@ -29,10 +30,6 @@ bool is_kernels(const SystemRecord& record) {
   return record.tables_known ? record.kernel_cr3 == 0 : record.pid == 0;
 }
 
-bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
 // Files that went away are named so.
 std::string without_mark(std::string path) {
   constexpr std::string_view kMark = " (deleted)";
@@ -48,6 +45,25 @@ trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uin
 }
 
 }  // namespace
+
+bool SystemProcesses::Parts::overlaps(const Part& part) const {
+  const auto next = covered_.upper_bound(part.address + (part.bytes - 1));
+  return next != covered_.begin() && std::prev(next)->second >= part.address;
+}
+
+void SystemProcesses::Parts::add(Part part) {
+  std::uint64_t first = part.address;
+  std::uint64_t last = part.address + (part.bytes - 1);
+  for (auto at = covered_.upper_bound(last); at != covered_.begin() && std::prev(at)->second >= first;) {
+    at = std::prev(at);
+    first = std::min(first, at->first);
+    last = std::max(last, at->second);
+    at = covered_.erase(at);
+  }
+  covered_.emplace(first, last);
+  keys_.insert(key_of(part));
+  all_.push_back(std::move(part));
+}
 
 void SystemProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
   SystemRecord record;
@@ -127,7 +143,7 @@ SystemProcesses::Process& SystemProcesses::known(std::int64_t pid, std::uint64_t
 void SystemProcesses::new_space(std::int64_t pid, Process& process) {
   process.space = output_.space(pid);
   process.kernel_cr3 = process.user_cr3 = 0;
-  process.parts.clear();
+  process.parts = {};
   process.saved = false;
 }
 
@@ -149,17 +165,10 @@ void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
   if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
   Part part{mapping.tsc,     mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text),
             mapping.build_id};
-  const auto same = [&](const Part& one) {
-    return one.address == part.address && one.bytes == part.bytes && one.path == part.path &&
-           one.file_offset == part.file_offset;
-  };
-  if (std::any_of(process.parts.begin(), process.parts.end(), same)) return;
-  const bool anew = std::any_of(process.parts.begin(), process.parts.end(), [&](const Part& one) {
-    return overlap(one.address, one.bytes, part.address, part.bytes);
-  });
-  if (anew) part.tsc_from = mapping.tsc;
+  if (process.parts.has(part)) return;
+  if (process.parts.overlaps(part)) part.tsc_from = mapping.tsc;
   if (process.saved) save(mapping.pid, process, part);
-  process.parts.push_back(std::move(part));
+  process.parts.add(std::move(part));
 }
 
 void SystemProcesses::note_mapping(std::int64_t pid, const Part& part, std::int32_t file) {
@@ -192,7 +201,7 @@ std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
 void SystemProcesses::save(std::int64_t pid, Process& process) {
   if (process.saved || !user_) return;
   process.saved = true;
-  for (const Part& part : process.parts) {
+  for (const Part& part : process.parts.all()) {
     save(pid, process, part);
     if (often_) often_();
   }
@@ -297,7 +306,7 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
     known(record.pid, record.tsc).threads.insert(record.tid);
     return note(trace::SidebandKind::THREAD, record, 0, {});
   }
-  const std::vector<Part> parts = known(record.parent_pid, record.tsc).parts;
+  const Parts parts = known(record.parent_pid, record.tsc).parts;
   Process& child = processes_[record.pid];
   new_space(record.pid, child);
   child.parts = parts;

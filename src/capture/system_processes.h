@@ -51,11 +51,29 @@ class SystemProcesses {
     std::string build_id;                     // empty: not told
     std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid
   };
+  // Of one space. Programs that make code map memory again and again: none is looked for among all others.
+  class Parts {
+   public:
+    [[nodiscard]] const std::vector<Part>& all() const noexcept { return all_; }
+    [[nodiscard]] bool has(const Part& part) const { return keys_.count(key_of(part)) != 0; }
+    [[nodiscard]] bool overlaps(const Part& part) const;
+    void add(Part part);
+
+   private:
+    using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
+    [[nodiscard]] static Key key_of(const Part& part) {
+      return {part.address, part.bytes, part.file_offset, part.path};
+    }
+
+    std::vector<Part> all_;
+    std::set<Key> keys_;
+    std::map<std::uint64_t, std::uint64_t> covered_;  // first address and last one, disjoint
+  };
   struct Process {
     trace::SpaceId space = trace::kAnySpace;
     std::uint64_t kernel_cr3 = 0;  // 0: not known
     std::uint64_t user_cr3 = 0;
-    std::vector<Part> parts;
+    Parts parts;
     std::set<std::int64_t> threads;  // that have not ended, as far as it is known
     std::int64_t parent = trace::kNoId;
     bool saved = false;  // its parts are in the bundle

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "capture/driver_config.h"
@@ -16,6 +18,7 @@
 #include "capture/system_processes.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "unit/formats/seconds.h"
 
 namespace ptkit::capture::test {
 namespace {
@@ -449,6 +452,34 @@ TEST_F(Processes, SwitchesNameTheSpaceOfTheTables) {
   EXPECT_EQ(bundle.spaces[got[0].space].cr3, 0xa000U);
   EXPECT_EQ(bundle.spaces[got[0].space].user_cr3, 0xb000U);
   EXPECT_EQ(bundle.spaces[got[1].space].pid, kFirst + 1);
+}
+
+TEST_F(Processes, ManyMappingsTakeNoSquareOfTheirNumber) {
+  constexpr std::uint64_t kCount = 60'000;
+  const auto map_all = [&] {
+    for (std::uint64_t i = 0; i < kCount; ++i) map(10 + i, kFirst, 0x10000000 + i * 2 * kPage, "//anon");
+  };
+  EXPECT_LT(formats::test::seconds_of(map_all), 2.0);
+}
+
+// What lies over something else counts from when it was mapped, and what was there already is one.
+TEST_F(Processes, MappingsOverOthersCountFromThenOn) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  const std::string other = std::filesystem::canonical("/bin/ls");
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, program);
+  map(12, kFirst, 0x402000, program);
+  map(13, kFirst, 0x400000, program);
+  map(14, kFirst, 0x401000, other);
+  map(15, kFirst, 0x402000, other);
+  const trace::TraceBundle bundle = finish();
+  std::set<std::pair<std::uint64_t, std::uint64_t>> since;
+  for (const trace::CodeRegion& region : bundle.code) since.emplace(region.address, region.tsc_from);
+  const decltype(since) expected{
+      {0x400000, trace::kTscMin}, {0x401000, trace::kTscMin}, {0x402000, trace::kTscMin}, {0x402000, 15}};
+  EXPECT_EQ(since, expected);
+  const auto is_map = [](const trace::Sideband& one) { return one.kind == trace::SidebandKind::MAP; };
+  EXPECT_EQ(std::count_if(bundle.sideband.begin(), bundle.sideband.end(), is_map), 4);
 }
 
 TEST_F(Processes, ChildrenHaveTheCodeOfTheirParentUntilTheyExecute) {
