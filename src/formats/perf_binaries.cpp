@@ -26,6 +26,17 @@ std::vector<std::string> in_cache(const std::string& folder, const std::string& 
   return {place + "/elf", place + "/vdso", place};
 }
 
+// Gives contents and path of files that can be read, until one is taken. False: none was.
+template <typename Take>
+bool take_first(const std::vector<std::string>& candidates, const Take& take) {
+  for (const std::string& candidate : candidates) {
+    if (!is_file(candidate)) continue;
+    auto contents = trace::TraceBuffer::map_file(candidate);
+    if (contents.ok() && take(std::move(contents.value()), candidate)) return true;
+  }
+  return false;
+}
+
 // The code that the kernel gives to each process, as this one has it.
 trace::TraceBuffer own_vdso() {
   const auto* const at = reinterpret_cast<const std::uint8_t*>(::getauxval(AT_SYSINFO_EHDR));
@@ -100,19 +111,16 @@ std::int32_t Binaries::add(const std::string& path, const std::string& build_id)
   const auto number = static_cast<std::int32_t>(bundle_.files.size());
   bundle_.files.push_back({path, build_id, {}, {}});
   trace::ImageFile& file = bundle_.files.back();
-  for (const std::string& candidate : in_cache(beside_, build_id)) {
-    if (!is_file(candidate)) continue;
-    auto contents = trace::TraceBuffer::map_file(candidate);
-    if (!contents.ok()) continue;
-    file.contents = std::move(contents.value());
-    return number;
-  }
+  const auto believe = [&file](trace::TraceBuffer contents, const std::string&) {
+    file.contents = std::move(contents);
+    return true;
+  };
+  if (take_first(in_cache(beside_, build_id), believe)) return number;
   std::string other;
-  for (const std::string& candidate : candidates(path, build_id)) {
-    if (!is_file(candidate)) continue;
-    auto contents = trace::TraceBuffer::map_file(candidate);
-    if (contents.ok() && take(std::move(contents.value()), candidate, file, other)) return number;
-  }
+  const auto compare = [&](trace::TraceBuffer contents, const std::string& where) {
+    return take(std::move(contents), where, file, other);
+  };
+  if (take_first(candidates(path, build_id), compare)) return number;
   if (path == "[vdso]" && !build_id.empty() && take(own_vdso(), "this system", file, other)) return number;
   if (path.empty() || is_memory(path)) return number;  // what was in it nobody kept
   std::string sentence = path + (build_id.empty() ? "" : " (build-id " + build_id + ")") + " is not here";
@@ -122,32 +130,32 @@ std::int32_t Binaries::add(const std::string& path, const std::string& build_id)
 }
 
 trace::TraceBuffer Binaries::contents_of(const std::string& path) const {
-  for (const std::string& candidate : candidates(path, {})) {
-    if (!is_file(candidate)) continue;
-    auto contents = trace::TraceBuffer::map_file(candidate);
-    if (contents.ok()) return std::move(contents.value());
-  }
-  return {};
+  trace::TraceBuffer found;
+  const auto believe = [&found](trace::TraceBuffer contents, const std::string&) {
+    found = std::move(contents);
+    return true;
+  };
+  static_cast<void>(take_first(candidates(path, {}), believe));
+  return found;
 }
 
 std::int32_t Binaries::find_map(std::int64_t pid, bool is_here) {
   const auto [found, added] = maps_.try_emplace(pid, -1);
   if (!added) return found->second;
+  std::int32_t& number = found->second;
   const std::string name = "/perf-" + std::to_string(pid) + ".map";
   std::vector<std::string> paths;
   for (const std::string& folder : folders_) paths.push_back(folder + name);
   if (is_here) paths.push_back("/tmp" + name);
-  for (const std::string& path : paths) {
-    if (!is_file(path)) continue;
-    const auto contents = trace::TraceBuffer::map_file(path);
-    if (!contents.ok()) continue;
-    const base::Bytes text = contents.value().bytes();
-    found->second = static_cast<std::int32_t>(bundle_.files.size());
+  const auto read = [&](const trace::TraceBuffer& contents, const std::string& path) {
+    const base::Bytes text = contents.bytes();
+    number = static_cast<std::int32_t>(bundle_.files.size());
     bundle_.files.push_back(
         {path, {}, {}, read_jit_map({reinterpret_cast<const char*>(text.data()), text.size()})});
-    break;
-  }
-  return found->second;
+    return true;
+  };
+  static_cast<void>(take_first(paths, read));
+  return number;
 }
 
 std::vector<std::string> Binaries::problems() const { return {missing_.begin(), missing_.end()}; }
