@@ -68,8 +68,8 @@ void BranchTrace::cut_stream(std::size_t number, const Queue& rest) {
 
 void BranchTrace::cut_run(std::size_t number, const Queue& owner, std::size_t begin, std::size_t end) {
   const trace::Stream& stream = bundle_.streams[number];
+  if (begin == end) return;
   const bool is_last = end == count_of(stream);
-  if (begin == end && !is_last) return;
   const base::Bytes bytes = stream.data.bytes();
   Piece piece{.stream = number, .queue = queue_of(number, owner), .begin = begin, .end = begin};
   const auto place_of = [](const trace::KnownLoss& one) { return one.offset / sizeof(BranchRecord); };
@@ -114,9 +114,10 @@ void BranchTrace::add(Piece& piece) {
 // When the last record of a piece was taken, or else the next one whose time is known; or at the end.
 void BranchTrace::set_references() {
   std::vector<std::uint64_t> next(queues_.size(), trace::kTscMax);
-  for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
-    if (piece->tsc != 0) next[piece->queue] = piece->tsc;
-    piece->reference = next[piece->queue];
+  for (std::size_t i = pieces_.size(); i-- > 0;) {
+    Piece& piece = pieces_[i];
+    if (piece.tsc != 0) next[piece.queue] = piece.tsc;
+    piece.reference = next[piece.queue];
   }
 }
 

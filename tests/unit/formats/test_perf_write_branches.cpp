@@ -152,6 +152,24 @@ TEST_F(PerfWriteBranches, Losses) {
   }
 }
 
+// A switch behind the last record has none, and what is lost there is not lost twice.
+TEST_F(PerfWriteBranches, ASwitchAtTheEnd) {
+  trace::TraceBundle bundle = bundle_of({branch(10), branch(12)});
+  trace::Stream& stream = bundle.streams[0];
+  stream.switches_by_offset = true;
+  stream.switches = {{.tsc = 0, .pid = 10, .tid = 11, .space = 1, .offset = 0},
+                     {.tsc = 0, .pid = 10, .tid = 12, .space = 1, .offset = kBytes},
+                     {.tsc = 0, .pid = 10, .tid = 11, .space = 1, .offset = 2 * kBytes},
+                     {.tsc = 0, .pid = 10, .tid = 11, .space = 1, .offset = 9 * kBytes}};
+  stream.losses = {{2 * kBytes, base::Status::BUFFER_FULL, 0}};
+  const trace::TraceBundle back = write_and_read(bundle);
+  ASSERT_EQ(back.streams.size(), 2U);
+  EXPECT_EQ(text(back.streams[0]), "*10 ");
+  EXPECT_TRUE(back.streams[0].losses.empty());
+  EXPECT_EQ(text(back.streams[1]), "*12 ");
+  EXPECT_EQ(back.streams[1].losses.size(), 1U);
+}
+
 TEST_F(PerfWriteBranches, LongStreamsAreWrittenInPieces) {
   std::vector<BranchRecord> all;
   for (std::uint64_t i = 0; i < 600'000; ++i)
