@@ -71,11 +71,15 @@ bool take_time_conversion(base::Bytes body, TraceInfo& out) {
   TraceInfo found = out;
   take_clock(fields, found);
   if (!fields.ok()) return false;
-  fields.skip(16);  // time_cycles, time_mask
+  const std::uint64_t cycles = fields.u64();
+  const std::uint64_t mask = fields.u64();
   const bool zero_known = fields.take<1>() != 0;
-  const bool is_short = fields.take<1>() != 0;  // a counter that wraps
-  if (fields.ok() && (is_short || !zero_known)) return false;
+  const bool is_short = fields.take<1>() != 0;
+  if (fields.ok() && !zero_known) return false;
   if (!out.time_known) out = found;
+  if (!fields.ok() || !is_short || mask == ~std::uint64_t{0}) return true;  // older ones end before
+  out.time_cycles = cycles;
+  out.time_mask = mask;
   return true;
 }
 
@@ -101,6 +105,8 @@ void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Con
   clock.time_shift = info.time_shift;
   clock.time_mult = info.time_mult;
   clock.time_zero = info.time_zero;
+  clock.time_cycles = info.time_cycles;
+  clock.time_mask = info.time_mask;
   clock.tsc_ctc_numerator = info.tsc_ctc_numerator;
   clock.tsc_ctc_denominator = info.tsc_ctc_denominator;
   clock.max_nonturbo_ratio = info.max_nonturbo_ratio;

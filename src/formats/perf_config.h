@@ -23,6 +23,8 @@ struct TraceInfo {
   std::uint16_t time_shift = 0;
   std::uint32_t time_mult = 0;
   std::uint64_t time_zero = 0;
+  std::uint64_t time_cycles = 0;  // of a counter that wraps
+  std::uint64_t time_mask = 0;
   // Of Processor Trace alone:
   std::uint64_t mtc_freq_bits = 0;  // where MTCFreq lies in the event's config
   std::uint32_t tsc_ctc_numerator = 0;
@@ -32,8 +34,8 @@ struct TraceInfo {
 };
 
 [[nodiscard]] std::optional<TraceInfo> parse_info(base::Bytes body);
-// TIME_CONV: the clock of recordings that have no AUXTRACE_INFO. False: it is cut, or names a clock that x86
-// does not have.
+// TIME_CONV: the clock of recordings that have no AUXTRACE_INFO, and whether its counter wraps. False: it is
+// cut, or has no time_zero.
 [[nodiscard]] bool take_time_conversion(base::Bytes body, TraceInfo& out);
 // "GenuineIntel,6,142,10"; false if it is not of that form.
 [[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);

@@ -173,9 +173,11 @@ std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const 
 }
 
 std::vector<std::uint8_t> time_conversion(const trace::Clock& clock) {
+  constexpr unsigned kShort = 1U << 8U;  // cap_user_time_short, a byte behind cap_user_time_zero
   RecordBytes record(TIME_CONV, 0);
   record.add(std::uint64_t{clock.time_shift}, std::uint64_t{clock.time_mult}, clock.time_zero,
-             std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{1});  // cycles, mask, user_time_zero
+             clock.time_cycles, clock.time_mask == 0 ? ~std::uint64_t{0} : clock.time_mask,
+             std::uint64_t{clock.time_mask == 0 ? 1U : 1U | kShort});
   const base::Bytes bytes = record.bytes();
   return {bytes.begin(), bytes.end()};
 }

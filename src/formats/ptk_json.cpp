@@ -49,6 +49,10 @@ Json clock_json(const trace::Clock& clock) {
     object["time_shift"] = clock.time_shift;
     object["time_mult"] = clock.time_mult;
     object["time_zero"] = clock.time_zero;
+    if (clock.time_mask != 0) {
+      object["time_cycles"] = clock.time_cycles;
+      object["time_mask"] = clock.time_mask;
+    }
   }
   return object;
 }
@@ -67,6 +71,8 @@ void read_clock(const JsonReader::Member& object, trace::Clock& clock) {
   clock.time_mult = static_cast<std::uint32_t>(object["time_mult"].number(0xffffffff));
   clock.time_shift = static_cast<std::uint16_t>(object["time_shift"].number(63));
   clock.time_zero = object["time_zero"].number();
+  read_number(object["time_cycles"], clock.time_cycles);
+  read_number(object["time_mask"], clock.time_mask);
   clock.perf_time_known = clock.time_mult != 0;
   if (clock.time_mult == 0) object["time_mult"].fail("expected a number above 0");
 }
@@ -112,7 +118,8 @@ Json to_json(std::uint32_t id, const trace::Stream& stream) {
   if (stream.switches_by_offset) object["switches_by_offset"] = true;
   for (const trace::Switch& one : stream.switches) {
     Json record = {{"space", one.space}};
-    record[stream.switches_by_offset ? "offset" : "tsc"] = stream.switches_by_offset ? one.offset : one.tsc;
+    if (stream.switches_by_offset) record["offset"] = one.offset;
+    if (!stream.switches_by_offset || one.tsc != trace::kTscMin) record["tsc"] = one.tsc;
     add_id(record, "pid", one.pid);
     add_id(record, "tid", one.tid);
     object["switches"].push_back(std::move(record));

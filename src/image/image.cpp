@@ -15,9 +15,6 @@ using trace::CodeRegion;
 using trace::SpaceId;
 
 constexpr std::uint64_t kLastAddress = std::numeric_limits<std::uint64_t>::max();
-// CR3 without PCID (11:0), and without the bits above the physical address: no-flush (63) and address masking
-// (62:61).
-constexpr std::uint64_t kCr3Address = 0x000F'FFFF'FFFF'F000;
 
 std::uint64_t size_of(const CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
@@ -39,7 +36,7 @@ bool is_valid_at(const CodeRegion& region, std::uint64_t tsc) noexcept {
 }  // namespace
 
 bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept {
-  const auto same = [cr3](std::uint64_t one) { return ((one ^ cr3) & kCr3Address) == 0; };
+  const auto same = [cr3](std::uint64_t one) { return ((one ^ cr3) & trace::kCr3Address) == 0; };
   return space.cr3_known && (same(space.cr3) || (space.user_cr3 != 0 && same(space.user_cr3)));
 }
 
@@ -84,8 +81,9 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
   }
   for (std::size_t i = 0; i < bundle->spaces.size(); ++i) {
     const trace::Space& space = bundle->spaces[i];
-    if (space.cr3_known) spaces_by_cr3.emplace(space.cr3 & kCr3Address, static_cast<SpaceId>(i));
-    if (space.user_cr3 != 0) spaces_by_cr3.emplace(space.user_cr3 & kCr3Address, static_cast<SpaceId>(i));
+    if (space.cr3_known) spaces_by_cr3.emplace(space.cr3 & trace::kCr3Address, static_cast<SpaceId>(i));
+    if (space.user_cr3 != 0)
+      spaces_by_cr3.emplace(space.user_cr3 & trace::kCr3Address, static_cast<SpaceId>(i));
   }
 }
 
@@ -267,7 +265,7 @@ Image::Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback call
 const CodeView& Image::view(SpaceId space, std::uint64_t tsc) const { return state_->view(space, tsc); }
 
 SpaceId Image::space_of_cr3(std::uint64_t cr3, SpaceId otherwise) const noexcept {
-  const auto found = state_->spaces_by_cr3.find(cr3 & kCr3Address);
+  const auto found = state_->spaces_by_cr3.find(cr3 & trace::kCr3Address);
   return found == state_->spaces_by_cr3.end() ? otherwise : found->second;
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "time/track.h"
+#include "trace/clock.h"
 
 namespace ptkit::time {
 namespace {
@@ -52,11 +53,13 @@ std::uint64_t scale(std::uint64_t value, std::uint64_t factor, std::uint64_t div
 
 }  // namespace
 
-// perf: ns = time_zero + tsc * time_mult >> time_shift, in whole 128 bits, modulo 2^64.
+// perf: ns = time_zero + tsc * time_mult >> time_shift, in whole 128 bits, modulo 2^64. Back: of a counter
+// that wraps, trace::perf_whole_tsc().
 std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept {
   if (clock.perf_time_known) {
+    const std::uint64_t whole = trace::perf_whole_tsc(clock, tsc);
     return static_cast<std::int64_t>(clock.time_zero +
-                                     shift_right(multiply(tsc, clock.time_mult), clock.time_shift));
+                                     shift_right(multiply(whole, clock.time_mult), clock.time_shift));
   }
   if (clock.tsc_hz == 0) return 0;
   return static_cast<std::int64_t>(scale(tsc, kNsPerSecond, clock.tsc_hz));

@@ -21,6 +21,10 @@ inline constexpr std::int64_t kNoId = -1;  // pid, tid or cpu that is not known
 inline constexpr std::uint64_t kTscMin = 0;
 inline constexpr std::uint64_t kTscMax = std::numeric_limits<std::uint64_t>::max();
 
+// What of CR3 says where page tables are: without PCID (11:0), and without the bits above the physical
+// address, no-flush (63) and address masking (62:61).
+inline constexpr std::uint64_t kCr3Address = 0x000F'FFFF'FFFF'F000;
+
 struct Space {
   std::int64_t pid = kNoId;
   std::uint64_t cr3 = 0;
@@ -48,6 +52,9 @@ struct Clock {
   std::uint16_t time_shift = 0;
   std::uint32_t time_mult = 0;
   std::uint64_t time_zero = 0;  // wraps modulo 2^64
+  // perf: a counter of fewer than 64 bits, which wraps; time_mask 0: it does not.
+  std::uint64_t time_cycles = 0;
+  std::uint64_t time_mask = 0;
 };
 
 enum class RangeKind : std::uint8_t { OFF = 0, FILTER = 1, TRACE_STOP = 2 };  // ADDRn_CFG

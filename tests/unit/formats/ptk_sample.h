@@ -23,7 +23,7 @@ inline trace::TraceBundle sample() {
   trace::TraceBundle bundle;
   auto& configuration = bundle.configuration;
   configuration.cpu = {true, true, 6, 143, 8};
-  configuration.clock = {300, 2, true, 5, 24, 2400000000, true, 10, 426, ~std::uint64_t{0} - 7};
+  configuration.clock = {300, 2, true, 5, 24, 2400000000, true, 10, 426, ~std::uint64_t{0} - 7, 77, 0xffff};
   configuration.rtit_ctl = 0x2a08;
   configuration.rtit_ctl_known = true;
   configuration.ranges[1] = {trace::RangeKind::FILTER, 0x1000, 0x1fff};

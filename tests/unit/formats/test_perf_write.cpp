@@ -75,6 +75,8 @@ TEST_F(PerfWrite, ReadBackItIsEqual) {
   clock.time_shift = 31;
   clock.time_mult = 827188994;
   clock.time_zero = ~std::uint64_t{0} - 5'000;
+  clock.time_cycles = 77;
+  clock.time_mask = 0xffff'ffff'ffff;
   bundle.metadata = R"({"command": ["a.out", "x y"], "kernel": "6.1", "perf": "6.1.0", "machine": "host"})";
   bundle.threads.push_back({10, 10, "main"});
   const trace::TraceBundle back = write_and_read(bundle);
@@ -94,6 +96,8 @@ TEST_F(PerfWrite, ReadBackItIsEqual) {
   EXPECT_EQ(found.clock.time_shift, 31);
   EXPECT_EQ(found.clock.time_mult, 827188994U);
   EXPECT_EQ(found.clock.time_zero, clock.time_zero);
+  EXPECT_EQ(found.clock.time_cycles, clock.time_cycles);
+  EXPECT_EQ(found.clock.time_mask, clock.time_mask);
   ASSERT_EQ(back.threads.size(), 1U);
   EXPECT_EQ(back.threads[0].name, "main");
   for (const char* word : {"\"a.out\"", "\"x y\"", "\"6.1\"", "\"6.1.0\"", "\"host\""})

@@ -14,6 +14,8 @@ using test::with_chunk;
 void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
   EXPECT_EQ(a.configuration.cpu.model, b.configuration.cpu.model);
   EXPECT_EQ(a.configuration.clock.time_zero, b.configuration.clock.time_zero);
+  EXPECT_EQ(a.configuration.clock.time_cycles, b.configuration.clock.time_cycles);
+  EXPECT_EQ(a.configuration.clock.time_mask, b.configuration.clock.time_mask);
   EXPECT_EQ(a.configuration.clock.mtc_period, b.configuration.clock.mtc_period);
   EXPECT_EQ(a.configuration.clock.tsc_ctc_numerator, b.configuration.clock.tsc_ctc_numerator);
   EXPECT_EQ(a.configuration.rtit_ctl, b.configuration.rtit_ctl);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "time/track.h"
+#include "trace/clock.h"
 
 namespace ptkit::time {
 namespace {
@@ -41,6 +42,23 @@ TEST(Convert, NegativeTimeZero) {
   clock.time_zero = static_cast<std::uint64_t>(-5'000'000'000);
   EXPECT_EQ(tsc_to_ns(clock, 1024), -5'000'000'000 + 343);
   EXPECT_EQ(ns_to_tsc(clock, -5'000'000'000 + 343), 1024U);
+}
+
+// uapi/linux/perf_event.h, cap_user_time_short: cyc = time_cycles + ((cyc - time_cycles) & time_mask).
+TEST(Convert, CountersThatWrap) {
+  trace::Clock clock = perf_clock();
+  clock.time_mult = 512;  // half a nanosecond
+  clock.time_cycles = 0x5'0000'fff0;
+  clock.time_mask = 0xffff'ffff;
+  EXPECT_EQ(tsc_to_ns(clock, 0xfff0), 1'000 + 0x5'0000'fff0 / 2);
+  EXPECT_EQ(tsc_to_ns(clock, 0x1'0000), 1'000 + 0x5'0001'0000 / 2);
+  EXPECT_EQ(tsc_to_ns(clock, 0xffee), 1'000 + 0x6'0000'ffee / 2);  // before time_cycles: a round later
+  EXPECT_EQ(tsc_to_ns(clock, 0x5'0001'0000), 1'000 + 0x5'0001'0000 / 2);
+  EXPECT_EQ(ns_to_tsc(clock, 1'000 + 0x6'0000'ffee / 2), 0x6'0000'ffeeU);
+  for (const std::uint64_t tsc : {0x5'0000'fff0U, 0x5'ffff'fffeU, 0x6'0000'ffeeU}) {
+    EXPECT_EQ(ns_to_tsc(clock, tsc_to_ns(clock, tsc & clock.time_mask)), tsc);
+    EXPECT_EQ(trace::perf_tsc_from_ns(clock, trace::perf_ns_from_tsc(clock, tsc & clock.time_mask)), tsc);
+  }
 }
 
 TEST(Convert, CpuidFrequency) {
