@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "formats/perf_jit.h"
 #include "formats/registry.h"
@@ -278,13 +280,18 @@ std::string program(const std::string& code, std::uint8_t last_of_id) {
   return {bytes.begin(), bytes.end()};
 }
 
-TEST_F(PerfCode, AnotherBuildIsNotTaken) {
-  const std::string path = scratch_.write("app", program("new!", 2));
+// The build-id abcdef01 is mapped.
+std::string mapped_build(const std::string& path) {
   Bytes body;
   body.add(std::uint32_t{10}, std::uint32_t{10}, std::uint64_t{0x7000}, std::uint64_t{0x1000},
            std::uint64_t{0x200}, std::uint32_t{4}, std::uint32_t{0x01efcdab});
   body.raw(std::string(16, '\0')).add(std::uint32_t{5}, std::uint32_t{2}).text(path);
-  const std::string records = test::event(10, 1U << 14U | 2U, body.str(), {.tsc = 100});
+  return test::event(10, 1U << 14U | 2U, body.str(), {.tsc = 100});
+}
+
+TEST_F(PerfCode, AnotherBuildIsNotTaken) {
+  const std::string path = scratch_.write("app", program("new!", 2));
+  const std::string records = mapped_build(path);
   open_file(records);
   EXPECT_EQ(code(1, 0x7000, 100), "");
   EXPECT_TRUE(warns(path + " (build-id abcdef01) is not here (" + path + " has abcdef02)"));
@@ -296,6 +303,81 @@ TEST_F(PerfCode, AnotherBuildIsNotTaken) {
   open_file(records);
   EXPECT_EQ(code(1, 0x7000, 100), "old!");
   EXPECT_FALSE(warns("is not here"));
+}
+
+// A variable of the environment, for a while.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(PerfCode, FilesThatAreGoneAreFoundInCachesByBuildId) {
+  const Variable home("HOME", scratch_.at("home"));
+  const Variable xdg("XDG_CACHE_HOME", "");
+  const Variable debuginfod("DEBUGINFOD_CACHE_PATH", "");
+  const std::string gone = "/nowhere/app";
+  open_file(mapped_build(gone));
+  EXPECT_EQ(code(1, 0x7000, 100), "");
+  EXPECT_TRUE(warns("/nowhere/app (build-id abcdef01) is not here; its instructions cannot be decoded"));
+  const auto found_at = [&](const std::string& name) {
+    SCOPED_TRACE(name);
+    scratch_.write(name, program("code", 1));
+    open_file(mapped_build(gone));
+    EXPECT_EQ(code(1, 0x7000, 100), "code");
+    EXPECT_FALSE(warns("is not here"));
+    std::filesystem::remove(scratch_.at(name));
+  };
+  found_at("home/.debug/.build-id/ab/cdef01/elf");
+  found_at("home/.cache/debuginfod_client/abcdef01/executable");
+  const Variable given("DEBUGINFOD_CACHE_PATH", scratch_.at("cache"));
+  found_at("cache/abcdef01/executable");
+  // Another build under the right name is said to be what it is.
+  scratch_.write("cache/abcdef01/executable", program("code", 2));
+  open_file(mapped_build(gone));
+  EXPECT_TRUE(warns("abcdef01/executable has abcdef02"));
+}
+
+TEST_F(PerfCode, TheVdsoIsThatOfPerfsCacheOrOfThisSystem) {
+  const Variable home("HOME", scratch_.at("home"));
+  scratch_.write("home/.debug/.build-id/ab/cdef01/vdso", program("vdso", 1));
+  open_file(mapped_build("[vdso]"));
+  EXPECT_EQ(code(1, 0x7000, 100), "vdso");
+  std::filesystem::remove(scratch_.at("home/.debug/.build-id/ab/cdef01/vdso"));
+  open_file(mapped_build("[vdso]"));  // this system has another one
+  EXPECT_EQ(code(1, 0x7000, 100), "");
+  EXPECT_TRUE(warns("[vdso] (build-id abcdef01) is not here (this system has "));
+  // perf's table names the one of this system: it is taken out of memory.
+  std::string own;
+  for (const std::string& one : bundle_->warnings) {
+    const std::size_t at = one.find("this system has ");
+    if (at != std::string::npos) own = one.substr(at + 16, one.find(')', at) - at - 16);
+  }
+  if (own == "none") GTEST_SKIP() << "this system's vDSO has no build-id";
+  Bytes id;
+  id.add(std::uint32_t{10});
+  for (std::size_t i = 0; i < 20; ++i)
+    id.add(static_cast<std::uint8_t>(std::stoul(own.substr(2 * i, 2), nullptr, 16)));
+  id.add(std::uint8_t{20}, std::uint8_t{0}, std::uint16_t{0}).text("[vdso]");
+  open_file(test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, "[vdso]"), {{2, test::record(67, 2, id.str())}});
+  EXPECT_EQ(code(1, 0x7000, 100),
+            "\x7f"
+            "ELF");
 }
 
 // A library goes, another takes its place: the later one counts, even where its bytes are missing.

@@ -1,0 +1,187 @@
+"""Recordings that perf made, cut and changed at many places: what is left of them, and what that costs.
+
+Each recording is read in a process of its own, whose memory is limited.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent / "recordings"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
+AUX, AUXTRACE = 11, 71
+CUTS, FLIPS = 24, 40  # of each recording
+MOST_MORE_MIB = 48  # than the whole recording takes
+
+# Takes places from stdin, and says for each what is left: streams with what is in front of their last bytes.
+READER = """
+import json, resource, sys, time, warnings
+import numpy as np
+import ptkit
+
+path, damaged = sys.argv[1:]
+whole = open(path, "rb").read()
+TAIL = 64  # bytes at a stream's end that may be padding, or a packet that is cut
+
+def opened(path):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        trace = ptkit.open(path)
+    return trace, [str(one.message) for one in told]
+
+def rows_of(trace):
+    return {(s.cpu, s.tid): trace.packets(stream=i, columns=["offset", "kind", "payload"])
+            for i, s in enumerate(trace.streams)}
+
+def same_until(rows, others, end):
+    a, b = rows["offset"] < end, others["offset"] < end
+    return all(np.array_equal(rows[name][a], others[name][b]) for name in ("offset", "kind", "payload"))
+
+trace, _ = opened(path)
+all_rows = rows_of(trace)
+sizes = {(s.cpu, s.tid): s.size for s in trace.streams}
+used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) << 10
+resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20),) * 2)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def read(kind, at, value):
+    data = bytearray(whole if kind == "flip" else whole[:at])
+    if kind == "flip":
+        data[at] ^= value
+    open(damaged, "wb").write(data)
+    begin = time.process_time()
+    out = {"warnings": [], "streams": []}
+    try:
+        trace, out["warnings"] = opened(damaged)
+        rows = rows_of(trace)
+        trace.events()
+    except ptkit.PtkitError as error:
+        out["error"] = str(error)
+    else:
+        for stream in trace.streams:
+            key = stream.cpu, stream.tid
+            end = min(stream.size, sizes.get(key, 0))
+            same = key in all_rows and same_until(rows[key], all_rows[key], end - TAIL)
+            out["streams"].append([stream.cpu, stream.tid, stream.size, same])
+    out["seconds"] = time.process_time() - begin
+    return out
+
+results = [read(*one) for one in json.load(sys.stdin)]
+more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+sizes = [[*key, size] for key, size in sizes.items()]
+json.dump({"results": results, "more_kib": more, "sizes": sizes}, sys.stdout)
+"""
+
+
+class Record(NamedTuple):
+    """One of the file's records."""
+
+    place: int
+    kind: int
+    size: int
+    payload: int  # bytes behind it
+    stream: tuple[int, int]  # AUXTRACE: CPU and thread
+
+
+def records_of(data: bytes) -> list[Record]:
+    place, size = struct.unpack_from("<QQ", data, 40)
+    end = place + size
+    found = []
+    while place < end:
+        kind, _, length = struct.unpack_from("<IHH", data, place)
+        payload, stream = 0, (-1, -1)
+        if kind == AUXTRACE:
+            payload, _, _, _, tid, cpu = struct.unpack_from("<QQQIii", data, place + 8)
+            stream = (cpu, tid)
+        found.append(Record(place, kind, length, payload, stream))
+        place += length + payload
+    return found
+
+
+def read_damaged(name: str, places: list[tuple[str, int, int]], folder: Path) -> dict[str, Any]:
+    path = folder / "whole.data"
+    path.write_bytes(lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes()))
+    done = subprocess.run(
+        [sys.executable, "-c", READER, path, folder / "perf.data"],
+        input=json.dumps(places),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr[-2000:]}"
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["more_kib"] < MOST_MORE_MIB << 10
+    assert all(one["seconds"] < 10 for one in result["results"])
+    return result
+
+
+def contents(name: str) -> bytes:
+    return lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes())
+
+
+def trace_before(records: list[Record], cut: int) -> dict[tuple[int, int], int]:
+    """Bytes of trace in front of a place, of each stream that has some."""
+    sums: dict[tuple[int, int], int] = {}
+    for record in records:
+        left = min(record.payload, cut - record.place - record.size)
+        if left > 0:
+            sums[record.stream] = sums.get(record.stream, 0) + left
+    return sums
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_in_front_of_a_cut_is_kept(name: str, tmp_path: Path) -> None:
+    data = contents(name)
+    records = records_of(data)
+    chance = random.Random(name)
+    end = records[-1].place + records[-1].size + records[-1].payload
+    cuts = [chance.randrange(len(data)) for _ in range(CUTS)]
+    pieces = [one for one in records if one.kind == AUXTRACE and one.payload > 999]
+    cuts += [one.place + one.size + one.payload // 2 for one in pieces]
+    result = read_damaged(name, [("cut", cut, 0) for cut in cuts], tmp_path)
+    for cut, one in zip(cuts, result["results"], strict=True):
+        expected = trace_before(records, cut)
+        assert (cut >= end) or ("error" in one) or any("cut" in text for text in one["warnings"]), cut
+        if not expected:
+            continue
+        assert "error" not in one, f"cut at {cut}: {one}"
+        assert all(same for *_, same in one["streams"]), f"cut at {cut}"
+        found = {(-1 if cpu is None else cpu): size for cpu, _, size, _ in one["streams"]}
+        for (cpu, _), size in expected.items():
+            pieces_of_it = sum(piece.stream[0] == cpu for piece in records if piece.payload)
+            assert size - 8 * pieces_of_it <= found[cpu] <= size, f"cut at {cut}"  # without their padding
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_changed_bits_harm_what_they_are_in(name: str, tmp_path: Path) -> None:
+    data = contents(name)
+    records = records_of(data)
+    chance = random.Random(name)
+    places: list[tuple[str, int, int]] = []
+    harmless = []  # bits in trace bytes, and in bodies of records that say nothing about pieces of trace
+    for number in range(FLIPS):
+        record = chance.choice(records)
+        inside = number % 2 == 0 and record.kind not in (AUX, AUXTRACE, 70)
+        at = chance.randrange(len(data)) if number % 3 == 0 else record.place + chance.randrange(record.size)
+        if inside:
+            at = record.place + 8 + chance.randrange(max(record.size - 8, 1))
+        is_trace = any(one.place + one.size <= at < one.place + one.size + one.payload for one in records)
+        harmless.append(is_trace or (inside and record.size > 8))
+        places.append(("flip", at, 1 << chance.randrange(8)))
+    result = read_damaged(name, places, tmp_path)
+    sizes = sorted(size for *_, size in result["sizes"])
+    for (_, at, bit), unharmed, one in zip(places, harmless, result["results"], strict=True):
+        if not unharmed:
+            continue
+        assert "error" not in one, f"bit {bit} of byte {at}: {one}"
+        assert sorted(size for *_, size, _ in one["streams"]) == sizes, f"bit {bit} of byte {at}"
