@@ -130,6 +130,9 @@ bool Branches::take(const Attr& attr, const Sample& sample) {
   } else {
     add_stack(attr, sample, queue);
   }
+  for (std::size_t i = had; sample.is_32_bit && i < queue.records.size(); ++i) {
+    if (queue.records[i].to_ip < kEndOf32BitCode) queue.records[i].flags |= trace::RECORD_CODE32;
+  }
   const Trailer& who = sample.who;
   const bool same =
       !queue.owners.empty() && queue.owners.back().tid == who.tid && queue.owners.back().pid == who.pid;

@@ -14,6 +14,7 @@
 namespace ptkit::formats::perf {
 
 inline constexpr std::size_t kStoreRecordBytes = record_bytes(DsLayout::BITS64);
+inline constexpr std::uint64_t kEndOf32BitCode = std::uint64_t{1} << 32U;
 
 // A stream of branch records, and whose they are, by place.
 struct BranchStream {

@@ -8,8 +8,10 @@
 
 #include "formats/files.h"
 #include "formats/perf_branches.h"
+#include "formats/perf_code32.h"
 #include "formats/perf_config.h"
 #include "formats/perf_file.h"
+#include "formats/perf_ids.h"
 #include "formats/perf_jit.h"
 #include "formats/perf_kernel.h"
 #include "formats/perf_kernel_changes.h"
@@ -19,6 +21,7 @@
 #include "formats/perf_streams.h"
 #include "formats/perf_tracepoint.h"
 #include "formats/readers.h"
+#include "formats/switch_places.h"
 #include "image/elf.h"
 
 namespace ptkit::formats {
@@ -61,6 +64,8 @@ class Reader {
     add_jit_dumps();
     perf::Processes processes(bundle_, binaries_, is_here());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
+    place_switches(bundle_);
+    perf::mark_32_bit_code(bundle_);
     finish(has_kernel);
     return std::move(bundle_);
   }
@@ -112,15 +117,19 @@ class Reader {
       ++unknown_[record.type];
       return;
     }
-    const auto who = trailers_.read(record);
+    auto who = trailers_.read(record);
+    if (who) ids_.complete(*who);
     if (!who || !take_of_kernel(record, *who)) ++malformed_;
   }
 
   void take_sample(const Record& record) {
     const perf::Attr* const attr = trailers_.of_sample(record.body);
-    const auto sample = attr != nullptr ? perf::parse_sample(*attr, record.body) : std::nullopt;
+    auto sample = attr != nullptr ? perf::parse_sample(*attr, record.body) : std::nullopt;
+    if (sample) ids_.complete(sample->who);
     if (!sample) {
       ++malformed_;
+    } else if (ids_.is_of_guest(sample->who)) {
+      return;
     } else if (attr->type == perf::kTypeTracepoint && switches_ && attr->config == switches_->event) {
       if (!sideband_.take_switch(*switches_, *sample)) ++malformed_;
     } else if (!sample->trace.empty()) {
@@ -132,7 +141,9 @@ class Reader {
   }
 
   void take_of_perf(const Record& record) {
+    if (record.type >= perf::LAST_OF_PERF) ++unknown_[record.type];
     if (record.type == perf::AUXTRACE_INFO) return take_info(record);
+    if (record.type == perf::ID_INDEX && !ids_.take_index(record.body)) ++malformed_;
     if (record.type == perf::AUXTRACE && !streams_.add(record, file_.part(record.payload))) ++malformed_;
     if (record.type == perf::HEADER_BUILD_ID) take_build_id(record);
     if (record.type == perf::AUXTRACE_ERROR) take_error(record);
@@ -150,6 +161,7 @@ class Reader {
   bool take_of_kernel(const Record& record, const Trailer& who) {
     const unsigned mode = record.misc & perf::kMiscCpumode;
     const bool is_mapping = record.type == perf::MMAP || record.type == perf::MMAP2;
+    if (ids_.is_of_guest(who)) return true;
     if (is_mapping && (mode == perf::kGuestKernel || mode == perf::kGuestUser)) {
       ++of_guests_;
       return true;
@@ -157,6 +169,7 @@ class Reader {
     const base::Bytes body = record.body.first(record.body.size() - who.bytes);
     if (record.type == perf::AUX)
       return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
+    if (record.type == perf::AUX_OUTPUT_HW_ID) return ids_.take_counter(body, who);
     if (record.type == perf::LOST) branches_.lost();
     if (record.type == perf::KSYMBOL || record.type == perf::TEXT_POKE)
       return changes_.take(record, file_.part(body), who);
@@ -165,10 +178,11 @@ class Reader {
 
   // pid, 24 bytes of build-id (its size is the 21st), path.
   void take_build_id(const Record& record) {
+    const unsigned mode = record.misc & perf::kMiscCpumode;
     perf::Fields fields(record.body);
     fields.skip(4);
     const base::Bytes id = fields.take_bytes(24);
-    if (!fields.ok()) return;
+    if (!fields.ok() || mode == perf::kGuestKernel || mode == perf::kGuestUser) return;
     const std::size_t size = id[20] != 0 && id[20] <= 20 ? id[20] : 20;
     binaries_.has_build_id(fields.text(), image::build_id_text(id.first(size)));
   }
@@ -224,7 +238,20 @@ class Reader {
     put("perf", perf::FEATURE_VERSION);
     if (!info_.filter.empty()) meta["filter"] = info_.filter;
     if (samples_ != 0) meta["samples"] = samples_;
+    describe_counters(meta);
     bundle_.metadata = meta.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+
+  // Which events PEBS records in the trace are of, by the counters that they name.
+  void describe_counters(nlohmann::json& meta) {
+    ids_.take_names(file_.feature(perf::FEATURE_EVENT_DESC));
+    for (const perf::CounterUse& use : ids_.counters()) {
+      nlohmann::json one = {{"counter", use.counter}, {"event", use.event}, {"id", use.id}};
+      if (use.cpu != trace::kNoId) one["cpu"] = use.cpu;
+      if (use.tid != trace::kNoId) one["tid"] = use.tid;
+      one["tsc"] = perf::tsc_of(bundle_.configuration.clock, use.ns);
+      meta["pebs_events"].push_back(std::move(one));
+    }
   }
 
   void finish(bool has_kernel) {
@@ -244,6 +271,18 @@ class Reader {
       warnings.push_back(at + "perf lost " + std::to_string(sideband_.lost()) +
                          " records: mappings or switches may be missing; use a larger buffer (-m).");
     }
+    if (streams_.partial() != 0) {
+      warnings.push_back(at + std::to_string(streams_.partial()) +
+                         " pieces of trace have gaps: virtual machines ran there (VMX), and this processor "
+                         "cannot trace through that; end them before recording.");
+    }
+    tell_of_records(at);
+    for (const std::string& problem : binaries_.problems()) warnings.push_back(problem);
+  }
+
+  // What was not read.
+  void tell_of_records(const std::string& at) {
+    auto& warnings = bundle_.warnings;
     if (of_guests_ != 0) {
       warnings.push_back(at + std::to_string(of_guests_) +
                          " mappings of virtual machines are not read: their code is not known.");
@@ -264,7 +303,7 @@ class Reader {
       warnings.push_back(at + std::to_string(count) + " records of type " + std::to_string(type) +
                          ", which this ptkit does not know, were skipped.");
     }
-    for (const std::string& problem : binaries_.problems()) warnings.push_back(problem);
+    for (const std::string& problem : ids_.problems()) warnings.push_back(at + problem);
   }
 
   static constexpr std::size_t kMostLoads = 4'000'000;  // one dump could be mapped by any number of processes
@@ -273,6 +312,7 @@ class Reader {
   std::string path_;
   perf::File file_;
   perf::Trailers trailers_;
+  perf::Ids ids_;
   trace::TraceBundle bundle_;
   perf::Binaries binaries_;
   perf::TraceInfo info_;

@@ -18,6 +18,15 @@ constexpr std::uint64_t kPipeHeaderBytes = 16;
 constexpr std::size_t kBitmapAt = 72;
 constexpr std::uint64_t kMostAttrs = 4096;
 
+// What is packed in a record, without its padding.
+Record packed_part(Record record) {
+  if (record.type != COMPRESSED2) return record;
+  Fields fields(record.body);
+  const std::uint64_t size = fields.u64();
+  record.body = fields.take_bytes(static_cast<std::size_t>(std::min<std::uint64_t>(size, fields.left())));
+  return record;
+}
+
 }  // namespace
 
 File::File(std::string path, trace::TraceBuffer contents)
@@ -160,11 +169,11 @@ void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string
     told = true;
   };
   const Walked walked = walk(records, offset, is_pipe_, [&](const Record& record) {
-    if (record.type != COMPRESSED) {
+    if (record.type != COMPRESSED && record.type != COMPRESSED2) {
       each(record);
       return true;
     }
-    const std::string wrong = unpacker.unpack(record, each);
+    const std::string wrong = unpacker.unpack(packed_part(record), each);
     if (!wrong.empty()) {
       say("the packed record at byte " + std::to_string(record.offset) + " " + wrong +
           "; neither it nor packed records behind it are read.");

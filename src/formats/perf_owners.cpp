@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace ptkit::formats::perf {
 
@@ -15,6 +16,28 @@ constexpr std::size_t kMostStreamsOfCpu = 16;
 struct Change {
   std::size_t stream = 0;
   Owner owner;
+};
+
+// Who a processor was told to run.
+class OnProcessor {
+ public:
+  // False: the thread before is told to go out when another one was already told to come in.
+  bool take(const Running& one) {
+    if (!one.out) {
+      before_ = std::exchange(now_, one.tid);
+      return true;
+    }
+    if (one.tid == before_ && one.tid != now_) {
+      before_ = trace::kNoId;
+      return false;
+    }
+    before_ = now_ = trace::kNoId;
+    return true;
+  }
+
+ private:
+  std::int64_t now_ = trace::kNoId;
+  std::int64_t before_ = trace::kNoId;  // has not gone out yet
 };
 
 std::vector<Change> changes_of(const trace::TraceBundle& bundle, const std::vector<Running>& running,
@@ -31,7 +54,9 @@ std::vector<Change> changes_of(const trace::TraceBundle& bundle, const std::vect
     }
   }
   constexpr std::int64_t kIdle = 0;
+  std::map<std::int64_t, OnProcessor> now;  // by CPU
   for (const Running& one : running) {
+    if (!now[one.cpu].take(one)) continue;
     const bool nobody = one.out || one.tid <= kIdle;
     const Owner owner{
         .tsc = one.tsc, .pid = nobody ? trace::kNoId : one.pid, .tid = nobody ? trace::kNoId : one.tid};

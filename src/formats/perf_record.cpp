@@ -106,9 +106,13 @@ std::optional<Trailer> Trailers::read(const Record& record) const {
     out.time = fields.u64();
     out.time_known = true;
   }
-  if (attr->has(SAMPLE_ID)) fields.skip(8);
+  if (attr->has(SAMPLE_ID)) out.id = fields.u64();
   if (attr->has(SAMPLE_STREAM_ID)) fields.skip(8);
-  if (attr->has(SAMPLE_CPU)) out.cpu = fields.id();
+  if (attr->has(SAMPLE_CPU)) {
+    out.cpu = fields.id();
+    fields.skip(4);
+  }
+  if (attr->has(SAMPLE_IDENTIFIER)) out.id = fields.u64();
   return out;
 }
 

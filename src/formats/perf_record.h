@@ -28,16 +28,20 @@ enum RecordType : std::uint32_t {
   SWITCH_CPU_WIDE = 15,
   KSYMBOL = 17,
   TEXT_POKE = 20,
+  AUX_OUTPUT_HW_ID = 21,
   LAST_OF_KERNEL = 22,
   HEADER_ATTR = 64,
   HEADER_TRACING_DATA = 66,
   HEADER_BUILD_ID = 67,
+  ID_INDEX = 69,
   AUXTRACE_INFO = 70,
   AUXTRACE = 71,
   AUXTRACE_ERROR = 72,
   TIME_CONV = 79,
   HEADER_FEATURE = 80,
   COMPRESSED = 81,
+  COMPRESSED2 = 83,   // the same, padded: how many bytes there are comes first
+  LAST_OF_PERF = 87,  // the first one that is not known here
 };
 
 inline constexpr std::uint16_t kMiscSwitchOut = 1U << 13U;    // SWITCH, SWITCH_CPU_WIDE
@@ -46,8 +50,9 @@ inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
 inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
 inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: something behind it is lost
 inline constexpr std::uint64_t kAuxOverwrite = 2;
-inline constexpr std::uint64_t kAuxPartial = 4;   // something of it is lost
-inline constexpr std::uint16_t kMiscCpumode = 7;  // of whom a record is
+inline constexpr std::uint64_t kAuxPartial = 4;    // the processor could not trace some of it (VMX)
+inline constexpr std::uint64_t kAuxCollision = 8;  // it met another
+inline constexpr std::uint16_t kMiscCpumode = 7;   // of whom a record is
 inline constexpr std::uint16_t kGuestKernel = 4;
 inline constexpr std::uint16_t kGuestUser = 5;
 inline constexpr std::size_t kRecordHeaderBytes = 8;
@@ -153,6 +158,7 @@ struct Trailer {
   std::int64_t cpu = -1;
   std::uint64_t time = 0;  // nanoseconds of perf's clock
   bool time_known = false;
+  std::uint64_t id = 0;   // of the event; 0: not known
   std::size_t bytes = 0;  // that it takes
 };
 

@@ -33,9 +33,14 @@ void skip_counters(Fields& fields, std::uint64_t format) {
   for (std::uint64_t i = 0; i < value; ++i) skip_words(fields, count);
 }
 
-void skip_registers(Fields& fields, std::uint64_t mask) {
-  constexpr std::uint64_t kNone = 0;  // PERF_SAMPLE_REGS_ABI_NONE
-  if (fields.u64() != kNone) skip_words(fields, static_cast<std::uint64_t>(std::popcount(mask)));
+// PERF_SAMPLE_REGS_ABI_*
+constexpr std::uint64_t kAbiNone = 0;
+constexpr std::uint64_t kAbi32 = 1;
+
+std::uint64_t skip_registers(Fields& fields, std::uint64_t mask) {
+  const std::uint64_t abi = fields.u64();
+  if (abi != kAbiNone) skip_words(fields, static_cast<std::uint64_t>(std::popcount(mask)));
+  return abi;
 }
 
 base::Bytes take_branches(Fields& fields, std::uint64_t branch_type) {
@@ -56,7 +61,7 @@ void skip_stack(Fields& fields) {
 }
 
 void take_who(const Attr& attr, Fields& fields, Sample& out) {
-  if (attr.has(SAMPLE_IDENTIFIER)) fields.skip(8);
+  if (attr.has(SAMPLE_IDENTIFIER)) out.who.id = fields.u64();
   if (attr.has(SAMPLE_IP)) out.ip = fields.u64();
   if (attr.has(SAMPLE_TID)) {
     out.who.pid = fields.id();
@@ -65,7 +70,7 @@ void take_who(const Attr& attr, Fields& fields, Sample& out) {
   out.who.time_known = attr.has(SAMPLE_TIME);
   if (out.who.time_known) out.who.time = fields.u64();
   if (attr.has(SAMPLE_ADDR)) out.address = fields.u64();
-  if (attr.has(SAMPLE_ID)) fields.skip(8);
+  if (attr.has(SAMPLE_ID)) out.who.id = fields.u64();
   if (attr.has(SAMPLE_STREAM_ID)) fields.skip(8);
   if (attr.has(SAMPLE_CPU)) {
     out.who.cpu = fields.id();
@@ -87,12 +92,12 @@ std::optional<Sample> parse_sample(const Attr& attr, base::Bytes body) {
     out.raw = fields.take_bytes(size);
   }
   if (attr.has(SAMPLE_BRANCH_STACK)) out.branches = take_branches(fields, attr.branch_type);
-  if (attr.has(SAMPLE_REGS_USER)) skip_registers(fields, attr.user_regs);
+  if (attr.has(SAMPLE_REGS_USER)) out.is_32_bit = skip_registers(fields, attr.user_regs) == kAbi32;
   if (attr.has(SAMPLE_STACK_USER)) skip_stack(fields);
   if (attr.has(SAMPLE_WEIGHT) || attr.has(SAMPLE_WEIGHT_STRUCT)) fields.skip(8);
   if (attr.has(SAMPLE_DATA_SRC)) fields.skip(8);
   if (attr.has(SAMPLE_TRANSACTION)) fields.skip(8);
-  if (attr.has(SAMPLE_REGS_INTR)) skip_registers(fields, attr.interrupt_regs);
+  if (attr.has(SAMPLE_REGS_INTR)) static_cast<void>(skip_registers(fields, attr.interrupt_regs));
   for (const unsigned bit : {SAMPLE_PHYS_ADDR, SAMPLE_CGROUP, SAMPLE_DATA_PAGE_SIZE, SAMPLE_CODE_PAGE_SIZE}) {
     if (attr.has(bit)) fields.skip(8);
   }

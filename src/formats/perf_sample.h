@@ -14,9 +14,10 @@ struct Sample {
   std::uint64_t ip = 0;
   std::uint64_t address = 0;
   std::uint64_t period = 0;
-  base::Bytes raw;       // of a tracepoint
-  base::Bytes branches;  // the branch stack: kBranchEntryBytes each, the newest first
-  base::Bytes trace;     // of the AUX area
+  bool is_32_bit = false;  // user code, as its registers say
+  base::Bytes raw;         // of a tracepoint
+  base::Bytes branches;    // the branch stack: kBranchEntryBytes each, the newest first
+  base::Bytes trace;       // of the AUX area
 };
 
 // Empty if the record is too short for what its attributes say.

@@ -61,6 +61,7 @@ bool Streams::note(const Record& aux, const Trailer& who) {
   note.flags = fields.u64();
   note.who = who;
   if (!fields.ok()) return false;
+  if ((note.flags & kAuxPartial) != 0) ++partial_;
   notes_of_cpu_[who.cpu].all.push_back(note);
   notes_of_tid_[who.tid].all.push_back(note);
   return true;
@@ -75,11 +76,13 @@ const Streams::Notes& Streams::notes_of(const Queue& queue) const {
 
 void Streams::Notes::settle() {
   for (const Note& note : all) {
-    if ((note.flags & (kAuxTruncated | kAuxPartial)) == 0) continue;
-    // What is missing is missing behind what was written, or somewhere in it.
-    const std::uint64_t place = (note.flags & kAuxTruncated) != 0 ? note.end : note.begin;
-    losses[place] =
-        (note.flags & kAuxOverwrite) != 0 ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL;
+    // What is missing behind a full buffer is missing behind what was written, other gaps are somewhere in
+    // it.
+    const bool ring = (note.flags & kAuxOverwrite) != 0;
+    if ((note.flags & kAuxTruncated) != 0)
+      losses.emplace(note.end, ring ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL);
+    if ((note.flags & (kAuxPartial | kAuxCollision)) != 0)
+      losses.emplace(note.begin, base::Status::NOT_TRACED);
   }
   std::ranges::stable_sort(all, {}, &Note::end);
   const auto same = [](const Note& a, const Note& b) { return a.end == b.end; };
@@ -137,11 +140,12 @@ void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<tra
   std::uint64_t end = 0;  // of the piece before
   for (const Piece& piece : queue.pieces) {
     if (piece.lost != base::Status::OK) {
-      const auto why = told.find(end);
-      losses.push_back({at, why != told.end() ? why->second : piece.lost, piece.lost_bytes});
+      const auto why = told.lower_bound({end, base::Status::OK});
+      const bool is_told = why != told.end() && why->first == end;
+      losses.push_back({at, is_told ? why->second : piece.lost, piece.lost_bytes});
     }
     const std::uint64_t behind = piece.bytes.size() + (&piece == &queue.pieces.back() ? 1 : 0);
-    for (auto place = told.lower_bound(piece.begin);
+    for (auto place = told.lower_bound({piece.begin, base::Status::OK});
          place != told.end() && place->first - piece.begin < behind; ++place) {
       losses.push_back({at + (place->first - piece.begin), place->second, 0});
     }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "formats/perf_record.h"
@@ -42,6 +44,8 @@ class Streams {
   // An AUX record: what the kernel put into a buffer, and what it lost.
   [[nodiscard]] bool note(const Record& aux, const Trailer& who);
   [[nodiscard]] base::Result<std::vector<AuxStream>> make(const AuxForm& form);
+  // Pieces with gaps, since virtual machines ran.
+  [[nodiscard]] std::uint64_t partial() const noexcept { return partial_; }
 
  private:
   struct Piece {
@@ -64,8 +68,8 @@ class Streams {
   };
   // Of one CPU or thread, which may have any number of queues: put into order once for all of them.
   struct Notes {
-    std::vector<Note> all;                         // in the file's order; settled: by end, one for each
-    std::map<std::uint64_t, base::Status> losses;  // settled: by place
+    std::vector<Note> all;  // in the file's order; settled: by end, one for each
+    std::set<std::pair<std::uint64_t, base::Status>> losses;  // settled: by place
     void settle();
   };
 
@@ -80,6 +84,7 @@ class Streams {
   std::map<std::pair<std::int64_t, std::int64_t>, Queue> samples_;  // by CPU and thread
   std::map<std::int64_t, Notes> notes_of_cpu_;
   std::map<std::int64_t, Notes> notes_of_tid_;
+  std::uint64_t partial_ = 0;
 };
 
 }  // namespace ptkit::formats::perf

@@ -36,7 +36,8 @@ std::string Unpacker::unpack(const Record& packed, const std::function<void(cons
     const Walked walked = walk(rest_, packed.offset, false, [&](const Record& record) {
       Record one = record;
       one.offset = packed.offset;
-      if (one.type != AUXTRACE && one.type != COMPRESSED) each(one);  // whose bytes would lie here
+      const bool is_packed = one.type == COMPRESSED || one.type == COMPRESSED2;
+      if (one.type != AUXTRACE && !is_packed) each(one);  // whose bytes would lie here
       return true;
     });
     if (walked.damaged) return "has bytes that are no record";

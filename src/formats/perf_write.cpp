@@ -70,9 +70,11 @@ std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle,
                    "leave out these streams, of branch records, or all others: " +
                        names);
   }
+  const auto has_time = [](const trace::Switch& one) { return one.tsc != trace::kTscMin; };
   for (const trace::Stream& stream : bundle.streams) {
     const bool by_offset = stream.kind == trace::StreamKind::BRANCH_RECORDS;
     if (stream.switches.empty() || stream.switches_by_offset == by_offset) continue;
+    if (!by_offset && std::ranges::all_of(stream.switches, has_time)) continue;
     return refused(path, "stream '" + stream.name +
                              (by_offset ? "' tells who ran by times; branch records are "
                                           "written by threads, by places in the stream"

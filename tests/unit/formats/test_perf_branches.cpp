@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flow/record_decoder.h"
 #include "formats/registry.h"
 #include "perf_reading.h"
 #include "perf_sample.h"
@@ -24,6 +25,19 @@ constexpr std::uint64_t kWho = bit(1) | bit(2) | bit(7) | bit(16);
 constexpr std::uint64_t kAny = 1U << 3U;
 
 class PerfBranches : public test::PerfReading {};
+
+// Instructions.
+class Ips final : public flow::FlowSink {
+ public:
+  void on_block(const flow::Block& block) override {
+    std::uint64_t ip = block.ip;
+    for (const flow::BlockInsn& insn : block.insns) {
+      all.push_back(ip);
+      ip += insn.size;
+    }
+  }
+  std::vector<std::uint64_t> all;
+};
 
 std::vector<BranchRecord> records(const trace::Stream& stream) {
   EXPECT_EQ(stream.kind, trace::StreamKind::BRANCH_RECORDS);
@@ -55,10 +69,11 @@ std::string stack_sample(const Who& who, const std::vector<Branch>& newest_first
   return test::record(9, 2, body.str());
 }
 
-std::string time_conversion() {
+std::string time_conversion(std::uint64_t cycles = 0, std::uint64_t mask = ~std::uint64_t{0},
+                            bool is_short = false) {
   Bytes body;
-  body.add(std::uint64_t{10}, std::uint64_t{1024 / test::kTscPerNs}, std::uint64_t{0}, std::uint64_t{0},
-           ~std::uint64_t{0}, std::uint64_t{1});
+  body.add(std::uint64_t{10}, std::uint64_t{1024 / test::kTscPerNs}, std::uint64_t{0}, cycles, mask,
+           std::uint64_t{is_short ? 0x101U : 1U});
   return test::record(79, 0, body.str());
 }
 
@@ -93,10 +108,83 @@ TEST_F(PerfBranches, StacksAreStreamsOfCpus) {
   EXPECT_NE(bundle.metadata.find("\"samples\":1"), std::string::npos);
 }
 
+TEST_F(PerfBranches, CountersThatWrapAreSaidToDoSo) {
+  const std::string sample = stack_sample({.tsc = 100}, {{3, 4}});
+  const auto clock_of = [&](const std::string& conversion) {
+    return read(test::perf_file({{.type = 0, .sample_type = kWho | bit(11), .branch_type = kAny}},
+                                conversion + sample, {{9, test::kCpuid}}))
+        .configuration.clock;
+  };
+  const trace::Clock wraps = clock_of(time_conversion(90, 0xffff'ffff, true));
+  EXPECT_TRUE(wraps.perf_time_known);
+  EXPECT_EQ(wraps.time_cycles, 90U);
+  EXPECT_EQ(wraps.time_mask, 0xffff'ffffU);
+  EXPECT_EQ(clock_of(time_conversion(90, 0xffff'ffff, false)).time_mask, 0U);
+  EXPECT_EQ(clock_of(time_conversion(90, ~std::uint64_t{0}, true)).time_mask, 0U);
+}
+
 TEST_F(PerfBranches, WhatAFilterLeftOutIsNotKnown) {
   constexpr std::uint64_t kAnyCall = 1U << 4U;
   const auto bundle = read(stacks(stack_sample({.tsc = 100}, {{3, 4}, {1, 2}}), kAnyCall));
   EXPECT_EQ(text(bundle.streams.at(0)), "*1>2 *3>4@100 ");
+}
+
+// An ELF file of 32 bits (EM_386) or of another machine, with code at 0x100: INC EAX (a prefix in 64-bit
+// code), NOP, JMP to the first.
+std::string program(std::uint8_t bits_class, std::uint8_t machine) {
+  std::string file(0x200, '\0');
+  file.replace(0, 5, {'\x7f', 'E', 'L', 'F', static_cast<char>(bits_class)});
+  file[18] = static_cast<char>(machine);
+  file.replace(0x100, 4, "\x40\x90\xeb\xfc");
+  return file;
+}
+
+std::string code32_of(const trace::Stream& stream) {
+  std::string out;
+  for (const BranchRecord& one : records(stream)) out += (one.flags & trace::RECORD_CODE32) != 0 ? "3" : "6";
+  return out;
+}
+
+constexpr std::uint64_t kAt = 0x8048100;
+
+TEST_F(PerfBranches, CodeOf32BitProgramsIsTold) {
+  const Who who{.tid = 10, .tsc = 10};
+  const std::string narrow = scratch_.write("narrow", program(1, 3));
+  const std::string wide = scratch_.write("wide", program(2, 62));
+  const std::string x32 = scratch_.write("x32", program(1, 62));
+  const std::vector<Branch> round{{kAt + 2, kAt}, {kAt + 2, 0xffffffff81000000}, {kAt + 2, kAt}};
+  const auto exec = [](std::uint64_t tsc, const std::string& path) {
+    return test::comm({.tsc = tsc}, "a", true) + test::mmap2({.tsc = tsc}, 0x8048000, 0x1000, 0, path);
+  };
+  auto bundle =
+      read(stacks(exec(10, narrow) + test::mmap2({.tsc = 20}, 0x9048000, 0x1000, 0, wide) +
+                  stack_sample({.tsc = 100}, round) + exec(200, wide) + stack_sample({.tsc = 300}, round) +
+                  exec(400, x32) + stack_sample({.tsc = 500}, round)));
+  EXPECT_EQ(code32_of(bundle.streams.at(0)), "363666666");
+  bundle = read(stacks(exec(0, narrow) + stack_sample({.tsc = 100}, {round[0], round[0]})));
+  const auto shared = std::make_shared<trace::TraceBundle>(std::move(bundle));
+  const image::Image image(shared);
+  Ips rows;
+  time::TimeTrack track = time::TimeTrack::of_records(shared->streams[0].data.bytes());
+  flow::RecordDecoder decoder(shared->streams[0], shared->configuration, image, rows, &track);
+  while (decoder.run()) {
+  }
+  EXPECT_EQ(rows.all, (std::vector<std::uint64_t>{kAt + 2, kAt, kAt + 1, kAt + 2}));
+}
+
+// Files may be missing: the registers of a sample know it, too.
+TEST_F(PerfBranches, RegistersSayThatCodeIs32Bit) {
+  const auto sample = [](std::uint64_t abi) {
+    Bytes body;
+    body.add(std::uint64_t{77}, std::uint32_t{10}, std::uint32_t{10}, std::uint64_t{50}, std::uint32_t{0},
+             std::uint32_t{0}, std::uint64_t{1}, kAt + 2, kAt, std::uint64_t{0}, abi, std::uint64_t{9});
+    return test::record(9, 2, body.str());
+  };
+  const Attribute attribute{
+      .type = 0, .sample_type = kWho | bit(11) | bit(12), .branch_type = kAny, .user_regs = 4};
+  const auto bundle =
+      read(test::perf_file({attribute}, time_conversion() + sample(1) + sample(2), {{9, test::kCpuid}}));
+  EXPECT_EQ(code32_of(bundle.streams.at(0)), "36");
 }
 
 TEST_F(PerfBranches, CallStacksAreNoBranches) {

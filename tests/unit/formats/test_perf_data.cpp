@@ -3,6 +3,8 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 
 #include "formats/registry.h"
 #include "perf_reading.h"
@@ -80,7 +82,7 @@ TEST_F(PerfData, TheKernelWasTraced) {
   EXPECT_TRUE(warns(bundle, "record with --kcore"));
 }
 
-std::string packed(const std::string& records, std::size_t step) {
+std::string packed(const std::string& records, std::size_t step, bool padded = false) {
   std::string out;
   ZSTD_CCtx* const context = ZSTD_createCCtx();
   for (std::size_t at = 0; at < records.size(); at += step) {
@@ -90,7 +92,9 @@ std::string packed(const std::string& records, std::size_t step) {
     ZSTD_outBuffer to{room.data(), room.size(), 0};
     EXPECT_EQ(ZSTD_compressStream2(context, &to, &in, ZSTD_e_flush), 0U);
     room.resize(to.pos);
-    out += test::record(81, 0, room);
+    const std::string size = Bytes().add(std::uint64_t{to.pos}).str();
+    if (padded) room.resize((to.pos + 7) / 8 * 8, '\x55');
+    out += padded ? test::record(83, 0, size + room) : test::record(81, 0, room);
   }
   ZSTD_freeCCtx(context);
   return out;
@@ -102,8 +106,10 @@ TEST_F(PerfData, PackedRecordsMayGoOnInTheNext) {
       test::switched({.tsc = 200}, false) + test::aux({.tsc = 300}, 0, kStream.size(), 0);
   for (const std::size_t step : {7U, 40U, 4000U}) {
     SCOPED_TRACE(step);
-    expect_one_cpu(read(test::perf_file(test::auxtrace_info() + packed(sideband, step) +
-                                        test::auxtrace(0, kEach, 0, 0, kStream))));
+    for (const bool padded : {false, true}) {
+      expect_one_cpu(read(test::perf_file(test::auxtrace_info() + packed(sideband, step, padded) +
+                                          test::auxtrace(0, kEach, 0, 0, kStream))));
+    }
   }
 }
 
@@ -174,6 +180,24 @@ TEST_F(PerfData, AHoleThatIsToldIsOneLoss) {
   EXPECT_EQ(losses[0].lost_bytes, 24U);
   EXPECT_EQ(losses[1].offset, 32U);
   EXPECT_EQ(losses[1].cause, base::Status::RING_WRAPPED);
+}
+
+// Flags as recorders on this kernel write them: test_perf.cpp of capture has the same of a live buffer.
+TEST_F(PerfData, WhatTheProcessorCouldNotTraceIsMissingBeforeThePiece) {
+  const std::string part(16, '\x19');
+  const auto bundle = read(test::perf_file(
+      test::auxtrace_info() + test::aux({.cpu = 1}, 0, 8, 0) + test::aux({.cpu = 1}, 8, 8, 4) +
+      test::aux({.cpu = 1}, 16, 8, 8) + test::aux({.cpu = 1}, 24, 8, 1 | 4) +
+      test::auxtrace(0, kEach, 1, 0, part) + test::auxtrace(0, kEach, 1, 16, part)));
+  std::vector<std::pair<std::uint64_t, base::Status>> losses;
+  for (const trace::KnownLoss& loss : bundle.streams.at(0).losses)
+    losses.emplace_back(loss.offset, loss.cause);
+  const std::vector<std::pair<std::uint64_t, base::Status>> expected{{8, base::Status::NOT_TRACED},
+                                                                     {16, base::Status::NOT_TRACED},
+                                                                     {24, base::Status::NOT_TRACED},
+                                                                     {32, base::Status::BUFFER_FULL}};
+  EXPECT_EQ(losses, expected);
+  EXPECT_TRUE(warns(bundle, "2 pieces of trace have gaps: virtual machines ran there"));
 }
 
 TEST_F(PerfData, WhoGoesOutAndComesInIsOneSwitch) {
@@ -272,6 +296,114 @@ TEST_F(PerfData, UnknownAndMalformedRecordsAreCounted) {
   EXPECT_TRUE(warns(bundle, "1 records of type 23"));
   EXPECT_TRUE(warns(bundle, "2 records are too short"));
   EXPECT_TRUE(warns(bundle, "perf lost 5 records"));
+}
+
+TEST_F(PerfData, RecordsOfNewerPerfs) {
+  const auto bundle = read(test::perf_file(one_cpu() + test::record(82, 0, "") + test::record(84, 0, "") +
+                                           test::record(87, 0, "") + test::record(200, 0, "12345678")));
+  expect_one_cpu(bundle);
+  EXPECT_TRUE(warns(bundle, "1 records of type 87, which this ptkit does not know"));
+  EXPECT_TRUE(warns(bundle, "1 records of type 200"));
+  EXPECT_FALSE(warns(bundle, "of type 82"));
+  EXPECT_FALSE(warns(bundle, "of type 84"));
+}
+
+// ---- numbers of events
+
+std::string id_index(const std::vector<std::array<std::uint64_t, 4>>& entries,
+                     const std::vector<std::uint64_t>& machines = {}) {
+  Bytes body;
+  body.add(static_cast<std::uint64_t>(entries.size()));
+  for (const auto& [id, index, cpu, tid] : entries) body.add(id, index, cpu, tid);
+  for (const std::uint64_t machine : machines) body.add(machine, std::uint64_t{0});
+  return test::record(69, 0, body.str());
+}
+
+constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+TEST_F(PerfData, NumbersOfEventsSayWhichCpuASampleIsOf) {
+  // IDENTIFIER, TID, AUX: no CPU.
+  const auto sample = [](std::uint64_t id, const std::string& trace) {
+    return test::record(
+        9, 2,
+        Bytes()
+            .add(id, std::uint32_t{10}, std::uint32_t{10}, static_cast<std::uint64_t>(trace.size()))
+            .raw(trace)
+            .str());
+  };
+  const std::uint64_t type = 1U << 1U | 1U << 16U | 1U << 20U;
+  const std::string samples = sample(77, kStream) + sample(78, kStream) + sample(79, kStream);
+  const std::string info = test::auxtrace_info();
+  auto bundle = read(test::perf_file({{.sample_type = type}}, info + samples, {}));
+  ASSERT_EQ(bundle.streams.size(), 1U);
+  EXPECT_EQ(bundle.streams[0].tid, 10);
+  bundle = read(test::perf_file(
+      {{.sample_type = type}},
+      info + id_index({{77, 0, 4, kNone}, {78, 1, 5, kNone}, {79, 2, kNone, 10}}) + samples, {}));
+  ASSERT_EQ(bundle.streams.size(), 3U);
+  EXPECT_EQ(bundle.streams[0].tid, 10);
+  EXPECT_EQ(bundle.streams[0].cpu, trace::kNoId);
+  EXPECT_EQ(bundle.streams[1].cpu, 4);
+  EXPECT_EQ(bundle.streams[2].cpu, 5);
+}
+
+// perf inject --guest-data puts a virtual machine's records among the host's; its processes have the same
+// numbers.
+TEST_F(PerfData, RecordsOfVirtualMachinesAreNotMixedUpWithOthers) {
+  const auto of_guest = [](std::string record) {
+    record[record.size() - 8] = 78;  // IDENTIFIER
+    return record;
+  };
+  const auto bundle = read(test::perf_file(
+      id_index({{77, 0, kNone, kNone}, {78, 1, 0, kNone}}, {0, 4321}) + one_cpu() +
+      of_guest(test::comm({.tsc = 110}, "init", true)) + of_guest(test::switched({.tsc = 220}, false)) +
+      of_guest(test::mmap2({.tsc = 120}, 0x400000, 0x1000, 0, "/nowhere/guest"))));
+  expect_one_cpu(bundle);
+  EXPECT_TRUE(warns(bundle, "3 records of the virtual machine of process 4321 are not read"));
+}
+
+std::string event_desc(std::uint64_t id, const std::string& name) {
+  const std::string padded = Bytes().text(name, 64).str();
+  return Bytes()
+      .add(std::uint32_t{1}, std::uint32_t{112})
+      .raw(std::string(112, '\0'))
+      .add(std::uint32_t{1}, static_cast<std::uint32_t>(padded.size()))
+      .raw(padded)
+      .add(id)
+      .str();
+}
+
+TEST_F(PerfData, EventsOfPebsRecordsAreNamed) {
+  const auto counter = [](const Who& who, std::uint64_t number) {
+    return test::event(21, 0, Bytes().add(number).str(), who);
+  };
+  std::string nameless = counter({.tsc = 130}, 3);
+  nameless[nameless.size() - 8] = 0;
+  const std::string records = one_cpu() + counter({.tsc = 100}, 2) + counter({.tsc = 110}, 2) +
+                              counter({.tsc = 120, .cpu = 1}, 2) + nameless + test::record(21, 0, "");
+  const auto bundle =
+      read(test::perf_file({{}}, records, {{9, test::kCpuid}, {12, event_desc(77, "cycles:ppp")}}));
+  const auto meta = nlohmann::json::parse(bundle.metadata);
+  ASSERT_EQ(meta["pebs_events"].size(), 2U);
+  const auto& first = meta["pebs_events"][0];
+  EXPECT_EQ(first["event"], "cycles:ppp");
+  EXPECT_EQ(first["counter"], 2);
+  EXPECT_EQ(first["cpu"], 0);
+  EXPECT_EQ(first["id"], 77);
+  EXPECT_EQ(first["tsc"], 100);
+  EXPECT_EQ(meta["pebs_events"][1]["cpu"], 1);
+  EXPECT_TRUE(warns(bundle, "1 records name a counter of PEBS, but not its event"));
+  EXPECT_TRUE(warns(bundle, "1 records are too short"));
+  EXPECT_EQ(read(test::perf_file(one_cpu())).metadata.find("pebs_events"), std::string::npos);
+}
+
+TEST_F(PerfData, WhatIsSaidOfNumbersMayBeCut) {
+  EXPECT_TRUE(warns(read(test::perf_file(one_cpu() + test::record(69, 0, ""))), "1 records are too short"));
+  const std::string absurd = test::record(69, 0, Bytes().add(kNone, kNone).str());
+  EXPECT_TRUE(warns(read(test::perf_file(one_cpu() + absurd)), "1 records are too short"));
+  const std::string names = event_desc(77, "cycles:ppp");
+  for (std::size_t size = 0; size < names.size(); ++size)
+    expect_one_cpu(read(test::perf_file({{}}, one_cpu(), {{9, test::kCpuid}, {12, names.substr(0, size)}})));
 }
 
 TEST_F(PerfData, WhatPerfToldIsToldAgain) {

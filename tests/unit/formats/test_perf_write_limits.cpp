@@ -141,6 +141,7 @@ TEST_F(PerfWriteLimits, Refused) {
   trace::TraceBundle bundle = small_bundle();
   bundle.streams[0].switches = {{.tsc = 0, .pid = 10, .tid = 10, .space = 1, .offset = 0}};
   bundle.streams[0].switches_by_offset = true;
+  bundle.streams[0].switches.push_back({.pid = 10, .tid = 10, .offset = 16});
   EXPECT_NE(failure(bundle).find("places in the stream"), std::string::npos);
   for (const std::int64_t id : {std::numeric_limits<std::int64_t>::max(), std::int64_t{1} << 30U,
                                 std::int64_t{-2}, std::numeric_limits<std::int64_t>::min()}) {

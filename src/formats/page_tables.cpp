@@ -1,0 +1,128 @@
+#include "formats/page_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ptkit::formats {
+
+namespace {
+
+using trace::SpaceId;
+
+constexpr std::size_t kMostAtOnce = 64;  // spaces that are seen with the same tables in turns
+
+// When one space was seen with some tables.
+class Seen {
+ public:
+  void add(std::uint64_t tsc, std::uint64_t ticks) {
+    times_.push_back(tsc);
+    sums_.push_back(sums_.back() + ticks);
+  }
+  [[nodiscard]] std::uint64_t first() const { return times_.front(); }
+  [[nodiscard]] std::uint64_t last() const { return times_.back(); }
+  // For how long, of what began in [from, to].
+  [[nodiscard]] std::uint64_t ticks(std::uint64_t from, std::uint64_t to) const {
+    const auto begin = std::ranges::lower_bound(times_, from) - times_.begin();
+    const auto end = std::ranges::upper_bound(times_, to) - times_.begin();
+    return sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)];
+  }
+  // Somebody else was there from `from` to `to`: as others begin later and later, `from` does not go back.
+  void exclude(std::uint64_t from, std::uint64_t to) {
+    if (!excluded_.empty() && from <= excluded_.back().second) {
+      excluded_.back().second = std::max(excluded_.back().second, to);
+    } else {
+      excluded_.emplace_back(from, to);
+    }
+  }
+  [[nodiscard]] bool excludes(std::uint64_t tsc) const {
+    const auto behind =
+        std::ranges::upper_bound(excluded_, tsc, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    return behind != excluded_.begin() && tsc <= std::prev(behind)->second;
+  }
+
+ private:
+  std::vector<std::uint64_t> times_;
+  std::vector<std::uint64_t> sums_{0};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> excluded_;
+};
+
+void exclude(std::map<SpaceId, Seen>& all) {
+  std::vector<Seen*> order;
+  order.reserve(all.size());
+  for (auto& [space, seen] : all) order.push_back(&seen);
+  std::ranges::stable_sort(order, {}, &Seen::first);
+  std::vector<Seen*> open;  // those that may reach into the next ones
+  for (Seen* const later : order) {
+    std::erase_if(open, [&](const Seen* one) { return one->last() < later->first(); });
+    for (Seen* const earlier : open) {
+      const std::uint64_t from = later->first();
+      const std::uint64_t to = std::min(earlier->last(), later->last());
+      const std::uint64_t a = earlier->ticks(from, to);
+      const std::uint64_t b = later->ticks(from, to);
+      if (a < b) earlier->exclude(from, to);
+      if (b < a) later->exclude(from, to);
+    }
+    if (open.size() < kMostAtOnce) open.push_back(later);
+  }
+}
+
+}  // namespace
+
+void PageTables::learn(const std::vector<TableChange>& changes, const std::vector<trace::Switch>& switches) {
+  std::size_t first = 0;  // the last switch that is not behind the change
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    const std::uint64_t begin = changes[i].guess;
+    const std::uint64_t end = changes[i + 1].guess;
+    while (first + 1 < switches.size() && switches[first + 1].tsc <= begin) ++first;
+    if (changes[i].cr3 == 0) continue;
+    const std::uint64_t error = std::max(changes[i].error, changes[i + 1].error);
+    for (std::size_t j = first; j < switches.size() && switches[j].tsc < end; ++j) {
+      const trace::SpaceId space = switches[j].space;
+      if (!has_code_[space]) continue;
+      const std::uint64_t from = std::max(begin, switches[j].tsc);
+      const std::uint64_t to = j + 1 < switches.size() ? std::min(end, switches[j + 1].tsc) : end;
+      if (from < to) uses_[changes[i].cr3].push_back({from, to - from, error, space});
+    }
+  }
+}
+
+// Where two were seen in turns, the one who was there for longer is right.
+std::vector<PageTables::Use> PageTables::settled(std::vector<Use> uses) const {
+  std::ranges::stable_sort(uses, {}, &Use::tsc);
+  std::map<SpaceId, Seen> all;
+  for (const Use& use : uses) all[use.space].add(use.tsc, use.ticks);
+  exclude(all);
+  std::vector<Use> kept;
+  for (const Use& use : uses) {
+    if (all[use.space].excludes(use.tsc)) continue;
+    if (kept.empty() || kept.back().space != use.space) {
+      kept.push_back(use);
+    } else {
+      kept.back().ticks += use.ticks;
+      kept.back().error = std::max(kept.back().error, use.error);
+    }
+  }
+  if (kept.empty()) return kept;
+  const std::uint64_t most = std::ranges::max(kept, {}, &Use::ticks).ticks;
+  std::erase_if(kept, [&](const Use& use) { return use.ticks < std::min(doubt_ + use.error, most); });
+  return kept;
+}
+
+void PageTables::settle() {
+  for (auto& [cr3, uses] : uses_) {
+    uses = settled(std::move(uses));
+    for (const Use& use : uses) known_[use.space] = true;
+  }
+}
+
+trace::SpaceId PageTables::owner(std::uint64_t cr3, std::uint64_t tsc) const {
+  const auto found = uses_.find(cr3);
+  if (found == uses_.end()) return trace::kAnySpace;
+  const std::vector<Use>& uses = found->second;
+  if (uses.empty()) return trace::kAnySpace;
+  const auto behind = std::ranges::upper_bound(uses, tsc, {}, &Use::tsc);
+  return behind == uses.begin() ? uses.front().space : std::prev(behind)->space;
+}
+
+}  // namespace ptkit::formats

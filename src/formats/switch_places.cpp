@@ -1,0 +1,204 @@
+#include "formats/switch_places.h"
+
+#include <algorithm>
+#include <string>
+
+#include "formats/page_tables.h"
+#include "formats/switch_survey.h"
+#include "ptkit/rtit_regs.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+using trace::SpaceId;
+using trace::Switch;
+
+constexpr std::size_t kMostChanges = 16'000'000;  // in a stream: half a gigabyte of them
+constexpr std::size_t kStaysAhead = 64;
+// How much too early or too late a recorder may tell of a switch: this part of a second.
+constexpr std::uint64_t kDoubtsPerSecond = 50'000;
+constexpr std::uint64_t kDoubtTicks = 1U << 16U;  // where nobody knows how fast the TSC is
+
+std::uint64_t later(std::uint64_t tsc, std::uint64_t ticks) {
+  return ticks > trace::kTscMax - tsc ? trace::kTscMax : tsc + ticks;
+}
+
+// A process' page tables were in force from a place on.
+struct Stay {
+  SpaceId space = trace::kAnySpace;
+  std::uint64_t offset = 0;
+  std::uint64_t tsc = 0;  // it began in [tsc, tsc + error]
+  std::uint64_t error = 0;
+  std::uint64_t guess = 0;
+  bool told = false;  // a switch belongs to it
+};
+
+std::vector<Stay> stays_of(const std::vector<TableChange>& changes, const PageTables& tables) {
+  std::vector<Stay> stays;
+  for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+    const TableChange& one = changes[i];
+    if (one.cr3 == 0) continue;
+    const std::uint64_t middle = one.guess + (changes[i + 1].guess - one.guess) / 2;
+    const SpaceId space = tables.owner(one.cr3, middle);
+    // Tables of nobody (kernel threads may have some) say nothing about who comes next.
+    if (space == trace::kAnySpace || (!stays.empty() && stays.back().space == space)) continue;
+    stays.push_back(
+        {.space = space, .offset = one.offset, .tsc = one.tsc, .error = one.error, .guess = one.guess});
+  }
+  return stays;
+}
+
+class Placement {
+ public:
+  Placement(const trace::TraceBundle& bundle, const trace::Stream& stream, const SwitchSurvey& survey,
+            const PageTables& tables, std::uint64_t doubt)
+      : bundle_(bundle),
+        switches_(stream.switches),
+        tables_(tables),
+        doubt_(doubt),
+        stays_(stays_of(survey.changes, tables)),
+        places_(survey.places),
+        by_tables_(stream.switches.size(), false) {}
+
+  [[nodiscard]] bool of_one_process() const noexcept { return stays_.size() < 2; }
+
+  std::vector<Switch> make() {
+    match();
+    keep_order();
+    for (std::size_t i = 0; i < switches_.size(); ++i) {
+      if (places_[i] == kNeverPlaced) continue;
+      add_untold(places_[i]);
+      Switch one = switches_[i];
+      one.offset = places_[i];
+      add(one);
+    }
+    add_untold(kNeverPlaced);
+    return std::move(out_);
+  }
+
+ private:
+  // Switches and stays are in the same order: whoever comes with other page tables comes at the first stay of
+  // his that may have begun then.
+  void match() {
+    std::size_t stay = 0;
+    SpaceId before = trace::kAnySpace;
+    for (std::size_t i = 0; i < switches_.size(); ++i) {
+      const SpaceId space = switches_[i].space;
+      if (!tables_.has_tables(space) || space == std::exchange(before, space)) continue;
+      const std::uint64_t tsc = switches_[i].tsc;
+      const auto is_past = [&](const Stay& one) { return later(one.tsc, one.error + doubt_) < tsc; };
+      while (stay < stays_.size() && is_past(stays_[stay])) ++stay;
+      const std::size_t end = std::min(stays_.size(), stay + kStaysAhead);
+      for (std::size_t j = stay; j < end && stays_[j].tsc <= later(tsc, doubt_); ++j) {
+        if (stays_[j].space != space || is_past(stays_[j])) continue;
+        places_[i] = stays_[j].offset + 1;  // behind the PIP
+        by_tables_[i] = stays_[j].told = true;
+        stay = j + 1;
+        break;
+      }
+    }
+  }
+
+  // Who comes by time does so between those who come with page tables.
+  void keep_order() {
+    std::uint64_t last = kNeverPlaced;
+    for (std::size_t i = switches_.size(); i-- > 0;) {
+      if (by_tables_[i]) last = places_[i];
+      places_[i] = is_one_with_next(i) ? places_[i + 1] : std::min(places_[i], last);
+    }
+    std::uint64_t first = 0;
+    for (std::uint64_t& place : places_) first = place = std::max(place, first);
+  }
+
+  // Who goes out and who comes in a little later are told one by one, and are one switch.
+  [[nodiscard]] bool is_one_with_next(std::size_t i) const {
+    if (switches_[i].tid != trace::kNoId || i + 1 == switches_.size()) return false;
+    const std::uint64_t most = by_tables_[i + 1] ? doubt_ : doubt_ / 4;
+    return switches_[i + 1].tsc - switches_[i].tsc <= most;
+  }
+
+  void add(const Switch& one) {
+    if (!out_.empty() && out_.back().offset == one.offset) out_.pop_back();
+    out_.push_back(one);
+  }
+
+  // Page tables of somebody of whom no switch tells: the record is lost.
+  void add_untold(std::uint64_t place) {
+    for (; next_stay_ < stays_.size() && stays_[next_stay_].offset < place; ++next_stay_) {
+      const Stay& stay = stays_[next_stay_];
+      if (stay.told || out_.empty() || is_told_near(stay)) continue;
+      const SpaceId now = out_.back().space;
+      if (now == stay.space || !tables_.has_tables(now)) continue;
+      add({.tsc = stay.guess,
+           .pid = bundle_.spaces[stay.space].pid,
+           .space = stay.space,
+           .offset = stay.offset + 1});
+    }
+  }
+
+  [[nodiscard]] bool is_told_near(const Stay& stay) const {
+    const std::uint64_t from = stay.tsc - std::min(stay.tsc, doubt_);
+    const auto near = std::ranges::lower_bound(switches_, from, {}, &Switch::tsc);
+    return near != switches_.end() && near->tsc <= later(stay.tsc, stay.error + doubt_);
+  }
+
+  const trace::TraceBundle& bundle_;
+  const std::vector<Switch>& switches_;
+  const PageTables& tables_;
+  std::uint64_t doubt_;
+  std::vector<Stay> stays_;
+  std::vector<std::uint64_t> places_;
+  std::vector<bool> by_tables_;  // which places are those of PIPs
+  std::vector<Switch> out_;
+  std::size_t next_stay_ = 0;
+};
+
+// Whether switches between processes are told by time.
+bool has_uncertain_switches(const trace::Stream& stream, const std::vector<bool>& has_code) {
+  if (stream.kind != trace::StreamKind::PROCESSOR_TRACE || stream.switches_by_offset) return false;
+  const auto is_process = [&](const Switch& one) { return has_code[one.space]; };
+  const auto first = std::ranges::find_if(stream.switches, is_process);
+  return std::any_of(first, stream.switches.end(),
+                     [&](const Switch& one) { return is_process(one) && one.space != first->space; });
+}
+
+std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle) {
+  std::vector<bool> has_code(bundle.spaces.size(), false);
+  for (const trace::CodeRegion& region : bundle.code) has_code[region.space] = true;
+  has_code[trace::kAnySpace] = false;
+  return has_code;
+}
+
+}  // namespace
+
+void place_switches(trace::TraceBundle& bundle) {
+  const trace::Configuration& configuration = bundle.configuration;
+  const bool has_pips = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
+  if (!has_pips || !configuration.clock.perf_time_known) return;
+  const std::uint64_t hz = configuration.clock.tsc_hz;
+  const std::uint64_t doubt = hz != 0 ? hz / kDoubtsPerSecond : kDoubtTicks;
+  const std::vector<bool> has_code = spaces_with_code(bundle);
+  PageTables tables(has_code, doubt);
+  std::vector<std::pair<trace::Stream*, SwitchSurvey>> surveys;
+  for (trace::Stream& stream : bundle.streams) {
+    if (!has_uncertain_switches(stream, has_code)) continue;
+    auto survey = survey_switches(stream, configuration, kMostChanges);
+    if (!survey) {
+      bundle.warnings.push_back("Stream '" + stream.name + "' has more than " + std::to_string(kMostChanges) +
+                                " changes of page tables: who ran there is told by time alone.");
+      continue;
+    }
+    tables.learn(survey->changes, stream.switches);
+    surveys.emplace_back(&stream, std::move(*survey));
+  }
+  tables.settle();
+  for (const auto& [stream, survey] : surveys) {
+    Placement placement(bundle, *stream, survey, tables, doubt);
+    if (placement.of_one_process()) continue;  // nothing to be learned
+    stream->switches = placement.make();
+    stream->switches_by_offset = true;
+  }
+}
+
+}  // namespace ptkit::formats

@@ -1,0 +1,162 @@
+#include "formats/switch_survey.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "packet/decoder.h"
+#include "time/track.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+using base::Status;
+using packet::Packet;
+using packet::PacketKind;
+
+bool tells_time(PacketKind kind) noexcept {
+  return kind == PacketKind::TSC || kind == PacketKind::MTC || kind == PacketKind::TMA ||
+         kind == PacketKind::CYC;
+}
+
+class Surveyor {
+ public:
+  Surveyor(const trace::Stream& stream, const trace::Clock& clock, const packet::Errata& errata,
+           std::size_t most)
+      : stream_(stream),
+        errata_(errata),
+        most_(most),
+        track_(stream.data.bytes(), clock, errata, stream.losses) {
+    out_.places.assign(stream.switches.size(), kNeverPlaced);
+  }
+
+  // Packets do not reach across a loss.
+  std::optional<SwitchSurvey> run() {
+    std::uint64_t begin = 0;
+    for (const trace::KnownLoss& loss : stream_.losses) {
+      walk(begin, loss.offset);
+      begin = loss.offset;
+    }
+    walk(begin, stream_.data.size());
+    if (out_.changes.size() > most_) return std::nullopt;
+    bound_times();
+    guess_times();
+    return std::move(out_);
+  }
+
+ private:
+  void walk(std::uint64_t begin, std::uint64_t end) {
+    packet::PacketDecoder packets(stream_.data.bytes().first(static_cast<std::size_t>(end)), {}, errata_);
+    Status status = packets.sync_forward(begin);
+    Packet packet;
+    std::uint64_t last = begin;
+    while (status == Status::OK && out_.changes.size() <= most_) {
+      status = packets.next(packet);
+      if (status == Status::END_OF_STREAM) break;
+      if (status == Status::OK) {
+        last = packet.offset;
+        take(packet);
+        continue;
+      }
+      forget(last);
+      status = packets.sync_forward();
+    }
+    forget(last);
+  }
+
+  void take(const Packet& packet) {
+    if (packet.kind == PacketKind::PAD) return;
+    if (tells_time(packet.kind)) {
+      time_seen_ = true;
+      return;
+    }
+    // Bits and targets that come right behind a timing packet are older than it.
+    if (std::exchange(time_seen_, false) && packet.offset >= quiet_until_) follow(packet.offset);
+    // Page tables that change while tracing is off have no PIP.
+    if (packet.kind == PacketKind::TIP_PGD) change(packet.offset, 0);
+    if (packet.kind != PacketKind::PIP) return;
+    const bool of_guest = (packet.flags & Packet::NR) != 0;
+    change(packet.offset, of_guest ? 0 : packet.payload & trace::kCr3Address);
+  }
+
+  void follow(std::uint64_t offset) {
+    if (next_ == stream_.switches.size()) return;
+    const time::TimeRange now = track_.at(offset, offset);
+    if (!now.known) return;
+    while (next_ < stream_.switches.size() && has_come(next_, now)) out_.places[next_++] = offset + 1;
+    if (next_ < stream_.switches.size())
+      quiet_until_ = track_.quiet_until(offset, stream_.switches[next_].tsc);
+  }
+
+  // The middle of the interval is the best guess for who comes in; who goes out runs as long as that may be.
+  [[nodiscard]] bool has_come(std::size_t number, const time::TimeRange& now) const {
+    const trace::Switch& one = stream_.switches[number];
+    const std::uint64_t guess = now.source == time::TimeSource::TSC ? now.tsc : now.tsc + now.error / 2;
+    if (one.tid != trace::kNoId) return one.tsc <= guess;
+    return one.tsc <= now.tsc ||
+           (number + 1 < stream_.switches.size() && stream_.switches[number + 1].tsc <= guess);
+  }
+
+  void change(std::uint64_t offset, std::uint64_t cr3) {
+    if (!out_.changes.empty() && out_.changes.back().cr3 == cr3) return;
+    const time::TimeRange now = track_.at(offset, offset);
+    if (now.known) out_.changes.push_back({offset, cr3, now.tsc, now.error, now.tsc});
+  }
+
+  // Nothing happened behind what came later. Where times end, the last switch is the last thing that is
+  // known.
+  void bound_times() {
+    std::uint64_t latest = stream_.switches.empty() ? trace::kTscMax : stream_.switches.back().tsc;
+    if (!out_.changes.empty()) latest = std::max(latest, out_.changes.back().tsc);
+    for (std::size_t i = out_.changes.size(); i-- > 0;) {
+      TableChange& one = out_.changes[i];
+      one.error = std::min(one.error, latest - std::min(latest, one.tsc));
+      latest = one.tsc + one.error;
+    }
+  }
+
+  // Changes that no time tells apart are taken to be spread over the interval as over the stream.
+  void guess_times() {
+    std::vector<TableChange>& all = out_.changes;
+    for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+      const TableChange& first = all[begin];
+      const auto same = [&first](const TableChange& one) {
+        return one.tsc == first.tsc && one.error == first.error;
+      };
+      while (end < all.size() && same(all[end])) ++end;
+      const std::uint64_t from = begin == 0 ? first.offset : all[begin - 1].offset;
+      const std::uint64_t to = end == all.size() ? all[end - 1].offset + 1 : all[end].offset;
+      for (std::size_t i = begin; i < end; ++i) {
+        const double part = static_cast<double>(all[i].offset - from) / static_cast<double>(to - from);
+        const double ticks = end - begin == 1 ? 0.5 : part;
+        all[i].guess = first.tsc + static_cast<std::uint64_t>(ticks * static_cast<double>(first.error));
+      }
+    }
+    for (std::size_t i = 1; i < all.size(); ++i) all[i].guess = std::max(all[i].guess, all[i - 1].guess);
+  }
+
+  // From here on nobody knows which page tables there are.
+  void forget(std::uint64_t offset) {
+    change(offset, 0);
+    time_seen_ = false;
+  }
+
+  const trace::Stream& stream_;
+  const packet::Errata& errata_;
+  std::size_t most_;
+  time::TimeTrack track_;
+  SwitchSurvey out_;
+  std::size_t next_ = 0;  // switch
+  std::uint64_t quiet_until_ = 0;
+  bool time_seen_ = false;
+};
+
+}  // namespace
+
+std::optional<SwitchSurvey> survey_switches(const trace::Stream& stream,
+                                            const trace::Configuration& configuration, std::size_t most) {
+  const packet::Errata errata = packet::errata_for(configuration.cpu);
+  return Surveyor(stream, configuration.clock, errata, most).run();
+}
+
+}  // namespace ptkit::formats

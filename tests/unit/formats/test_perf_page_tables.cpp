@@ -1,0 +1,287 @@
+// perf.data with kernel code: PIP packets say when page tables change, whatever records of switches say.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "flow/decoder.h"
+#include "formats/page_tables.h"
+#include "perf_machine.h"
+#include "perf_reading.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::PerfMachine;
+using test::Task;
+
+// Instructions, and who is said to have run each.
+class Instructions final : public flow::FlowSink {
+ public:
+  void on_block(const flow::Block& block) override {
+    std::uint64_t ip = block.ip;
+    for (const flow::BlockInsn& insn : block.insns) {
+      ips.push_back(ip);
+      now_.push_back(context_);
+      ip += insn.size;
+    }
+  }
+  void on_context(const flow::Context& context) override { context_ = context; }
+  void on_branch(const flow::Branch& /*branch*/) override {}
+  void on_event(const flow::Event& /*event*/) override {}
+  void on_error(const flow::FlowError& error) override { errors.push_back(error); }
+  void on_gap(const flow::Gap& /*gap*/) override {}
+
+  [[nodiscard]] const flow::Context& context(std::size_t i) const { return now_[i]; }
+  std::vector<std::uint64_t> ips;
+  std::vector<flow::FlowError> errors;
+
+ private:
+  flow::Context context_;
+  std::vector<flow::Context> now_;
+};
+
+class PerfPageTables : public test::PerfReading {
+ protected:
+  // Who has which code, from when on.
+  void map(PerfMachine& machine, const Task& task) {
+    const std::string name = "code" + std::to_string(task.nops);
+    const std::string path = scratch_.write(name, PerfMachine::user_code(task.nops));
+    machine.add(test::comm(machine.who(task), name, true));
+    machine.add(test::mmap2(machine.who(task), PerfMachine::kUser, 0x1000, 0, path));
+  }
+
+  trace::TraceBundle opened(PerfMachine& machine) {
+    trace::TraceBundle bundle = read(machine.file());
+    trace::CodeRegion kernel;
+    const std::string code = PerfMachine::kernel_code();
+    kernel.address = PerfMachine::kKernel;
+    kernel.size = code.size();
+    kernel.bytes = trace::TraceBuffer::from_vector({code.begin(), code.end()});
+    bundle.code.push_back(kernel);
+    return bundle;
+  }
+
+  static Instructions decode(trace::TraceBundle bundle) {
+    Instructions out;
+    const auto shared = std::make_shared<trace::TraceBundle>(std::move(bundle));
+    const image::Image image(shared);
+    const trace::Stream& stream = shared->streams.at(0);
+    time::TimeTrack track(stream.data.bytes(), shared->configuration.clock,
+                          packet::errata_for(shared->configuration.cpu));
+    flow::FlowDecoder decoder(stream, shared->configuration, image, {}, out, &track);
+    while (decoder.run()) {
+    }
+    return out;
+  }
+
+  // Every instruction, and whose user code it was.
+  static void expect_all(const PerfMachine& machine, const Instructions& found) {
+    EXPECT_TRUE(found.errors.empty())
+        << found.errors.size() << " errors, the first: " << base::status_name(found.errors[0].code);
+    // Packets end without an IP: code goes on to the next branch.
+    ASSERT_GE(found.ips.size(), machine.ips.size());
+    ASSERT_LE(found.ips.size(), machine.ips.size() + 16);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < machine.ips.size(); ++i) {
+      ASSERT_EQ(found.ips[i], machine.ips[i]) << i;
+      if (machine.pids[i] != 0 && found.context(i).pid != machine.pids[i]) ++wrong;
+    }
+    EXPECT_EQ(wrong, 0U) << "of " << machine.ips.size();
+  }
+};
+
+struct Case {
+  const char* name;
+  PerfMachine::Options options;
+  unsigned longest = 60;  // microseconds without a system call
+};
+
+class PerfSwitches : public PerfPageTables, public ::testing::WithParamInterface<Case> {};
+
+// Two processes, one processor, the same addresses.
+TEST_P(PerfSwitches, AreWherePageTablesChange) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    PerfMachine machine(GetParam().options, seed);
+    std::mt19937_64 random(seed);
+    Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+    Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+    map(machine, a);
+    map(machine, b);
+    machine.start(a);
+    Task* now = &a;
+    for (int i = 0; i < 300; ++i) {
+      machine.run(2 + random() % GetParam().longest);
+      if (random() % 2 != 0) {
+        now = now == &a ? &b : &a;
+        machine.change(*now);
+      }
+      machine.leave();
+    }
+    const trace::TraceBundle bundle = opened(machine);
+    EXPECT_TRUE(bundle.streams.at(0).switches_by_offset || GetParam().options.traces_tasks);
+    expect_all(machine, decode(bundle));
+  }
+}
+
+constexpr std::uint64_t kUs = PerfMachine::kTicksPerUs;
+INSTANTIATE_TEST_SUITE_P(Records, PerfSwitches,
+                         ::testing::Values(Case{"InTime", {}}, Case{"OfTasks", {.traces_tasks = true}},
+                                           Case{"EarlyOrLate", {.jitter = 6 * kUs}},
+                                           Case{"WithIsolation", {.isolation = true, .jitter = 6 * kUs}},
+                                           Case{"WithoutMtc", {.mtc = false, .jitter = 2 * kUs}, 600},
+                                           Case{"WithoutMtcWithIsolation",
+                                                {.isolation = true, .mtc = false, .jitter = 2 * kUs},
+                                                600},
+                                           Case{"OfWhoComesIn", {.jitter = 6 * kUs, .tells_out = false}}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST_F(PerfPageTables, ExecChangesThoseOfAProcess) {
+  PerfMachine machine({.isolation = true, .jitter = 4 * kUs}, 1);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+  map(machine, a);
+  map(machine, b);
+  machine.start(a);
+  for (int i = 0; i < 40; ++i) {
+    machine.run(30);
+    machine.change(b);
+    machine.leave();
+    machine.run(30);
+    if (i == 20) {
+      b.cr3 = 0x30000;
+      machine.load(b.cr3);
+      machine.spin(5);
+      b.nops = 7;
+      b.resume = 0;
+      map(machine, b);
+      machine.spin(5);
+      machine.leave();
+      machine.run(30);
+    }
+    machine.change(a);
+    machine.leave();
+  }
+  machine.run(5);
+  expect_all(machine, decode(opened(machine)));
+}
+
+TEST_F(PerfPageTables, ThreadsShareThemAndKernelThreadsBorrowThem) {
+  PerfMachine machine({.jitter = 4 * kUs}, 2);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  Task second{.pid = 10, .tid = 11, .cr3 = 0x10000, .nops = 3};
+  Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+  Task kernel{.pid = 2, .tid = 2};
+  map(machine, a);
+  map(machine, b);
+  machine.start(a);
+  for (int i = 0; i < 60; ++i) {
+    for (Task* const next : {&second, &b, &a}) {
+      machine.run(40);
+      if (i % 3 == 0) {
+        machine.spin(10);
+        machine.change(kernel);
+        machine.spin(40);
+      }
+      machine.change(*next);
+      machine.spin(10);
+      machine.leave();
+    }
+  }
+  machine.run(5);
+  const trace::TraceBundle bundle = opened(machine);
+  std::map<std::int64_t, int> seen;
+  for (const trace::Switch& one : bundle.streams.at(0).switches) ++seen[one.tid];
+  EXPECT_GE(seen[11], 60);
+  EXPECT_GE(seen[2], 60);
+  expect_all(machine, decode(bundle));
+}
+
+// A process ends, and its page tables are given to another one, again and again.
+TEST_F(PerfPageTables, FreedOnesAreUsedAgain) {
+  PerfMachine machine({.jitter = 4 * kUs}, 3);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  map(machine, a);
+  machine.start(a);
+  std::vector<Task> children;
+  for (std::uint32_t i = 0; i < 12; ++i)
+    children.push_back({.pid = 30 + i, .tid = 30 + i, .cr3 = 0x20000, .nops = 4 + i});
+  for (Task& child : children) {
+    machine.run(60);
+    machine.add(test::fork(machine.who(child), 10, 10));
+    map(machine, child);
+    machine.spin(20);
+    for (int i = 0; i < 3; ++i) {
+      machine.change(child);
+      machine.leave();
+      machine.run(60);
+      machine.change(a);
+      machine.leave();
+      machine.run(60);
+    }
+    machine.spin(100);
+    machine.leave();
+  }
+  machine.run(5);
+  expect_all(machine, decode(opened(machine)));
+}
+
+TEST_F(PerfPageTables, TellOfSwitchesWhoseRecordsAreLost) {
+  PerfMachine machine({}, 4);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+  map(machine, a);
+  map(machine, b);
+  machine.start(a);
+  for (int i = 0; i < 60; ++i) {
+    const bool told = i % 5 != 3;
+    machine.run(100);
+    machine.change(b, told);
+    machine.leave();
+    machine.run(100);
+    machine.change(a, told);
+    machine.leave();
+  }
+  machine.run(5);
+  expect_all(machine, decode(opened(machine)));
+}
+
+// ---- what is learned
+
+constexpr std::uint64_t kDoubt = 20;
+
+TEST(PageTables, AreThoseOfWhoRanLongestInBetween) {
+  PageTables tables(std::vector<bool>{false, true, true, false}, kDoubt);
+  // 1 has tables 7 up to 1000, and 2 from 1000 on; records of switches are late by 10; 3 borrows.
+  const auto change = [](std::uint64_t cr3, std::uint64_t tsc) {
+    return TableChange{.cr3 = cr3, .tsc = tsc, .guess = tsc};
+  };
+  tables.learn({change(7, 0), change(8, 300), change(7, 400), change(7, 1000), change(0, 2000)},
+               {{.tsc = 0, .space = 1},
+                {.tsc = 310, .space = 2},
+                {.tsc = 410, .space = 1},
+                {.tsc = 600, .space = 3},
+                {.tsc = 700, .space = 1},
+                {.tsc = 1010, .space = 2}});
+  tables.settle();
+  EXPECT_EQ(tables.owner(7, 350), 1U);
+  EXPECT_EQ(tables.owner(7, 650), 1U);
+  EXPECT_EQ(tables.owner(7, 1500), 2U);
+  EXPECT_EQ(tables.owner(8, 350), 2U);
+  EXPECT_EQ(tables.owner(9, 350), trace::kAnySpace);
+  EXPECT_TRUE(tables.has_tables(1));
+  EXPECT_FALSE(tables.has_tables(3));
+}
+
+TEST(PageTables, NobodyIsTheOwnerOfWhatIsNotSeen) {
+  PageTables tables(std::vector<bool>{false, true}, kDoubt);
+  tables.learn({}, {{.tsc = 0, .space = 1}});
+  tables.learn({{.cr3 = 7}, {.tsc = 10, .guess = 10}}, {});
+  tables.settle();
+  EXPECT_EQ(tables.owner(7, 5), trace::kAnySpace);
+  EXPECT_FALSE(tables.has_tables(1));
+}
+
+}  // namespace
+}  // namespace ptkit::formats
