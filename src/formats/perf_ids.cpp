@@ -47,7 +47,12 @@ void Ids::take_names(base::Bytes description) {
 
 bool Ids::take_counter(base::Bytes body, const Trailer& who) {
   Fields fields(body);
-  CounterUse use{.ns = who.time, .cpu = who.cpu, .tid = who.tid, .counter = fields.u64(), .id = who.id};
+  CounterUse use;
+  use.ns = who.time;
+  use.cpu = who.cpu;
+  use.tid = who.tid;
+  use.counter = fields.u64();
+  use.id = who.id;
   if (!fields.ok()) return false;
   if (use.id == 0) {
     ++without_event_;
