@@ -138,6 +138,11 @@ def run(*command: str | Path, **environment: str) -> str:
 
 def compile_static(source: Path, program: Path, *flags: str) -> Path:
     """A static program, which needs nothing of the machine that runs it."""
+    return compile_for_guest(source, program, "-O2", "-static", *flags)
+
+
+def compile_for_guest(source: Path, program: Path, *flags: str) -> Path:
+    """A program or library; if it is not static, for the libraries that perf brings into the machine."""
     unfinished = program.with_suffix(".part")
-    run("gcc", "-O2", "-static", *flags, "-o", unfinished, source)
+    run("gcc", *flags, "-o", unfinished, source)
     return unfinished.rename(program)

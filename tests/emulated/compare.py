@@ -35,6 +35,13 @@ def instructions(stream: bytes, code: dict[int, bytes], engine: str) -> Decoded:
     return Decoded(table["ip"], [str(table.errors)] if len(table.errors) else [])
 
 
+def instructions_of(trace: ptkit.Trace, stream: int | None = None) -> Decoded:
+    """Those of a trace, or of one of its streams."""
+    table = trace.instructions(stream=stream, columns=["ip"])
+    assert table.errors is not None
+    return Decoded(table["ip"], [str(table.errors)] if len(table.errors) else [])
+
+
 def records(stored: bytes, code: dict[int, bytes], level: str) -> tuple[ptkit.Table, ptkit.Table]:
     """Instructions of a buffer of Branch Trace Store, and the gaps between them; no error.
 

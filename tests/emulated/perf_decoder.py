@@ -7,8 +7,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-import numpy as np
 from compare import Decoded
+from perf_script import Samples, samples
 from userland import Userland
 
 # Lines of the guest's script: `perf record` has put there what it recorded, but for the kernel's memory.
@@ -41,34 +41,43 @@ class PerfDecoder:
         self._command = userland.command("usr/bin/perf")
         with tarfile.open(fileobj=io.BytesIO(files["objects"])) as archive:
             archive.extractall(folder)
+        self.objects = folder / ".debug"
 
-    def instructions(self, name: str, cpu: int | None, kcore: str | None = None) -> Decoded:
-        """Every instruction of a recording.
+    def path(self, name: str, kcore: str | None = None) -> Path:
+        """A recording, to be opened: a file, or a folder if it has the kernel's code.
+
+        Parameters
+        ----------
+        kcore
+            The recording whose kernel's code it gets; None: its own.
+        """
+        kernel = name if kcore is None else kcore
+        files = {"data": name}
+        if f"{kernel}.kcore" in self._files:
+            files |= {f"kcore_dir/{file}": f"{kernel}.{file}" for file in KCORE}
+        folder = self._folder / name
+        for place, file in files.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self._files[file])
+        return folder if len(files) > 1 else folder / "data"
+
+    def samples(self, path: Path, cpu: int | None = None) -> Samples:
+        """Every instruction of a recording, and whose it is, as perf prints them: by time.
 
         Parameters
         ----------
         cpu
-            Only this one's; None: all, by time.
-        kcore
-            The recording that has the kernel's code.
+            Only this one's.
         """
-        data = self._folder / f"{name}.data"
-        data.write_bytes(self._files[name])
-        options = ["-f", "-i", str(data), "--itrace=i0nse", "-F", "ip"]
+        options = ["-f", "-i", str(path), "--itrace=i0nse", "-F", "tid,ip"]
         if cpu is not None:
             options += ["-C", str(cpu)]
-        if kcore is not None:
-            options += ["--kallsyms", str(self._kernel(kcore) / "kallsyms")]
-        command = [*self._command, "--buildid-dir", str(self._folder / ".debug"), "script", *options]
+        command = [*self._command, "--buildid-dir", str(self.objects), "script", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        lines = done.stdout.splitlines()
-        errors = [line.strip() for line in lines if "error" in line]
-        ips = [int(line, 16) for line in lines if line and "error" not in line]
-        return Decoded(np.array(ips, dtype=np.uint64), errors)
+        return samples(done.stdout, 2)
 
-    def _kernel(self, name: str) -> Path:
-        folder = self._folder / f"{name}.kernel"
-        folder.mkdir(exist_ok=True)
-        for file in KCORE:
-            (folder / file).write_bytes(self._files[f"{name}.{file}"])
-        return folder
+    def instructions(self, path: Path, cpu: int | None = None) -> Decoded:
+        """The same without threads."""
+        found = self.samples(path, cpu)
+        return Decoded(found.from_ip, found.errors)

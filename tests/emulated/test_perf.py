@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import Decoded, assert_same, instructions, of_function
+from compare import Decoded, assert_same, instructions, instructions_of, of_function
 from compiling import build
-from executed import Executed, Truth
-from machine import Machine, Run
+from executed import Executed
+from machine import Machine
 from perf_data import aux_streams
-from perf_decoder import KEEP_OBJECTS, PerfDecoder, keep
+from stock_recordings import Recorded, Recording, run_all
 
 from ptkit import _core
 
@@ -20,23 +20,8 @@ pytestmark = pytest.mark.emulated
 
 ROUNDS = 300
 PERF = "perf"  # its decoder, beside our engines
-ENGINES = [*_core.engines(), PERF]
-
-
-@dataclass(frozen=True)
-class Recording:
-    """One call of perf record."""
-
-    name: str
-    options: str
-    program: str
-    cpl: int | None = 3  # None: all
-
-    def script(self) -> str:
-        """Lines of the guest's script: a part of the log of the truth for it, and one that is empty."""
-        data = f"/tmp/{self.name}.data"
-        perf = f"perf record {self.options} -o {data} {self.program}"
-        return f"host log tracing\n{perf}\nhost log never\n{keep(self.name, data)}"
+OPENED = "opened"  # our decoder, for the file as ptkit.open() reads it, with code by its records
+ENGINES = [*_core.engines(), PERF, OPENED]
 
 
 WORK = "filter work @ /bin/rounds"
@@ -64,36 +49,33 @@ TWO = [BOTH_CPUS, FILTER, STOP, SNAPSHOT]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Decoders:
     """A run of the machine, and who decodes what it recorded.
 
     Attributes
     ----------
     kcore
-        Which recording has the kernel's code, for perf.
+        Which recording has the kernel's code, where that was traced.
     """
 
-    run: Run
-    truth: Truth
-    perf: PerfDecoder
-    recordings: list[Recording]
+    recorded: Recorded
     kcore: str
 
     def streams(self, recording: Recording, engine: str) -> list[tuple[Decoded, Executed]]:
         """For each stream of a recording what is decoded, and what its CPU executed meanwhile."""
-        part = 2 * self.recordings.index(recording) + 1
-        code = self.truth.code(part)
+        recorded = self.recorded
+        path = recorded.perf.path(recording.name, recording.name if recording.cpl == 3 else self.kcore)
+        trace = recorded.opened(path) if engine == OPENED else None
+        code = recorded.truth.code(recorded.part(recording))
         pairs = []
-        for (cpu, _), stream in aux_streams(self.run.files[recording.name]).items():
-            executed = self.truth.executed(part, max(cpu, 0))
-            if recording.cpl is not None:
-                executed = executed.select(executed.cpl == recording.cpl)
-            if engine == PERF:
-                kcore = None if recording.cpl == 3 else self.kcore
-                found = self.perf.instructions(recording.name, cpu if cpu >= 0 else None, kcore)
+        for number, ((cpu, _), stream) in enumerate(aux_streams(recorded.run.files[recording.name]).items()):
+            if trace is not None:
+                found = instructions_of(trace, number)
+            elif engine == PERF:
+                found = recorded.perf.instructions(path, cpu if cpu >= 0 else None)
             else:
                 found = instructions(stream, code, engine)
-            pairs.append((found, executed))
+            pairs.append((found, recorded.executed(recording, max(cpu, 0))))
         return pairs
 
 
@@ -103,38 +85,30 @@ def program(run_folder: Path) -> Path:
     return build("rounds", run_folder, "-static-pie")
 
 
-def run_all(
-    machine: Machine, program: Path, folder: Path, recordings: list[Recording], cpus: int, kcore: str
-) -> Recorded:
-    """One run of the machine in which everything is recorded."""
-    script = "".join(recording.script() for recording in recordings)
-    script += "cat /proc/interrupts\n" + KEEP_OBJECTS
-    run = machine.run(script, folder, files={"bin/rounds": program}, cpus=cpus)
-    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
-    perf = PerfDecoder(machine.userland, run.files, folder / "perf")
-    return Recorded(run, Truth(run.truth), perf, recordings, kcore)
-
-
 @pytest.fixture(scope="module")
-def one(machine: Machine, program: Path, run_folder: Path) -> Recorded:
+def one(machine: Machine, program: Path, run_folder: Path) -> Decoders:
     """The run on one CPU."""
-    return run_all(machine, program, run_folder / "one", [*ONE, KERNEL], 1, "both")
+    files = {"bin/rounds": program}
+    recorded = run_all(
+        machine, run_folder / "one", [*ONE, KERNEL], files=files, cpus=1, after="cat /proc/interrupts\n"
+    )
+    return Decoders(recorded, "both")
 
 
 @pytest.fixture(scope="module")
-def two(machine: Machine, program: Path, run_folder: Path) -> Recorded:
+def two(machine: Machine, program: Path, run_folder: Path) -> Decoders:
     """The run on two CPUs."""
-    return run_all(machine, program, run_folder / "two", TWO, 2, "all")
+    return Decoders(run_all(machine, run_folder / "two", TWO, files={"bin/rounds": program}, cpus=2), "all")
 
 
-def test_linux_finds_the_trace_unit(one: Recorded) -> None:
-    assert b"Performance Events: Skylake events" in one.run.files["dmesg"]
-    assert b"unchecked MSR access error: WRMSR to 0x5" not in one.run.files["dmesg"]
+def test_linux_finds_the_trace_unit(one: Decoders) -> None:
+    assert b"Performance Events: Skylake events" in one.recorded.run.files["dmesg"]
+    assert b"unchecked MSR access error: WRMSR to 0x5" not in one.recorded.run.files["dmesg"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("recording", ONE, ids=lambda recording: recording.name)
-def test_one_cpu(one: Recorded, recording: Recording, engine: str) -> None:
+def test_one_cpu(one: Decoders, recording: Recording, engine: str) -> None:
     ((found, executed),) = one.streams(recording, engine)
     assert len(found) > 10_000
     assert_same(found, executed)
@@ -142,19 +116,19 @@ def test_one_cpu(one: Recorded, recording: Recording, engine: str) -> None:
 
 # libipt takes the MOV CR3 before SYSRET for the place of TIP.PGD, and leaves out what is between them.
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "libipt"])
-def test_kernel_alone(one: Recorded, engine: str) -> None:
+def test_kernel_alone(one: Decoders, engine: str) -> None:
     ((found, executed),) = one.streams(KERNEL, engine)
     assert len(found) > 100_000
     assert_same(found, executed)
 
 
-def test_interrupts_of_the_trace_unit_came(one: Recorded) -> None:
-    (line,) = [line.split() for line in one.run.files["log"].decode().splitlines() if "PMI:" in line]
+def test_interrupts_of_the_trace_unit_came(one: Decoders) -> None:
+    (line,) = [line.split() for line in one.recorded.run.files["log"].decode().splitlines() if "PMI:" in line]
     assert int(line[1]) > 0
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_cpus(two: Recorded, engine: str) -> None:
+def test_two_cpus(two: Decoders, engine: str) -> None:
     pairs = two.streams(BOTH_CPUS, engine)
     assert len(pairs) == 2
     for found, executed in pairs:
@@ -163,13 +137,13 @@ def test_two_cpus(two: Recorded, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_address_filter(two: Recorded, program: Path, engine: str) -> None:
+def test_address_filter(two: Decoders, program: Path, engine: str) -> None:
     ((found, executed),) = two.streams(FILTER, engine)
     assert_same(found, of_function(program, "work", executed, ROUNDS))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_trace_stop(two: Recorded, program: Path, engine: str) -> None:
+def test_trace_stop(two: Decoders, program: Path, engine: str) -> None:
     ((found, executed),) = two.streams(STOP, engine)
     expected = of_function(program, "work", executed, ROUNDS)
     count = len(expected.ip)
@@ -182,7 +156,7 @@ def test_trace_stop(two: Recorded, program: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_snapshot(two: Recorded, engine: str) -> None:
+def test_snapshot(two: Decoders, engine: str) -> None:
     pairs = two.streams(SNAPSHOT, engine)
     assert sum(len(found) for found, _ in pairs) > 10_000
     for found, executed in pairs:

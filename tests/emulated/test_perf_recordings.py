@@ -11,7 +11,7 @@ from typing import Any
 import boot_image
 import numpy as np
 import pytest
-from compare import Decoded, assert_same, of_function
+from compare import Decoded, assert_same, instructions_of, of_function
 from compiling import build
 from executed import Executed, Truth
 from machine import Machine, Run
@@ -128,28 +128,22 @@ def two(machine: Machine, run_folder: Path) -> Recorded:
     return run_all(machine, run_folder / "perf_recordings_two", TWO, 2)
 
 
-def decoded(trace: ptkit.Trace) -> Decoded:
-    """All instructions of a bundle."""
-    ips = trace.instructions(columns=["ip"])["ip"]
-    return Decoded(ips, [str(trace.errors)] if len(trace.errors) else [])
-
-
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)
 def test_bundles_decode_to_what_was_executed(recorded: Recorded, recording: Recording) -> None:
     assert recorded.report(recording)["backend"] == "perf"
-    found = decoded(recorded.trace(recording))
+    found = instructions_of(recorded.trace(recording))
     assert len(found) > 1000
     assert_same(found, recorded.executed(recording))
 
 
 def test_address_filter(recorded: Recorded) -> None:
-    found = decoded(recorded.trace(FILTER))
+    found = instructions_of(recorded.trace(FILTER))
     executed = of_function(recorded.folder / "rounds", "work", recorded.executed(FILTER), ROUNDS)
     assert_same(found, executed)
 
 
 def test_trace_stop(recorded: Recorded) -> None:
-    found = decoded(recorded.trace(STOP))
+    found = instructions_of(recorded.trace(STOP))
     executed = of_function(recorded.folder / "rounds", "work", recorded.executed(STOP), ROUNDS)
     expected = executed.select(np.arange(len(executed.ip)) < len(found))
     # Linux clears STATUS.Stopped when it lets the program run again, after a switch of tasks.
@@ -176,7 +170,7 @@ def test_two_cpus(two: Recorded, recording: Recording) -> None:
 
 
 def test_a_ring_has_the_end(recorded: Recorded) -> None:
-    found, executed = decoded(recorded.trace(RING)), recorded.executed(RING)
+    found, executed = instructions_of(recorded.trace(RING)), recorded.executed(RING)
     assert 1000 < len(found) < len(executed.ip)
     assert_same(found, executed.select(np.arange(len(executed.ip)) >= len(executed.ip) - len(found)))
 

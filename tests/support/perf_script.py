@@ -41,7 +41,8 @@ def _run(data: Path, fields: str, itrace: str) -> str:
     return done.stdout
 
 
-def _samples(text: str, columns: int) -> Samples:
+def samples(text: str, columns: int) -> Samples:
+    """Lines of a thread and one or two addresses, and those about errors."""
     lines = text.splitlines()
     errors = [line.strip() for line in lines if "error" in line]
     words = " ".join(line for line in lines if "error" not in line).replace("=>", " ").split()
@@ -55,9 +56,9 @@ def _samples(text: str, columns: int) -> Samples:
 
 def perf_instructions(data: Path) -> Samples:
     """Every instruction (``--itrace=i0ns``)."""
-    return _samples(_run(data, "tid,ip", "i0nse"), 2)
+    return samples(_run(data, "tid,ip", "i0nse"), 2)
 
 
 def perf_branches(data: Path) -> Samples:
     """Every branch that was taken (``--itrace=b``), begins and ends of trace included."""
-    return _samples(_run(data, "tid,ip,addr", "be"), 3)
+    return samples(_run(data, "tid,ip,addr", "be"), 3)
