@@ -148,7 +148,6 @@ std::string code32_of(const trace::Stream& stream) {
 constexpr std::uint64_t kAt = 0x8048100;
 
 TEST_F(PerfBranches, CodeOf32BitProgramsIsTold) {
-  const Who who{.tid = 10, .tsc = 10};
   const std::string narrow = scratch_.write("narrow", program(1, 3));
   const std::string wide = scratch_.write("wide", program(2, 62));
   const std::string x32 = scratch_.write("x32", program(1, 62));
