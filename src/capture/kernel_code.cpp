@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostMadeBytes = std::uint64_t{1} << 16U;
 constexpr std::size_t kMostSegments = 4096;
+constexpr std::size_t kSavedAtOnce = std::size_t{1} << 20U;
 constexpr const char* kKernel = "[kernel]";
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
@@ -235,7 +236,8 @@ void KernelCode::save_names(BundleOutput& output) const {
 }
 
 // False: it cannot be read.
-bool KernelCode::save_part(BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc) {
+bool KernelCode::save_part(BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc,
+                           const std::function<void()>& often) {
   const auto same =
       std::find_if(saved_.begin(), saved_.end(), [&](const Saved& one) { return one.begin == part.begin; });
   if (same != saved_.end() && same->name == part.name) return true;
@@ -246,23 +248,29 @@ bool KernelCode::save_part(BundleOutput& output, const Memory& memory, const Par
     return one.begin < part.begin + bytes.size() && part.begin < one.begin + one.bytes.size();
   };
   trace::CodeRegion region;
-  region.address = part.begin;
-  region.size = bytes.size();
   // Elsewhere it is of no use to know when it came, and times of rows are not exact.
   if (std::any_of(saved_.begin(), saved_.end(), is_there)) region.tsc_from = tsc;
   region.file = file_of(output, part);
-  region.bytes = trace::TraceBuffer::from_vector(bytes);
-  output.code({region});
+  const trace::TraceBuffer all = trace::TraceBuffer::from_vector(bytes);
+  for (std::size_t at = 0; at < all.size(); at += kSavedAtOnce) {
+    region.bytes = all.slice(at, std::min(kSavedAtOnce, all.size() - at));
+    region.address = part.begin + at;
+    region.size = region.bytes.size();
+    region.file_offset = at;
+    output.code({region});
+    often();
+  }
   if (same != saved_.end()) saved_.erase(same);  // it went, and its place was used again
   saved_.push_back({part.name, part.begin, std::move(bytes)});
   return true;
 }
 
-std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc) {
+std::optional<base::Failure> KernelCode::save(BundleOutput& output, std::uint64_t tsc,
+                                              const std::function<void()>& often) {
   const Memory memory(files_.memory);
   for (const Part& part : parts_) {
     // Another one that cannot be read went meanwhile.
-    if (save_part(output, memory, part, tsc) || part.name != kKernel) continue;
+    if (save_part(output, memory, part, tsc, often) || part.name != kKernel) continue;
     return unsupported("the kernel's code cannot be read (" + files_.memory +
                        "); record as root, and without kernel lockdown");
   }

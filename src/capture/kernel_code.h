@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,8 +38,10 @@ class KernelCode {
   // Names of what is there, which takes longer to write than code.
   void save_names(BundleOutput& output) const;
   // Code and names of what is there and was not saved yet; a failure if memory cannot be read. What is where
-  // something else was saved counts from `tsc` on.
-  [[nodiscard]] std::optional<base::Failure> save(BundleOutput& output, std::uint64_t tsc);
+  // something else was saved counts from `tsc` on. It takes long: `often` is called again and again
+  // meanwhile.
+  [[nodiscard]] std::optional<base::Failure> save(
+      BundleOutput& output, std::uint64_t tsc, const std::function<void()>& often = [] {});
   // The kernel made code at [begin, end), as it told at that time: it is saved.
   void add_made(BundleOutput& output, std::uint64_t tsc, const std::string& name, std::uint64_t begin,
                 std::uint64_t end);
@@ -65,8 +68,9 @@ class KernelCode {
   };
   class Memory;
 
-  [[nodiscard]] bool save_part(BundleOutput& output, const Memory& memory, const Part& part,
-                               std::uint64_t tsc);
+  [[nodiscard]] bool save_part(
+      BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc,
+      const std::function<void()>& often = [] {});
 
   void add_pages(const std::string& name, std::uint64_t first, std::uint64_t next);
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
+#include <optional>
 
 #include "image/code_file.h"
 #include "image/elf.h"
@@ -46,23 +46,26 @@ trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uin
 
 }  // namespace
 
-bool SystemProcesses::Parts::overlaps(const Part& part) const {
-  const auto next = covered_.upper_bound(part.address + (part.bytes - 1));
-  return next != covered_.begin() && std::prev(next)->second >= part.address;
+const SystemProcesses::Part* SystemProcesses::Parts::last_over(const Part& part) const {
+  std::optional<std::uint64_t> found;
+  places_.for_each_over(part.address, part.address + (part.bytes - 1),
+                        [&](std::uint64_t number) { found = std::max(found.value_or(0), number); });
+  return found ? &all_.at(*found) : nullptr;
 }
 
 void SystemProcesses::Parts::add(Part part) {
-  std::uint64_t first = part.address;
-  std::uint64_t last = part.address + (part.bytes - 1);
-  for (auto at = covered_.upper_bound(last); at != covered_.begin() && std::prev(at)->second >= first;) {
-    at = std::prev(at);
-    first = std::min(first, at->first);
-    last = std::max(last, at->second);
-    at = covered_.erase(at);
-  }
-  covered_.emplace(first, last);
-  keys_.insert(key_of(part));
-  all_.push_back(std::move(part));
+  places_.assign(part.address, part.address + (part.bytes - 1), next_);
+  all_.emplace(next_++, std::move(part));
+}
+
+// Once in a while, so that none costs more than a few steps.
+void SystemProcesses::Parts::forget_hidden() {
+  constexpr std::size_t kFew = 64;
+  if (all_.size() < 2 * at_last_look_ + kFew) return;
+  std::set<std::uint64_t> seen;
+  for (const auto& [first, entry] : places_) seen.insert(entry.value);
+  std::erase_if(all_, [&](const auto& one) { return seen.count(one.first) == 0; });
+  at_last_look_ = all_.size();
 }
 
 void SystemProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
@@ -165,10 +168,14 @@ void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
   if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
   Part part{mapping.tsc,     mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text),
             mapping.build_id};
-  if (process.parts.has(part)) return;
-  if (process.parts.overlaps(part)) part.tsc_from = mapping.tsc;
+  // What lies there now came last: what had been there before may come again.
+  if (const Part* last = process.parts.last_over(part); last != nullptr) {
+    if (*last == part) return;
+    part.tsc_from = mapping.tsc;
+  }
   if (process.saved) save(mapping.pid, process, part);
   process.parts.add(std::move(part));
+  if (process.saved) process.parts.forget_hidden();
 }
 
 void SystemProcesses::note_mapping(std::int64_t pid, const Part& part, std::int32_t file) {
@@ -201,7 +208,7 @@ std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
 void SystemProcesses::save(std::int64_t pid, Process& process) {
   if (process.saved || !user_) return;
   process.saved = true;
-  for (const Part& part : process.parts.all()) {
+  for (const auto& [number, part] : process.parts.all()) {
     save(pid, process, part);
     if (often_) often_();
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interval_map.h"
 #include "capture/bundle_output.h"
 #include "capture/system_record.h"
 #include "capture/tracee.h"
@@ -50,24 +51,29 @@ class SystemProcesses {
     std::string path;
     std::string build_id;                     // empty: not told
     std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid
+
+    // The same of the same file, whenever.
+    [[nodiscard]] bool operator==(const Part& other) const {
+      return address == other.address && bytes == other.bytes && file_offset == other.file_offset &&
+             path == other.path;
+    }
   };
   // Of one space. Programs that make code map memory again and again: none is looked for among all others.
   class Parts {
    public:
-    [[nodiscard]] const std::vector<Part>& all() const noexcept { return all_; }
-    [[nodiscard]] bool has(const Part& part) const { return keys_.count(key_of(part)) != 0; }
-    [[nodiscard]] bool overlaps(const Part& part) const;
+    // By number, in the order in which they came.
+    [[nodiscard]] const std::map<std::uint64_t, Part>& all() const noexcept { return all_; }
+    // The one that came last of those that lie where this one does; nullptr: none does.
+    [[nodiscard]] const Part* last_over(const Part& part) const;
     void add(Part part);
+    // Those that later ones lie over as a whole, or where some come and go there would be ever more.
+    void forget_hidden();
 
    private:
-    using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::string>;
-    [[nodiscard]] static Key key_of(const Part& part) {
-      return {part.address, part.bytes, part.file_offset, part.path};
-    }
-
-    std::vector<Part> all_;
-    std::set<Key> keys_;
-    std::map<std::uint64_t, std::uint64_t> covered_;  // first address and last one, disjoint
+    std::map<std::uint64_t, Part> all_;
+    std::uint64_t next_ = 0;
+    std::size_t at_last_look_ = 0;             // how many there were
+    base::IntervalMap<std::uint64_t> places_;  // numbers
   };
   struct Process {
     trace::SpaceId space = trace::kAnySpace;

@@ -129,8 +129,8 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   waits_ = std::any_of(options_.triggers.begin(), options_.triggers.end(),
                        [](const TriggerRequest& one) { return one.action == TriggerRequest::Action::START; });
   if (auto failure = units_->start()) return failure;
-  // What the driver changes in the kernel's code to see switches is there by now. Nobody empties the buffers
-  // while the code is saved.
+  told_ = true;
+  // What the driver changes in the kernel's code to see switches is there by now.
   if (options_.hardware.kernel || waits_) {
     if (auto failure = units_->pause()) return failure;
     save_kernel(trace::kTscMin);
@@ -152,7 +152,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
 
 void UnitRecorder::Session::save_kernel(std::uint64_t tsc) {
   if (!options_.hardware.kernel || kernel_.parts().empty()) return;
-  if (auto failure = kernel_.save(*output_, tsc))
+  if (auto failure = kernel_.save(*output_, tsc, [this] { keep_up(); }))
     warnings_.push_back("Kernel code is missing: " + failure->detail + ".");
 }
 
@@ -210,7 +210,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::empty_buffers() {
 
 // While something takes long. What fails now fails again when it is asked next.
 void UnitRecorder::Session::keep_up() {
-  if (started_ && Clock::now() - emptied_ >= kTick) static_cast<void>(empty_buffers());
+  if (told_ && Clock::now() - emptied_ >= kTick) static_cast<void>(empty_buffers());
 }
 
 // Stops and snapshots count what happens while recording is on.

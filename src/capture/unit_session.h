@@ -82,6 +82,7 @@ class UnitRecorder::Session {
   std::vector<std::uint64_t> hits_;                               // of each trigger
   bool waits_ = false;                                            // for a trigger that begins it
   bool paused_ = false;
+  bool told_ = false;  // units have begun, and fill their buffers
   bool interrupted_ = false;
   bool limited_ = false;
   std::uint32_t snapshots_ = 0;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/interval_map.h"
+#include "base/interval_map.h"
 #include "formats/perf_write.h"
 #include "formats/perf_write_made.h"
 #include "formats/perf_write_records.h"
@@ -61,7 +61,7 @@ class Code {
   struct Process {
     const ProcessImage& image;
     std::size_t made_file = 0;  // where `made` goes
-    IntervalMap<Mapped> mappings{};
+    base::IntervalMap<Mapped> mappings{};
     MadeCode made{};
   };
   struct Item {

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <map>
 
+#include "base/interval_map.h"
 #include "formats/first_range.h"
-#include "formats/interval_map.h"
 #include "formats/perf_write_code.h"
 #include "formats/perf_write_output.h"
 
@@ -28,7 +28,7 @@ bool is_known_kernel(const trace::CodeRegion& region) {
 // As everywhere, later ones win. Code that changed is as it was at the end: perf has one kernel for all
 // times.
 Parts kernel_parts(const trace::TraceBundle& bundle) {
-  IntervalMap<const trace::CodeRegion*> known;
+  base::IntervalMap<const trace::CodeRegion*> known;
   for (const trace::CodeRegion& region : bundle.code) {
     if (!is_known_kernel(region)) continue;
     const std::uint64_t most = ~region.address;  // bytes behind the first one

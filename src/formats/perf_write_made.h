@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "formats/interval_map.h"
+#include "base/interval_map.h"
 
 namespace ptkit::formats::perf {
 
@@ -49,7 +49,7 @@ class MadeCode {
 
   std::map<std::uint64_t, Page> pages_;
   std::map<std::uint64_t, std::uint64_t> changed_;  // begin, end: disjoint and apart
-  IntervalMap<std::uint64_t> places_;               // address - offset, where they were put last
+  base::IntervalMap<std::uint64_t> places_;         // address - offset, where they were put last
   std::vector<std::uint8_t> file_;                  // from kFirstOffset on
 };
 

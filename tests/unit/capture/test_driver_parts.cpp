@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <set>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "capture/system_processes.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "image/image.h"
 #include "unit/formats/seconds.h"
 
 namespace ptkit::capture::test {
@@ -204,6 +206,31 @@ TEST(DriverFilters, SymbolsOfAProcessBecomeItsAddresses) {
   EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
 }
 
+// A bundle that is being written.
+struct Written {
+  Written() : output(writer(), 0) {}
+  ~Written() { std::filesystem::remove(path); }
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+
+  formats::PtkWriter writer() const {
+    auto out = formats::PtkWriter::create(path);
+    EXPECT_TRUE(out.ok());
+    out.value().info({});
+    return std::move(out.value());
+  }
+  trace::TraceBundle finish() {
+    EXPECT_TRUE(output.finish().ok());
+    auto bundle = formats::open(path, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::move(bundle.value());
+  }
+
+  std::string path = "/tmp/ptkit-written-" + std::to_string(::getpid()) + "-" +
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  BundleOutput output;
+};
+
 // ---- the kernel's code
 
 class Kernel : public ::testing::Test {
@@ -302,6 +329,42 @@ TEST_F(Kernel, CodeThatIsMadeWhereOtherCodeWasCountsFromThenOn) {
   EXPECT_EQ(made, (Made{{trace::kTscMin, 0x20, 'a'}, {200, 0x10, 'b'}}));
 }
 
+// Who saves much has to empty buffers meanwhile.
+TEST_F(Kernel, MuchCodeIsSavedPieceByPiece) {
+  constexpr std::uint64_t kBegin = 0xffffffff81000000;
+  constexpr std::size_t kBytes = (std::size_t{5} << 19U) + 100;
+  write("symbols", "ffffffff81000000 T _stext\nffffffff81280064 T _etext\n");
+  Elf64_Ehdr header{};
+  std::copy_n(ELFMAG, SELFMAG, header.e_ident);
+  header.e_phoff = sizeof header;
+  header.e_phnum = 1;
+  Elf64_Phdr segment{};
+  segment.p_type = PT_LOAD;
+  segment.p_vaddr = kBegin;
+  segment.p_filesz = kBytes;
+  segment.p_offset = sizeof header + sizeof segment;
+  std::string code(kBytes, '\0');
+  std::minstd_rand random(1);
+  for (char& byte : code) byte = static_cast<char>(random());
+  write("memory", std::string(reinterpret_cast<const char*>(&header), sizeof header) +
+                      std::string(reinterpret_cast<const char*>(&segment), sizeof segment) + code);
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.look());
+  Written written;
+  int calls = 0;
+  ASSERT_FALSE(kernel.save(written.output, trace::kTscMin, [&calls] { ++calls; }));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(kernel.changed_pages(), 0U);
+  const trace::TraceBundle bundle = written.finish();
+  std::string saved;
+  for (const trace::CodeRegion& region : bundle.code) {
+    EXPECT_EQ(region.address, kBegin + saved.size());
+    EXPECT_EQ(region.file_offset, saved.size());
+    saved.append(reinterpret_cast<const char*>(region.bytes.bytes().data()), region.bytes.size());
+  }
+  EXPECT_EQ(saved, code);
+}
+
 // ---- sideband
 
 ptkit_record head_of(std::uint16_t type, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
@@ -380,23 +443,9 @@ TEST(SidebandRing, RandomBytesAreHarmless) {
 
 class Processes : public ::testing::Test {
  protected:
-  Processes() : output_(writer(), 0), processes_(output_, true, false) {}
-  ~Processes() override { std::filesystem::remove(path_); }
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
+  Processes() : processes_(written_.output, true, false) {}
 
-  formats::PtkWriter writer() {
-    auto out = formats::PtkWriter::create(path_);
-    EXPECT_TRUE(out.ok());
-    out.value().info({});
-    return std::move(out.value());
-  }
-  trace::TraceBundle finish() {
-    EXPECT_TRUE(output_.finish().ok());
-    auto bundle = formats::open(path_, {});
-    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
-    return std::move(bundle.value());
-  }
+  trace::TraceBundle finish() { return written_.finish(); }
   // Pids that nobody has.
   static constexpr std::int32_t kFirst = 1 << 23;
   static SystemRecord made(SystemRecord::Kind kind, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
@@ -428,9 +477,7 @@ class Processes : public ::testing::Test {
     processes_.take(record, 0);
   }
 
-  std::string path_ = "/tmp/ptkit-processes-" + std::to_string(::getpid()) + "-" +
-                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
-  BundleOutput output_;
+  Written written_;
   SystemProcesses processes_;
 };
 
@@ -480,6 +527,50 @@ TEST_F(Processes, MappingsOverOthersCountFromThenOn) {
   EXPECT_EQ(since, expected);
   const auto is_map = [](const trace::Sideband& one) { return one.kind == trace::SidebandKind::MAP; };
   EXPECT_EQ(std::count_if(bundle.sideband.begin(), bundle.sideband.end(), is_map), 4);
+}
+
+// A library goes, another one comes to its place, and goes for the first one.
+TEST_F(Processes, WhatHadBeenThereMayComeAgain) {
+  const std::string first = std::filesystem::canonical("/bin/sh");
+  const std::string second = std::filesystem::canonical("/bin/cat");
+  switch_to(10, kFirst, 0xa000);
+  std::uint64_t tsc = 10;
+  for (const std::string& path : {first, first, second, first, second})
+    map(tsc += 10, kFirst, 0x400000, path);
+  const auto space = processes_.take_switches(0).at(0).space;
+  const image::Image image(std::make_shared<trace::TraceBundle>(finish()));
+  const auto path_at = [&](std::uint64_t time) {
+    const std::int32_t file = image.view(space, time).provenance(0x400000).file;
+    return file < 0 ? std::string() : image.bundle().files[static_cast<std::size_t>(file)].path;
+  };
+  EXPECT_EQ(path_at(15), first);
+  EXPECT_EQ(path_at(35), first);
+  EXPECT_EQ(path_at(45), second);
+  EXPECT_EQ(path_at(55), first);
+  EXPECT_EQ(path_at(65), second);
+}
+
+// What is hidden is forgotten: a child has none of it.
+TEST_F(Processes, ThoseWhoComeAndGoForEver) {
+  constexpr int kTimes = 10'000;
+  const std::array<std::string, 2> paths{std::filesystem::canonical("/bin/sh"),
+                                         std::filesystem::canonical("/bin/cat")};
+  switch_to(10, kFirst, 0xa000);
+  const auto come_and_go = [&] {
+    for (std::uint64_t i = 0; i < kTimes; ++i) map(20 + i, kFirst, 0x401000, paths[i % 2]);
+  };
+  EXPECT_LT(formats::test::seconds_of(come_and_go), 5.0);
+  fork(20'000, kFirst, kFirst + 1, kFirst + 1);
+  switch_to(20'001, kFirst + 1, 0xc000);
+  const trace::TraceBundle bundle = finish();
+  const auto maps_of = [&](std::int32_t pid) {
+    return std::count_if(bundle.sideband.begin(), bundle.sideband.end(), [&](const trace::Sideband& one) {
+      return one.kind == trace::SidebandKind::MAP && one.pid == pid;
+    });
+  };
+  EXPECT_EQ(maps_of(kFirst), kTimes);
+  EXPECT_GT(maps_of(kFirst + 1), 0);
+  EXPECT_LT(maps_of(kFirst + 1), 100);
 }
 
 TEST_F(Processes, ChildrenHaveTheCodeOfTheirParentUntilTheyExecute) {

@@ -1,12 +1,10 @@
-// Ranges of addresses: the first that has a value, and what is left of those that later ones hide.
+// Ranges of addresses: the first that has a value.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <optional>
 #include <random>
 
 #include "formats/first_range.h"
-#include "formats/interval_map.h"
 #include "seconds.h"
 
 namespace ptkit::formats {
@@ -46,34 +44,6 @@ TEST(FirstRange, ManyOfBoth) {
     values.push_back(4 * i + 3);
   }
   EXPECT_LT(test::seconds_of([&] { EXPECT_EQ(first_ranges(ranges, values)[0], kNoRange); }), 5.0);
-}
-
-TEST(IntervalMap, LaterOnesHideEarlierOnes) {
-  std::mt19937_64 random(5);
-  for (const std::uint64_t base : {std::uint64_t{0}, kLast - 31}) {
-    for (int round = 0; round < 200; ++round) {
-      IntervalMap<int> map;
-      std::array<std::optional<int>, 32> expected;
-      for (int i = 0; i < 10; ++i) {
-        const std::uint64_t first = random() % 32;
-        const std::uint64_t last = first + random() % (32 - first);
-        map.assign(base + first, base + last, i);
-        for (std::uint64_t at = first; at <= last; ++at) expected[at] = i;
-      }
-      for (std::uint64_t at = 0; at < 32; ++at) {
-        const auto found = map.find(base + at);
-        ASSERT_EQ(found != map.end(), expected[at].has_value());
-        if (!expected[at]) continue;
-        EXPECT_EQ(found->second.value, *expected[at]);
-      }
-      std::uint64_t next = 0;
-      for (const auto& [first, entry] : map) {
-        EXPECT_LE(next, first);
-        EXPECT_LE(first, entry.last);
-        next = entry.last + 1;
-      }
-    }
-  }
 }
 
 }  // namespace

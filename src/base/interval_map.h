@@ -1,11 +1,11 @@
-// Ranges of addresses with a value each; what comes later hides what was there. For .cpp files of this folder
-// only.
+// Ranges of addresses with a value each; what comes later hides what was there.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 
-namespace ptkit::formats {
+namespace ptkit::base {
 
 template <typename Value>
 class IntervalMap {
@@ -28,6 +28,12 @@ class IntervalMap {
     if (next == entries_.begin() || std::prev(next)->second.last < address) return entries_.end();
     return std::prev(next);
   }
+  // Each that has some of these addresses, the last one first.
+  template <typename Function>
+  void for_each_over(std::uint64_t first, std::uint64_t last, const Function& function) const {
+    for (auto at = entries_.upper_bound(last); at != entries_.begin() && std::prev(at)->second.last >= first;)
+      function((--at)->second.value);
+  }
   [[nodiscard]] typename Entries::const_iterator begin() const noexcept { return entries_.begin(); }
   [[nodiscard]] typename Entries::const_iterator end() const noexcept { return entries_.end(); }
 
@@ -44,4 +50,4 @@ class IntervalMap {
   Entries entries_;
 };
 
-}  // namespace ptkit::formats
+}  // namespace ptkit::base
