@@ -64,7 +64,7 @@ class Reader {
     add_jit_dumps();
     perf::Processes processes(bundle_, binaries_, is_here());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
-    place_switches(bundle_);
+    place_switches(bundle_, sideband_.lost() != 0);
     perf::mark_32_bit_code(bundle_);
     finish(has_kernel);
     return std::move(bundle_);

@@ -52,11 +52,12 @@ std::vector<Stay> stays_of(const std::vector<TableChange>& changes, const PageTa
 class Placement {
  public:
   Placement(const trace::TraceBundle& bundle, const trace::Stream& stream, const SwitchSurvey& survey,
-            const PageTables& tables, std::uint64_t doubt)
+            const PageTables& tables, std::uint64_t doubt, bool records_lost)
       : bundle_(bundle),
         switches_(stream.switches),
         tables_(tables),
         doubt_(doubt),
+        records_lost_(records_lost),
         stays_(stays_of(survey.changes, tables)),
         places_(survey.places),
         by_tables_(stream.switches.size(), false) {}
@@ -125,15 +126,15 @@ class Placement {
 
   // Page tables of somebody of whom no switch tells: the record is lost.
   void add_untold(std::uint64_t place) {
+    if (!records_lost_) return;
     for (; next_stay_ < stays_.size() && stays_[next_stay_].offset < place; ++next_stay_) {
       const Stay& stay = stays_[next_stay_];
       if (stay.told || out_.empty() || is_told_near(stay)) continue;
       const SpaceId now = out_.back().space;
       if (now == stay.space || !tables_.has_tables(now)) continue;
-      add({.tsc = stay.guess,
-           .pid = bundle_.spaces[stay.space].pid,
-           .space = stay.space,
-           .offset = stay.offset + 1});
+      const std::int64_t pid = bundle_.spaces[stay.space].pid;
+      const std::int64_t tid = pid == out_.back().pid ? out_.back().tid : trace::kNoId;  // exec()
+      add({.tsc = stay.guess, .pid = pid, .tid = tid, .space = stay.space, .offset = stay.offset + 1});
     }
   }
 
@@ -147,6 +148,7 @@ class Placement {
   const std::vector<Switch>& switches_;
   const PageTables& tables_;
   std::uint64_t doubt_;
+  bool records_lost_;
   std::vector<Stay> stays_;
   std::vector<std::uint64_t> places_;
   std::vector<bool> by_tables_;  // which places are those of PIPs
@@ -172,7 +174,7 @@ std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle) {
 
 }  // namespace
 
-void place_switches(trace::TraceBundle& bundle) {
+void place_switches(trace::TraceBundle& bundle, bool records_lost) {
   const trace::Configuration& configuration = bundle.configuration;
   const bool has_pips = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   if (!has_pips || !configuration.clock.perf_time_known) return;
@@ -194,7 +196,7 @@ void place_switches(trace::TraceBundle& bundle) {
   }
   tables.settle();
   for (const auto& [stream, survey] : surveys) {
-    Placement placement(bundle, *stream, survey, tables, doubt);
+    Placement placement(bundle, *stream, survey, tables, doubt, records_lost);
     if (placement.of_one_process()) continue;  // nothing to be learned
     stream->switches = placement.make();
     stream->switches_by_offset = true;
