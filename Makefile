@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= 1800
+EMULATED_SECONDS ?= 2400
 STAMPS := $(BUILD)/.stamps
-# The package is built here and, for a wheel, in a copy: ccache then compiles once.
+# The package is built here and, for a wheel, in a copy: ccache then compiles once. So it does for other checkouts, too,
+# as it does not ask which folder debug information names.
 export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 
 # What a rebuild of the Python package depends on.
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
