@@ -51,6 +51,18 @@ class PerfPageTables : public test::PerfReading {
     machine.add(test::mmap2(machine.who(task), PerfMachine::kUser, 0x1000, 0, path));
   }
 
+  // Another program, with page tables of its own.
+  void execute(PerfMachine& machine, Task& task, std::uint64_t cr3) {
+    task.cr3 = cr3;
+    machine.load(cr3);
+    machine.spin(5);
+    task.nops = 7;
+    task.resume = 0;
+    map(machine, task);
+    machine.spin(5);
+    machine.leave();
+  }
+
   trace::TraceBundle opened(PerfMachine& machine) {
     trace::TraceBundle bundle = read(machine.file());
     trace::CodeRegion kernel;
@@ -150,14 +162,7 @@ TEST_F(PerfPageTables, ExecChangesThoseOfAProcess) {
     machine.leave();
     machine.run(30);
     if (i == 20) {
-      b.cr3 = 0x30000;
-      machine.load(b.cr3);
-      machine.spin(5);
-      b.nops = 7;
-      b.resume = 0;
-      map(machine, b);
-      machine.spin(5);
-      machine.leave();
+      execute(machine, b, 0x30000);
       machine.run(30);
     }
     machine.change(a);
@@ -274,14 +279,7 @@ TEST_F(PerfPageTables, ChildrenBorrowThemUntilTheyExecute) {
     go_on_with(b);
     go_on_with(child);
     machine.run(60);
-    child.cr3 = 0x30000 + i * 0x1000;
-    machine.load(child.cr3);
-    machine.spin(5);
-    child.nops = 7;
-    child.resume = 0;
-    map(machine, child);
-    machine.spin(5);
-    machine.leave();
+    execute(machine, child, 0x30000 + i * 0x1000);
     go_on_with(b);
     go_on_with(child);
     go_on_with(a);
