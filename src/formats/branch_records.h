@@ -45,10 +45,9 @@ void append_stored(base::Bytes bytes, bool first, std::vector<trace::BranchRecor
 // An entry of a branch stack of the Linux kernel (perf_branch_entry): from, to and flags, 8 bytes each.
 inline constexpr std::size_t kBranchEntryBytes = 24;
 
-// Appends a branch stack, which
-// has the newest branch first; empty entries are left out. `tsc` is the time of the sample, 0: not known: the
-// newest branch is not later. The oldest gets RECORD_FIRST; each of them, if the stack does not have every
-// taken branch (`whole`).
+// Appends a branch stack, which has the newest branch first; empty entries are left out. `tsc` is the time
+// of the sample, 0: not known: the newest branch is not later. The oldest gets RECORD_FIRST; each of them,
+// if the stack does not have every taken branch (`whole`).
 void append_branch_stack(base::Bytes entries, std::uint64_t tsc, bool whole,
                          std::vector<trace::BranchRecord>& out);
 
