@@ -100,8 +100,10 @@ class Store {
     take_until(loss.offset);
     loss.offset = place_of(records_);
     losses.push_back(loss);
-    first_ = true;
+    begin_anew();
   }
+  // What comes next does not go on where the last record led.
+  void begin_anew() noexcept { first_ = true; }
   [[nodiscard]] std::vector<BranchRecord>& records() noexcept { return records_; }
 
   std::vector<trace::KnownLoss> losses;
@@ -187,7 +189,7 @@ std::vector<BranchStream> Branches::make(const trace::Clock& clock) {
 
 namespace {
 
-BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clock& clock) {
+BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clock& clock, bool kernel) {
   BranchStream out{named(aux.stream.cpu, aux.stream.tid), {}};
   Threads threads(runs);
   Store store(aux.stream.data.bytes());
@@ -199,6 +201,8 @@ BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clo
     const std::uint64_t from = place_of(store.records());
     lose_until(flush.offset);
     store.take_until(flush.offset);
+    // What empties the buffer is kernel code, and not stored; user code goes on as if nothing had been.
+    if (kernel) store.begin_anew();
     const std::uint64_t tsc = tsc_of(clock, flush.ns);
     const Running* const ran = threads.only_one_until(tsc);
     Owner owner{.tsc = tsc, .pid = flush.pid, .tid = flush.tid, .offset = from};
@@ -209,6 +213,11 @@ BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clo
     if (place_of(store.records()) == from) continue;
     store.records().back().tsc = tsc;
     out.owners.push_back(owner);
+  }
+  for (const std::uint64_t begin : aux.copies) {
+    lose_until(begin);
+    store.take_until(begin);
+    store.begin_anew();
   }
   lose_until(trace::kTscMax);
   store.take_until(aux.stream.data.size());
@@ -222,12 +231,14 @@ BranchStream from_store(const AuxStream& aux, const Runs& runs, const trace::Clo
 }  // namespace
 
 std::vector<BranchStream> from_stores(const std::vector<AuxStream>& stores,
-                                      const std::vector<Running>& running, const trace::Clock& clock) {
+                                      const std::vector<Running>& running, const trace::Clock& clock,
+                                      bool kernel) {
   std::map<std::int64_t, Runs> runs;
   for (const Running& one : running) runs[one.cpu].add(one);
   std::vector<BranchStream> out;
   out.reserve(stores.size());
-  for (const AuxStream& store : stores) out.push_back(from_store(store, runs[store.stream.cpu], clock));
+  for (const AuxStream& store : stores)
+    out.push_back(from_store(store, runs[store.stream.cpu], clock, kernel));
   return out;
 }
 

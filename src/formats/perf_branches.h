@@ -48,9 +48,10 @@ class Branches {
   std::uint64_t times_lost_ = 0;
 };
 
-// Streams of Branch Trace Store's own records. `running`: who came in when, in the order of time.
+// Streams of Branch Trace Store's own records. `running`: who came in when, in the order of time. `kernel`:
+// the kernel's branches are stored, too.
 [[nodiscard]] std::vector<BranchStream> from_stores(const std::vector<AuxStream>& stores,
                                                     const std::vector<Running>& running,
-                                                    const trace::Clock& clock);
+                                                    const trace::Clock& clock, bool kernel);
 
 }  // namespace ptkit::formats::perf

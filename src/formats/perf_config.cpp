@@ -1,5 +1,6 @@
 #include "formats/perf_config.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
@@ -97,6 +98,11 @@ bool parse_cpuid(const std::string& text, trace::Cpu& cpu) {
   }
   cpu = found;
   return true;
+}
+
+bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs) {
+  return std::ranges::any_of(
+      attrs, [&](const Attr& attr) { return attr.type == info.pmu_type && !attr.flag(kExcludeKernel); });
 }
 
 void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out) {

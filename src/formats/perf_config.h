@@ -39,6 +39,8 @@ struct TraceInfo {
 [[nodiscard]] bool take_time_conversion(base::Bytes body, TraceInfo& out);
 // "GenuineIntel,6,142,10"; false if it is not of that form.
 [[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);
+// Whether what was traced has code of the kernel, too.
+[[nodiscard]] bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs);
 void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);
 
 }  // namespace ptkit::formats::perf

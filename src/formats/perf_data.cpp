@@ -95,7 +95,8 @@ class Reader {
     if (!streams.ok()) return streams.failure();
     const trace::Clock& clock = bundle_.configuration.clock;
     if (is_store) {
-      for (perf::BranchStream& one : perf::from_stores(streams.value(), sideband_.running(), clock))
+      const bool kernel = perf::traces_kernel(info_, file_.attrs());
+      for (perf::BranchStream& one : perf::from_stores(streams.value(), sideband_.running(), clock, kernel))
         add(std::move(one));
     } else {
       for (perf::AuxStream& one : streams.value()) add({std::move(one.stream), {}});

@@ -168,7 +168,7 @@ std::vector<Flush> Streams::flushes_of(const Queue& queue, const Notes& notes) {
   return flushes;
 }
 
-base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes, bool flushes) {
+base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes, bool flushes, bool copies) {
   AuxStream out;
   trace::Stream& stream = out.stream;
   // perf names a thread with a CPU, too, where it opened the event for one and its children.
@@ -178,7 +178,12 @@ base::Result<AuxStream> Streams::stream_of(Queue& queue, const Notes& notes, boo
   stream.pid = queue.pid;
   add_losses(queue, notes, stream.losses);
   std::vector<trace::TraceBuffer> parts;
-  for (Piece& piece : queue.pieces) parts.push_back(std::move(piece.bytes));
+  std::uint64_t at = 0;
+  for (Piece& piece : queue.pieces) {
+    if (copies) out.copies.push_back(at);
+    at += piece.bytes.size();
+    parts.push_back(std::move(piece.bytes));
+  }
   auto data = join_parts(std::move(parts));
   if (!data.ok()) return data.failure();
   stream.data = std::move(data.value());
@@ -201,7 +206,7 @@ base::Result<std::vector<AuxStream>> Streams::make(const AuxForm& form) {
     } else {
       join(*queue, notes, form.unit);
     }
-    auto stream = stream_of(*queue, notes, form.flushes);
+    auto stream = stream_of(*queue, notes, form.flushes, copies);
     if (!stream.ok()) return stream.failure();
     streams.push_back(std::move(stream.value()));
   }

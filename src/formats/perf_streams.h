@@ -22,8 +22,9 @@ struct Flush {
 
 struct AuxStream {
   trace::Stream stream;
-  std::vector<Flush> flushes;  // in order; of copies none
-  bool of_task = false;        // of one task and its children, not of all that a CPU ran
+  std::vector<Flush> flushes;         // in order; of copies none
+  std::vector<std::uint64_t> copies;  // where what is new in each begins: nothing was traced meanwhile
+  bool of_task = false;               // of one task and its children, not of all that a CPU ran
 };
 
 // A stream of a CPU, or of a thread if that is not known.
@@ -77,7 +78,8 @@ class Streams {
   static void join_copies(Queue& queue, std::size_t unit);
   [[nodiscard]] static std::vector<Flush> flushes_of(const Queue& queue, const Notes& notes);
   static void add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses);
-  [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes, bool flushes);
+  [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes, bool flushes,
+                                                         bool copies);
   [[nodiscard]] const Notes& notes_of(const Queue& queue) const;
 
   std::map<std::uint32_t, Queue> queues_;                           // by the number of the ring buffer

@@ -208,7 +208,8 @@ class Writer {
 
   std::unique_ptr<perf::WrittenTrace> make_trace() {
     if (event_.kind == perf::TraceKind::INTEL_BTS)
-      return std::make_unique<perf::BranchTrace>(bundle_, tasks_.queues(), options_.go_on);
+      return std::make_unique<perf::BranchTrace>(bundle_, tasks_.queues(), !event_.exclude_kernel,
+                                                 options_.go_on);
     return std::make_unique<perf::Trace>(bundle_, tasks_.queues(), packets_, options_.go_on);
   }
 

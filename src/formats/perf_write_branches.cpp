@@ -35,8 +35,9 @@ BranchRecord record_at(base::Bytes bytes, std::size_t number) {
 
 }  // namespace
 
-BranchTrace::BranchTrace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, GoOn go_on)
-    : WrittenTrace(bundle, std::move(go_on)) {
+BranchTrace::BranchTrace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, bool kernel,
+                         GoOn go_on)
+    : WrittenTrace(bundle, std::move(go_on)), kernel_(kernel) {
   for (std::size_t i = 0; i < bundle.streams.size(); ++i) cut_stream(i, queues[i]);
   set_references();
 }
@@ -121,6 +122,14 @@ void BranchTrace::set_references() {
   }
 }
 
+// With the kernel each note says that what comes next does not go on there: branches are worth more than
+// times.
+bool BranchTrace::may_tell(std::size_t stream, std::size_t number) const {
+  const trace::Stream& from = bundle_.streams[stream];
+  return !kernel_ || number >= count_of(from) ||
+         (record_at(from.data.bytes(), number).flags & trace::RECORD_FIRST) != 0;
+}
+
 // A note for each record whose time is known, and for each loss.
 bool BranchTrace::write_notes(Records& records) const {
   for (const Piece& piece : pieces_) {
@@ -135,9 +144,11 @@ bool BranchTrace::write_notes(Records& records) const {
     };
     for (std::size_t i = piece.begin; i + 1 < piece.end; ++i) {
       const std::uint64_t tsc = record_at(bytes, i).tsc;
-      if (tsc != 0) tell(piece.offset + (i + 1 - piece.begin) * kStoreRecordBytes, tsc, 0);
+      if (tsc != 0 && may_tell(piece.stream, i + 1))
+        tell(piece.offset + (i + 1 - piece.begin) * kStoreRecordBytes, tsc, 0);
     }
-    if (piece.tsc != 0 || piece.lost_flags != 0) tell(behind, piece.tsc, piece.lost_flags);
+    if (piece.lost_flags != 0 || (piece.tsc != 0 && may_tell(piece.stream, piece.end)))
+      tell(behind, piece.tsc, piece.lost_flags);
   }
   return true;
 }

@@ -14,8 +14,9 @@ namespace ptkit::formats::perf {
 // perf gives all branches of a buffer to one thread, so each thread of a stream has a buffer of its own.
 class BranchTrace final : public WrittenTrace {
  public:
-  // `queues`: by stream; theirs are the records that are nobody else's.
-  BranchTrace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, GoOn go_on);
+  // `queues`: by stream; theirs are the records that are nobody else's. `kernel`: the event is said to have
+  // traced the kernel, too.
+  BranchTrace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, bool kernel, GoOn go_on);
 
   [[nodiscard]] bool write_notes(Records& records) const override;
   [[nodiscard]] bool write(Output& out) override;
@@ -37,8 +38,10 @@ class BranchTrace final : public WrittenTrace {
   void add(Piece& piece);
   void set_references();
   [[nodiscard]] std::size_t queue_of(std::size_t stream, const Queue& owner);
+  [[nodiscard]] bool may_tell(std::size_t stream, std::size_t number) const;
   void put_records(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const;
 
+  bool kernel_;
   std::vector<Queue> queues_;
   std::map<std::pair<std::size_t, std::int64_t>, std::size_t> numbers_;  // of queues, by stream and thread
   std::map<std::int64_t, std::uint64_t> offsets_;                        // behind a thread's pieces

@@ -113,6 +113,15 @@ TEST_F(PerfWriteBranches, EachThreadOfAProcessorHasABuffer) {
   EXPECT_EQ(text(both.streams[2]), "*10 12@100 16@300 18 ");
 }
 
+// A note would say that something of the kernel is missing behind it.
+TEST_F(PerfWriteBranches, WithTheKernelTimesAreToldWhereRecordsBeginAnew) {
+  trace::TraceBundle bundle = bundle_of(
+      {branch(10), branch(12, 100), branch(14, 200), branch(16, 0, trace::RECORD_FIRST), branch(18, 300)});
+  trace::CodeRegion& kernel = bundle.code.emplace_back(region(0, "x"));
+  kernel.address = 0xffffffff81000000;
+  EXPECT_EQ(text(write_and_read(bundle).streams.at(0)), "*10 12 14@200 *16 18@300 ");
+}
+
 // A thread comes back, and nobody knows what it did before.
 TEST_F(PerfWriteBranches, WhereAThreadComesBack) {
   trace::TraceBundle bundle = bundle_of({branch(10), branch(12), branch(14, 0, trace::RECORD_FIRST)});
