@@ -20,18 +20,84 @@ constexpr std::uint8_t kBreakpoint = 0xcc;  // INT3
 
 base::Failure io_error(std::string what) { return {base::Status::IO_ERROR, 0, std::move(what)}; }
 
+// pidfd_open(): EINVAL and ENOENT are of threads.
+base::Failure attach_refusal(int pid, int error) {
+  const std::string process = "process " + std::to_string(pid);
+  if (error == ESRCH || error == EINVAL || error == ENOENT) {
+    return {base::Status::BAD_CONFIG, 0,
+            "pid: there is no " + process + " (a thread is recorded by its process)"};
+  }
+  const char* remedy = error == ENOSYS ? "boot Linux 5.3 or newer"
+                       : error == EMFILE || error == ENFILE
+                           ? "too many files are open; close some, or raise the limit (ulimit -n)"
+                           : "in a container allow pidfd_open in its seccomp profile";
+  return {base::Status::UNSUPPORTED, 0,
+          "pid: " + process + " cannot be watched (pidfd_open: " + std::strerror(error) + "); " + remedy};
+}
+
 bool is_event(int status, int event) { return status >> 8 == (SIGTRAP | (event << 8)); }
 
-std::uint64_t entry_point(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/auxv", std::ios::binary);
-  std::array<std::uint64_t, 2> pair{};
+bool begins_another(int status) {
+  return is_event(status, PTRACE_EVENT_FORK) || is_event(status, PTRACE_EVENT_VFORK) ||
+         is_event(status, PTRACE_EVENT_CLONE);
+}
+
+template <typename Word>
+std::uint64_t find_entry(std::ifstream& file) {
+  std::array<Word, 2> pair{};
   while (file.read(reinterpret_cast<char*>(pair.data()), sizeof pair)) {
     if (pair[0] == AT_ENTRY) return pair[1];
   }
   return 0;
 }
 
+// Of a program that is held: its auxiliary vector has words of its own size.
+std::uint64_t entry_point(pid_t pid) {
+  Registers registers;
+  if (!read_registers(pid, registers)) return 0;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/auxv", std::ios::binary);
+  return registers.mode == insn::ExecMode::BITS64 ? find_entry<std::uint64_t>(file)
+                                                  : find_entry<std::uint32_t>(file);
+}
+
 }  // namespace
+
+// A breakpoint at the entry point of a program that is held.
+class Target::EntryStop {
+ public:
+  explicit EntryStop(pid_t pid) : pid_(pid), address_(entry_point(pid)), memory_(pid) {}
+
+  [[nodiscard]] bool set() {
+    return address_ != 0 && memory_.read(address_, before_) == 1 && memory_.write_byte(address_, kBreakpoint);
+  }
+  // Whether it was executed just now.
+  [[nodiscard]] bool reached() const {
+    std::uint64_t ip = 0;
+    return read_ip(pid_, ip) && ip == address_ + 1;
+  }
+  [[nodiscard]] bool clear() const {
+    return memory_.write_byte(address_, before_[0]) && set_ip(pid_, address_);
+  }
+
+  // A thread or child that the program has just begun runs on by itself. A child got a copy of the
+  // breakpoint, unless it shares the memory.
+  void let_go(pid_t child) const {
+    int status = 0;
+    while (::waitpid(child, &status, __WALL) < 0) {
+      if (errno != EINTR) return;
+    }
+    if (!WIFSTOPPED(status)) return;
+    static_cast<void>(Memory(child).write_byte(address_, before_[0]));
+    static_cast<void>(memory_.write_byte(address_, kBreakpoint));
+    detach(child, 0);
+  }
+
+ private:
+  pid_t pid_;
+  std::uint64_t address_;
+  Memory memory_;
+  std::array<std::uint8_t, 1> before_{};
+};
 
 base::Result<Target> Target::launch(const RecordOptions& options, const sigset_t& mask) {
   auto launched = capture::launch(options.argv, &mask, options.quiet);
@@ -59,41 +125,44 @@ base::Result<Target> Target::attach(int pid) {
   Target target;
   target.pid_ = pid;
   target.handle_ = open_process(pid);
-  if (pid <= 0 || target.handle_.get() < 0)
-    return base::Failure{
-        base::Status::BAD_CONFIG, 0,
-        "pid: there is no process " + std::to_string(pid) + " (a thread is recorded by its process)"};
-  return target;
+  if (pid > 0 && target.handle_.get() >= 0) return target;
+  return attach_refusal(pid, pid > 0 ? errno : EINVAL);
 }
 
-bool Target::wait_for_trap() {
+// Nothing if the program has ended.
+std::optional<Target::Arrival> Target::wait_for_arrival(const EntryStop& entry) {
   for (;;) {
     int status = 0;
     if (::waitpid(pid_, &status, __WALL) < 0) {
       if (errno == EINTR) continue;
-      return false;
+      return {};
     }
     if (WIFEXITED(status) || WIFSIGNALED(status)) {
       end(status);
-      return false;
+      return {};
     }
+    if (is_event(status, PTRACE_EVENT_EXEC)) return Arrival::ANOTHER_PROGRAM;
+    if (begins_another(status)) entry.let_go(static_cast<pid_t>(event_message(pid_)));
     const bool plain = (status >> 16) == 0;
-    if (plain && WSTOPSIG(status) == SIGTRAP) return true;
+    if (plain && WSTOPSIG(status) == SIGTRAP && entry.reached()) return Arrival::ENTRY;
     static_cast<void>(::ptrace(PTRACE_CONT, pid_, nullptr, plain ? long{WSTOPSIG(status)} : 0L));
   }
 }
 
 std::optional<base::Failure> Target::run_to_entry() {
-  const base::Failure failed = io_error("filters: the program did not get as far as its entry point");
-  const std::uint64_t entry = entry_point(pid_);
-  const Memory memory(pid_);
-  std::array<std::uint8_t, 1> before{};
-  if (entry == 0 || memory.read(entry, before) != 1 || !memory.write_byte(entry, kBreakpoint)) return failed;
-  static_cast<void>(::ptrace(PTRACE_CONT, pid_, nullptr, 0L));
-  Registers registers;
-  if (!wait_for_trap() || !read_registers(pid_, registers) || registers.ip != entry + 1) return failed;
-  if (!memory.write_byte(entry, before[0]) || !set_ip(pid_, entry)) return failed;
-  return {};
+  const std::string never = "filters, triggers: the program did not get as far as its entry point";
+  for (;;) {
+    EntryStop entry(pid_);
+    if (!entry.set()) return io_error(never + ": its memory cannot be written");
+    static_cast<void>(::ptrace(PTRACE_CONT, pid_, nullptr, 0L));
+    const auto arrival = wait_for_arrival(entry);
+    if (!arrival) {
+      return io_error(never + ", where its libraries would be known: it ended before (exit status " +
+                      std::to_string(exit_status_.value_or(0)) + ")");
+    }
+    if (*arrival == Arrival::ANOTHER_PROGRAM) continue;
+    return entry.clear() ? std::nullopt : std::optional(io_error(never + ": it is gone"));
+  }
 }
 
 void Target::go() {

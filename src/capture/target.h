@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ class Target {
   [[nodiscard]] static base::Result<Target> attach(int pid);
 
   // Lets a program that waits run until its loader has mapped the libraries: it waits at the entry point.
+  // Threads and children that begin meanwhile run on.
   [[nodiscard]] std::optional<base::Failure> run_to_entry();
   void go();    // it need not wait any more
   void kill();  // it must not run
@@ -36,8 +38,11 @@ class Target {
   void signal(int number) const noexcept;
 
  private:
+  class EntryStop;
+  enum class Arrival : std::uint8_t { ENTRY, ANOTHER_PROGRAM };
+
   void end(int status);
-  [[nodiscard]] bool wait_for_trap();
+  [[nodiscard]] std::optional<Arrival> wait_for_arrival(const EntryStop& entry);
 
   int pid_ = 0;
   bool ours_ = false;

@@ -105,12 +105,23 @@ base::Result<Launch> launch(const std::vector<std::string>& argv, const void* si
     run_program(pointers.data(), go_read.get(), error_write.get(), mask, quiet);
   }
   if (::ptrace(PTRACE_SEIZE, pid, nullptr, kOptions) != 0) {
-    auto failure =
-        failed("cannot trace the program (ptrace; in a container it may need the capability SYS_PTRACE)");
+    const int cause = errno;
     static_cast<void>(::kill(pid, SIGKILL));
-    return failure;
+    static_cast<void>(::waitpid(pid, nullptr, 0));
+    return ptrace_refusal(cause, read_line("/proc/sys/kernel/yama/ptrace_scope"));
   }
   return Launch{pid, std::move(go_write), std::move(error_read)};
+}
+
+// Scope 1 allows it: the program is a child.
+base::Failure ptrace_refusal(int error, const std::string& scope) {
+  std::string remedy = "in a container it may need the capability CAP_SYS_PTRACE";
+  if (error == EPERM && scope == "2")
+    remedy = "kernel.yama.ptrace_scope is 2: run with CAP_SYS_PTRACE, or set it to 1";
+  if (error == EPERM && scope == "3")
+    remedy = "kernel.yama.ptrace_scope is 3, until the next boot: boot without that setting";
+  return {base::Status::UNSUPPORTED, 0,
+          std::string("cannot trace the program (ptrace: ") + std::strerror(error) + "); " + remedy};
 }
 
 int exec_error(const Launch& launch) {

@@ -48,6 +48,8 @@ struct Launch {
 };
 [[nodiscard]] base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask,
                                           bool quiet);
+// Why ptrace() gave `error`, and what helps: `scope` is what /proc/sys/kernel/yama/ptrace_scope has.
+[[nodiscard]] base::Failure ptrace_refusal(int error, const std::string& scope);
 // Why the program could not be executed, or 0.
 [[nodiscard]] int exec_error(const Launch& launch);
 // What wait() gave: the exit status, or 128 + signal.

@@ -1,0 +1,180 @@
+// Programs of this machine that are started, held and let go.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "capture/signals_blocked.h"
+#include "capture/target.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+class TargetOfPtrace : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    const bool may = std::ifstream("/proc/" + std::to_string(pid) + "/syscall").good();
+    static_cast<void>(::kill(pid, SIGKILL));
+    static_cast<void>(::waitpid(pid, nullptr, 0));
+    if (!may) GTEST_SKIP() << "ptrace is not permitted here";
+  }
+
+  base::Result<Target> launch(const std::vector<std::string>& argv) {
+    RecordOptions options;
+    options.argv = argv;
+    sigset_t mask{};
+    const SignalsBlocked blocked(mask);
+    return Target::launch(options, mask);
+  }
+
+  // The exit status; it is waited for, some seconds at most.
+  static std::optional<int> end_of(Target& target) {
+    for (int i = 0; i < 1000 && !target.has_ended(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (!target.has_ended()) target.kill();
+    return target.exit_status();
+  }
+};
+
+TEST_F(TargetOfPtrace, WaitsBeforeTheProgramsFirstInstruction) {
+  auto target = launch({"/bin/sh", "-c", "exit 3"});
+  ASSERT_TRUE(target.ok()) << target.failure().detail;
+  EXPECT_FALSE(target.value().has_ended());
+  const std::vector<Mapping> maps = read_maps(target.value().pid());
+  EXPECT_TRUE(std::none_of(maps.begin(), maps.end(), [](const Mapping& one) {
+    return one.path.find("/libc.so") != std::string::npos;
+  }));
+  target.value().go();
+  EXPECT_EQ(end_of(target.value()), 3);
+}
+
+TEST_F(TargetOfPtrace, WaitsAtTheEntryPointWithItsLibraries) {
+  auto target = launch({"/bin/sh", "-c", "exit 3"});
+  ASSERT_TRUE(target.ok()) << target.failure().detail;
+  const auto failure = target.value().run_to_entry();
+  ASSERT_FALSE(failure) << failure->detail;
+  const std::vector<Mapping> maps = read_maps(target.value().pid());
+  EXPECT_TRUE(std::any_of(maps.begin(), maps.end(),
+                          [](const Mapping& one) { return one.path.find("/libc.so") != std::string::npos; }));
+  target.value().go();
+  EXPECT_EQ(end_of(target.value()), 3);
+}
+
+// Nobody would let go what they begin: they would wait for it for ever.
+TEST_F(TargetOfPtrace, ConstructorsMayBeginThreadsAndChildren) {
+  ASSERT_EQ(::setenv("LD_PRELOAD", PTKIT_TEST_CONSTRUCTOR, 1), 0);
+  ASSERT_EQ(::setenv("PTKIT_TEST_RETURNED", "3", 1), 0);
+  auto target = launch({"/bin/sh", "-c", "exit 3"});
+  ::unsetenv("LD_PRELOAD");
+  ::unsetenv("PTKIT_TEST_RETURNED");
+  ASSERT_TRUE(target.ok()) << target.failure().detail;
+  ::alarm(30);  // should it wait for ever, so would this test
+  const auto failure = target.value().run_to_entry();
+  ::alarm(0);
+  ASSERT_FALSE(failure) << failure->detail;
+  EXPECT_FALSE(target.value().has_ended());
+  target.value().go();
+  EXPECT_EQ(end_of(target.value()), 3);
+}
+
+// An ELF file of i386: exit(7).
+std::vector<std::uint8_t> small_program() {
+  constexpr std::uint32_t kBase = 0x08048000;
+  constexpr std::uint32_t kHeaders = 52 + 32;
+  const std::vector<std::uint8_t> code{0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80};
+  std::vector<std::uint8_t> out{0x7f, 'E', 'L', 'F', 1, 1, 1};
+  const auto put = [&](std::uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  };
+  out.resize(16);
+  for (const std::uint32_t half : {2U, 3U}) put(half, 2);  // ET_EXEC, EM_386
+  for (const std::uint32_t word : {1U, kBase + kHeaders, 52U, 0U, 0U}) put(word, 4);
+  for (const std::uint32_t half : {52U, 32U, 1U, 0U, 0U, 0U}) put(half, 2);
+  const auto size = static_cast<std::uint32_t>(kHeaders + code.size());
+  for (const std::uint32_t word : {1U, 0U, kBase, kBase, size, size, 5U, 0x1000U}) put(word, 4);
+  out.insert(out.end(), code.begin(), code.end());
+  return out;
+}
+
+TEST_F(TargetOfPtrace, SmallProgramsHaveAnEntryPointToo) {
+  const std::string path = "/tmp/ptkit-small-" + std::to_string(::getpid());
+  const std::vector<std::uint8_t> bytes = small_program();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  auto target = launch({path});
+  std::filesystem::remove(path);
+  if (!target.ok()) GTEST_SKIP() << "32-bit programs do not run here: " << target.failure().detail;
+  const auto failure = target.value().run_to_entry();
+  ASSERT_FALSE(failure) << failure->detail;
+  Registers registers;
+  ASSERT_TRUE(read_registers(target.value().pid(), registers));
+  EXPECT_EQ(registers.ip, 0x08048054U);
+  EXPECT_EQ(registers.mode, insn::ExecMode::BITS32);
+  target.value().go();
+  EXPECT_EQ(end_of(target.value()), 7);
+}
+
+TEST_F(TargetOfPtrace, AProgramThatEndsBeforeItsEntryPointSaysSo) {
+  ASSERT_EQ(::setenv("LD_PRELOAD", PTKIT_TEST_CONSTRUCTOR, 1), 0);
+  ASSERT_EQ(::setenv("PTKIT_TEST_RETURNED", "4", 1), 0);  // it returns 3: the constructor gives up
+  auto target = launch({"/bin/sh", "-c", "exit 3"});
+  ::unsetenv("LD_PRELOAD");
+  ::unsetenv("PTKIT_TEST_RETURNED");
+  ASSERT_TRUE(target.ok()) << target.failure().detail;
+  const auto failure = target.value().run_to_entry();
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->detail.find("exit status 99"), std::string::npos) << failure->detail;
+  EXPECT_TRUE(target.value().has_ended());
+}
+
+std::string attach_fails(int pid) {
+  const auto target = Target::attach(pid);
+  EXPECT_FALSE(target.ok());
+  return target.ok() ? "" : target.failure().detail;
+}
+
+TEST(Target, ProcessesThatCannotBeWatchedAreNotCalledAbsent) {
+  EXPECT_NE(attach_fails(1 << 23).find("there is no process 8388608"), std::string::npos);
+  EXPECT_NE(attach_fails(-1).find("there is no process -1"), std::string::npos);
+  std::thread([] {  // of this process, but another number
+    EXPECT_NE(attach_fails(static_cast<int>(::syscall(SYS_gettid))).find("there is no process"),
+              std::string::npos);
+  })
+      .join();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string text = attach_fails(::getpid());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(text.find("cannot be watched"), std::string::npos) << text;
+  EXPECT_NE(text.find("ulimit -n"), std::string::npos) << text;
+}
+
+TEST(Target, PtracesScopeIsNamed) {
+  EXPECT_NE(ptrace_refusal(EPERM, "2").detail.find("ptrace_scope is 2: run with CAP_SYS_PTRACE"),
+            std::string::npos);
+  EXPECT_NE(ptrace_refusal(EPERM, "3").detail.find("until the next boot"), std::string::npos);
+  EXPECT_NE(ptrace_refusal(EPERM, "1").detail.find("in a container"), std::string::npos);
+  EXPECT_NE(ptrace_refusal(EPERM, "").detail.find("in a container"), std::string::npos);
+  EXPECT_NE(ptrace_refusal(ESRCH, "2").detail.find("No such process"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test
