@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kHoles = PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
+// With less room than that the kernel begins nothing, and need not say so: some records of intel_bts.
+constexpr std::uint64_t kLeastRoom = 96;
 
 base::Failure impossible(int cpu, const char* what) {
   return {base::Status::UNSUPPORTED, 0,
@@ -105,8 +107,54 @@ void PerfBuffer::count(const AuxNote& note) {
   if ((note.flags & PERF_AUX_FLAG_COLLISION) != 0) ++counts_.collisions;
 }
 
+// What the kernel tells of lies behind what it told of before, and fits.
+bool PerfBuffer::can_be(const AuxNote& note) const noexcept {
+  const std::uint64_t at = note.begin - trace_.tail();
+  return note.begin >= told_to_ && at <= trace_.size() && note.bytes <= trace_.size() - at;
+}
+
+// It tells of all trace: what it seems not to have told of has lost its notes. Each of them may have told of
+// a gap before its piece, or of a full buffer behind it.
+void PerfBuffer::tell_up_to(std::uint64_t place) {
+  if (place <= told_to_) return;
+  losses_.push_back({told_to_, base::Status::BUFFER_FULL});
+  losses_.push_back({place, base::Status::BUFFER_FULL});
+  may_stand_ = true;
+  told_to_ = place;
+}
+
+// There is no room left, and no note says so: who comes next is not traced, without a word.
+bool PerfBuffer::fills_up(std::uint64_t head) const {
+  if (ring_ || trace_.size() - (head - trace_.tail()) > kLeastRoom) return false;
+  const bool said = std::any_of(losses_.begin(), losses_.end(), [&](const Loss& loss) {
+    return loss.place == head && loss.cause == base::Status::BUFFER_FULL;
+  });
+  return !said && std::none_of(notes_.begin(), notes_.end(), [](const AuxNote& note) {
+    return (note.flags & PERF_AUX_FLAG_TRUNCATED) != 0;
+  });
+}
+
+// Gives the room back. Records that were lost may have told that there was none.
+void PerfBuffer::finish(std::uint64_t head, const PerfTold& told, bool fills_up) {
+  if (fills_up) ++counts_.stops;
+  found_.moved = head != trace_.tail();
+  trace_.release(head);
+  may_stand_ = may_stand_ || fills_up || told.lost != 0 ||
+               std::any_of(told.notes.begin(), told.notes.end(),
+                           [](const AuxNote& note) { return (note.flags & PERF_AUX_FLAG_TRUNCATED) != 0; });
+  found_.full = may_stand_ && losses_.empty() && notes_.empty();
+  found_.was_full = found_.was_full || found_.full;
+  if (found_.full) may_stand_ = false;
+}
+
 // What is missing after a full buffer is missing behind what was written; other gaps are somewhere within.
 void PerfBuffer::note(const AuxNote& note) {
+  if (!can_be(note)) {
+    ++counts_.bad_records;
+    return;
+  }
+  tell_up_to(note.begin);
+  told_to_ = note.begin + note.bytes;
   if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0)
     losses_.push_back({note.begin + note.bytes, base::Status::BUFFER_FULL});
   if ((note.flags & kHoles) != 0) losses_.push_back({note.begin, base::Status::NOT_TRACED});
@@ -152,6 +200,7 @@ void PerfBuffer::give_piece(BundleOutput& output, const BranchPiece& piece,
 
 void PerfBuffer::lose(BundleOutput& output, base::Status cause) {
   output.loss(stream_, 0, cause);
+  may_stand_ = may_stand_ || cause == base::Status::BUFFER_FULL;
   store_->interrupt();
 }
 
@@ -196,8 +245,10 @@ std::optional<base::Failure> PerfBuffer::drain_stored(BundleOutput& output, std:
       ++counts_.bad_records;
   }
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
+  const bool full = fills_up(head);
   give_stored(output, head, records);
-  trace_.release(head);
+  if (full) lose(output, base::Status::BUFFER_FULL);
+  finish(head, told, full);
   return {};
 }
 
@@ -206,10 +257,13 @@ std::optional<base::Failure> PerfBuffer::drain_stored(BundleOutput& output, std:
 std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::uint64_t head,
                                                      const PerfTold& told) {
   if (ring_) return {};  // the places of a ring's records say nothing
-  for (const AuxNote& one : told.notes) note(one);
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
+  for (const AuxNote& one : told.notes) note(one);
+  tell_up_to(head);  // their notes had come before
+  const bool full = fills_up(head);
+  if (full) losses_.push_back({head, base::Status::BUFFER_FULL});
   give(output, trace_.tail(), head);
-  trace_.release(head);
+  finish(head, told, full);
   return {};
 }
 

@@ -47,6 +47,14 @@ class PerfBuffer {
                                                    std::vector<std::uint64_t>& samples);
   // Tracing pauses: what a ring has that is new.
   void collect(BundleOutput& output, std::vector<SystemRecord>& records);
+  // What the last drain() found. `moved`: there was trace. `full`: somebody may have found no room, and there
+  // is some now. `was_full`: so at any time.
+  struct Found {
+    bool moved = false;
+    bool full = false;
+    bool was_full = false;
+  };
+  [[nodiscard]] const Found& found() const noexcept { return found_; }
 
   struct Counts {
     std::uint64_t bytes = 0;         // of trace, in the bundle
@@ -73,6 +81,10 @@ class PerfBuffer {
   [[nodiscard]] PerfTold read_records();
   void count(const AuxNote& note);
   void note(const AuxNote& note);
+  [[nodiscard]] bool fills_up(std::uint64_t head) const;
+  void finish(std::uint64_t head, const PerfTold& told, bool fills_up);
+  void tell_up_to(std::uint64_t place);
+  [[nodiscard]] bool can_be(const AuxNote& note) const noexcept;
   [[nodiscard]] std::optional<base::Failure> drain_stored(BundleOutput& output, std::uint64_t head,
                                                           const PerfTold& told,
                                                           std::vector<SystemRecord>& records);
@@ -95,7 +107,10 @@ class PerfBuffer {
   PerfRing trace_;
   trace::Clock clock_;
   std::optional<PerfRecords> reader_;
-  std::vector<Loss> losses_;  // that are not written yet
+  std::vector<Loss> losses_;   // that are not written yet
+  std::uint64_t told_to_ = 0;  // the kernel told of all trace before that, or its notes were lost
+  Found found_;
+  bool may_stand_ = false;  // an event that found no room, and its trace may not be shown yet
   RingCopies copies_;
   std::optional<PerfStore> store_;
   std::vector<AuxNote> notes_;  // of what was stored, that are not followed yet

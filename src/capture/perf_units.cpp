@@ -164,10 +164,25 @@ PerfUnits::Problem PerfUnits::tell(unsigned long number, const char* what) {
   return {};
 }
 
-// The kernel disables an event that has no room left, and nobody but us enables it again.
-void PerfUnits::go_on(std::size_t buffer) {
-  if (!running_) return;
-  for (const int event : writers_[buffer]) static_cast<void>(port_->request(event, PERF_EVENT_IOC_ENABLE, 0));
+void PerfUnits::tell_writers(std::size_t buffer, unsigned long number) {
+  for (const int event : writers_[buffer]) static_cast<void>(port_->request(event, number, 0));
+}
+
+// The kernel disables an event that has no room left: at once, some time later, when its thread is next taken
+// off a processor, or never, though it traces no more. To disable and enable it helps but in the third case,
+// which looks as if nothing was wrong: that one is enabled again as soon as its trace has been seen.
+PerfUnits::Problem PerfUnits::go_on(std::size_t buffer, BundleOutput& output,
+                                    std::vector<ToldRecord>& records) {
+  const PerfBuffer::Found found = buffers_[buffer].found();
+  if (!running_) return {};
+  if (found.full) {
+    tell_writers(buffer, PERF_EVENT_IOC_DISABLE);
+    // What others have written meanwhile: what they write now does not go on there.
+    if (auto failure = drain_one(buffer, output, records)) return failure;
+    buffers_[buffer].interrupt();
+  }
+  if (found.full || (found.was_full && found.moved)) tell_writers(buffer, PERF_EVENT_IOC_ENABLE);
+  return {};
 }
 
 PerfUnits::Problem PerfUnits::pause() {
@@ -189,24 +204,27 @@ void PerfUnits::stop() {
   }
 }
 
-PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
+PerfUnits::Problem PerfUnits::drain_one(std::size_t buffer, BundleOutput& output,
+                                        std::vector<ToldRecord>& records) {
   std::vector<SystemRecord> some;
   std::vector<std::uint64_t> samples;
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    PerfBuffer& buffer = buffers_[i];
-    some.clear();
-    const std::uint64_t before = buffer.counts().bytes;
-    if (auto failure = buffer.drain(output, some, samples)) return failure;
-    if (buffer.counts().bytes != before) go_on(i);
-    for (SystemRecord& record : some) {
-      if (record.kind == SystemRecord::Kind::EXEC) {
-        for (PerfBuffer& other : buffers_) other.forget(record.pid, record.tsc);
-      }
-      records.emplace_back(std::move(record), buffer.stream());
+  if (auto failure = buffers_[buffer].drain(output, some, samples)) return failure;
+  for (SystemRecord& record : some) {
+    if (record.kind == SystemRecord::Kind::EXEC) {
+      for (PerfBuffer& other : buffers_) other.forget(record.pid, record.tsc);
     }
+    records.emplace_back(std::move(record), buffers_[buffer].stream());
   }
   for (const std::uint64_t id : samples) {
     if (const auto at = triggers_.find(id); at != triggers_.end()) hits_.push_back(at->second);
+  }
+  return {};
+}
+
+PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord>& records) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (auto failure = drain_one(i, output, records)) return failure;
+    if (auto failure = go_on(i, output, records)) return failure;
   }
   return {};
 }

@@ -69,7 +69,9 @@ class PerfUnits : public TraceUnits {
   void open_kernel_sideband();
   [[nodiscard]] Problem watch_for(const perf_event_attr& attr, const Opened& one, const WatchPlace& place);
   [[nodiscard]] Problem tell(unsigned long number, const char* what);
-  void go_on(std::size_t buffer);
+  [[nodiscard]] Problem drain_one(std::size_t buffer, BundleOutput& output, std::vector<ToldRecord>& records);
+  [[nodiscard]] Problem go_on(std::size_t buffer, BundleOutput& output, std::vector<ToldRecord>& records);
+  void tell_writers(std::size_t buffer, unsigned long number);
 
   OpenPerf open_;
   std::unique_ptr<PerfPort> port_;

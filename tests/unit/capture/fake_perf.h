@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,12 +73,21 @@ struct FakeKernel {
     int output = -1;  // the event whose buffer it writes
     bool enabled = false;
     std::string filter;
+    bool runs = true;       // on its processor, whenever somebody asks
+    bool stopped = false;   // it found no room, and traces no more though it is enabled
+    bool goes_off = false;  // Linux is about to disable it
+
+    [[nodiscard]] bool traces() const { return enabled && !stopped; }
   };
+  // What Linux does with an event whose buffer is full. Some kernels wake the reader up before they disable
+  // the event, and some never disable it.
+  enum class WhenFull { DISABLES, DISABLES_LATER, LEAVES_IT };
   struct Buffer {
     std::vector<std::uint8_t> first;  // the page, and the ring of records
     std::vector<std::uint8_t> trace;
     bool overwrite = false;
     std::uint64_t lost = 0;
+    std::uint64_t untold = 0;  // of those: that no record tells of yet
 
     [[nodiscard]] perf_event_mmap_page& page() {
       return *reinterpret_cast<perf_event_mmap_page*>(first.data());
@@ -102,6 +112,9 @@ struct FakeKernel {
   std::size_t next = 0;
   std::vector<unsigned long> requests;  // to events of the unit
   bool tells_time = true;
+  WhenFull when_full = WhenFull::DISABLES;
+  std::set<int> over;       // events that tell nothing any more
+  std::vector<int> polled;  // files for which somebody waited last
   std::uint64_t closed = 0;
 
   // What traces.
@@ -171,6 +184,18 @@ struct FakeKernel {
     return found;
   }
 
+  // How many records found no room: before the next one that does.
+  static std::vector<std::uint8_t> lost_record(std::uint64_t count) {
+    std::vector<std::uint8_t> out;
+    put(out, formats::perf::LOST, 4);
+    put(out, 0, 2);
+    put(out, 8 + 16 + 32, 2);
+    put(out, 0, 8);
+    put(out, count, 8);
+    out.resize(out.size() + 32);  // who, when, where
+    return out;
+  }
+
   static void tell_raw(Buffer& to, std::uint32_t type, std::uint16_t misc,
                        const std::vector<std::uint8_t>& body) {
     std::vector<std::uint8_t> record;
@@ -179,31 +204,60 @@ struct FakeKernel {
     put(record, body.size() + 8, 2);
     record.insert(record.end(), body.begin(), body.end());
     perf_event_mmap_page& page = to.page();
+    if (to.untold != 0) {
+      const std::vector<std::uint8_t> lost = lost_record(to.untold);
+      record.insert(record.begin(), lost.begin(), lost.end());
+    }
     if (page.data_head - page.data_tail + record.size() > to.first.size() - kPerfPage) {
       ++to.lost;
+      ++to.untold;
       return;
     }
+    to.untold = 0;
     store(to.first, kPerfPage, page.data_head, record);
     __atomic_store_n(&page.data_head, page.data_head + record.size(), __ATOMIC_RELEASE);
   }
 
   // The trace unit writes: until the buffer is full, or round and round.
   void write(int cpu, const std::vector<std::uint8_t>& bytes, std::uint64_t flags = 0) {
-    Event& event = unit(cpu);
-    if (!event.enabled) return;
-    Buffer& to = buffer(cpu);
+    write_of(unit(cpu), bytes, flags);
+  }
+
+  void write_of(Event& event, const std::vector<std::uint8_t>& bytes, std::uint64_t flags = 0) {
+    if (!event.traces()) return;
+    Buffer& to = buffer(event.cpu);
     perf_event_mmap_page& page = to.page();
     const std::uint64_t room =
         to.overwrite ? bytes.size() : to.trace.size() - (page.aux_head - page.aux_tail);
     const std::uint64_t count = std::min<std::uint64_t>(room, bytes.size());
     store(to.trace, 0, page.aux_head, {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count)});
-    if (count < bytes.size()) {  // Linux lets it be, until somebody enables it
+    if (count < bytes.size()) {
       flags |= PERF_AUX_FLAG_TRUNCATED;
-      event.enabled = false;
+      fill_up(event);
     }
     std::uint64_t head = page.aux_head + count;
     if (to.overwrite) head %= to.trace.size();
-    note(cpu, {}, count, head, flags);
+    note(event.cpu, {}, count, head, flags);
+  }
+
+  // A thread comes to a processor, and leaves it. Where there is no room when it comes nothing is told, and
+  // it is disabled only when it leaves after it was traced again.
+  void run(Event& event, const std::vector<std::uint8_t>& bytes) {
+    event.runs = false;
+    if (!event.traces()) return;
+    Buffer& to = buffer(event.cpu);
+    if (to.page().aux_head - to.page().aux_tail == to.trace.size()) {
+      event.goes_off = true;
+      return;
+    }
+    write_of(event, bytes);
+    if (std::exchange(event.goes_off, false)) event.enabled = false;
+  }
+
+  void fill_up(Event& event) const {
+    event.enabled = when_full != WhenFull::DISABLES;
+    event.stopped = event.enabled;
+    event.goes_off = when_full == WhenFull::DISABLES_LATER;
   }
   // The kernel tells of `count` bytes, and then shows them.
   void note(int cpu, const Who& who, std::uint64_t count, std::uint64_t head, std::uint64_t flags) {
@@ -241,8 +295,11 @@ class FakePerf : public PerfPort {
     if (const auto error = kernel_.errors.find(number); error != kernel_.errors.end()) return error->second;
     switch (number) {
       case PERF_EVENT_IOC_ENABLE:
+        one.enabled = true;  // nothing, if it is
+        return 0;
       case PERF_EVENT_IOC_DISABLE:
-        one.enabled = number == PERF_EVENT_IOC_ENABLE;
+        one.enabled = one.stopped = false;
+        one.goes_off = one.goes_off && !one.runs;
         return 0;
       case PERF_EVENT_IOC_SET_FILTER:
         one.filter = reinterpret_cast<const char*>(argument);
@@ -279,12 +336,20 @@ class FakePerf : public PerfPort {
   }
 
   std::vector<int> wait(std::span<const int> files, std::chrono::milliseconds limit) override {
-    static_cast<void>(files);
+    kernel_.polled.assign(files.begin(), files.end());
+    for (FakeKernel::Event& event : kernel_.events) {
+      if (!event.runs || !std::exchange(event.goes_off, false)) continue;
+      event.enabled = event.stopped = false;
+    }
     if (kernel_.next < kernel_.script.size())
       kernel_.script[kernel_.next++](kernel_);
     else
       std::this_thread::sleep_for(std::min(limit, std::chrono::milliseconds(5)));
-    return {};
+    std::vector<int> out;
+    for (const int file : files) {
+      if (kernel_.over.count(file) != 0) out.push_back(file);
+    }
+    return out;
   }
 
   [[nodiscard]] std::optional<std::string> read(const std::string& path) const override {

@@ -24,7 +24,7 @@ class FakeStore {
 
   void store(const FakeKernel::Who& who, const std::vector<Branch>& branches, std::uint64_t flags = 0) {
     FakeKernel::Event& event = kernel_.unit(cpu_);
-    if (!event.enabled) return;
+    if (!event.traces()) return;
     FakeKernel::Buffer& to = kernel_.buffer(cpu_);
     if (to.overwrite) return go_round(who, to, branches, flags);
     const std::uint64_t size = to.trace.size();
@@ -40,7 +40,7 @@ class FakeStore {
       }
       const std::uint64_t head = to.page().aux_head + count;
       if (head + kStoredBytes - to.page().aux_tail > size) {
-        event.enabled = false;
+        kernel_.fill_up(event);
         return end_piece(who, count, PERF_AUX_FLAG_TRUNCATED);
       }
       FakeKernel::store(to.trace, 0, head, stored_bytes(branch, flags));

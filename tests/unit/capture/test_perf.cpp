@@ -89,6 +89,104 @@ TEST_F(Perf, LossesAreWhereTheFlagsSaySo) {
   EXPECT_TRUE(mentions(result.value().warnings, "collided"));
 }
 
+// Linux may wake us up before it disables the event, or forget to disable it.
+TEST_F(Perf, GoesOnAfterAFullBufferWhateverTheKernelDoesWithTheEvent) {
+  using enum FakeKernel::WhenFull;
+  options_.hardware.buffer_bytes = 64 * 1024;
+  for (const auto when : {DISABLES, DISABLES_LATER, LEAVES_IT}) {
+    kernel_ = FakeKernel();
+    kernel_.when_full = when;
+    Bytes expected = numbered(0, 64 * 1024);
+    kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(0, 70'000)); });
+    for (std::uint64_t i = 1; i < 4; ++i) {
+      kernel_.script.emplace_back([i](FakeKernel& kernel) { kernel.write(0, numbered(i, 100)); });
+      append(expected, numbered(i, 100));
+    }
+    const auto result = record();
+    ASSERT_TRUE(result.ok()) << result.failure().detail;
+    const trace::Stream stream = read().streams[0];
+    EXPECT_EQ(data_of(stream), expected) << static_cast<int>(when);
+    EXPECT_EQ(losses_of(stream), (Losses{{64 * 1024, base::Status::BUFFER_FULL}}));
+  }
+}
+
+TEST_F(Perf, EventsAreLeftAloneWhileThereIsRoom) {
+  for (int i = 0; i < 5; ++i)
+    kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(0, 5000)); });
+  ASSERT_TRUE(record().ok());
+  const auto enabled = std::count(kernel_.requests.begin(), kernel_.requests.end(),
+                                  static_cast<unsigned long>(PERF_EVENT_IOC_ENABLE));
+  EXPECT_EQ(enabled, 2);  // once on each processor
+}
+
+// A thread that comes while the buffer is full is disabled only after its next time on the processor.
+TEST_F(Perf, ThreadsThatCameWhileTheBufferWasFullAreTracedOn) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.limit_ms = 50;
+  options_.hardware.buffer_bytes = 64 * 1024;
+  kernel_.threads[::getpid()] = {::getpid(), kFirst};
+  const auto second = [](FakeKernel& kernel) -> FakeKernel::Event& {
+    return *std::find_if(kernel.events.begin(), kernel.events.end(), [](const FakeKernel::Event& one) {
+      return one.attr.type == kUnitType && one.tid == kFirst && one.cpu == 0;
+    });
+  };
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    kernel.run(kernel.unit(0), numbered(0, 64 * 1024));  // to the last byte, so that nothing is told
+    kernel.run(second(kernel), numbered(1, 10));
+  });
+  for (const std::uint64_t i : {2U, 3U, 4U})
+    kernel_.script.emplace_back([&, i](FakeKernel& kernel) { kernel.run(second(kernel), numbered(i, 100)); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  Bytes expected = numbered(0, 64 * 1024);
+  for (const std::uint64_t i : {2U, 3U, 4U}) append(expected, numbered(i, 100));
+  const trace::Stream stream = read().streams[0];
+  EXPECT_EQ(data_of(stream), expected);
+  EXPECT_EQ(losses_of(stream), (Losses{{64 * 1024, base::Status::BUFFER_FULL}}));
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 0: the buffer was full 1 time,"));
+}
+
+// Where the ring of records is full, too, what is lost may be the note of a full buffer.
+TEST_F(Perf, TraceWhoseNotesWereLostIsALoss) {
+  kernel_.when_full = FakeKernel::WhenFull::LEAVES_IT;
+  Bytes expected;
+  const auto write = [&](FakeKernel& kernel, const Bytes& bytes, std::uint64_t flags = 0) {
+    kernel.write(0, bytes, flags);
+    append(expected, bytes);
+  };
+  kernel_.script.emplace_back([&](FakeKernel& kernel) {
+    write(kernel, numbered(0, 100));
+    while (kernel.buffer(0).lost == 0) kernel.tell(0, perf::SWITCH, kOut, {10, kFirst, kFirst}, Bytes(64));
+    write(kernel, numbered(1, 50));
+    write(kernel, numbered(2, 70), PERF_AUX_FLAG_TRUNCATED);
+    kernel.fill_up(kernel.unit(0));
+  });
+  for (const std::uint64_t i : {3U, 4U})
+    kernel_.script.emplace_back([&, i](FakeKernel& kernel) { write(kernel, numbered(i, 30)); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const trace::Stream stream = read().streams[0];
+  EXPECT_EQ(data_of(stream), expected);
+  EXPECT_EQ(losses_of(stream), (Losses{{100, base::Status::BUFFER_FULL}, {220, base::Status::BUFFER_FULL}}));
+  EXPECT_TRUE(mentions(result.value().warnings, "3 records of switches"));
+}
+
+TEST_F(Perf, NotesThatCannotBeAreCounted) {
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    kernel.write(0, numbered(0, 100));
+    perf_event_mmap_page& page = kernel.buffer(0).page();
+    page.aux_head -= 48;
+    kernel.note(0, {101, 1, 1}, 48, page.aux_head + 48, PERF_AUX_FLAG_PARTIAL);  // told twice
+    kernel.note(0, {102, 1, 1}, ~std::uint64_t{0}, page.aux_head, 0);            // more than there can be
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(data_of(read().streams[0]), numbered(0, 100));
+  EXPECT_TRUE(losses_of(read().streams[0]).empty());
+  EXPECT_TRUE(mentions(result.value().warnings, "2 records of perf make no sense"));
+}
+
 // What is new in each snapshot, and a loss where what lay between was overwritten.
 TEST_F(Perf, SnapshotsOfARingFollowEachOther) {
   options_.ring_bytes = 64 * 1024;
@@ -362,7 +460,7 @@ TEST_F(Perf, ThreadsShareTheBufferOfAProcessorUnlessEachHasItsOwn) {
     FakeKernel::Buffer& second = std::next(kernel.buffers.begin())->second;
     const Bytes bytes = numbered(5, 50);
     FakeKernel::store(second.trace, 0, 0, bytes);
-    second.page().aux_head = bytes.size();
+    second.page().aux_head = bytes.size();  // what no note is about
   });
   ASSERT_TRUE(record().ok());
   units = kernel_.of_type(kUnitType);
@@ -374,6 +472,8 @@ TEST_F(Perf, ThreadsShareTheBufferOfAProcessorUnlessEachHasItsOwn) {
   EXPECT_EQ(bundle.streams[1].tid, kFirst);
   EXPECT_EQ(bundle.streams[1].pid, ::getpid());
   EXPECT_EQ(data_of(bundle.streams[1]), numbered(5, 50));
+  EXPECT_EQ(losses_of(bundle.streams[1]),
+            (Losses{{0, base::Status::BUFFER_FULL}, {50, base::Status::BUFFER_FULL}}));
 }
 
 // One that another thread began meanwhile has an event of its parent's.
