@@ -76,6 +76,7 @@ void PerfBuffer::has_stored(bool of_threads, bool kernel) {
   const std::uint64_t used = PerfStore::used_bytes(trace_.size());
   store_.emplace(of_threads, kernel, used);
   copies_ = RingCopies(used);
+  holes_ = formats::RingHoles(used);
 }
 
 void PerfBuffer::interrupt() {
@@ -146,6 +147,9 @@ void PerfBuffer::finish(std::uint64_t head, const PerfTold& told, bool fills_up)
   found_.was_full = found_.was_full || found_.full;
   if (found_.full) may_stand_ = false;
 }
+
+// The place of a ring's note is the one that is written next.
+void PerfBuffer::note_place(const AuxNote& note) { holes_.take(note.begin, (note.flags & kHoles) != 0); }
 
 // What is missing after a full buffer is missing behind what was written; other gaps are somewhere within.
 void PerfBuffer::note(const AuxNote& note) {
@@ -233,7 +237,10 @@ std::optional<base::Failure> PerfBuffer::drain_stored(BundleOutput& output, std:
                                                       std::vector<SystemRecord>& records) {
   for (const auto& one : told.running) store_->ran(one);
   if (ring_) {
-    for (const AuxNote& note : told.notes) store_->keep(note);
+    for (const AuxNote& one : told.notes) {
+      store_->keep(one);
+      note_place(one);
+    }
     return {};
   }
   // One that was lost may have been about so little that it looks like what Linux leaves free.
@@ -256,7 +263,10 @@ std::optional<base::Failure> PerfBuffer::drain_stored(BundleOutput& output, std:
 
 std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::uint64_t head,
                                                      const PerfTold& told) {
-  if (ring_) return {};  // the places of a ring's records say nothing
+  if (ring_) {
+    for (const AuxNote& one : told.notes) note_place(one);
+    return {};
+  }
   if (!trace_.holds(head)) return impossible(cpu_, "buffer of trace");
   for (const AuxNote& one : told.notes) note(one);
   tell_up_to(head);  // their notes had come before
@@ -292,11 +302,20 @@ void PerfBuffer::collect(BundleOutput& output, std::vector<SystemRecord>& record
   const std::vector<std::uint8_t> newest = unrolled(used, position, lapped_);
   const RingCopies::Fresh fresh = copies_.take(newest, lapped_, position);
   if (fresh.lost) output.loss(stream_, 0, base::Status::RING_WRAPPED);
+  const std::vector<std::uint64_t> holes = holes_.places(fresh.bytes, position, fresh.lost);
   if (store_) {
+    if (!holes.empty()) lose(output, base::Status::NOT_TRACED);
     for (const BranchPiece& piece : store_->pieces(fresh.bytes)) give_piece(output, piece, records);
     return;
   }
-  output.data(stream_, fresh.bytes);
+  std::size_t from = 0;
+  for (const std::uint64_t hole : holes) {
+    const auto at = static_cast<std::size_t>(hole);
+    if (at != from) output.data(stream_, fresh.bytes.subspan(from, at - from));
+    output.loss(stream_, 0, base::Status::NOT_TRACED);
+    from = at;
+  }
+  output.data(stream_, fresh.bytes.subspan(from));
   counts_.bytes += fresh.bytes.size();
 }
 

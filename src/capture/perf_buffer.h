@@ -11,6 +11,7 @@
 #include "capture/perf_ring.h"
 #include "capture/perf_store.h"
 #include "capture/ring_copies.h"
+#include "formats/ring_holes.h"
 
 namespace ptkit::capture {
 
@@ -70,7 +71,7 @@ class PerfBuffer {
 
  private:
   PerfBuffer(int event, int tid, int cpu, const Sizes& sizes)
-      : event_(event), tid_(tid), cpu_(cpu), ring_(sizes.ring), copies_(sizes.trace) {}
+      : event_(event), tid_(tid), cpu_(cpu), ring_(sizes.ring), copies_(sizes.trace), holes_(sizes.trace) {}
 
   struct Loss {
     std::uint64_t place = 0;  // bytes of trace since the buffer began
@@ -81,6 +82,7 @@ class PerfBuffer {
   [[nodiscard]] PerfTold read_records();
   void count(const AuxNote& note);
   void note(const AuxNote& note);
+  void note_place(const AuxNote& note);
   [[nodiscard]] bool fills_up(std::uint64_t head) const;
   void finish(std::uint64_t head, const PerfTold& told, bool fills_up);
   void tell_up_to(std::uint64_t place);
@@ -112,6 +114,7 @@ class PerfBuffer {
   Found found_;
   bool may_stand_ = false;  // an event that found no room, and its trace may not be shown yet
   RingCopies copies_;
+  formats::RingHoles holes_;
   std::optional<PerfStore> store_;
   std::vector<AuxNote> notes_;  // of what was stored, that are not followed yet
   bool lapped_ = false;

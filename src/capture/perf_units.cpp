@@ -229,7 +229,9 @@ PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord
   return {};
 }
 
+// Pausing made the kernel tell how far it came.
 PerfUnits::Problem PerfUnits::collect(BundleOutput& output, std::vector<ToldRecord>& records) {
+  if (auto failure = drain(output, records)) return failure;
   std::vector<SystemRecord> some;
   for (PerfBuffer& buffer : buffers_) {
     some.clear();

@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
 // ptkit, as it writes perf.data, puts an OVF there behind a loss.
 constexpr std::uint64_t kMostPadding = 19;
+constexpr std::uint64_t kHoles = kAuxPartial | kAuxCollision;
 
 trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {
   return bytes.slice(0, size - size % unit);
@@ -40,7 +41,7 @@ bool Streams::add(const Record& auxtrace, trace::TraceBuffer bytes) {
   Queue& queue = queues_[number];
   queue.tid = tid;
   queue.cpu = cpu;
-  if (bytes.size() != 0) queue.pieces.push_back({std::move(bytes), begin});
+  if (bytes.size() != 0) queue.pieces.push_back({std::move(bytes), begin, ++order_});
   return true;
 }
 
@@ -50,7 +51,7 @@ void Streams::add_sample(trace::TraceBuffer bytes, const Trailer& who) {
   queue.cpu = who.cpu;
   queue.tid = tid;
   if (tid != trace::kNoId) queue.pid = who.pid;
-  queue.pieces.push_back({std::move(bytes), 0});
+  queue.pieces.push_back({std::move(bytes), 0, ++order_});
 }
 
 bool Streams::note(const Record& aux, const Trailer& who) {
@@ -62,16 +63,16 @@ bool Streams::note(const Record& aux, const Trailer& who) {
   note.who = who;
   if (!fields.ok()) return false;
   if ((note.flags & kAuxPartial) != 0) ++partial_;
-  notes_of_cpu_[who.cpu].all.push_back(note);
-  notes_of_tid_[who.tid].all.push_back(note);
+  for (Notes* notes : {&notes_of_cpu_[who.cpu], &notes_of_tid_[who.tid]}) {
+    notes->all.push_back(note);
+    if ((note.flags & kAuxOverwrite) != 0)
+      notes->of_rings.push_back({note.begin, note.end - note.begin, ++order_, (note.flags & kHoles) != 0});
+  }
   return true;
 }
 
-const Streams::Notes& Streams::notes_of(const Queue& queue) const {
-  static const Notes kNone;
-  const auto& all = queue.cpu != trace::kNoId ? notes_of_cpu_ : notes_of_tid_;
-  const auto found = all.find(queue.cpu != trace::kNoId ? queue.cpu : queue.tid);
-  return found == all.end() ? kNone : found->second;
+Streams::Notes& Streams::notes_of(const Queue& queue) {
+  return queue.cpu != trace::kNoId ? notes_of_cpu_[queue.cpu] : notes_of_tid_[queue.tid];
 }
 
 void Streams::Notes::settle() {
@@ -81,8 +82,7 @@ void Streams::Notes::settle() {
     const bool ring = (note.flags & kAuxOverwrite) != 0;
     if ((note.flags & kAuxTruncated) != 0)
       losses.emplace(note.end, ring ? base::Status::RING_WRAPPED : base::Status::BUFFER_FULL);
-    if ((note.flags & (kAuxPartial | kAuxCollision)) != 0)
-      losses.emplace(note.begin, base::Status::NOT_TRACED);
+    if ((note.flags & kHoles) != 0) losses.emplace(note.begin, base::Status::NOT_TRACED);
   }
   std::ranges::stable_sort(all, {}, &Note::end);
   const auto same = [](const Note& a, const Note& b) { return a.end == b.end; };
@@ -111,25 +111,49 @@ void Streams::join(Queue& queue, const Notes& notes, std::size_t unit) {
   }
 }
 
-// Offsets of copies say nothing; their contents show how they go on.
-void Streams::join_copies(Queue& queue, std::size_t unit) {
+// What the kernel told since the copy before. `padded`: where the copy ends, as it says itself; nothing if it
+// does not.
+void Streams::find_holes(Piece& piece, std::optional<std::uint64_t> padded, Notes& notes, bool lost) {
+  std::uint64_t ring_bytes = 0;
+  bool any = false;
+  for (; notes.taken < notes.of_rings.size(); ++notes.taken) {
+    const RingNote& note = notes.of_rings[notes.taken];
+    if (note.order > piece.order) break;
+    if (!notes.holes) notes.holes.emplace(std::max<std::uint64_t>(note.ring_bytes, 1));
+    notes.holes->take(note.place, note.hole);
+    ring_bytes = note.ring_bytes;
+    any = any || note.hole;
+  }
+  if (!any) return;
+  if (!padded || ring_bytes == 0) {
+    piece.holes = {0};
+    return;
+  }
+  const std::uint64_t behind = (*padded - notes.holes->place()) % ring_bytes;
+  const std::uint64_t padding = behind < kPadding ? std::min<std::uint64_t>(behind, piece.bytes.size()) : 0;
+  const base::Bytes fresh = piece.bytes.bytes();
+  piece.holes = notes.holes->places(fresh.first(fresh.size() - static_cast<std::size_t>(padding)),
+                                    *padded - padding, lost);
+}
+
+// Offsets of copies do not say how they go on; their contents show it.
+void Streams::join_copies(Queue& queue, Notes& notes, const AuxForm& form) {
   trace::TraceBuffer older;
   for (std::size_t i = 0; i < queue.pieces.size(); ++i) {
     Piece& piece = queue.pieces[i];
-    piece.bytes = whole_records(piece.bytes, piece.bytes.size(), unit);
+    const std::uint64_t padded = piece.begin + piece.bytes.size();
+    piece.bytes = whole_records(piece.bytes, piece.bytes.size(), form.unit);
     trace::TraceBuffer whole = piece.bytes;
-    if (i == 0) {
-      older = std::move(whole);
-      continue;
-    }
-    const auto overlap = find_overlap(older.bytes(), whole.bytes());
-    if (overlap && overlap->repeated % unit == 0) {
+    const auto overlap = i == 0 ? std::nullopt : find_overlap(older.bytes(), whole.bytes());
+    if (overlap && overlap->repeated % form.unit == 0) {
       piece.bytes = whole.slice(overlap->repeated, whole.size() - overlap->repeated);
       trace::TraceBuffer& before = queue.pieces[i - 1].bytes;
       before = before.slice(0, before.size() - std::min(before.size(), overlap->padding));
-    } else {
+    } else if (i != 0) {
       piece.lost = base::Status::RING_WRAPPED;
     }
+    const bool known = form.copies && form.unit == 1;
+    find_holes(piece, known ? std::optional(padded) : std::nullopt, notes, !overlap);
     older = std::move(whole);
   }
 }
@@ -144,6 +168,8 @@ void Streams::add_losses(const Queue& queue, const Notes& notes, std::vector<tra
       const bool is_told = why != told.end() && why->first == end;
       losses.push_back({at, is_told ? why->second : piece.lost, piece.lost_bytes});
     }
+    for (const std::uint64_t hole : piece.holes)
+      losses.push_back({at + std::min<std::uint64_t>(hole, piece.bytes.size()), base::Status::NOT_TRACED, 0});
     const std::uint64_t behind = piece.bytes.size() + (&piece == &queue.pieces.back() ? 1 : 0);
     for (auto place = told.lower_bound({piece.begin, base::Status::OK});
          place != told.end() && place->first - piece.begin < behind; ++place) {
@@ -202,7 +228,7 @@ base::Result<std::vector<AuxStream>> Streams::make(const AuxForm& form) {
     if (queue->pieces.empty()) continue;
     const Notes& notes = copies ? none : notes_of(*queue);
     if (copies) {
-      join_copies(*queue, form.unit);
+      join_copies(*queue, notes_of(*queue), form);
     } else {
       join(*queue, notes, form.unit);
     }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "formats/perf_record.h"
+#include "formats/ring_holes.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
@@ -51,9 +53,11 @@ class Streams {
  private:
   struct Piece {
     trace::TraceBuffer bytes;
-    std::uint64_t begin = 0;               // in what the kernel has written since the event was opened
+    std::uint64_t begin = 0;  // in what the kernel has written since the event was opened; of samples 0
+    std::uint64_t order = 0;  // in the file
     base::Status lost = base::Status::OK;  // before it
     std::uint64_t lost_bytes = 0;
+    std::vector<std::uint64_t> holes;  // of a copy: places where something was not traced
   };
   struct Queue {
     std::int64_t cpu = trace::kNoId;
@@ -67,26 +71,38 @@ class Streams {
     std::uint64_t flags = 0;
     Trailer who;
   };
+  struct RingNote {
+    std::uint64_t place = 0;  // that is written next
+    std::uint64_t ring_bytes = 0;
+    std::uint64_t order = 0;  // in the file
+    bool hole = false;
+  };
   // Of one CPU or thread, which may have any number of queues: put into order once for all of them.
   struct Notes {
     std::vector<Note> all;  // in the file's order; settled: by end, one for each
     std::set<std::pair<std::uint64_t, base::Status>> losses;  // settled: by place
     void settle();
+
+    std::vector<RingNote> of_rings;  // in the file's order
+    std::size_t taken = 0;           // of them, by copies
+    std::optional<RingHoles> holes;
   };
 
   static void join(Queue& queue, const Notes& notes, std::size_t unit);
-  static void join_copies(Queue& queue, std::size_t unit);
+  static void join_copies(Queue& queue, Notes& notes, const AuxForm& form);
+  static void find_holes(Piece& piece, std::optional<std::uint64_t> padded, Notes& notes, bool lost);
   [[nodiscard]] static std::vector<Flush> flushes_of(const Queue& queue, const Notes& notes);
   static void add_losses(const Queue& queue, const Notes& notes, std::vector<trace::KnownLoss>& losses);
   [[nodiscard]] static base::Result<AuxStream> stream_of(Queue& queue, const Notes& notes, bool flushes,
                                                          bool copies);
-  [[nodiscard]] const Notes& notes_of(const Queue& queue) const;
+  [[nodiscard]] Notes& notes_of(const Queue& queue);
 
   std::map<std::uint32_t, Queue> queues_;                           // by the number of the ring buffer
   std::map<std::pair<std::int64_t, std::int64_t>, Queue> samples_;  // by CPU and thread
   std::map<std::int64_t, Notes> notes_of_cpu_;
   std::map<std::int64_t, Notes> notes_of_tid_;
   std::uint64_t partial_ = 0;
+  std::uint64_t order_ = 0;
 };
 
 }  // namespace ptkit::formats::perf

@@ -223,6 +223,40 @@ TEST_F(Perf, SnapshotsOfARingFollowEachOther) {
             static_cast<std::ptrdiff_t>(2 * parts.size()));
 }
 
+// A part begins where the one before it ended, if that is still there; where the ring went round, a PSB has
+// to stand there.
+TEST_F(Perf, HolesOfARingAreWhereTheirPartBegins) {
+  options_.ring_bytes = 64 * 1024;
+  Bytes psb;
+  for (int i = 0; i < 8; ++i) append(psb, {0x02, 0x82});
+  const auto snapshot = [&](const std::vector<std::pair<Bytes, std::uint64_t>>& parts) {
+    kernel_.script.emplace_back([this, parts](FakeKernel& kernel) {
+      for (const auto& [bytes, flags] : parts) kernel.write(0, bytes, flags);
+      recorder_->request_snapshot();
+    });
+  };
+  snapshot({{numbered(0, 1000), 0}, {numbered(1, 200), PERF_AUX_FLAG_PARTIAL}, {numbered(2, 300), 0}});
+  snapshot({{numbered(3, 500), PERF_AUX_FLAG_COLLISION}});
+  snapshot({{numbered(4, 70'000), 0}, {psb, PERF_AUX_FLAG_PARTIAL}, {numbered(5, 50), 0}});
+  snapshot({{psb, PERF_AUX_FLAG_PARTIAL}, {numbered(6, 65'536), 0}});
+  snapshot({{psb, PERF_AUX_FLAG_PARTIAL}, {numbered(7, 40'000), 0}, {numbered(8, 40'000), 0}});
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const trace::TraceBundle bundle = read();
+  constexpr std::uint64_t kRing = 64 * 1024;
+  using base::Status;
+  EXPECT_EQ(losses_of(bundle.streams[0]), (Losses{{1000, Status::NOT_TRACED},
+                                                  {1500, Status::NOT_TRACED},
+                                                  {2000, Status::RING_WRAPPED},
+                                                  {2000 + kRing - 66, Status::NOT_TRACED},
+                                                  {2000 + kRing, Status::RING_WRAPPED},
+                                                  {2000 + kRing, Status::NOT_TRACED},
+                                                  {2000 + 2 * kRing, Status::RING_WRAPPED},
+                                                  {2000 + 2 * kRing, Status::NOT_TRACED}}));
+  EXPECT_EQ(bundle.streams[0].data.size(), 2000 + 3 * kRing);
+  EXPECT_TRUE(mentions(result.value().warnings, "Processor 0: 4 pieces of trace have gaps"));
+}
+
 // ---- what the kernel tells
 
 Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const std::string& path) {

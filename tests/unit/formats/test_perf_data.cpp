@@ -228,6 +228,42 @@ TEST_F(PerfData, SnapshotsThatRepeatBytesAreJoined) {
   EXPECT_EQ(stream.losses[0].cause, base::Status::RING_WRAPPED);
 }
 
+// As test_perf.cpp of capture has it of a live ring. Their records say where the ring is written next.
+TEST_F(PerfData, HolesOfSnapshotsAreWhereTheirPartBegins) {
+  constexpr std::uint64_t kRing = 16384;
+  constexpr std::uint64_t kPartial = 2 | 4;  // OVERWRITE, too
+  std::string all;
+  for (int i = 0; i < 8000; ++i) all += {static_cast<char>(i * 7), static_cast<char>(i >> 3), '\x19', '\x02'};
+  for (const std::size_t at : {std::size_t{3000}, std::size_t{21000}}) all.replace(at, 16, kStream, 0, 16);
+  const auto note = [&](std::uint64_t until, std::uint64_t flags) {
+    return test::aux({}, until % kRing, kRing, flags);
+  };
+  const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
+    return test::auxtrace(0, kEach, 0, begin, all.substr(begin, end - begin));
+  };
+  const auto losses = [&](const std::string& records) {
+    std::vector<std::pair<std::uint64_t, base::Status>> out;
+    const auto bundle = read(test::perf_file(test::auxtrace_info(true) + records));
+    for (const trace::KnownLoss& loss : bundle.streams.at(0).losses)
+      out.emplace_back(loss.offset, loss.cause);
+    return out;
+  };
+  using base::Status;
+  using Losses = std::vector<std::pair<std::uint64_t, Status>>;
+  // Within the first one, and in what is new in the second one; its end is padded.
+  EXPECT_EQ(losses(note(3000, 2) + note(5000, kPartial) + note(8000, 2) + copy(0, 8000) +
+                   note(9001, kPartial) + note(12001, 2 | 8) + copy(1000, 12001)),
+            (Losses{{3000, Status::NOT_TRACED}, {8000, Status::NOT_TRACED}, {9001, Status::NOT_TRACED}}));
+  // The ring went round: where a PSB stands, or before the oldest byte.
+  EXPECT_EQ(losses(copy(0, 1000) + note(21000, 2) + note(22000, kPartial) + note(23000, 2) +
+                   note(24000, kPartial) + copy(24000 - kRing, 24000)),
+            (Losses{{1000, Status::RING_WRAPPED},
+                    {1000, Status::NOT_TRACED},
+                    {1000 + 21000 - (24000 - kRing), Status::NOT_TRACED}}));
+  // What follows the last copy is in none.
+  EXPECT_EQ(losses(copy(0, 1000) + note(2000, kPartial)), Losses());
+}
+
 TEST_F(PerfData, ThreadsHaveTheirProcess) {
   const Who thread{.pid = 10, .tid = 12, .tsc = 50};
   const auto bundle = read(test::perf_file(test::auxtrace_info() + test::fork(thread, 10, 10) +

@@ -189,6 +189,28 @@ TEST_F(PerfSamples, TraceInSamplesBecomesAStreamForEachCpu) {
   EXPECT_EQ(bundle.streams[1].switches[0].tid, 12);
 }
 
+// Samples do not say which place of the ring they show.
+TEST_F(PerfSamples, HolesAreBeforeTheOldestByteOfASample) {
+  const std::string whole = ring(800);
+  const auto piece = [&](std::size_t begin, std::size_t end) {
+    return sample(78, {}, trace_field(whole.substr(begin, end - begin)));
+  };
+  const auto note = [](std::uint64_t until, std::uint64_t flags) {
+    return test::aux({}, until, 4096, flags);
+  };
+  const auto bundle =
+      read(test::perf_file({{.sample_type = kWho}, {.type = 0, .sample_type = kWho | bit(20), .id = 78}},
+                           test::auxtrace_info() + note(100, 2) + piece(0, 200) + note(220, 2 | 4) +
+                               note(240, 2 | 8) + piece(104, 304) + note(320, 2) + piece(504, 704),
+                           {{9, test::kCpuid}}));
+  std::vector<std::pair<std::uint64_t, base::Status>> losses;
+  for (const trace::KnownLoss& loss : bundle.streams.at(0).losses)
+    losses.emplace_back(loss.offset, loss.cause);
+  const std::vector<std::pair<std::uint64_t, base::Status>> expected{{200, base::Status::NOT_TRACED},
+                                                                     {304, base::Status::RING_WRAPPED}};
+  EXPECT_EQ(losses, expected);
+}
+
 TEST_F(PerfSamples, TraceInSamplesOfThreads) {
   const std::vector<Attribute> attributes{{.sample_type = kByThread | bit(20), .id = 78}};
   const auto piece = [&](std::uint32_t tid) {
