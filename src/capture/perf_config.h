@@ -60,6 +60,11 @@ struct PerfScope {
 };
 // How perf_event_open() refused it: `error` is the errno.
 [[nodiscard]] PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error);
+// How it refused it as invalid: what is left out of `attr` and helps was the cause.
+[[nodiscard]] PerfRefusal invalid_refusal(PerfPort& port, perf_event_attr attr, int tid, int cpu,
+                                          const PerfScope& scope);
+// Bytes of memory that the machine can give; 0: not told.
+[[nodiscard]] std::uint64_t free_memory(const PerfPort& port);
 // How mmap() of the buffers refused: of `bytes` for each of `count`.
 [[nodiscard]] PerfRefusal map_refusal(const PerfPort& port, std::uint64_t bytes, std::size_t count,
                                       int error);

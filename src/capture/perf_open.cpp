@@ -63,6 +63,8 @@ void PerfUnits::close_all() {
 }
 
 PerfUnits::Problem PerfUnits::open_all(int pid) {
+  busy_.clear();
+  too_fast_ = false;
   if (pid != 0) return open_threads(pid);
   const std::vector<std::uint32_t>& chosen = options_.hardware.cpus;
   for (const std::uint32_t cpu : chosen.empty() ? unit_.cpus : chosen) {
@@ -74,13 +76,13 @@ PerfUnits::Problem PerfUnits::open_all(int pid) {
 // Threads that begin meanwhile are followed by what was opened for those that began them, or are found by
 // looking again.
 PerfUnits::Problem PerfUnits::open_threads(int pid) {
-  std::vector<int> seen;
-  for (int look = 0; look < kMostLooks; ++look) {
-    bool any = false;
+  std::set<int> seen;
+  bool any = true;
+  for (int look = 0; look < kMostLooks && any; ++look) {
+    any = false;
     for (const int tid : port_->threads(pid)) {
-      if (std::find(seen.begin(), seen.end(), tid) != seen.end()) continue;
+      if (!seen.insert(tid).second) continue;
       any = true;
-      seen.push_back(tid);
       if (options_.hardware.per_thread) {
         if (auto failure = open_one(tid, kAll, look > 0)) return failure;
         continue;
@@ -89,10 +91,33 @@ PerfUnits::Problem PerfUnits::open_threads(int pid) {
         if (auto failure = open_one(tid, static_cast<int>(cpu), look > 0)) return failure;
       }
     }
-    if (!any) break;
   }
-  if (opened_.empty()) return open_refusal(*port_, scope(), ESRCH).failure();
+  too_fast_ = any;
+  if (opened_.empty()) return open_refusal(*port_, scope(), busy_.empty() ? ESRCH : EBUSY).failure();
   return {};
+}
+
+// Who was asked for, and is not traced.
+void PerfUnits::tell_who_is_missing() {
+  if (!busy_.empty()) {
+    constexpr std::size_t kMostNames = 10;
+    std::string names;
+    std::size_t count = 0;
+    for (const int tid : busy_) {
+      if (count++ == kMostNames) break;
+      names += (names.empty() ? "" : ", ") + std::to_string(tid);
+    }
+    if (busy_.size() > kMostNames) names += ", ...";
+    warnings_.push_back(
+        "Of process " + std::to_string(pid_) + ' ' + plural(busy_.size(), "thread") + " (" + names +
+        ") could not be traced, or not on all processors: somebody else traces there already; end that, and "
+        "record again.");
+  }
+  if (too_fast_) {
+    warnings_.push_back("Process " + std::to_string(pid_) +
+                        " began threads while its threads were looked for, again and again: some may not be "
+                        "traced; record from the program's beginning, or whole processors.");
+  }
 }
 
 PerfUnits::Problem PerfUnits::open_one(int tid, int cpu, bool may_be_followed) {
@@ -110,11 +135,15 @@ PerfUnits::Problem PerfUnits::open_one(int tid, int cpu, bool may_be_followed) {
     opened_.push_back({event, tid, cpu});
     return {};
   }
-  // One that has an event of its parent's by now, or has ended.
-  const bool is_extra = may_be_followed || (!opened_.empty() && tid != kAll);
-  if (is_extra && (event == -EBUSY || event == -ESRCH)) return {};
+  if (tid != kAll && event == -ESRCH) return {};  // it has ended
+  if (tid != kAll && event == -EBUSY) {
+    // One that began meanwhile has an event of its parent's; any other is somebody else's.
+    if (!may_be_followed || !inherits) busy_.insert(tid);
+    return {};
+  }
   PerfScope where = scope();
   where.cpu = cpu;
+  if (event == -EINVAL) return invalid_refusal(*port_, attr, tid, cpu, where).failure();
   return open_refusal(*port_, where, -event).failure();
 }
 
@@ -229,6 +258,11 @@ PerfUnits::Problem PerfUnits::open_dummy_for(const Opened& one, bool switches) {
   attr.context_switch = switches ? 1 : 0;
   const int event = open_dummy(attr, one.tid, one.cpu);
   if (event == -ESRCH) return {};
+  if (event == -EINVAL) {
+    return unsupported(
+        "this kernel cannot tell of switches, names and mappings as ptkit asks for it (perf's records); use "
+        "Linux 4.3 or newer");
+  }
   if (event < 0) return open_refusal(*port_, scope(), -event).failure();
   dummies_.push_back(event);
   return send_to(event, buffers_[one.buffer]);
@@ -242,7 +276,13 @@ void PerfUnits::restart_at_exec(const Opened& one) {
   attr.disabled = attr.enable_on_exec = 1;
   attr.inherit = one.cpu != kAll ? 1 : 0;
   attr.inherit_thread = attr.inherit != 0 && !options_.hardware.children ? 1 : 0;
-  if (const int event = port_->open(attr, one.tid, one.cpu); event >= 0) dummies_.push_back(event);
+  const int event = port_->open(attr, one.tid, one.cpu);
+  if (event >= 0) dummies_.push_back(event);
+  if (event >= 0 || event == -ESRCH || std::exchange(exec_told_, true)) return;
+  warnings_.push_back(
+      std::string("The kernel does not end a piece where a process executes another program (") +
+      std::strerror(-event) +
+      "): branches of a program may be joined with those of the next one, and taken for its.");
 }
 
 // The kernel changes its code on behalf of whoever runs, so whole processors have to be asked.

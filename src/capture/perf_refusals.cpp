@@ -1,5 +1,6 @@
 // How the kernel refuses, in words: what it was about, and which knob to turn.
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "capture/perf_branches.h"
@@ -34,6 +35,18 @@ PerfRefusal not_permitted(const PerfPort& port, const PerfScope& scope, int erro
   return {
       std::string("not permitted: tracing ") + what + " (perf_event_open: " + std::strerror(error) + ")",
       "run as root; in a container allow perf_event_open in its seccomp profile, and give it CAP_PERFMON"};
+}
+
+std::string free_text(const PerfPort& port) {
+  const std::uint64_t bytes = free_memory(port);
+  return bytes == 0 ? "" : " (" + std::to_string(bytes / kKib / kKib) + " MiB are free)";
+}
+
+// A buffer is mapped in two parts.
+std::string map_limit(const PerfPort& port, std::size_t count) {
+  const std::string limit = port.read("/proc/sys/vm/max_map_count").value_or("");
+  const std::uint64_t most = std::strtoull(limit.c_str(), nullptr, 10);
+  return most != 0 && 2 * count >= most ? "; a process may map " + limit + " parts (vm.max_map_count)" : "";
 }
 
 }  // namespace
@@ -73,11 +86,30 @@ PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error
       return {"this kernel has no perf events",
               "boot one with CONFIG_PERF_EVENTS, or use backend \"driver\""};
     case ENOMEM:
-      return {"the kernel has no memory for the events", "record fewer threads or processors (cpus)"};
+      return {"the kernel has no memory for the events",
+              "record fewer threads or processors (cpus), or give each thread its own buffer (per_thread)"};
     default:
       return {std::string("the kernel does not open the event: ") + std::strerror(error),
               "its log may say more"};
   }
+}
+
+PerfRefusal invalid_refusal(PerfPort& port, perf_event_attr attr, int tid, int cpu, const PerfScope& scope) {
+  const auto helps = [&] {
+    const int event = port.open(attr, tid, cpu);
+    if (event >= 0) port.close(event);
+    return event != -EINVAL;
+  };
+  const bool threads = attr.inherit_thread != 0;
+  attr.inherit_thread = 0;
+  if (threads && helps()) {
+    return {"children: this kernel cannot follow threads without children (Linux 5.13 can)",
+            "record children, too, or each thread that is there by itself (per_thread)"};
+  }
+  attr.config = 0;
+  if (scope.recorded != Recorded::PACKETS || helps()) return open_refusal(port, scope, EINVAL);
+  return {"the kernel refuses the event, whatever its settings are",
+          "it may be older than what this ptkit asks for; its log may say more"};
 }
 
 PerfRefusal map_refusal(const PerfPort& port, std::uint64_t bytes, std::size_t count, int error) {
@@ -91,7 +123,10 @@ PerfRefusal map_refusal(const PerfPort& port, std::uint64_t bytes, std::size_t c
           "ask for less (buffer, ring), raise that or `ulimit -l`, or run with the capability CAP_IPC_LOCK"};
     }
     case ENOMEM:
-      return {"buffer: the kernel has not enough memory for " + size, "ask for less (buffer, ring)"};
+      return {"buffer: there is not enough memory for " + size + free_text(port),
+              "ask for less (buffer, ring), or record fewer threads or processors (cpus; per_thread has a "
+              "buffer for each thread)" +
+                  map_limit(port, count)};
     case EOPNOTSUPP:
       return {"buffer: the kernel gives intel_pt no buffer of that kind",
               "ask for less (buffer, ring): a processor without tables of many regions needs one piece"};

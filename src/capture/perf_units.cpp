@@ -3,9 +3,6 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -16,21 +13,7 @@ namespace ptkit::capture {
 
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = kKib * kKib;
 constexpr int kAll = -1;
-// What is tried where nobody said how much: memory that may be locked is little without rights.
-constexpr std::array<PerfBuffer::Sizes, 5> kSizes{{{kMib, 4 * kMib},
-                                                   {128 * kKib, kMib},
-                                                   {64 * kKib, 256 * kKib},
-                                                   {32 * kKib, 128 * kKib},
-                                                   {16 * kKib, 64 * kKib}}};
-
-// Of what is recorded.
-std::uint64_t bytes_of(const PerfBuffer::Sizes& sizes) {
-  return sizes.trace != 0 ? sizes.trace : sizes.records;
-}
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
@@ -68,39 +51,6 @@ PerfUnits::Problem PerfUnits::prepare_packets(std::vector<std::string>& warnings
   if ((event_.config & tsc) == 0 && !options_.hardware.per_thread)
     warnings.emplace_back("Without TSC packets threads cannot be told apart.");
   return check_filters(options_, unit_.filters);
-}
-
-PerfBuffer::Sizes PerfUnits::sizes_of(std::size_t attempt) const {
-  PerfBuffer::Sizes out = kSizes[attempt];
-  out.ring = options_.ring_bytes != 0;
-  const std::uint64_t asked = out.ring ? options_.ring_bytes : options_.hardware.buffer_bytes;
-  if (asked != 0) out.trace = std::bit_ceil(std::max(asked, kPageBytes));
-  // Stacks are records.
-  if (records(Recorded::STACKS)) out.records = std::exchange(out.trace, 0);
-  return out;
-}
-
-PerfUnits::Problem PerfUnits::configure(int pid, const std::vector<FilterPlace>& filters) {
-  pid_ = pid;
-  filters_ = filters;
-  int error = EPERM;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < kSizes.size() && error == EPERM; ++i) {
-    sizes_ = sizes_of(i);
-    bytes = bytes_of(sizes_);
-    close_all();
-    if (auto failure = open_all(pid)) return failure;
-    if (auto failure = set_filters(filters)) return failure;
-    error = map_buffers();
-    if (error == 0 && bytes < bytes_of(sizes_of(0))) {
-      warnings_.push_back("Buffers have " + std::to_string(bytes / kKib) +
-                          " KiB only, as no more memory may be locked: raise kernel.perf_event_mlock_kb or "
-                          "`ulimit -l`, or give sizes (buffer).");
-    }
-  }
-  if (error != 0) return map_refusal(*port_, bytes, count_buffers(), error).failure();
-  if (auto failure = share_buffers()) return failure;
-  return open_sideband();
 }
 
 std::vector<trace::Stream> PerfUnits::streams() const {

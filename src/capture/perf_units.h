@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,10 +53,13 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] bool records(Recorded what) const noexcept { return options_.hardware.recorded == what; }
   [[nodiscard]] PerfScope scope() const;
   [[nodiscard]] PerfBuffer::Sizes sizes_of(std::size_t attempt) const;
+  [[nodiscard]] bool fits(std::size_t attempt) const;
+  [[nodiscard]] std::string why_smaller(bool locked) const;
   [[nodiscard]] perf_event_attr dummy() const;
   [[nodiscard]] Problem open_all(int pid);
   [[nodiscard]] Problem open_threads(int pid);
   [[nodiscard]] Problem open_one(int tid, int cpu, bool may_be_followed);
+  void tell_who_is_missing();
   [[nodiscard]] Problem set_filters(const std::vector<FilterPlace>& filters);
   void close_all();
   [[nodiscard]] std::size_t count_buffers() const;
@@ -81,6 +85,7 @@ class PerfUnits : public TraceUnits {
   perf_event_attr attr_{};  // what is opened
   int pid_ = 0;
   bool running_ = false;
+  std::uint64_t free_bytes_ = 0;  // of the machine's memory; 0: not known
   std::vector<FilterPlace> filters_;
   PerfBuffer::Sizes sizes_;
   std::vector<Opened> opened_;
@@ -91,6 +96,9 @@ class PerfUnits : public TraceUnits {
   std::vector<PerfBuffer> buffers_;
   std::vector<std::vector<int>> writers_;  // events of each buffer
   std::vector<int> waiting_;               // files that may become ready
+  std::set<int> busy_;                     // threads that somebody else traces
+  bool too_fast_ = false;                  // threads begin faster than they are found
+  bool exec_told_ = false;                 // that another program may not be told apart
   std::vector<std::string> warnings_;
 };
 
