@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptkit.errors import ConfigError
 
-__all__ = ["LAST_ADDRESS", "addresses", "flag", "integer", "integers", "names"]
+__all__ = ["LAST_ADDRESS", "addresses", "chosen", "flag", "integer", "integers", "names", "several"]
 
 LAST_ADDRESS = 2**64 - 1
 
@@ -116,3 +116,37 @@ def names(name: str, value: Any) -> list[str]:
     if not all(isinstance(item, str) for item in found):
         raise ConfigError(f"{name}={value!r} must be a list of names")
     return [str(item) for item in found]
+
+
+def several(name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> list[Any]:
+    """Return what may be given once, or any number of times in a sequence.
+
+    Raises
+    ------
+    ConfigError
+        If it is neither; `expected` says what would be.
+    """
+    items = [value] if isinstance(value, kinds) else value
+    if not isinstance(items, Iterable) or isinstance(items, (bytes, bytearray, str, Mapping)):
+        raise ConfigError(f"{name}: expected {expected}, found {value!r}")
+    items = list(items)
+    for item in items:
+        if not isinstance(item, kinds):
+            raise ConfigError(f"{name}: expected {expected}, found {item!r}")
+    return items
+
+
+def chosen(name: str, value: Any, allowed: tuple[str, ...]) -> list[str]:
+    """Return which of some words are given: one, or several in a sequence.
+
+    Raises
+    ------
+    ConfigError
+        If one is not allowed.
+    """
+    expected = f"any of {', '.join(allowed)}"
+    found: list[str] = several(name, value, str, expected)
+    for one in found:
+        if one not in allowed:
+            raise ConfigError(f"{name}: expected {expected}, found {one!r}")
+    return found

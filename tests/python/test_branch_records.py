@@ -134,6 +134,12 @@ def test_forms_of_arrays() -> None:
         (bytes(25), ptkit.FormatError, "no whole number"),
         (bytes(48), ptkit.FormatError, "no branches"),
         (7, TypeError, "cannot open branches of int"),
+        (
+            np.zeros(96, np.uint8)[::2],
+            ptkit.ConfigError,
+            r"one behind the other.*give numpy\.ascontiguousarray",
+        ),
+        (np.zeros((24, 4), np.uint8).T, ptkit.ConfigError, r"give numpy\.ascontiguousarray\(branches\)"),
     ],
 )
 def test_bad_arrays(branches: Any, error: type[Exception], words: str) -> None:

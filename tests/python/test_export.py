@@ -305,10 +305,27 @@ def test_unknown_formats_and_options(tmp_path: Path) -> None:
     trace = bundle(tmp_path)
     with pytest.raises(ptkit.ConfigError, match=r"format='csv' is none of perf\.data"):
         trace.export(tmp_path / "out", "csv")
-    with pytest.raises(ptkit.ConfigError, match="does not know an option"):
+    with pytest.raises(
+        ptkit.ConfigError, match=r"'perf\.data': got an unexpected.*'colour'; its options: code"
+    ):
         trace.export(tmp_path / "out", colour="red")
     with pytest.raises(ptkit.ConfigError, match="code='some' is none of needed, all, none"):
         trace.export(tmp_path / "out", code="some")
+
+
+def test_errors_of_an_exporter_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong within is not taken for an option that is not known."""
+
+    def write(trace: object, path: str, *, width: int = 1) -> dict[str, Any]:
+        return dict(bytes(width=width))  # type: ignore[call-overload, no-any-return]
+
+    known = {"mine": export.Exporter("mine", "for a test", write)}
+    monkeypatch.setattr("ptkit.export.registry.exporters", lambda: known)
+    trace = bundle(tmp_path)
+    with pytest.raises(TypeError, match=r"unexpected keyword|invalid keyword"):
+        trace.export(tmp_path / "out", "mine", width=2)
+    with pytest.raises(ptkit.ConfigError, match=r"'mine': got an unexpected.*its options: width"):
+        trace.export(tmp_path / "out", "mine", height=2)
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:

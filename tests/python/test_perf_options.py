@@ -96,6 +96,27 @@ def test_what_does_not_go_together(options: dict[str, Any], words: str) -> None:
         plan(["true"], **options)
 
 
+FLAGS = ("return_compression", "tnt_64", "redact", "quiet", "children", "single_range", "per_thread", "bts")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("backend", ["perf", "driver"])
+@pytest.mark.parametrize("value", [0, 0.0, "", b"", {}, (), 1, "no"], ids=repr)
+def test_flags_are_true_or_false(backend: str, value: Any) -> None:
+    """Whatever else Python takes for false would be a surprise."""
+    for name in FLAGS:
+        with pytest.raises(ptkit.ConfigError, match=f"{name}=.* must be True or False"):
+            plan(["true"], backend=backend, **{name: value})
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("value", [b"", b"tsc", {}, 0, "", [b"tsc"]], ids=repr)
+def test_words_are_texts(value: Any) -> None:
+    for name in ("timing", "packets", "branch_stack", "filters", "triggers"):
+        with pytest.raises(ptkit.ConfigError, match=name.rstrip("s")):
+            plan(["true"], **{name: value})
+
+
 # ---- branches instead of packets
 
 

@@ -33,7 +33,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What there is of the driver.
+    """What there is of a back end: the driver, or perf.
 
     Attributes
     ----------

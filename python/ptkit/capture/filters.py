@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.arguments import LAST_ADDRESS, integer, several
 from ptkit.capture.places import NAME, file_name, number_or_name, symbol_range, unquoted
 from ptkit.errors import ConfigError
 
@@ -213,10 +212,7 @@ def filters_of(value: Any) -> list[Filter]:
     """
     if value is None:
         return []
-    items = [value] if isinstance(value, str | Filter) or not isinstance(value, Iterable) else list(value)
     found: list[Filter] = []
-    for item in items:
-        if not isinstance(item, str | Filter):
-            raise ConfigError(f"filters: expected ptkit.Filter objects or texts, found {item!r}")
+    for item in several("filters", value, (str, Filter), "ptkit.Filter objects or texts"):
         found += Filter.parse(item) if isinstance(item, str) else [item]
     return found

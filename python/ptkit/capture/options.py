@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from ptkit.arguments import flag, integer
+from ptkit.arguments import chosen, flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
 from ptkit.capture.filters import Filter, filters_of
@@ -170,12 +170,7 @@ def path_of(name: str, path: str | os.PathLike[str]) -> bytes:
 
 
 def _timing(timing: Any) -> dict[str, bool]:
-    if not isinstance(timing, Iterable):
-        raise ConfigError(f"timing: expected any of {', '.join(TIMING)}, found {timing!r}")
-    names = (timing,) if isinstance(timing, str) else tuple(timing)
-    for name in names:
-        if name not in TIMING:
-            raise ConfigError(f"timing: expected any of {', '.join(TIMING)}, found {name!r}")
+    names = chosen("timing", timing, TIMING)
     return {name: name in names for name in TIMING}
 
 

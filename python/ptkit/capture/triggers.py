@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal as _signal
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.arguments import LAST_ADDRESS, integer, several
 from ptkit.capture.places import NAME, file_name, number_or_name, unquoted
 from ptkit.errors import ConfigError
 
@@ -172,8 +171,5 @@ def triggers_of(value: Any) -> list[Trigger]:
     """
     if value is None:
         return []
-    items = [value] if isinstance(value, str | Trigger) or not isinstance(value, Iterable) else list(value)
-    for item in items:
-        if not isinstance(item, str | Trigger):
-            raise ConfigError(f"triggers: expected ptkit.Trigger objects or texts, found {item!r}")
+    items = several("triggers", value, (str, Trigger), "ptkit.Trigger objects or texts")
     return [Trigger.parse(item) if isinstance(item, str) else item for item in items]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ptkit.arguments import flag, integer
+from ptkit.arguments import chosen, flag, integer, several
 from ptkit.capture.sizes import size_of
 from ptkit.errors import ConfigError
 
@@ -24,17 +24,6 @@ OPTIONS = (*_BOTH, "single_range", "per_thread", "event", *_BRANCHES)
 ABILITIES = {
     name: frozenset({"filters", "ring", "redact", NO_CHILDREN, *_BOTH, *own}) for name, own in _ONLY.items()
 }
-
-
-def _names(name: str, value: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, Iterable):
-        raise ConfigError(f"{name}: expected any of {', '.join(allowed)}, found {value!r}")
-    names = tuple(names)
-    for one in names:
-        if one not in allowed:
-            raise ConfigError(f"{name}: expected any of {', '.join(allowed)}, found {one!r}")
-    return names
 
 
 def _cpus(value: Any) -> dict[str, Any]:
@@ -71,8 +60,7 @@ def arguments_of(options: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"levels: expected one of {', '.join(LEVELS)}, found {level!r}")
         found |= {"user": level != "kernel", "kernel": level != "user"}
     if options.get("packets") is not None:
-        names = _names("packets", options["packets"], PACKETS)
-        found |= dict.fromkeys(names, True)
+        found |= dict.fromkeys(chosen("packets", options["packets"], PACKETS), True)
     if options.get("pid") is not None:
         found["process"] = integer("pid", options["pid"], 1, 2**31 - 1)
     if options.get("cpus") is not None:
@@ -82,8 +70,8 @@ def arguments_of(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("children") is not None:
         found["children"] = flag("children", options["children"])
     for name in ("single_range", "per_thread"):
-        if options.get(name):
-            found[name] = flag(name, options[name])
+        if options.get(name) is not None and flag(name, options[name]):
+            found[name] = True
     if options.get("event") is not None:
         found["event"] = _event(options["event"])
     if options.get("buffer") is not None:
@@ -117,13 +105,11 @@ def _branches(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kinds(value: Any) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, Iterable):
-        raise ConfigError(f"branch_stack: expected kinds of branches such as 'any_call', found {value!r}")
-    names = tuple(names)
-    if not names or not all(isinstance(name, str) and name.isascii() for name in names):
-        raise ConfigError(f"branch_stack: expected kinds of branches such as 'any_call', found {value!r}")
-    return names
+    expected = "kinds of branches such as 'any_call'"
+    names = several("branch_stack", value.split(",") if isinstance(value, str) else value, str, expected)
+    if not names or not all(name and name.isascii() for name in names):
+        raise ConfigError(f"branch_stack: expected {expected}, found {value!r}")
+    return tuple(names)
 
 
 def _event(text: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -90,6 +91,18 @@ def exporters() -> dict[str, Exporter]:
     return found
 
 
+def _check_options(exporter: Exporter, options: dict[str, Any]) -> None:
+    try:
+        signature = inspect.signature(exporter.write)
+    except (TypeError, ValueError):  # of a callable that does not say what it takes
+        return
+    try:
+        signature.bind(None, "", **options)
+    except TypeError as error:
+        names = ", ".join(list(signature.parameters)[2:]) or "none"
+        raise ConfigError(f"format {exporter.name!r}: {error}; its options: {names}") from None
+
+
 def export(trace: object, path: str | os.PathLike[str], *, format: str, **options: Any) -> Exported:
     """Write a trace; see `ptkit.Trace.export`."""
     known = exporters()
@@ -102,12 +115,8 @@ def export(trace: object, path: str | os.PathLike[str], *, format: str, **option
     source = Path(getattr(trace, "source", ""))
     if source.exists() and Path(text).exists() and Path(text).samefile(source):
         raise ConfigError(f"{text}: is what is read; export to another file")
-    try:
-        said = known[format].write(trace, text, **options)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        raise ConfigError(f"format {format!r} does not know an option: {error}") from None
+    _check_options(known[format], options)
+    said = known[format].write(trace, text, **options)
     return Exported(
         text, format, int(said.get("bytes", 0)), tuple(said.get("files", ())), tuple(said.get("notes", ()))
     )

@@ -124,7 +124,13 @@ def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
     if record_bytes not in _DS_BYTES:
         raise ConfigError(f"record_bytes={record_bytes!r} is none of {', '.join(map(str, _DS_BYTES))}")
     try:
-        data = memoryview(branches).cast("B")
+        view = memoryview(branches)
+        if not view.c_contiguous:
+            raise ConfigError(
+                "branches: these bytes do not lie one behind the other in memory (a slice with a step, or "
+                "another order); give numpy.ascontiguousarray(branches)"
+            )
+        data = view.cast("B")
     except TypeError as error:
         raise TypeError(
             f"cannot open branches of {type(branches).__name__}: give bytes of a debug store area, a mapping "
