@@ -181,6 +181,53 @@ def test_ctrl_c_inside_a_block_ends_it() -> None:
     assert recorder.recording.interrupted
 
 
+@pytest.mark.parametrize("temporary", [True, False])
+def test_ctrl_c_while_the_thread_begins(
+    tmp_path: Path, emulator: list[FakeEmulator], monkeypatch: pytest.MonkeyPatch, temporary: bool
+) -> None:
+    begin = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        begin(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    recorder = capture.Recorder(LOOP, None if temporary else tmp_path / "x.ptk", backend="emulator")
+    with pytest.raises(KeyboardInterrupt):
+        recorder.run()
+    monkeypatch.undo()
+    for thread in threading.enumerate():
+        if thread.name == "ptkit recorder":
+            thread.join(10)
+            assert not thread.is_alive()
+    assert (emulator[0].pid, emulator[0].calls) == (0, [])  # nothing was run
+    assert not recorder.running
+    assert not _left(tmp_path)
+
+
+@pytest.mark.parametrize("block", [True, False])
+def test_ctrl_c_before_the_program_is_there(monkeypatch: pytest.MonkeyPatch, block: bool) -> None:
+    heard = iter([False, KeyboardInterrupt()])
+
+    def has_begun(core: object) -> bool:
+        for one in heard:
+            if one:
+                raise one
+            return False
+        return True
+
+    monkeypatch.setattr("ptkit.capture.recorder._has_begun", has_begun)
+    recorder = capture.Recorder(LOOP, backend="emulator")
+    if block:
+        with pytest.raises(KeyboardInterrupt), recorder:
+            raise AssertionError
+        assert not recorder.running
+        assert recorder.recording.interrupted
+    else:
+        assert recorder.run().interrupted
+    assert not recorder.running
+
+
 def test_misuse() -> None:
     recorder = capture.Recorder(["true"], backend="emulator")
     assert recorder.pid is None

@@ -99,6 +99,7 @@ class Recorder:
         self._output = b"" if output is None else path_of("output", output)
         self._core: _Core | None = None
         self._started = False
+        self._may_go = threading.Event()
         self._done = threading.Event()
         self._result: dict[str, Any] = {}
         self._failure: BaseException | None = None
@@ -116,6 +117,8 @@ class Recorder:
             If the bundle cannot be written.
         ConfigError, UnsupportedError
             If the recorder refuses the options, or the program.
+        KeyboardInterrupt
+            After Ctrl-C meanwhile: the recording, if there is one, has been ended.
         """
         if self._started:
             raise ConfigError("this recorder was started before; make a new one for each recording")
@@ -125,17 +128,33 @@ class Recorder:
             self._output = os.fsencode(name)
         core = self._core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
         self._begin = time.monotonic()
-        threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
-        self._started = True
-        # What is wrong from the beginning is told here, not in the end.
-        while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
-            pass
+        try:
+            threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
+            self._started = True
+            self._may_go.set()
+            # What is wrong from the beginning is told here, not in the end.
+            while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
+                pass
+        except BaseException:  # Ctrl-C: nobody else would end what goes on in the background
+            self._give_up()
+            raise
         self._pid = core.pid
         if not self.running:
             self.wait()
         return self
 
+    def _give_up(self) -> None:
+        self._may_go.set()
+        if self._started:
+            self._stop_and_wait()
+        else:
+            self._remove_temporary()
+
     def _work(self, core: _Core) -> None:
+        # Nobody can tell whether a thread has begun whose start() was interrupted.
+        self._may_go.wait()
+        if not self._started:
+            return
         try:
             self._result = core.run()
         except BaseException as failure:
