@@ -279,16 +279,52 @@ def test_nothing_works(monkeypatch: pytest.MonkeyPatch) -> None:
         backends.choose("auto", (), program.NATIVE)
 
 
-def test_ptrace_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def yama(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    """Sets kernel.yama.ptrace_scope, and which capabilities this process has."""
+
+    def set_them(scope: int, capabilities: int) -> None:
+        texts = {"ptrace_scope": f"{scope}\n", "status": f"Name:\tx\nCapEff:\t{capabilities:016x}\n"}
+        real = Path.read_text
+        monkeypatch.setattr(
+            Path, "read_text", lambda path, **more: texts.get(path.name) or real(path, **more)
+        )
+
     monkeypatch.setattr(backends, "_runs_programs", lambda: True)
-    real = Path.read_text
-    monkeypatch.setattr(
-        Path, "read_text", lambda path, **more: "3\n" if path.name == "ptrace_scope" else real(path, **more)
-    )
+    return set_them
+
+
+def test_ptrace_is_off(yama: Callable[[int, int], None]) -> None:
+    yama(3, -1 & 2**41 - 1)
     found = next(one for one in capture.probe() if one.name == "step")
     assert found.missing == "ptrace is not permitted (kernel.yama.ptrace_scope = 3)"
+    assert found.remedy == "boot without that setting, or use emulator"
     with pytest.raises(ptkit.UnsupportedError, match="ptrace is not permitted"):
         capture.record(["true"], backend="step")
+
+
+def test_without_ptrace_processors_record_what_runs_already(
+    yama: Callable[[int, int], None], fake_qemu: FakeQemu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_qemu()
+    monkeypatch.setattr(backends.perf, "find", lambda what="packets": driver.Found(abilities="filters"))
+    yama(2, 0)
+    perf = next(one for one in capture.probe() if one.name == "perf")
+    assert perf.available
+    assert perf.detail.endswith(
+        "filters; it cannot start programs, as ptrace is not permitted (kernel.yama.ptrace_scope = 2); "
+        "run with the capability CAP_SYS_PTRACE, or set it to 1"
+    )
+    assert options.plan_of([], {"pid": 1}).backend == "perf"
+    plan = options.plan_of(["true"], {})
+    assert plan.backend == "emulator"
+    assert "perf: it cannot start programs" in plan.reason
+    with pytest.raises(ptkit.UnsupportedError, match=r"'perf': it cannot start .*CAP_SYS_PTRACE.*'emulator'"):
+        options.plan_of(["true"], {"backend": "perf"})
+    yama(2, 1 << 19)  # CAP_SYS_PTRACE
+    assert options.plan_of(["true"], {}).backend == "perf"
+    yama(1, 0)
+    assert options.plan_of(["true"], {}).backend == "perf"
 
 
 # ---- what the core is told

@@ -5,9 +5,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from ptkit.capture import driver, perf, qemu, units
+from ptkit.capture import driver, perf, ptrace, qemu, units
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
 
@@ -71,7 +70,8 @@ def _seen(name: str, what: str, found: driver.Found, *others: Backend, records: 
     if found.missing:
         one = _lacking(name, what, found.missing, found.remedy)
     else:
-        one = Backend(name, True, f"{what}; {found.abilities}")
+        cannot = _unstartable(name, starts=True)
+        one = Backend(name, True, f"{what}; {found.abilities}" + (f"; {cannot}" if cannot else ""))
     return replace(one, records=records, others=others)
 
 
@@ -117,14 +117,12 @@ def _step() -> Backend:
     what = "single steps (ptrace): any x86 program, some 30 000 instructions a second"
     if not _runs_programs():
         return _lacking("step", what, "this is no x86-64 Linux", "use an x86-64 Linux machine")
-    try:
-        scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
-    except (OSError, ValueError):
-        scope = 0
-    if scope >= 3:
-        missing = "ptrace is not permitted (kernel.yama.ptrace_scope = 3)"
-        return _lacking("step", what, missing, "boot without that setting, or use emulator")
-    return Backend("step", True, what)
+    missing, remedy = ptrace.refused()
+    return (
+        _lacking("step", what, missing, f"{remedy}, or use emulator")
+        if missing
+        else Backend("step", True, what)
+    )
 
 
 # Best first.
@@ -147,15 +145,20 @@ def probe() -> list[Backend]:
     return [look() for look in _PROBES]
 
 
-def _unable(name: str, wanted: Collection[str], machine: str) -> str:
+def _unable(name: str, wanted: Collection[str], machine: str, starts: bool) -> str:
     """Why a back end that works cannot do what is asked for; empty if it can."""
     if machine not in _MACHINES[name]:
         return f"it does not run programs for {machine}"
     lacks = sorted(set(wanted) - _ABILITIES[name])
-    return f"it has no {', '.join(lacks)}" if lacks else ""
+    return f"it has no {', '.join(lacks)}" if lacks else _unstartable(name, starts)
 
 
-def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend, str]:
+def _unstartable(name: str, starts: bool) -> str:
+    missing, remedy = ptrace.refused() if starts and name != "emulator" else ("", "")
+    return f"it cannot start programs, as {missing}; {remedy}" if missing else ""
+
+
+def choose(backend: str, wanted: Collection[str], machine: str, starts: bool = True) -> tuple[Backend, str]:
     """Find the back end to take.
 
     Parameters
@@ -166,6 +169,8 @@ def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend
         Options that are used and that not every back end has.
     machine : str
         For which machine the program was built, as `ptkit.capture.program.machine_of` says.
+    starts : bool
+        Whether a program is started, not only what runs already recorded.
 
     Returns
     -------
@@ -187,28 +192,31 @@ def choose(backend: str, wanted: Collection[str], machine: str) -> tuple[Backend
     if not any(machine in machines for machines in _MACHINES.values()):
         raise UnsupportedError(f"argv: this is a program for {machine}; only x86-64 programs can be recorded")
     if backend != "auto":
-        return _named(backend, found, wanted, machine), ""
+        return _named(backend, found, wanted, machine, starts), ""
     reasons: dict[str, list[str]] = {}
     for one in found:
-        problem = one.missing or _unable(one.name, wanted, machine)
+        problem = one.missing or _unable(one.name, wanted, machine, starts)
         if not problem:
             return one, "; ".join(f"{', '.join(who)}: {why}" for why, who in reasons.items())
         reasons.setdefault(problem, []).append(one.name)
     raise _nothing(found, wanted)
 
 
-def _named(name: str, found: Collection[Backend], wanted: Collection[str], machine: str) -> Backend:
+def _named(
+    name: str, found: Collection[Backend], wanted: Collection[str], machine: str, starts: bool
+) -> Backend:
     one = next(one for one in found if one.name == name)
     if not one.available:
         raise UnsupportedError(
             f"backend {one.name!r} does not work here: {one.missing}; {one.remedy or 'see `ptkit doctor`'}"
         )
-    problem = _unable(one.name, wanted, machine)
+    problem = _unable(one.name, wanted, machine, starts)
     if problem:
-        able = [name for name in _ABILITIES if not _unable(name, wanted, machine)]
+        able = [name for name in _ABILITIES if not _unable(name, wanted, machine, starts)]
         here = [other.name for other in found if other.available and other.name in able]
         able = here or able
-        error = ConfigError if machine in _MACHINES[one.name] else UnsupportedError
+        foreign = machine not in _MACHINES[one.name] or problem == _unstartable(one.name, starts)
+        error = UnsupportedError if foreign else ConfigError
         raise error(f"backend {one.name!r}: {problem}; use {' or '.join(map(repr, able)) or 'other options'}")
     return one
 

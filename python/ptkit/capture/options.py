@@ -260,7 +260,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         mtc_period = integer("mtc_period", mtc_period, 0, 15)
     arguments = {"argv": program, **_packets(options), **_common(options)}
     wanted = [*special, *_for_units(options)]
-    backend, reason = choose(options.get("backend", "auto"), wanted, machine)
+    backend, reason = choose(options.get("backend", "auto"), wanted, machine, starts=bool(program))
     arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
     arguments["mtc_period"] = DEFAULT_MTC_PERIOD[backend.name] if mtc_period is None else mtc_period
     if "ring" in special:
