@@ -278,7 +278,7 @@ std::optional<base::Failure> PerfBuffer::drain_trace(BundleOutput& output, std::
 }
 
 std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records,
-                                               std::vector<std::uint64_t>& samples) {
+                                               std::vector<PerfHit>& hits) {
   // The kernel writes the record of a piece of trace before it shows the piece.
   const std::uint64_t head = memory_.empty() ? 0 : trace_.head();
   PerfTold told = read_records();
@@ -288,7 +288,7 @@ std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector
   for (const auto& [type, count] : told.unknown) counts_.unknown[type] += count;
   for (const AuxNote& one : told.notes) count(one);
   std::move(told.records.begin(), told.records.end(), std::back_inserter(records));
-  samples.insert(samples.end(), told.samples.begin(), told.samples.end());
+  hits.insert(hits.end(), told.hits.begin(), told.hits.end());
   for (const BranchPiece& stack : told.stacks) give_piece(output, stack, records);
   if (memory_.empty()) return {};
   return store_ ? drain_stored(output, head, told, records) : drain_trace(output, head, told);

@@ -45,7 +45,7 @@ class PerfBuffer {
   // What was written since the last time goes to the bundle, and its room back to the kernel; of rings only
   // records.
   [[nodiscard]] std::optional<base::Failure> drain(BundleOutput& output, std::vector<SystemRecord>& records,
-                                                   std::vector<std::uint64_t>& samples);
+                                                   std::vector<PerfHit>& hits);
   // Tracing pauses: what a ring has that is new.
   void collect(BundleOutput& output, std::vector<SystemRecord>& records);
   // What the last drain() found. `moved`: there was trace. `full`: somebody may have found no room, and there

@@ -196,7 +196,6 @@ PerfUnits::Problem PerfUnits::share_buffers() {
     if (buffer.event() == one.event) continue;
     if (auto failure = send_to(one.event, buffer)) return failure;
   }
-  for (const PerfBuffer& buffer : buffers_) waiting_.push_back(buffer.event());
   return {};
 }
 

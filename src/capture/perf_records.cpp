@@ -141,13 +141,11 @@ bool PerfRecords::take_one(const Record& record, PerfTold& told) {
   }
 }
 
-// Of a trigger, which has nothing but its identifier, or a branch stack.
+// Of a trigger, or a branch stack.
 bool PerfRecords::take_sample(base::Bytes body, PerfTold& told) const {
   const perf::Attr& attr = attrs_.front();
   if (!attr.has(perf::SAMPLE_BRANCH_STACK) || body.size() <= kTriggerBytes) {
-    Fields fields(body);
-    told.samples.push_back(fields.u64());
-    return fields.ok();
+    return take_hit(Fields(body), told);
   }
   const auto sample = perf::parse_sample(attr, body);
   if (!sample) return false;
@@ -156,6 +154,20 @@ bool PerfRecords::take_sample(base::Bytes body, PerfTold& told) const {
                                piece.records);
   told.stacks.push_back(std::move(piece));
   return true;
+}
+
+bool PerfRecords::take_hit(Fields fields, PerfTold& told) const {
+  PerfHit hit;
+  hit.event = fields.u64();
+  Trailer who;
+  who.pid = fields.u32();
+  fields.skip(4);  // the thread
+  who.time = fields.u64();
+  who.time_known = true;
+  hit.pid = narrow(who.pid);
+  hit.tsc = tsc_of(who);
+  if (fields.ok()) told.hits.push_back(hit);
+  return fields.ok();
 }
 
 bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Trailer& who,

@@ -29,10 +29,17 @@ struct BranchPiece {
   std::vector<trace::BranchRecord> records;
 };
 
+// Something that a trigger waits for has happened.
+struct PerfHit {
+  std::uint64_t event = 0;  // what the kernel calls it
+  std::int32_t pid = 0;
+  std::uint64_t tsc = 0;
+};
+
 struct PerfTold {
   std::vector<SystemRecord> records;
   std::vector<AuxNote> notes;
-  std::vector<std::uint64_t> samples;              // identifiers of events that happened
+  std::vector<PerfHit> hits;
   std::vector<BranchPiece> stacks;                 // of samples
   std::vector<formats::perf::Running> running;     // where switches are no records: who came, and who went
   std::uint64_t lost = 0;                          // records for which the ring had no room
@@ -53,6 +60,7 @@ class PerfRecords {
  private:
   [[nodiscard]] bool take_one(const formats::perf::Record& record, PerfTold& told);
   [[nodiscard]] bool take_sample(base::Bytes body, PerfTold& told) const;
+  [[nodiscard]] bool take_hit(formats::perf::Fields fields, PerfTold& told) const;
   [[nodiscard]] static bool take_aux(base::Bytes body, const SystemRecord& common, PerfTold& told);
   [[nodiscard]] bool take_sideband(const formats::perf::Record& record, base::Bytes body,
                                    const formats::perf::Trailer& who, const SystemRecord& common,

@@ -86,8 +86,14 @@ PerfUnits::Problem PerfUnits::configure(int pid, const std::vector<FilterPlace>&
   }
   const std::uint64_t bytes = bytes_of(sizes_);
   if (error != 0) return map_refusal(*port_, bytes, count_buffers(), error).failure();
-  if (bytes < bytes_of(sizes_of(0)))
+  if (bytes < bytes_of(sizes_of(0))) {
     warnings_.push_back("Buffers have " + std::to_string(bytes / kKib) + " KiB only, " + why_smaller(locked));
+  } else if (sizes_.records < sizes_of(0).records) {
+    warnings_.push_back("Rings of records have " + std::to_string(sizes_.records / kKib) +
+                        " KiB only beside such buffers, so that many switches or mappings at a time may be "
+                        "lost, " +
+                        why_smaller(locked));
+  }
   tell_who_is_missing();
   if (auto failure = share_buffers()) return failure;
   return open_sideband();

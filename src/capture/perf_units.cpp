@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "capture/perf_branches.h"
@@ -96,11 +97,15 @@ trace::Configuration PerfUnits::configuration() const {
   return out;
 }
 
-PerfUnits::Problem PerfUnits::start() {
+PerfUnits::Problem PerfUnits::notice() {
   for (const int event : watches_) {
     if (const int error = port_->request(event, PERF_EVENT_IOC_ENABLE, 0); error != 0)
       return unsupported(std::string("triggers: perf's event cannot begin: ") + std::strerror(error));
   }
+  return {};
+}
+
+PerfUnits::Problem PerfUnits::start() {
   running_ = true;
   return tell(PERF_EVENT_IOC_ENABLE, "begin");
 }
@@ -157,16 +162,13 @@ void PerfUnits::stop() {
 PerfUnits::Problem PerfUnits::drain_one(std::size_t buffer, BundleOutput& output,
                                         std::vector<ToldRecord>& records) {
   std::vector<SystemRecord> some;
-  std::vector<std::uint64_t> samples;
-  if (auto failure = buffers_[buffer].drain(output, some, samples)) return failure;
+  if (auto failure = buffers_[buffer].drain(output, some, happened_)) return failure;
   for (SystemRecord& record : some) {
+    family_.take(record);
     if (record.kind == SystemRecord::Kind::EXEC) {
       for (PerfBuffer& other : buffers_) other.forget(record.pid, record.tsc);
     }
     records.emplace_back(std::move(record), buffers_[buffer].stream());
-  }
-  for (const std::uint64_t id : samples) {
-    if (const auto at = triggers_.find(id); at != triggers_.end()) hits_.push_back(at->second);
   }
   return {};
 }
@@ -176,6 +178,8 @@ PerfUnits::Problem PerfUnits::drain(BundleOutput& output, std::vector<ToldRecord
     if (auto failure = drain_one(i, output, records)) return failure;
     if (auto failure = go_on(i, output, records)) return failure;
   }
+  // Another processor may have told where the process that was there came from.
+  for (const PerfHit& hit : std::exchange(happened_, {})) take_hit(hit);
   return {};
 }
 
@@ -193,10 +197,19 @@ PerfUnits::Problem PerfUnits::collect(BundleOutput& output, std::vector<ToldReco
 
 void PerfUnits::wait(int handle, bool paused, std::chrono::milliseconds limit) {
   static_cast<void>(paused);  // who pauses is not ready
-  std::vector<int> files = waiting_;
+  // Whichever of its events is asked, a buffer answers.
+  std::vector<int> files;
+  for (const std::vector<int>& writers : writers_) {
+    if (!writers.empty()) files.push_back(writers.back());
+  }
   if (handle >= 0) files.push_back(handle);
-  // Events whose threads have all ended are ready for ever.
-  for (const int over : port_->wait(files, limit)) std::erase(waiting_, over);
+  const std::vector<int> over = port_->wait(files, limit);
+  if (over.empty()) return;
+  // Events whose threads have all ended are ready for ever, and trace no more.
+  const std::set<int> gone(over.begin(), over.end());
+  for (std::vector<int>& writers : writers_) {
+    if (!writers.empty() && gone.count(writers.back()) != 0) writers.pop_back();
+  }
 }
 
 std::uint64_t PerfUnits::trace_bytes() const noexcept {

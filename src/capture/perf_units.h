@@ -10,6 +10,7 @@
 
 #include "capture/perf_buffer.h"
 #include "capture/perf_config.h"
+#include "capture/perf_family.h"
 #include "capture/trace_units.h"
 
 namespace ptkit::capture {
@@ -21,12 +22,14 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] const char* name() const noexcept override { return "perf"; }
   [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<std::string>& warnings) override;
   [[nodiscard]] Problem configure(int pid, const std::vector<FilterPlace>& filters) override;
-  [[nodiscard]] Problem watch(const std::vector<WatchPlace>& places) override;
+  [[nodiscard]] Problem watch(const std::vector<WatchPlace>& places, int pid) override;
+  [[nodiscard]] Problem notice() override;
   [[nodiscard]] std::vector<std::uint32_t> take_hits() override { return std::exchange(hits_, {}); }
   [[nodiscard]] std::vector<trace::Stream> streams() const override;
   void set_stream(std::size_t index, std::uint32_t stream) override { buffers_[index].set_stream(stream); }
   [[nodiscard]] trace::Configuration configuration() const override;
   [[nodiscard]] bool tells() const noexcept override { return true; }
+  [[nodiscard]] bool tells_at_once() const noexcept override { return true; }
 
   [[nodiscard]] Problem start() override;
   [[nodiscard]] Problem pause() override;
@@ -72,6 +75,7 @@ class PerfUnits : public TraceUnits {
   void restart_at_exec(const Opened& one);
   void open_kernel_sideband();
   [[nodiscard]] Problem watch_for(const perf_event_attr& attr, const Opened& one, const WatchPlace& place);
+  void take_hit(const PerfHit& hit);
   [[nodiscard]] Problem tell(unsigned long number, const char* what);
   [[nodiscard]] Problem drain_one(std::size_t buffer, BundleOutput& output, std::vector<ToldRecord>& records);
   [[nodiscard]] Problem go_on(std::size_t buffer, BundleOutput& output, std::vector<ToldRecord>& records);
@@ -90,12 +94,13 @@ class PerfUnits : public TraceUnits {
   PerfBuffer::Sizes sizes_;
   std::vector<Opened> opened_;
   std::vector<int> dummies_;
-  std::vector<int> watches_;                         // events of triggers
-  std::map<std::uint64_t, std::uint32_t> triggers_;  // by what the kernel calls their events
-  std::vector<std::uint32_t> hits_;
+  std::vector<int> watches_;                      // events of triggers
+  std::map<std::uint64_t, WatchPlace> triggers_;  // by what the kernel calls their events
+  PerfFamily family_;
+  std::vector<PerfHit> happened_;    // since the last time
+  std::vector<std::uint32_t> hits_;  // of triggers
   std::vector<PerfBuffer> buffers_;
-  std::vector<std::vector<int>> writers_;  // events of each buffer
-  std::vector<int> waiting_;               // files that may become ready
+  std::vector<std::vector<int>> writers_;  // events of each buffer whose threads may not have ended
   std::set<int> busy_;                     // threads that somebody else traces
   bool too_fast_ = false;                  // threads begin faster than they are found
   bool exec_told_ = false;                 // that another program may not be told apart

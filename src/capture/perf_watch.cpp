@@ -68,7 +68,9 @@ perf_event_attr watch_attr(const perf_event_attr& unit, const WatchPlace& place,
 
 }  // namespace
 
-PerfUnits::Problem PerfUnits::watch(const std::vector<WatchPlace>& places) {
+PerfUnits::Problem PerfUnits::watch(const std::vector<WatchPlace>& places, int pid) {
+  // Elsewhere the kernel follows the process.
+  family_.begin(options_.hardware.whole_cpus() ? pid : 0, options_.hardware.children);
   const bool signals =
       std::any_of(places.begin(), places.end(), [](const WatchPlace& place) { return place.signal != 0; });
   const std::uint64_t id = signals ? delivered_id(*port_) : 0;
@@ -104,8 +106,19 @@ PerfUnits::Problem PerfUnits::watch_for(const perf_event_attr& attr, const Opene
   std::uint64_t id = 0;
   const int error = port_->request(event, PERF_EVENT_IOC_ID, reinterpret_cast<std::uintptr_t>(&id));
   if (error != 0) return watch_refusal(place, error);
-  triggers_[id] = place.trigger;
+  triggers_[id] = place;
   return send_to(event, buffers_[one.buffer]);
+}
+
+// The kernel's code is everybody's.
+void PerfUnits::take_hit(const PerfHit& hit) {
+  const auto at = triggers_.find(hit.event);
+  if (at == triggers_.end()) return;
+  const WatchPlace& place = at->second;
+  const bool counts = place.signal != 0
+                          ? family_.has(hit.pid)
+                          : place.address >= kKernelHalf || family_.has_program(hit.pid, hit.tsc);
+  if (counts) hits_.push_back(place.trigger);
 }
 
 }  // namespace ptkit::capture

@@ -74,11 +74,18 @@ void SystemProcesses::begin(std::int64_t pid, std::uint64_t tsc) {
   record.pid = record.tid = static_cast<std::int32_t>(pid);
   note(trace::SidebandKind::PROCESS, record, 0, {});
   note(trace::SidebandKind::EXEC, record, 0, program_path(record.pid));
-  save(pid, known(pid, tsc));
+  known(pid, tsc);
+}
+
+void SystemProcesses::save_code(std::int64_t pid) {
+  if (const auto at = processes_.find(pid); at != processes_.end()) save(pid, at->second);
 }
 
 void SystemProcesses::find_all(std::uint64_t tsc) {
-  for (const std::int64_t pid : processes()) known(pid, tsc);
+  for (const std::int64_t pid : processes()) {
+    known(pid, tsc);
+    if (often_) often_();
+  }
 }
 
 std::vector<std::string> SystemProcesses::warnings() const {

@@ -26,8 +26,9 @@ class SystemProcesses {
   // Called again and again while code is saved, which takes a while.
   void while_saving(std::function<void()> often) { often_ = std::move(often); }
 
-  // The process that is recorded, as /proc shows it: its code is saved at once.
+  // The process that is recorded, as /proc shows it.
   void begin(std::int64_t pid, std::uint64_t tsc);
+  void save_code(std::int64_t pid);  // of a process that is known
   // Every process that can be seen: what has its code is known when it first runs.
   void find_all(std::uint64_t tsc);
   [[nodiscard]] trace::SpaceId space_of(std::int64_t pid) const;

@@ -2,7 +2,8 @@
 
 namespace ptkit::capture {
 
-TraceUnits::Problem TraceUnits::watch(const std::vector<WatchPlace>& places) {
+TraceUnits::Problem TraceUnits::watch(const std::vector<WatchPlace>& places, int pid) {
+  static_cast<void>(pid);
   if (places.empty()) return {};
   return base::Failure{base::Status::UNSUPPORTED, 0, "triggers: this back end has none"};
 }

@@ -33,8 +33,9 @@ class TraceUnits {
   [[nodiscard]] virtual Problem prepare(const RecordOptions& options, std::vector<std::string>& warnings) = 0;
   // Everything is made ready. `pid`: the process; 0: all that runs. `filters`: where they are.
   [[nodiscard]] virtual Problem configure(int pid, const std::vector<FilterPlace>& filters) = 0;
-  // Events that triggers wait for are noticed from start() on.
-  [[nodiscard]] virtual Problem watch(const std::vector<WatchPlace>& places);
+  // Events that triggers wait for, in the process `pid` (0: in any): they are noticed from notice() on.
+  [[nodiscard]] virtual Problem watch(const std::vector<WatchPlace>& places, int pid);
+  [[nodiscard]] virtual Problem notice() { return {}; }
   // The triggers whose event has happened since the last time: once each time.
   [[nodiscard]] virtual std::vector<std::uint32_t> take_hits() { return {}; }
   // What will be written, in this order; `set_stream` says which numbers the streams got.
@@ -43,6 +44,8 @@ class TraceUnits {
   // How it is recorded. Clocks that are not known are left out.
   [[nodiscard]] virtual trace::Configuration configuration() const = 0;
   [[nodiscard]] virtual bool tells() const noexcept = 0;  // of processes: there are records
+  // Records come before start(), and the kernel's code is by then as it is while tracing.
+  [[nodiscard]] virtual bool tells_at_once() const noexcept { return false; }
 
   [[nodiscard]] virtual Problem start() = 0;
   [[nodiscard]] virtual Problem pause() = 0;

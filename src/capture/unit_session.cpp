@@ -1,5 +1,7 @@
 #include "capture/unit_session.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -51,6 +53,8 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   processes_->while_saving([this] { keep_up(); });
   describe();
   make_streams();
+  told_ = units_->tells_at_once();
+  save_processes();
   if (auto failure = begin()) return failure;
   auto failure = loop();
   if (!failure) failure = end();
@@ -60,8 +64,15 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   take_records(trace::kTscMax);
   tell_switches();
   trace_bytes_ = units_->trace_bytes();
+  close_units();
   wait_for_program();
   return {};
+}
+
+// Others may want the trace units as soon as nothing is recorded any more.
+void UnitRecorder::Session::close_units() {
+  for (std::string& warning : units_->warnings()) warnings_.push_back(std::move(warning));
+  units_.reset();
 }
 
 UnitRecorder::Session::Problem UnitRecorder::Session::find_target(const sigset_t& mask) {
@@ -81,12 +92,13 @@ UnitRecorder::Session::Problem UnitRecorder::Session::configure() {
   if (!triggers.ok()) return triggers.failure();
   const int pid = options_.hardware.whole_cpus() ? 0 : target_.pid();
   if (auto failure = units_->configure(pid, filters.value())) return failure;
-  return units_->watch(triggers.value());
+  configuration_ = units_->configuration();
+  return units_->watch(triggers.value(), target_.pid());
 }
 
 void UnitRecorder::Session::write_info() {
   output_->info(info_);
-  trace::Configuration configuration = units_->configuration();
+  trace::Configuration configuration = configuration_;
   trace::Clock& clock = configuration.clock;
   trace::Clock measured;
   calibration_->calibrate(measured);
@@ -106,9 +118,12 @@ void UnitRecorder::Session::describe() {
   info_.machine = machine();
   info_.begin_ns = real_time_ns();
   write_info();
-  const std::uint64_t tsc = read_tsc();
-  if (target_.pid() != 0) processes_->begin(target_.pid(), tsc);
-  if (options_.hardware.whole_cpus()) processes_->find_all(tsc);
+  if (target_.pid() != 0) processes_->begin(target_.pid(), read_tsc());
+}
+
+void UnitRecorder::Session::save_processes() {
+  if (target_.pid() != 0) processes_->save_code(target_.pid());
+  if (options_.hardware.whole_cpus()) processes_->find_all(read_tsc());
 }
 
 void UnitRecorder::Session::make_streams() {
@@ -128,19 +143,9 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   hits_.assign(options_.triggers.size(), 0);
   waits_ = std::any_of(options_.triggers.begin(), options_.triggers.end(),
                        [](const TriggerRequest& one) { return one.action == TriggerRequest::Action::START; });
-  if (auto failure = units_->start()) return failure;
-  told_ = true;
-  // What the driver changes in the kernel's code to see switches is there by now.
-  if (options_.hardware.kernel || waits_) {
-    if (auto failure = units_->pause()) return failure;
-    save_kernel(trace::kTscMin);
-    // What was told meanwhile must not take the room of what comes.
-    if (auto failure = empty_buffers()) return failure;
-  }
+  if (auto failure = start_units()) return failure;
   paused_ = waits_;
-  if (options_.hardware.kernel && !waits_) {
-    if (auto failure = units_->resume()) return failure;
-  }
+  if (auto failure = units_->notice()) return failure;
   if (options_.hardware.limit_ms != 0) deadline_ = Clock::now() + milliseconds(options_.hardware.limit_ms);
   last_flush_ = Clock::now();
   output_->flush();
@@ -148,6 +153,22 @@ UnitRecorder::Session::Problem UnitRecorder::Session::begin() {
   pid_ = target_.pid();
   started_ = true;
   return {};
+}
+
+// The kernel's code is saved as it is while tracing, and before that if it is so by then.
+UnitRecorder::Session::Problem UnitRecorder::Session::start_units() {
+  const bool begins_first = !units_->tells_at_once();
+  if (begins_first) {
+    if (auto failure = units_->start()) return failure;
+    told_ = true;
+    if (!options_.hardware.kernel) return {};
+    if (auto failure = units_->pause()) return failure;
+  }
+  save_kernel(trace::kTscMin);
+  // What was told meanwhile must not take the room of what comes.
+  if (auto failure = empty_buffers()) return failure;
+  if (begins_first) return units_->resume();
+  return waits_ ? Problem() : units_->start();
 }
 
 void UnitRecorder::Session::save_kernel(std::uint64_t tsc) {
@@ -295,7 +316,8 @@ void UnitRecorder::Session::wait_for_program() {
       asked = Clock::now();
     }
     if (asked && Clock::now() - *asked >= kPatience) target_.signal(SIGKILL);
-    units_->wait(target_.handle(), true, kTick);
+    pollfd ended{target_.handle(), POLLIN, 0};
+    static_cast<void>(::poll(&ended, 1, static_cast<int>(kTick.count())));
   }
 }
 
@@ -311,7 +333,6 @@ base::Result<RecordResult> UnitRecorder::Session::finish() {
   info_.exit_status = target_.exit_status();
   write_info();  // the clock is known better now
   if (options_.argv.empty()) output_->metadata(R"({"program": false})");
-  for (std::string& warning : units_->warnings()) warnings_.push_back(std::move(warning));
   for (std::string& warning : processes_->warnings()) warnings_.push_back(std::move(warning));
   result.warnings = warnings_;
   for (const std::string& warning : warnings_) output_->warning(warning);

@@ -42,7 +42,9 @@ class UnitRecorder::Session {
   [[nodiscard]] Problem configure();
   void describe();
   void make_streams();
+  void save_processes();
   [[nodiscard]] Problem begin();
+  [[nodiscard]] Problem start_units();
   void hit(std::uint32_t trigger);
   void save_kernel(std::uint64_t tsc);
   void follow_kernel(const SystemRecord& record);
@@ -52,6 +54,7 @@ class UnitRecorder::Session {
   [[nodiscard]] Problem drain();
   [[nodiscard]] Problem empty_buffers();
   void keep_up();
+  void close_units();
   void take_records(std::uint64_t before);
   void tell_switches();
   [[nodiscard]] Problem snapshot();
@@ -76,13 +79,14 @@ class UnitRecorder::Session {
   std::unique_ptr<BundleOutput> output_;
   std::unique_ptr<SystemProcesses> processes_;
   formats::RecordingInfo info_;
+  trace::Configuration configuration_;
   std::vector<std::pair<std::uint32_t, trace::Stream>> streams_;  // with their numbers
   std::vector<ToldRecord> records_;                               // that were not taken yet
   std::uint64_t horizon_ = 0;                                     // older ones are all there
   std::vector<std::uint64_t> hits_;                               // of each trigger
   bool waits_ = false;                                            // for a trigger that begins it
   bool paused_ = false;
-  bool told_ = false;  // units have begun, and fill their buffers
+  bool told_ = false;  // units fill their buffers
   bool interrupted_ = false;
   bool limited_ = false;
   std::uint32_t snapshots_ = 0;

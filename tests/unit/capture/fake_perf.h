@@ -116,6 +116,7 @@ struct FakeKernel {
   std::set<int> over;       // events that tell nothing any more
   std::vector<int> polled;  // files for which somebody waited last
   std::uint64_t closed = 0;
+  std::function<void()> on_end;  // when nobody has an event any more
 
   // What traces.
   [[nodiscard]] static bool is_unit(const Event& event) {
@@ -167,12 +168,16 @@ struct FakeKernel {
   }
 
   // An event that somebody watches for has happened.
-  void hit(int event) {
+  void hit(int event) { hit(event, Who()); }
+  void hit(int event, const Who& who) {
     const Event& one = events[static_cast<std::size_t>(event)];
     if (!one.enabled) return;
     std::vector<std::uint8_t> body;
     put(body, identifier(event), 8);
-    body.resize(body.size() + 24);  // who, when, where
+    put(body, static_cast<std::uint32_t>(who.pid), 4);
+    put(body, static_cast<std::uint32_t>(who.tid), 4);
+    put(body, who.time, 8);
+    put(body, static_cast<std::uint32_t>(one.cpu), 8);
     tell_raw(buffers.at(one.output), formats::perf::SAMPLE, 0, body);
   }
   static std::uint64_t identifier(int event) { return 1000 + static_cast<std::uint64_t>(event); }
@@ -276,6 +281,11 @@ struct FakeKernel {
 class FakePerf : public PerfPort {
  public:
   explicit FakePerf(FakeKernel& kernel) : kernel_(kernel) {}
+  FakePerf(const FakePerf&) = delete;
+  FakePerf& operator=(const FakePerf&) = delete;
+  ~FakePerf() override {
+    if (kernel_.on_end) kernel_.on_end();
+  }
 
   int open(perf_event_attr& attr, int tid, int cpu) override {
     if (kernel_.open_error) {

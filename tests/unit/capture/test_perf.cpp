@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "perf_recording.h"
 
@@ -510,6 +511,73 @@ TEST_F(Perf, ThreadsShareTheBufferOfAProcessorUnlessEachHasItsOwn) {
             (Losses{{0, base::Status::BUFFER_FULL}, {50, base::Status::BUFFER_FULL}}));
 }
 
+TEST_F(Perf, BuffersAreWaitedForAsLongAsAnyOfTheirThreadsRuns) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.limit_ms = 50;
+  kernel_.threads[::getpid()] = {::getpid(), kFirst, kFirst + 1};
+  std::vector<std::set<int>> polled;
+  for (int i = 0; i < 4; ++i) {
+    kernel_.script.emplace_back([&](FakeKernel& kernel) {
+      std::set<int>& files = polled.emplace_back();
+      files.insert(kernel.polled.begin(), std::prev(kernel.polled.end()));  // the last one is the process
+      kernel.over.insert(files.begin(), files.end());
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  std::set<int> all;
+  for (const std::set<int>& files : polled) all.insert(files.begin(), files.end());
+  ASSERT_EQ(polled.size(), 4U);
+  EXPECT_EQ(polled[0].size(), 2U);
+  EXPECT_EQ(polled[2].size(), 2U);
+  EXPECT_EQ(all.size(), 6U);  // each one in its turn
+  EXPECT_TRUE(polled[3].empty());
+}
+
+// A processor has but one trace unit, and others may want it.
+TEST_F(Perf, NothingIsHeldWhileAProgramRunsOn) {
+  const std::string ended = path_ + ".ended";
+  options_.hardware = {};
+  options_.hardware.limit_ms = 50;
+  options_.argv = {
+      "/bin/sh", "-c",
+      "for i in 1 2 3 4 5 6 7 8 9 10; do [ -e " + ended + " ] && exit 0; sleep 0.3; done; exit 1"};
+  kernel_.on_end = [&] { std::ofstream(ended) << "ended"; };
+  const auto result = record();
+  std::filesystem::remove(ended);
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(result.value().exit_status, 0);
+}
+
+// What is told while the code of all processes is saved must not fill the rings.
+TEST_F(Perf, RecordsAreReadBeforeTracingBegins) {
+  class Counting : public PerfUnits {
+   public:
+    Counting(OpenPerf open, std::vector<int>& drains) : PerfUnits(std::move(open)), drains_(drains) {}
+    Problem start() override {
+      drains_.push_back(count_);
+      return PerfUnits::start();
+    }
+    Problem drain(BundleOutput& output, std::vector<ToldRecord>& records) override {
+      ++count_;
+      return PerfUnits::drain(output, records);
+    }
+
+   private:
+    std::vector<int>& drains_;
+    int count_ = 0;
+  };
+  std::vector<int> drains;
+  options_.hardware.limit_ms = 20;
+  UnitRecorder recorder(options_, std::make_unique<Counting>(perf_opener(kernel_), drains));
+  const auto result = recorder.run();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  ASSERT_EQ(drains.size(), 1U);
+  EXPECT_GE(drains[0], 2);  // while processes were looked at, and right before
+}
+
 // One that another thread began meanwhile has an event of its parent's.
 TEST_F(Perf, ThreadsThatBeginMeanwhileAreNotRefused) {
   options_.hardware = {};
@@ -535,6 +603,17 @@ TEST_F(Perf, SmallerBuffersWhereLittleMayBeLocked) {
   options_.hardware.buffer_bytes = 1 << 20;
   EXPECT_NE(refused().find("buffer: 1024 KiB for each of 2 buffers are more than you may lock"),
             std::string::npos);
+}
+
+TEST_F(Perf, SmallerRingsOfRecordsAreSaidToo) {
+  options_.hardware.buffer_bytes = 64 * 1024;
+  kernel_.map_error = [](std::uint64_t bytes, bool) { return bytes > 600'000 ? EPERM : 0; };
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(kernel_.buffer(0).trace.size(), 64U * 1024);
+  EXPECT_TRUE(mentions(result.value().warnings, "Rings of records have 128 KiB only"));
+  kernel_ = FakeKernel();
+  EXPECT_TRUE(record().value().warnings.empty());
 }
 
 TEST_F(Perf, AnOlderKernelIsAskedForLess) {
@@ -655,6 +734,104 @@ TEST_F(Perf, AFunctionThatIsReachedBeginsKeepsAndEnds) {
     EXPECT_EQ(one->attr.exclude_kernel, 1U);
     EXPECT_EQ(one->attr.inherit, 1U);
   }
+}
+
+TEST_F(Perf, NothingIsTracedBeforeWhatBeginsIt) {
+  options_.hardware = {};
+  options_.hardware.pid = ::getpid();
+  options_.hardware.limit_ms = 50;
+  options_.triggers = {at_function(Action::START, 1)};
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    EXPECT_TRUE(kernel.requests.empty());  // never was it enabled
+    kernel.hit(kernel.last_of_type(PERF_TYPE_BREAKPOINT));
+  });
+  kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(2, 60)); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(data_of(read().streams[0]), numbered(2, 60));
+}
+
+TEST_F(Perf, TheKernelsCodeIsSavedBeforeTracingBegins) {
+  options_.hardware.kernel = true;
+  kernel_.script.emplace_back([](FakeKernel& kernel) {
+    constexpr unsigned long kEnable = PERF_EVENT_IOC_ENABLE;
+    EXPECT_EQ(kernel.requests, (std::vector<unsigned long>{kEnable, kEnable}));
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+}
+
+Bytes born(int pid, int parent) {
+  Bytes out = ids({pid, parent, pid, parent});
+  FakeKernel::put(out, 0, 8);
+  return out;
+}
+
+Bytes renamed(int pid) {
+  Bytes out = ids({pid, pid});
+  append(out, {'s', 'h', 0, 0, 0, 0, 0, 0});
+  return out;
+}
+
+// An address that others execute, or another program of a process, is not the place that was asked for.
+TEST_F(Perf, OfWholeProcessorsOnlyHitsOfTheProgramCount) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  options_.argv = {program, "--gtest_list_tests"};
+  options_.quiet = true;
+  options_.triggers = {at_function(Action::STOP, 3)};
+  std::vector<std::size_t> steps;
+  const auto hit = [&](int pid, std::uint64_t time) {
+    kernel_.hit(kernel_.last_of_type(PERF_TYPE_BREAKPOINT), {time, pid, pid});
+  };
+  kernel_.script.emplace_back([&, hit](FakeKernel& kernel) {
+    const int pid = recorder_->pid();
+    kernel.tell(0, perf::FORK, 0, {100, pid, pid}, born(kFirst, pid));
+    kernel.tell(0, perf::FORK, 0, {100, pid, pid}, born(kFirst + 1, pid));
+    kernel.tell(0, perf::FORK, 0, {110, 1, 1}, born(kFirst + 2, 1));
+    kernel.tell(0, perf::COMM, perf::kMiscCommExec, {500, kFirst + 1, kFirst + 1}, renamed(kFirst + 1));
+    kernel.tell(0, perf::FORK, 0, {600, kFirst + 1, kFirst + 1}, born(kFirst + 3, kFirst + 1));
+    hit(kFirst + 2, 120);  // somebody else
+    hit(kFirst + 1, 700);  // another program
+    hit(kFirst + 3, 800);  // and its child
+    hit(pid, 200);
+    hit(kFirst, 300);
+    steps.push_back(1);
+  });
+  kernel_.script.emplace_back([&, hit](FakeKernel&) {
+    steps.push_back(2);
+    hit(kFirst + 1, 400);  // before its other program
+  });
+  kernel_.script.emplace_back([&](FakeKernel&) { steps.push_back(3); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(steps, (std::vector<std::size_t>{1, 2}));
+}
+
+TEST_F(Perf, OfWholeProcessorsOnlySignalsOfTheProgramCount) {
+  kernel_.files["/sys/kernel/tracing/events/signal/signal_deliver/id"] = "250";
+  options_.argv = {"/bin/sh", "-c", "sleep 1"};
+  options_.hardware.children = false;
+  TriggerRequest trigger;
+  trigger.event = Event::SIGNAL;
+  trigger.signal = 10;
+  options_.triggers = {trigger};
+  std::size_t steps = 0;
+  const auto hit = [&](int pid) {
+    ++steps;
+    kernel_.hit(kernel_.last_of_type(PERF_TYPE_TRACEPOINT), {100, pid, pid});
+  };
+  kernel_.script.emplace_back([&, hit](FakeKernel& kernel) {
+    kernel.tell(0, perf::FORK, 0, {50, recorder_->pid(), recorder_->pid()}, born(kFirst, recorder_->pid()));
+    hit(kFirst);  // children are not asked for
+  });
+  kernel_.script.emplace_back([hit](FakeKernel&) { hit(kFirst + 1); });
+  kernel_.script.emplace_back([&, hit](FakeKernel&) { hit(recorder_->pid()); });
+  kernel_.script.emplace_back([hit](FakeKernel&) { hit(0); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+  EXPECT_EQ(steps, 3U);
 }
 
 TEST_F(Perf, ASignalEndsIt) {

@@ -140,7 +140,7 @@ class PerfBufferOfBytes : public ::testing::Test {
   BundleOutput output_;
   int event_ = 0;
   std::vector<SystemRecord> records_;
-  std::vector<std::uint64_t> samples_;
+  std::vector<PerfHit> hits_;
 };
 
 TEST_F(PerfBufferOfBytes, RandomRecordsAreHarmless) {
@@ -162,14 +162,14 @@ TEST_F(PerfBufferOfBytes, RandomRecordsAreHarmless) {
     }
     head += random() % (kPerfPage + 1) / 8 * 8;
     memory.page().data_head = head;
-    ASSERT_FALSE(buffer.drain(output_, records_, samples_));
+    ASSERT_FALSE(buffer.drain(output_, records_, hits_));
     EXPECT_EQ(memory.page().data_tail, head);
     for (const SystemRecord& record : records_) EXPECT_LE(record.text.size(), kPerfPage);
     records_.clear();
   }
   memory.page().data_head = head + 2 * kPerfPage;  // more than there is room for
   const std::uint64_t bad = buffer.counts().bad_records;
-  ASSERT_FALSE(buffer.drain(output_, records_, samples_));
+  ASSERT_FALSE(buffer.drain(output_, records_, hits_));
   EXPECT_EQ(buffer.counts().bad_records, bad + 1);
   EXPECT_TRUE(records_.empty());
 }
@@ -177,7 +177,7 @@ TEST_F(PerfBufferOfBytes, RandomRecordsAreHarmless) {
 TEST_F(PerfBufferOfBytes, TraceThatCannotBeEndsIt) {
   PerfBuffer buffer = mapped(false);
   kernel_.buffer(0).page().aux_head = 2 * kPerfPage + 1;
-  const auto failure = buffer.drain(output_, records_, samples_);
+  const auto failure = buffer.drain(output_, records_, hits_);
   ASSERT_TRUE(failure);
   EXPECT_NE(failure->detail.find("impossible positions"), std::string::npos);
 }
@@ -188,10 +188,10 @@ TEST_F(PerfBufferOfBytes, ALossWaitsForItsPlace) {
   kernel_.write(0, counted(100));
   kernel_.write(0, counted(100), PERF_AUX_FLAG_TRUNCATED);
   kernel_.buffer(0).page().aux_head = 150;
-  ASSERT_FALSE(buffer.drain(output_, records_, samples_));
+  ASSERT_FALSE(buffer.drain(output_, records_, hits_));
   kernel_.buffer(0).page().aux_head = 200;
   kernel_.write(0, counted(3, 50));
-  ASSERT_FALSE(buffer.drain(output_, records_, samples_));
+  ASSERT_FALSE(buffer.drain(output_, records_, hits_));
   ASSERT_TRUE(output_.finish().ok());
   const auto bundle = formats::open(path_, {});
   ASSERT_TRUE(bundle.ok());
@@ -213,7 +213,7 @@ TEST_F(PerfBufferOfBytes, KsymbolsAreCodeOfTheKernel) {
   kernel_.tell(0, 17, 0, {5, 1, 1}, body);
   body[14] = 1;  // it goes
   kernel_.tell(0, 17, 0, {6, 1, 1}, body);
-  ASSERT_FALSE(buffer.drain(output_, records_, samples_));
+  ASSERT_FALSE(buffer.drain(output_, records_, hits_));
   ASSERT_EQ(records_.size(), 1U);
   EXPECT_EQ(records_[0].kind, SystemRecord::Kind::KERNEL_CODE);
   EXPECT_EQ(records_[0].address, 0xffffffffc0001000U);
