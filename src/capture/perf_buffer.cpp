@@ -135,6 +135,21 @@ bool PerfBuffer::fills_up(std::uint64_t head) const {
   });
 }
 
+// A thread that comes while there is no room is not traced, and Linux disables its event when it leaves after
+// the next time that it is. Events of whole processors are always there.
+void PerfBuffer::find_latecomers(const PerfTold& told, bool fills_up) {
+  if (tid_ < 0) return;
+  if (fills_up) no_room_since_ = last_note_;
+  for (const AuxNote& note : told.notes) {
+    if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0) no_room_since_ = note.tsc;
+  }
+  if (!no_room_since_) return;
+  for (const SystemRecord& record : told.records) {
+    const bool comes = record.kind == SystemRecord::Kind::SWITCH && record.tsc > *no_room_since_;
+    if (comes && record.tid > 0) latecomers_.insert(record.tid);
+  }
+}
+
 // Gives the room back. Records that were lost may have told that there was none.
 void PerfBuffer::finish(std::uint64_t head, const PerfTold& told, bool fills_up) {
   if (fills_up) ++counts_.stops;
@@ -143,8 +158,11 @@ void PerfBuffer::finish(std::uint64_t head, const PerfTold& told, bool fills_up)
   may_stand_ = may_stand_ || fills_up || told.lost != 0 ||
                std::any_of(told.notes.begin(), told.notes.end(),
                            [](const AuxNote& note) { return (note.flags & PERF_AUX_FLAG_TRUNCATED) != 0; });
+  find_latecomers(told, fills_up);
   found_.full = may_stand_ && losses_.empty() && notes_.empty();
   found_.was_full = found_.was_full || found_.full;
+  // Somebody may have come until now: the next call sees that.
+  if (!may_stand_) no_room_since_.reset();
   if (found_.full) may_stand_ = false;
 }
 
@@ -159,7 +177,8 @@ void PerfBuffer::note(const AuxNote& note) {
   }
   tell_up_to(note.begin);
   told_to_ = note.begin + note.bytes;
-  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0)
+  last_note_ = note.tsc;
+  if ((note.flags & PERF_AUX_FLAG_TRUNCATED) != 0 || latecomers_.erase(note.tid) != 0)
     losses_.push_back({note.begin + note.bytes, base::Status::BUFFER_FULL});
   if ((note.flags & kHoles) != 0) losses_.push_back({note.begin, base::Status::NOT_TRACED});
 }
@@ -287,11 +306,13 @@ std::optional<base::Failure> PerfBuffer::drain(BundleOutput& output, std::vector
   counts_.bad_records += told.bad;
   for (const auto& [type, count] : told.unknown) counts_.unknown[type] += count;
   for (const AuxNote& one : told.notes) count(one);
-  std::move(told.records.begin(), told.records.end(), std::back_inserter(records));
   hits.insert(hits.end(), told.hits.begin(), told.hits.end());
   for (const BranchPiece& stack : told.stacks) give_piece(output, stack, records);
-  if (memory_.empty()) return {};
-  return store_ ? drain_stored(output, head, told, records) : drain_trace(output, head, told);
+  std::optional<base::Failure> failure;
+  if (!memory_.empty())
+    failure = store_ ? drain_stored(output, head, told, records) : drain_trace(output, head, told);
+  std::move(told.records.begin(), told.records.end(), std::back_inserter(records));
+  return failure;
 }
 
 void PerfBuffer::collect(BundleOutput& output, std::vector<SystemRecord>& records) {

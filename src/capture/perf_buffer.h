@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "capture/bundle_output.h"
@@ -86,6 +87,7 @@ class PerfBuffer {
   [[nodiscard]] bool fills_up(std::uint64_t head) const;
   void finish(std::uint64_t head, const PerfTold& told, bool fills_up);
   void tell_up_to(std::uint64_t place);
+  void find_latecomers(const PerfTold& told, bool fills_up);
   [[nodiscard]] bool can_be(const AuxNote& note) const noexcept;
   [[nodiscard]] std::optional<base::Failure> drain_stored(BundleOutput& output, std::uint64_t head,
                                                           const PerfTold& told,
@@ -113,6 +115,9 @@ class PerfBuffer {
   std::uint64_t told_to_ = 0;  // the kernel told of all trace before that, or its notes were lost
   Found found_;
   bool may_stand_ = false;  // an event that found no room, and its trace may not be shown yet
+  std::optional<std::uint64_t> no_room_since_;  // when; until there was some again
+  std::uint64_t last_note_ = 0;                 // when
+  std::set<std::int32_t> latecomers_;           // threads that came meanwhile: each is traced but once more
   RingCopies copies_;
   formats::RingHoles holes_;
   std::optional<PerfStore> store_;

@@ -112,6 +112,7 @@ struct FakeKernel {
   std::size_t next = 0;
   std::vector<unsigned long> requests;  // to events of the unit
   bool tells_time = true;
+  std::uint64_t now = 0;  // when trace is written
   WhenFull when_full = WhenFull::DISABLES;
   std::set<int> over;       // events that tell nothing any more
   std::vector<int> polled;  // files for which somebody waited last
@@ -242,7 +243,7 @@ struct FakeKernel {
     }
     std::uint64_t head = page.aux_head + count;
     if (to.overwrite) head %= to.trace.size();
-    note(event.cpu, {}, count, head, flags);
+    note(event.cpu, {now, event.tid, event.tid}, count, head, flags);
   }
 
   // A thread comes to a processor, and leaves it. Where there is no room when it comes nothing is told, and
