@@ -38,6 +38,11 @@ std::string without_mark(std::string path) {
   return path;
 }
 
+// No memory that has no name in a folder ("//anon").
+bool is_file(const std::string& path) {
+  return path.size() > 1 && path.front() == '/' && path[1] != '/' && path.rfind("/memfd:", 0) != 0;
+}
+
 trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uint64_t bytes) {
   std::vector<std::uint8_t> out(bytes);
   out.resize(Memory(static_cast<pid_t>(pid)).read(address, out));
@@ -95,13 +100,30 @@ std::vector<std::string> SystemProcesses::warnings() const {
     return text;
   };
   std::vector<std::string> out;
-  if (!made_code_.empty())
-    out.push_back("Code that programs make while they run is not in the bundle (" + list(made_code_) + ").");
+  std::set<std::string> made_code;
+  for (const auto& [space, name] : made_code_) {
+    if (!dumps_.has(space)) made_code.insert(name);
+  }
+  if (!made_code.empty())
+    out.push_back("Code that programs make while they run is not in the bundle (" + list(made_code) + ").");
   if (!replaced_.empty()) {
     out.push_back("Files were replaced after they had been mapped (" + list(replaced_) +
                   "): their code is what the memory of processes had, where that could be read.");
   }
+  out.insert(out.end(), dumps_.warnings().begin(), dumps_.warnings().end());
   return out;
+}
+
+void SystemProcesses::save_made_code() {
+  dumps_.save(output_, [this](std::int64_t pid, trace::SpaceId space) {
+    std::vector<JitDumps::Mapped> files;
+    const auto at = processes_.find(pid);
+    if (at == processes_.end() || at->second.space != space) return files;
+    for (const auto& [number, part] : at->second.parts.all()) {
+      if (is_file(part.path)) files.push_back({part.address, part.bytes, part.tsc});
+    }
+    return files;
+  });
 }
 
 trace::SpaceId SystemProcesses::space_of(std::int64_t pid) const {
@@ -208,8 +230,7 @@ std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
           path, image::elf_build_id(bytes.bytes()), {}, image::read_symbols(bytes.bytes())};
     });
   }
-  const bool is_path = path.size() > 1 && path.front() == '/' && path[1] != '/';
-  return is_path && path.rfind("/memfd:", 0) != 0 ? output_.file(static_cast<pid_t>(pid), path) : -1;
+  return is_file(path) ? output_.file(static_cast<pid_t>(pid), path) : -1;
 }
 
 void SystemProcesses::save(std::int64_t pid, Process& process) {
@@ -223,11 +244,13 @@ void SystemProcesses::save(std::int64_t pid, Process& process) {
 
 // The bytes of a part of a file go into the bundle once; other spaces refer to the file.
 void SystemProcesses::save(std::int64_t pid, const Process& process, const Part& part) {
+  if (dumps_.add(pid, process.space, part.tsc, part.path)) return;
   const std::int32_t file = file_of(pid, part);
   note_mapping(pid, part, file);
   if (file < 0) {
     const bool kernels = !part.path.empty() && part.path.front() == '[';
-    if (!kernels) made_code_.insert(thread_name(static_cast<pid_t>(pid), static_cast<pid_t>(pid)));
+    if (!kernels && made_code_.count(process.space) == 0)
+      made_code_[process.space] = thread_name(static_cast<pid_t>(pid), static_cast<pid_t>(pid));
     return;
   }
   trace::CodeRegion region;

@@ -12,6 +12,7 @@
 
 #include "base/interval_map.h"
 #include "capture/bundle_output.h"
+#include "capture/jit_dumps.h"
 #include "capture/system_record.h"
 #include "capture/tracee.h"
 
@@ -40,6 +41,8 @@ class SystemProcesses {
 
   [[nodiscard]] bool alive(std::int64_t pid) const;  // the process, or one that it has begun
   void forget_ended();                               // those whose end nobody told, as the system sees it
+  // Recording has ended: code that programs made, as far as they have told it.
+  void save_made_code();
   [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
@@ -114,7 +117,8 @@ class SystemProcesses {
   std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream
   std::set<std::tuple<std::int32_t, std::uint64_t, std::uint64_t>> saved_;  // parts of files: their bytes
   std::set<std::string> replaced_;                                          // files that are others by now
-  std::set<std::string> made_code_;  // processes that execute memory which shows no file: their names
+  std::map<trace::SpaceId, std::string> made_code_;  // that execute memory which shows no file: their names
+  JitDumps dumps_;
 };
 
 }  // namespace ptkit::capture

@@ -62,6 +62,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   if (failure) warnings_.push_back("Recording ended early: " + failure->detail + ".");
   units_->stop();
   take_records(trace::kTscMax);
+  processes_->save_made_code();
   tell_switches();
   trace_bytes_ = units_->trace_bytes();
   close_units();

@@ -1,6 +1,6 @@
 // Code that programs made while perf recorded: jit-PID.dump files, which have its bytes and times
-// (tools/perf/Documentation/jitdump-specification.txt), and perf-PID.map files, which have names alone. For
-// .cpp files of this folder only.
+// (tools/perf/Documentation/jitdump-specification.txt), and perf-PID.map files, which have names alone. Live
+// recordings read dumps, too.
 #pragma once
 
 #include <string>

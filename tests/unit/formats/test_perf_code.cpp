@@ -12,6 +12,7 @@
 #include "formats/perf_jit.h"
 #include "formats/registry.h"
 #include "image/image.h"
+#include "jit_maker.h"
 #include "perf_sample.h"
 #include "unit/formats/scratch.h"
 #include "unit/image/elf_maker.h"
@@ -20,6 +21,10 @@ namespace ptkit::formats {
 namespace {
 
 using test::Bytes;
+using test::jit_header;
+using test::jit_load;
+using test::jit_move;
+using test::jit_record;
 using test::kEach;
 using test::Who;
 
@@ -132,29 +137,6 @@ TEST_F(PerfCode, BpfProgramsHaveTheirCodeWhileTheyAreLoaded) {
     damaged[at] = '\xff';
     open_file(records, {{25, damaged}});
   }
-}
-
-std::string jit_record(std::uint32_t id, std::uint64_t time, const Bytes& body) {
-  return Bytes().add(id, static_cast<std::uint32_t>(16 + body.size()), time).raw(body.str()).str();
-}
-std::string jit_load(std::uint64_t tsc, std::uint64_t address, std::uint64_t index, const std::string& name,
-                     const std::string& code) {
-  Bytes body;
-  body.add(std::uint32_t{10}, std::uint32_t{10}, address, address, static_cast<std::uint64_t>(code.size()),
-           index);
-  body.raw(name + '\0' + code);
-  return jit_record(0, tsc, body);
-}
-std::string jit_move(std::uint64_t tsc, std::uint64_t to, std::uint64_t size, std::uint64_t index) {
-  Bytes body;
-  body.add(std::uint32_t{10}, std::uint32_t{10}, to, std::uint64_t{0}, to, size, index);
-  return jit_record(1, tsc, body);
-}
-std::string jit_header(std::uint64_t flags) {
-  return Bytes()
-      .add(std::uint32_t{0x4A695444}, std::uint32_t{1}, std::uint32_t{40}, std::uint32_t{62},
-           std::uint32_t{0}, std::uint32_t{10}, std::uint64_t{1}, flags)
-      .str();
 }
 
 TEST_F(PerfCode, FunctionsOfADumpAreThereFromTheirTimeOn) {
