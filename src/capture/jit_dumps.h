@@ -24,6 +24,11 @@ class JitDumps {
   using MappedBy = std::function<std::vector<Mapped>(std::int64_t pid, trace::SpaceId space)>;
   // Functions go to the bundle, from their times on until a file is mapped over them.
   void save(BundleOutput& output, const MappedBy& mapped_by);
+  // Whether a dump of the space is still to be read.
+  [[nodiscard]] bool waits_for(trace::SpaceId space) const {
+    const auto at = known_.lower_bound({space, {}});
+    return at != known_.end() && at->first == space;
+  }
   // Whether the made code of a space is in the bundle.
   [[nodiscard]] bool has(trace::SpaceId space) const { return read_.count(space) != 0; }
   [[nodiscard]] const std::vector<std::string>& warnings() const noexcept { return warnings_; }

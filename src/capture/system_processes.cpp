@@ -145,9 +145,13 @@ bool SystemProcesses::alive(std::int64_t pid) const {
 }
 
 void SystemProcesses::forget_ended() {
-  for (auto& [pid, process] : processes_) {
+  std::vector<std::int64_t> gone;
+  for (const auto& [pid, process] : processes_) {
     if (!process.threads.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
-      process.threads.clear();
+      gone.push_back(pid);
+  }
+  for (const std::int64_t pid : gone) {
+    if (const auto at = processes_.find(pid); at != processes_.end()) end(pid, at->second);
   }
 }
 
@@ -347,7 +351,13 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
   Process& child = processes_[record.pid];
   new_space(record.pid, child);
   child.parts = parts;
-  child.parent = record.parent_pid;
+  if (child.parent != record.parent_pid) {
+    if (const auto before = processes_.find(child.parent); before != processes_.end())
+      --before->second.children;
+    ++processes_[record.parent_pid].children;
+    child.parent = record.parent_pid;
+  }
+  child.ended = child.due = false;
   child.threads = {record.tid};
   trace::Sideband out = sideband(trace::SidebandKind::PROCESS, record);
   out.parent = record.parent_pid;
@@ -378,9 +388,39 @@ void SystemProcesses::on_map(const SystemRecord& record) {
 }
 
 void SystemProcesses::on_exit(const SystemRecord& record) {
-  if (const auto at = processes_.find(record.pid); at != processes_.end())
+  if (const auto at = processes_.find(record.pid); at != processes_.end()) {
     at->second.threads.erase(record.tid);
+    if (at->second.threads.empty()) end(record.pid, at->second);
+  }
   note(trace::SidebandKind::EXIT, record, record.status, {});
+}
+
+// What it had mapped is in the bundle, or was never executed. The rest is kept for a while: records of it may
+// come late.
+void SystemProcesses::end(std::int64_t pid, Process& process) {
+  constexpr std::size_t kKept = 4096;
+  process.threads.clear();
+  if (!dumps_.waits_for(process.space)) process.parts = {};
+  process.ended = true;
+  ended_.push_back(pid);
+  if (ended_.size() <= kKept) return;
+  const std::int64_t oldest = ended_.front();
+  ended_.pop_front();
+  forget(oldest);
+}
+
+// Those that began others stay as long as these do: they are one family. A number may be another process's by
+// now.
+void SystemProcesses::forget(std::int64_t pid) {
+  auto at = processes_.find(pid);
+  if (at != processes_.end()) at->second.due = at->second.ended;
+  while (at != processes_.end() && at->second.due && at->second.children == 0) {
+    if (dumps_.waits_for(at->second.space)) return;
+    const std::int64_t parent = at->second.parent;
+    processes_.erase(at);
+    at = processes_.find(parent);
+    if (at != processes_.end()) --at->second.children;
+  }
 }
 
 void SystemProcesses::note(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value,

@@ -2,6 +2,7 @@
 // records of a bundle.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -86,8 +87,11 @@ class SystemProcesses {
     Parts parts;
     std::set<std::int64_t> threads;  // that have not ended, as far as it is known
     std::int64_t parent = trace::kNoId;
-    bool saved = false;  // its parts are in the bundle
-    bool named = true;   // the path of its last exec() was told
+    std::size_t children = 0;  // that are known
+    bool ended = false;        // all of its threads have, as far as it is known
+    bool due = false;          // to be forgotten when it has no children any more
+    bool saved = false;        // its parts are in the bundle
+    bool named = true;         // the path of its last exec() was told
   };
 
   Process& known(std::int64_t pid, std::uint64_t tsc);
@@ -105,6 +109,8 @@ class SystemProcesses {
   void on_exec(const SystemRecord& record, std::uint32_t stream);
   void on_map(const SystemRecord& record);
   void on_exit(const SystemRecord& record);
+  void end(std::int64_t pid, Process& process);
+  void forget(std::int64_t pid);
   void note(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value, std::string text);
 
   BundleOutput& output_;
@@ -112,6 +118,7 @@ class SystemProcesses {
   bool by_place_;
   std::function<void()> often_;
   std::map<std::int64_t, Process> processes_;
+  std::deque<std::int64_t> ended_;                                          // of them, the first one first
   std::map<std::uint32_t, std::vector<trace::Switch>> switches_;            // by stream
   std::map<std::uint32_t, trace::Switch> last_;                             // by stream, where by place
   std::map<std::uint32_t, trace::SpaceId> last_space_;                      // by stream

@@ -1,6 +1,7 @@
 // Parts of the driver back end: configurations and what is refused, records of its ring, processes.
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -507,6 +508,39 @@ TEST_F(Processes, ManyMappingsTakeNoSquareOfTheirNumber) {
     for (std::uint64_t i = 0; i < kCount; ++i) map(10 + i, kFirst, 0x10000000 + i * 2 * kPage, "//anon");
   };
   EXPECT_LT(formats::test::seconds_of(map_all), 2.0);
+}
+
+// Programs that begin and end all day, as a build has them.
+TEST_F(Processes, ThoseThatEndedTakeNoMemory) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  const auto exit_of = [&](std::uint64_t tsc, std::int32_t pid) {
+    processes_.take(made(SystemRecord::Kind::EXIT, tsc, pid, pid), 0);
+  };
+  switch_to(1, kFirst, 0xa000);
+  // What these two began goes on: it is of their family.
+  fork(2, kFirst, kFirst + 1, kFirst + 1);
+  fork(3, kFirst + 1, kFirst + 2, kFirst + 2);
+  fork(4, kFirst + 2, kFirst + 3, kFirst + 3);
+  for (const std::int32_t pid : {kFirst + 1, kFirst + 2}) exit_of(5, pid);
+  std::uint64_t tsc = 100;
+  const auto run = [&](std::int32_t count) {
+    for (std::int32_t i = 0; i < count; ++i, tsc += 10) {
+      const auto pid = kFirst + static_cast<std::int32_t>(tsc / 10);
+      fork(tsc, kFirst, pid, pid);
+      processes_.take(made(SystemRecord::Kind::EXEC, tsc + 1, pid, pid), 0);
+      for (std::uint64_t j = 0; j < 6; ++j) map(tsc + 2, pid, 0x400000 + j * kPage, program);
+      exit_of(tsc + 3, pid);
+      if (i % 1000 == 0) static_cast<void>(processes_.take_switches(0));
+    }
+  };
+  run(8'000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  run(30'000);
+  EXPECT_LT(::mallinfo2().uordblks, before + (std::size_t{8} << 20U));
+  EXPECT_TRUE(processes_.alive(kFirst + 1));
+  exit_of(tsc, kFirst + 3);
+  EXPECT_FALSE(processes_.alive(kFirst + 1));
+  EXPECT_TRUE(processes_.alive(kFirst));
 }
 
 // What lies over something else counts from when it was mapped, and what was there already is one.
