@@ -67,6 +67,16 @@ std::optional<TraceInfo> parse_info(base::Bytes body) {
   return info;
 }
 
+void keep_time_conversion(const TraceInfo& before, TraceInfo& info) {
+  info.time_cycles = before.time_cycles;
+  info.time_mask = before.time_mask;
+  if (info.time_known || !before.time_known) return;
+  info.time_known = true;
+  info.time_shift = before.time_shift;
+  info.time_mult = before.time_mult;
+  info.time_zero = before.time_zero;
+}
+
 bool take_time_conversion(base::Bytes body, TraceInfo& out) {
   Fields fields(body);
   TraceInfo found = out;

@@ -34,6 +34,8 @@ struct TraceInfo {
 };
 
 [[nodiscard]] std::optional<TraceInfo> parse_info(base::Bytes body);
+// What TIME_CONV told before AUXTRACE_INFO, where that does not tell it.
+void keep_time_conversion(const TraceInfo& before, TraceInfo& info);
 // TIME_CONV: the clock of recordings that have no AUXTRACE_INFO, and whether its counter wraps. False: it is
 // cut, or has no time_zero.
 [[nodiscard]] bool take_time_conversion(base::Bytes body, TraceInfo& out);

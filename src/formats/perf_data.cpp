@@ -62,7 +62,7 @@ class Reader {
     const bool has_kernel = is_folder(path_) && perf::add_kernel(bundle_, join(path_, "kcore_dir"));
     changes_.add_to(bundle_, file_.feature(perf::FEATURE_BPF_PROG_INFO));
     add_jit_dumps();
-    perf::Processes processes(bundle_, binaries_, is_here());
+    perf::Processes processes(bundle_, binaries_, is_here(), file_.size());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
     place_switches(bundle_, sideband_.lost() != 0);
     perf::mark_32_bit_code(bundle_);
@@ -81,7 +81,7 @@ class Reader {
     } else if (!info) {
       refuse("has an AUXTRACE_INFO record that is cut");
     } else {
-      info_ = *info;
+      perf::keep_time_conversion(std::exchange(info_, *info), info_);
     }
   }
 

@@ -186,6 +186,12 @@ void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string
                      : "the record at byte " + place + " is cut; it is read as far as it goes.");
 }
 
+std::uint64_t File::size() const noexcept {
+  std::uint64_t size = bytes_.size();
+  for (const auto& [path, contents] : others_) size += contents.size();
+  return size;
+}
+
 base::Bytes File::feature(unsigned number) const {
   const auto found = features_.find(number);
   return found == features_.end() ? base::Bytes{} : found->second;

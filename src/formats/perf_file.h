@@ -46,6 +46,7 @@ class File {
   [[nodiscard]] std::vector<std::string> command() const;
   // Bytes of a record, to stay as long as anybody has them: a part of the file, or a copy of what was packed.
   [[nodiscard]] trace::TraceBuffer part(base::Bytes bytes) const;
+  [[nodiscard]] std::uint64_t size() const noexcept;  // of all files
 
   std::vector<std::string> warnings;
 

@@ -1,14 +1,49 @@
 #include "formats/perf_processes.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace ptkit::formats::perf {
 
 namespace {
 
-constexpr std::size_t kMostInherited = 4'000'000;  // mappings: a small file could ask for any number
+// Mappings that children have of their parents: a small file could ask for any number.
+constexpr std::size_t kAlwaysInherited = 250'000;
+constexpr std::size_t kMostInherited = 4'000'000;
+constexpr std::uint64_t kFileBytesOfOne = 64;
+
+// Addresses that newer mappings have, without gaps between neighbours.
+class Covered {
+ public:
+  // False: all of it was covered already.
+  bool add(std::uint64_t begin, std::uint64_t size) {
+    std::uint64_t end = size > ~begin ? ~std::uint64_t{0} : begin + size;
+    auto next = ends_.upper_bound(begin);
+    if (next != ends_.begin() && std::prev(next)->second >= begin) {
+      --next;
+      if (next->second >= end) return false;
+      begin = next->first;
+    }
+    while (next != ends_.end() && next->first <= end) {
+      end = std::max(end, next->second);
+      next = ends_.erase(next);
+    }
+    ends_.emplace(begin, end);
+    return true;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ends_;  // by begin
+};
 
 }  // namespace
+
+Processes::Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes)
+    : bundle_(bundle),
+      binaries_(binaries),
+      is_here_(is_here),
+      may_inherit_(static_cast<std::size_t>(
+          std::min<std::uint64_t>(kMostInherited, kAlwaysInherited + file_bytes / kFileBytesOfOne))) {}
 
 trace::SpaceId Processes::space_of(std::int64_t pid) {
   if (pid < 0) return trace::kAnySpace;  // the kernel's code is seen from everywhere
@@ -116,16 +151,44 @@ void Processes::fork(const Event& event) {
   const trace::SpaceId parent = space_of(event.parent_pid);
   spaces_.erase(event.pid);  // whoever had the number before has ended
   const trace::SpaceId child = space_of(event.pid);
-  for (const std::size_t number : std::vector<std::size_t>(mapped_[parent])) {
-    if (inherited_ == kMostInherited) break;
-    ++inherited_;
+  if (event.exec) return;
+  inherit(parent, child, event.tsc);
+}
+
+void Processes::inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64_t tsc) {
+  if (!inherits_all_) return;
+  drop_covered(parent, tsc);
+  const std::vector<std::size_t>& all = mapped_[parent];
+  inherits_all_ = all.size() <= may_inherit_;
+  if (!inherits_all_) return;
+  may_inherit_ -= all.size();
+  if (with_dump_.count(parent) != 0) with_dump_.insert(child);
+  std::vector<std::size_t>& mapped = mapped_[child];
+  for (const std::size_t number : all) {
     trace::CodeRegion region = bundle_.code[number];
     region.space = child;
-    region.tsc_from = event.tsc;
+    region.tsc_from = tsc;
     look_for_doubt(region);
-    mapped_[child].push_back(bundle_.code.size());
+    mapped.push_back(bundle_.code.size());
     bundle_.code.push_back(std::move(region));
   }
+}
+
+// What later mappings lie over is not inherited, and is over.
+void Processes::drop_covered(trace::SpaceId space, std::uint64_t tsc) {
+  std::vector<std::size_t>& mapped = mapped_[space];
+  Covered covered;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = mapped.size(); i-- > 0;) {
+    trace::CodeRegion& region = bundle_.code[mapped[i]];
+    if (covered.add(region.address, region.size)) {
+      kept.push_back(mapped[i]);
+    } else {
+      region.tsc_to = tsc;
+    }
+  }
+  std::ranges::reverse(kept);
+  mapped = std::move(kept);
 }
 
 void Processes::exec(const Event& event) {
@@ -134,6 +197,7 @@ void Processes::exec(const Event& event) {
   auto& mapped = mapped_[space_of(event.pid)];
   for (const std::size_t number : mapped) bundle_.code[number].tsc_to = event.tsc;
   mapped.clear();
+  with_dump_.erase(space_of(event.pid));
 }
 
 void Processes::finish() {
@@ -143,9 +207,11 @@ void Processes::finish() {
         "last "
         "one is taken for all of the time; record with -T, too.");
   }
-  if (inherited_ == kMostInherited) {
-    bundle_.warnings.push_back("Processes inherited more than " + std::to_string(kMostInherited) +
-                               " mappings; the code of some is not known.");
+  if (!inherits_all_) {
+    bundle_.warnings.emplace_back(
+        "Processes inherited more mappings than a recording of this size is believed to have; the code of "
+        "some "
+        "is not known.");
   }
   for (const auto& [thread, name] : names_) bundle_.threads.push_back({thread.first, thread.second, name});
 }

@@ -15,9 +15,8 @@ namespace ptkit::formats::perf {
 
 class Processes {
  public:
-  // `is_here`: they ran on this machine.
-  Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here)
-      : bundle_(bundle), binaries_(binaries), is_here_(is_here) {}
+  // `is_here`: they ran on this machine. `file_bytes`: of the recording, which limit what it may ask for.
+  Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes);
 
   void take(const Event& event);  // in the order of time
   // Of a process as it is now; made if nothing is known of it.
@@ -28,6 +27,8 @@ class Processes {
   void map(const Event& event);
   void load(const Event& event);
   void fork(const Event& event);
+  void inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64_t tsc);
+  void drop_covered(trace::SpaceId space, std::uint64_t tsc);
   void exec(const Event& event);
   void note(trace::SidebandKind kind, const Event& event);
   void look_for_doubt(const trace::CodeRegion& region);
@@ -43,7 +44,8 @@ class Processes {
   std::set<trace::SpaceId> with_dump_;                         // whose made code is known from a dump
   std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid
   std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;  // regions that a space has now
-  std::size_t inherited_ = 0;                                  // regions that fork() copied
+  std::size_t may_inherit_ = 0;                                // regions that fork() may still copy
+  bool inherits_all_ = true;
   std::map<std::pair<trace::SpaceId, std::uint64_t>, Untimed>
       untimed_;                                                         // mappings without a time, by address
   bool doubt_ = false;                                                  // two of them lie one over the other

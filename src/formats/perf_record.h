@@ -48,6 +48,7 @@ inline constexpr std::uint16_t kMiscSwitchOut = 1U << 13U;    // SWITCH, SWITCH_
 inline constexpr std::uint16_t kMiscMmapData = 1U << 13U;     // MMAP, MMAP2: no code
 inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
 inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
+inline constexpr std::uint16_t kMiscForkExec = 1U << 13U;     // FORK that perf made: mappings follow
 inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: something behind it is lost
 inline constexpr std::uint64_t kAuxOverwrite = 2;
 inline constexpr std::uint64_t kAuxPartial = 4;    // the processor could not trace some of it (VMX)

@@ -109,6 +109,7 @@ bool Sideband::take_comm(const Record& record, Fields fields, const Trailer& who
 
 bool Sideband::take_fork(const Record& record, Fields fields, const Trailer& who) {
   Event event = event_of(record, who);
+  event.exec = record.type == FORK && (record.misc & kMiscForkExec) != 0;
   event.pid = fields.id();
   event.parent_pid = fields.id();
   event.tid = fields.id();

@@ -20,7 +20,7 @@ struct Event {
   // Nanoseconds of perf's clock, until the whole file has been read; 0: from the beginning on.
   std::uint64_t tsc = 0;
   std::uint32_t type = 0;
-  bool exec = false;  // COMM
+  bool exec = false;  // COMM; FORK: the child has none of its parent's mappings
   std::int64_t pid = trace::kNoId;
   std::int64_t tid = trace::kNoId;
   std::int64_t parent_pid = trace::kNoId;

@@ -137,16 +137,20 @@ class PerfMachine {
     unit_.far_transfer(now_->resume);
   }
   void add(const std::string& record) { records_ += record; }
+  // What was told since the last time.
+  [[nodiscard]] std::string take_records() { return std::exchange(records_, {}); }
   [[nodiscard]] Who who(const Task& task) const { return who(task, tsc_); }
   [[nodiscard]] static Who who(const Task& task, std::uint64_t tsc) {
     return {.pid = task.pid, .tid = task.tid, .tsc = tsc};
   }
   // The recording, when it is over.
-  [[nodiscard]] std::string file() {
+  [[nodiscard]] std::string file() { return file(take_records()); }
+  // With these records instead of its own.
+  [[nodiscard]] std::string file(const std::string& records) {
     unit_.disable();
     unit_.flush();
     EXPECT_EQ(unit_.status(), base::Status::OK);
-    return perf_file(auxtrace_info() + records_ + auxtrace(0, kEach, 0, 0, stream_), kOsAndUser);
+    return perf_file(auxtrace_info() + records + auxtrace(0, kEach, 0, 0, stream_), kOsAndUser);
   }
 
   std::vector<std::uint64_t> ips;   // that were executed

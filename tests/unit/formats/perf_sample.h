@@ -70,9 +70,10 @@ inline std::string mmap2(const Who& who, std::uint64_t address, std::uint64_t si
 inline std::string comm(const Who& who, const std::string& name, bool exec) {
   return event(3, exec ? 1U << 13U : 0U, Bytes().add(who.pid, who.tid).text(name).str(), who);
 }
-inline std::string fork(const Who& who, std::uint32_t parent_pid, std::uint32_t parent_tid) {
+inline std::string fork(const Who& who, std::uint32_t parent_pid, std::uint32_t parent_tid,
+                        std::uint16_t misc = 0) {
   const std::uint64_t time = who.tsc / kTscPerNs;
-  return event(7, 0, Bytes().add(who.pid, parent_pid, who.tid, parent_tid, time).str(), who);
+  return event(7, misc, Bytes().add(who.pid, parent_pid, who.tid, parent_tid, time).str(), who);
 }
 inline std::string switched(const Who& who, bool out) {
   const auto misc = static_cast<std::uint16_t>(2U | (out ? 1U << 13U : 0U));
@@ -102,6 +103,15 @@ inline std::string auxtrace_info(bool snapshots = false) {
   body.add(std::uint64_t{1}, std::uint64_t{1U << 9U}, std::uint64_t{0xfU << 14U}, std::uint64_t{84},
            std::uint64_t{2}, std::uint64_t{2}, std::uint64_t{24}, std::uint64_t{0});
   return record(70, 0, body.str());
+}
+
+// A counter that may wrap.
+inline std::string time_conversion(std::uint64_t cycles = 0, std::uint64_t mask = ~std::uint64_t{0},
+                                   bool is_short = false) {
+  Bytes body;
+  body.add(std::uint64_t{10}, std::uint64_t{1024 / kTscPerNs}, std::uint64_t{0}, cycles, mask,
+           std::uint64_t{is_short ? 0x101U : 1U});
+  return record(79, 0, body.str());
 }
 
 struct Attribute {

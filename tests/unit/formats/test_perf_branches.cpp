@@ -17,6 +17,7 @@ namespace {
 using test::Attribute;
 using test::Bytes;
 using test::kEach;
+using test::time_conversion;
 using test::Who;
 using trace::BranchRecord;
 
@@ -67,14 +68,6 @@ std::string stack_sample(const Who& who, const std::vector<Branch>& newest_first
   body.add(static_cast<std::uint64_t>(newest_first.size()));
   for (const auto& [from, to] : newest_first) body.add(from, to, flags);
   return test::record(9, 2, body.str());
-}
-
-std::string time_conversion(std::uint64_t cycles = 0, std::uint64_t mask = ~std::uint64_t{0},
-                            bool is_short = false) {
-  Bytes body;
-  body.add(std::uint64_t{10}, std::uint64_t{1024 / test::kTscPerNs}, std::uint64_t{0}, cycles, mask,
-           std::uint64_t{is_short ? 0x101U : 1U});
-  return test::record(79, 0, body.str());
 }
 
 std::string stacks(const std::string& samples, std::uint64_t branch_type = kAny) {

@@ -165,6 +165,22 @@ TEST_F(PerfCode, FunctionsOfADumpAreThereFromTheirTimeOn) {
   EXPECT_EQ(region->file_offset, file->symbols[1].file_offset);
 }
 
+// Its memory gets rights again, which hides nothing; another program's memory is no longer that.
+TEST_F(PerfCode, ChildrenHaveTheFunctionsOfADump) {
+  const std::string dump =
+      scratch_.write("jit-10.dump", jit_header(1) + jit_load(200, 0x7000, 1, "first", "1111"));
+  const auto memory = [](std::uint64_t tsc) {
+    return test::mmap2({.pid = 20, .tid = 20, .tsc = tsc}, 0x7000, 0x2000, 0, "//anon");
+  };
+  open_file(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, dump) +
+            test::fork({.pid = 20, .tid = 20, .tsc = 300}, 10, 10) + memory(400) +
+            test::comm({.pid = 20, .tid = 20, .tsc = 500}, "other", true) + memory(600));
+  EXPECT_EQ(code(2, 0x7000, 350), "1111");
+  EXPECT_EQ(code(2, 0x7000, 450), "1111");
+  EXPECT_EQ(code(2, 0x7000, 550), "");
+  EXPECT_EQ(std::ranges::count_if(bundle_->code, [](const auto& one) { return one.size == 0x2000; }), 1);
+}
+
 TEST_F(PerfCode, DumpsThatAreNotGoodAreNamed) {
   const auto with = [&](const std::string& contents) {
     const std::string dump = scratch_.write("jit-10.dump", contents);

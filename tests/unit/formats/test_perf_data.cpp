@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/registry.h"
+#include "perf_packed.h"
 #include "perf_reading.h"
 #include "perf_sample.h"
 
@@ -15,25 +16,12 @@ namespace {
 
 using test::Bytes;
 using test::kEach;
+using test::packed;
+using test::text;
+using test::warns;
 using test::Who;
 
-class PerfData : public test::PerfReading {
- protected:
-  std::string failure(const std::string& contents) {
-    const auto bundle = open(scratch_.write("perf.data", contents), {});
-    return bundle.ok() ? "(it opened)" : bundle.failure().detail;
-  }
-};
-
-std::string text(const trace::Stream& stream) {
-  const base::Bytes bytes = stream.data.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-
-bool warns(const trace::TraceBundle& bundle, const std::string& words) {
-  return std::ranges::any_of(bundle.warnings,
-                             [&](const std::string& one) { return one.find(words) != std::string::npos; });
-}
+class PerfData : public test::PerfReading {};
 
 const std::string kStream = test::small_stream();
 
@@ -80,24 +68,6 @@ TEST_F(PerfData, TheKernelWasTraced) {
   const auto bundle = read(test::perf_file(one_cpu(), test::kOsAndUser));
   EXPECT_EQ(bundle.configuration.rtit_ctl, 0xe70dU);
   EXPECT_TRUE(warns(bundle, "record with --kcore"));
-}
-
-std::string packed(const std::string& records, std::size_t step, bool padded = false) {
-  std::string out;
-  ZSTD_CCtx* const context = ZSTD_createCCtx();
-  for (std::size_t at = 0; at < records.size(); at += step) {
-    const std::string part = records.substr(at, step);
-    std::string room(4096, '\0');
-    ZSTD_inBuffer in{part.data(), part.size(), 0};
-    ZSTD_outBuffer to{room.data(), room.size(), 0};
-    EXPECT_EQ(ZSTD_compressStream2(context, &to, &in, ZSTD_e_flush), 0U);
-    room.resize(to.pos);
-    const std::string size = Bytes().add(std::uint64_t{to.pos}).str();
-    if (padded) room.resize((to.pos + 7) / 8 * 8, '\x55');
-    out += padded ? test::record(83, 0, size + room) : test::record(81, 0, room);
-  }
-  ZSTD_freeCCtx(context);
-  return out;
 }
 
 TEST_F(PerfData, PackedRecordsMayGoOnInTheNext) {

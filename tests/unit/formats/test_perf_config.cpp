@@ -1,0 +1,74 @@
+// perf.data: AUXTRACE_INFO of each age, TIME_CONV, in whatever order.
+#include <gtest/gtest.h>
+
+#include "perf_reading.h"
+#include "perf_sample.h"
+
+namespace ptkit::formats {
+namespace {
+
+using test::kEach;
+using test::time_conversion;
+
+class PerfConfig : public test::PerfReading {
+ protected:
+  trace::Configuration of(const std::string& records) {
+    return read(test::perf_file(records + test::auxtrace(0, kEach, 0, 0, test::small_stream()) +
+                                test::switched({.tsc = 200}, false)))
+        .configuration;
+  }
+};
+
+constexpr std::uint64_t kMask = 0xffff'ffff;
+
+// perf writes TIME_CONV before AUXTRACE_INFO.
+TEST_F(PerfConfig, TimeConversionsMayComeFirst) {
+  const std::string conversion = time_conversion(90, kMask, true);
+  for (const std::string& records :
+       {conversion + test::auxtrace_info(), test::auxtrace_info() + conversion}) {
+    const trace::Clock clock = of(records).clock;
+    EXPECT_TRUE(clock.perf_time_known);
+    EXPECT_EQ(clock.time_cycles, 90U);
+    EXPECT_EQ(clock.time_mask, kMask);
+    EXPECT_EQ(clock.tsc_ctc_numerator, 84U);
+  }
+}
+
+TEST_F(PerfConfig, OneOfBothKnowsTheClock) {
+  std::string without = test::auxtrace_info();
+  without[48] = 0;  // cap_user_time_zero
+  EXPECT_FALSE(of(without).clock.perf_time_known);
+  for (const std::string& records : {time_conversion() + without, without + time_conversion()}) {
+    const trace::Clock clock = of(records).clock;
+    EXPECT_TRUE(clock.perf_time_known);
+    EXPECT_EQ(clock.tsc_hz, 2'000'000'000U);
+  }
+  // Where both know it, AUXTRACE_INFO's counts.
+  std::string other = time_conversion();
+  other[16] = 1;
+  EXPECT_EQ(of(other + test::auxtrace_info()).clock.time_mult, 512U);
+}
+
+// Fields were added in the course of time.
+TEST_F(PerfConfig, InfoOfOlderPerfsEndsEarlier) {
+  const auto ends_at = [](std::size_t last) {
+    const std::string body = test::auxtrace_info().substr(8, 8 + 8 * (last + 1));
+    return test::record(70, 0, body);
+  };
+  for (const std::size_t last : {9U, 10U, 11U, 13U, 15U, 16U}) {
+    SCOPED_TRACE(last);
+    const trace::Configuration found = of(ends_at(last));
+    EXPECT_TRUE(found.clock.perf_time_known);
+    EXPECT_EQ(found.clock.tsc_hz, 2'000'000'000U);
+    EXPECT_EQ(found.rtit_ctl, 0xe709U);
+    EXPECT_EQ(found.clock.mtc_period_known, last >= 11);
+    EXPECT_EQ(found.clock.mtc_period, last >= 11 ? 3 : 0);
+    EXPECT_EQ(found.clock.tsc_ctc_numerator, last >= 12 ? 84U : 0U);
+    EXPECT_EQ(found.clock.tsc_ctc_denominator, last >= 13 ? 2U : 0U);
+    EXPECT_EQ(found.clock.max_nonturbo_ratio, last >= 15 ? 24 : 0);
+  }
+  EXPECT_NE(failure(test::perf_file(ends_at(7))).find("AUXTRACE_INFO record that is cut"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ptkit::formats
