@@ -148,7 +148,9 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
     bundle.threads.push_back({trace::kNoId, static_cast<std::int64_t>(record.thread), ""});
   }
   const bool driver = chain.records.front().trace == kDriverHeaderBytes + kHeaderBytes;
-  if (!driver && bytes.size() - chain.end > kHeaderBytes) {
+  const base::Bytes rest = bytes.subspan(chain.end);
+  const bool is_room = rest.size() <= kHeaderBytes && std::all_of(rest.begin(), rest.end(), is_zero);
+  if (!driver && !is_room) {
     bundle.warnings.push_back(path + ": no whole trace of a thread at byte " + std::to_string(chain.end) +
                               " of " + std::to_string(bytes.size()) + "; threads after it are missing.");
   }

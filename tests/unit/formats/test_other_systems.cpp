@@ -110,6 +110,22 @@ TEST(Ipttool, TellsOfWhatIsMissing) {
   EXPECT_EQ(opened(scratch.at("raw")).format, "raw");
 }
 
+// A header that is cut, or behind which the file ends; zeros are room that was not used.
+TEST(Ipttool, TellsOfHeadersWithoutATrace) {
+  const Scratch scratch;
+  const std::string one = record({7, 1, 3, "", stream()});
+  for (const std::size_t left : {8u, 27u, 28u}) {
+    SCOPED_TRACE(left);
+    const auto cut = opened(scratch.write("cut", one + record({8, 1, 3, "", stream()}).substr(0, left)));
+    EXPECT_EQ(cut.format, "ipttool");
+    EXPECT_EQ(cut.streams.size(), 1u);
+    EXPECT_TRUE(warns(cut, "no whole trace of a thread at byte 4124"));
+    const auto room = opened(scratch.write("room", one + std::string(left, '\0')));
+    EXPECT_EQ(room.streams.size(), 1u);
+    EXPECT_TRUE(room.warnings.empty());
+  }
+}
+
 // --- WindowsIntelPT
 
 constexpr const char* kWindowsLog =
