@@ -46,16 +46,17 @@ class Reader {
 
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
-    file_.for_each([this](const Record& record) { take(record); });
+    file_.for_each([this](const Record& record) { take(record); }, [this] { miss_records(); });
     if (!failure_ && info_.kind == TraceKind::NONE && branches_.empty()) {
       refuse("has no trace: it was not recorded with -e intel_pt//, -e intel_bts// or -b");
     }
-    if (failure_) return *failure_;
+    if (failure_) return with_damage(*failure_);
     perf::configure(info_, file_.attrs(), bundle_.configuration);
     sideband_.finish(bundle_.configuration.clock);
     if (const auto failure = make_streams()) return *failure;
     if (bundle_.streams.empty()) {
-      return bad_file(path_, "has no trace: perf recorded none, or lost all of it (AUXTRACE records)");
+      return with_damage(
+          bad_file(path_, "has no trace: perf recorded none, or lost all of it (AUXTRACE records)"));
     }
     describe();
     take_build_ids();
@@ -64,7 +65,7 @@ class Reader {
     add_jit_dumps();
     perf::Processes processes(bundle_, binaries_, is_here(), file_.size());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
-    place_switches(bundle_, sideband_.lost() != 0);
+    place_switches(bundle_, records_missing());
     perf::mark_32_bit_code(bundle_);
     finish(has_kernel);
     return std::move(bundle_);
@@ -87,6 +88,23 @@ class Reader {
 
   void refuse(const std::string& why) {
     failure_ = base::Failure{base::Status::UNSUPPORTED, 0, path_ + " " + why};
+  }
+
+  // Damage may be the reason.
+  [[nodiscard]] base::Failure with_damage(base::Failure failure) const {
+    for (const std::string& warning : file_.warnings) failure.detail += "; " + warning;
+    return failure;
+  }
+
+  void miss_records() {
+    damaged_ = true;
+    sideband_.lose_track();
+    branches_.lost();
+  }
+
+  // Some may have told of switches.
+  [[nodiscard]] bool records_missing() const {
+    return sideband_.lost() != 0 || damaged_ || malformed_ != 0 || (switches_ && lost_samples_ != 0);
   }
 
   std::optional<base::Failure> make_streams() {
@@ -119,14 +137,20 @@ class Reader {
       return;
     }
     auto who = trailers_.read(record);
-    if (who) ids_.complete(*who);
+    if (who) {
+      ids_.complete(*who);
+      sideband_.note_time(*who);
+    }
     if (!who || !take_of_kernel(record, *who)) ++malformed_;
   }
 
   void take_sample(const Record& record) {
     const perf::Attr* const attr = trailers_.of_sample(record.body);
     auto sample = attr != nullptr ? perf::parse_sample(*attr, record.body) : std::nullopt;
-    if (sample) ids_.complete(sample->who);
+    if (sample) {
+      ids_.complete(sample->who);
+      sideband_.note_time(sample->who);
+    }
     if (!sample) {
       ++malformed_;
     } else if (ids_.is_of_guest(sample->who)) {
@@ -172,9 +196,17 @@ class Reader {
       return streams_.note({record.offset, record.type, record.misc, body, {}}, who);
     if (record.type == perf::AUX_OUTPUT_HW_ID) return ids_.take_counter(body, who);
     if (record.type == perf::LOST) branches_.lost();
+    if (record.type == perf::LOST_SAMPLES) return take_lost_samples(body);
     if (record.type == perf::KSYMBOL || record.type == perf::TEXT_POKE)
       return changes_.take(record, file_.part(body), who);
     return sideband_.take(record, body, who);
+  }
+
+  bool take_lost_samples(base::Bytes body) {
+    perf::Fields fields(body);
+    lost_samples_ += fields.u64();
+    branches_.lost();
+    return fields.ok();
   }
 
   // pid, 24 bytes of build-id (its size is the 21st), path.
@@ -272,6 +304,10 @@ class Reader {
       warnings.push_back(at + "perf lost " + std::to_string(sideband_.lost()) +
                          " records: mappings or switches may be missing; use a larger buffer (-m).");
     }
+    if (lost_samples_ != 0) {
+      warnings.push_back(at + "perf lost " + std::to_string(lost_samples_) +
+                         " samples, with what is in them; use a larger buffer (-m) or a longer period (-c).");
+    }
     if (streams_.partial() != 0) {
       warnings.push_back(at + std::to_string(streams_.partial()) +
                          " pieces of trace have gaps: virtual machines ran there (VMX), and this processor "
@@ -324,6 +360,8 @@ class Reader {
   perf::KernelChanges changes_;
   std::map<std::uint32_t, std::uint64_t> unknown_;  // types, and how many
   std::uint64_t malformed_ = 0;
+  std::uint64_t lost_samples_ = 0;
+  bool damaged_ = false;           // records are missing that the file once had
   std::uint64_t samples_ = 0;      // that say nothing about the trace
   std::uint64_t of_guests_ = 0;    // mappings
   std::uint64_t told_errors_ = 0;  // of a decoder before

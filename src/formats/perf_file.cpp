@@ -1,6 +1,7 @@
 #include "formats/perf_file.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "formats/files.h"
@@ -17,6 +18,33 @@ constexpr std::uint64_t kHeaderBytes = 104;
 constexpr std::uint64_t kPipeHeaderBytes = 16;
 constexpr std::size_t kBitmapAt = 72;
 constexpr std::uint64_t kMostAttrs = 4096;
+
+std::string feature_name(unsigned number) {
+  // As perf's header.h has them (HEADER_...), of those that are read.
+  static constexpr std::array<std::pair<unsigned, const char*>, 10> kNames{{
+      {FEATURE_TRACING_DATA, "TRACING_DATA"},
+      {FEATURE_BUILD_ID, "BUILD_ID"},
+      {FEATURE_HOSTNAME, "HOSTNAME"},
+      {FEATURE_OSRELEASE, "OSRELEASE"},
+      {FEATURE_VERSION, "VERSION"},
+      {FEATURE_CPUID, "CPUID"},
+      {FEATURE_CMDLINE, "CMDLINE"},
+      {FEATURE_EVENT_DESC, "EVENT_DESC"},
+      {FEATURE_AUXTRACE, "AUXTRACE"},
+      {FEATURE_BPF_PROG_INFO, "BPF_PROG_INFO"},
+  }};
+  const auto found = std::ranges::find(kNames, number, &std::pair<unsigned, const char*>::first);
+  return found != kNames.end() ? found->second : "number " + std::to_string(number);
+}
+
+// `next`: where records are known to go on, or 0.
+std::string damage_text(const Walked& walked, std::uint64_t offset, std::uint64_t next) {
+  const std::string place = std::to_string(offset + walked.end);
+  const std::string end =
+      next == 0 ? "what follows" : "what follows up to the piece of trace at byte " + std::to_string(next);
+  return walked.damaged ? "there is no record at byte " + place + "; " + end + " is not read."
+                        : "the record at byte " + place + " is cut; it is read as far as it goes.";
+}
 
 // What is packed in a record, without its padding.
 Record packed_part(Record record) {
@@ -89,6 +117,7 @@ std::optional<base::Failure> File::read_header() {
     warn("the file is cut: " + std::to_string(records_size - most) +
          " bytes of records are missing at least.");
     records_size = most;
+    is_cut_ = true;
   } else {
     read_features(records_at_ + records_size, bytes_.subspan(kBitmapAt, 32));
   }
@@ -109,6 +138,11 @@ void File::read_attrs(std::uint64_t offset, std::uint64_t size, std::uint64_t en
     Fields place(one, static_cast<std::size_t>(entry) - 16);
     const std::uint64_t ids_at = place.u64();
     const base::Bytes ids = section(ids_at, place.u64());
+    // Lists may lie one over the other, but have all of the file only once.
+    if (ids.size() / 8 > bytes_.size() / 8 - ids_) {
+      return warn("its events have more numbers than the file has room for; some are not known.");
+    }
+    ids_ += ids.size() / 8;
     for (Fields id(ids); id.left() >= 8;) attr->ids.push_back(id.u64());
     attrs_.push_back(std::move(*attr));
   }
@@ -116,6 +150,7 @@ void File::read_attrs(std::uint64_t offset, std::uint64_t size, std::uint64_t en
 
 void File::read_features(std::uint64_t offset, base::Bytes bitmap) {
   std::uint64_t at = offset;
+  std::string missing;
   for (unsigned number = 0; number < bitmap.size() * 8; ++number) {
     if ((bitmap[number / 8] >> number % 8 & 1) == 0) continue;
     const base::Bytes entry = section(at, 16);
@@ -123,8 +158,15 @@ void File::read_features(std::uint64_t offset, base::Bytes bitmap) {
     at += 16;
     Fields fields(entry);
     const std::uint64_t place = fields.u64();
-    features_[number] = section(place, fields.u64());
+    const std::uint64_t size = fields.u64();
+    features_[number] = section(place, size);
+    if (features_[number].size() != size) {
+      missing += missing.empty() ? "" : ", ";
+      missing += feature_name(number);
+    }
   }
+  if (!missing.empty())
+    warn("features that are said to lie behind the file's end are not read: " + missing + ".");
 }
 
 // A pipe has among its records what a file has in its header; all of it comes before the first event.
@@ -155,35 +197,65 @@ bool File::take_header_record(const Record& record) {
   return true;
 }
 
-void File::for_each(const std::function<void(const Record&)>& each) {
-  walk_one(records_, records_at_, path_, each);
-  for (const auto& [path, contents] : others_) walk_one(contents.bytes(), 0, path, each);
+void File::for_each(const Each& each, const Missing& missing) {
+  walk_one(records_, records_at_, path_, indexed_pieces(), each, missing);
+  if (is_cut_) missing();
+  for (const auto& [path, contents] : others_) walk_one(contents.bytes(), 0, path, {}, each, missing);
 }
 
+// Where AUXTRACE records begin, as the file's index of them says and is right.
+std::vector<std::size_t> File::indexed_pieces() const {
+  std::vector<std::size_t> pieces;
+  Fields fields(is_pipe_ ? base::Bytes{} : feature(FEATURE_AUXTRACE));
+  for (std::uint64_t count = fields.u64(); count > 0 && fields.left() >= 16; --count) {
+    const std::uint64_t place = fields.u64();
+    const std::uint64_t size = fields.u64();
+    if (place < records_at_ || place - records_at_ >= records_.size()) continue;
+    const auto at = static_cast<std::size_t>(place - records_at_);
+    Fields header(records_, at);
+    const std::uint32_t type = header.u32();
+    header.skip(2);
+    if (header.u16() == size && type == AUXTRACE && at != 0) pieces.push_back(at);
+  }
+  std::ranges::sort(pieces);
+  pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
+  return pieces;
+}
+
+// Damage in front of a piece of trace that is known to begin somewhere goes no farther.
 void File::walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
-                    const std::function<void(const Record&)>& each) {
+                    const std::vector<std::size_t>& pieces, const Each& each, const Missing& missing) {
   Unpacker unpacker;
-  bool told = false;
+  std::uint64_t places = 0;  // of damage
   const auto say = [&](const std::string& what) {
-    if (!told) warnings.push_back(path + ": " + what);
-    told = true;
+    if (++places == 1) warnings.push_back(path + ": " + what);
+    missing();
   };
-  const Walked walked = walk(records, offset, is_pipe_, [&](const Record& record) {
-    if (record.type != COMPRESSED && record.type != COMPRESSED2) {
-      each(record);
-      return true;
-    }
-    const std::string wrong = unpacker.unpack(packed_part(record), each);
+  const auto take = [&](const Record& record) {
+    const bool is_packed = record.type == COMPRESSED || record.type == COMPRESSED2;
+    if (!is_packed) each(record);
+    const std::string wrong = is_packed ? unpacker.unpack(packed_part(record), each) : std::string();
     if (!wrong.empty()) {
       say("the packed record at byte " + std::to_string(record.offset) + " " + wrong +
           "; neither it nor packed records behind it are read.");
     }
     return true;
-  });
-  if (walked.end == records.size()) return;
-  const std::string place = std::to_string(offset + walked.end);
-  say(walked.damaged ? "there is no record at byte " + place + "; what follows is not read."
-                     : "the record at byte " + place + " is cut; it is read as far as it goes.");
+  };
+  for (std::size_t begin = 0, i = 0; i <= pieces.size(); begin = pieces[i++]) {
+    const bool last = i == pieces.size();
+    const std::size_t size = (last ? records.size() : pieces[i]) - begin;
+    const Walked walked = walk(records.subspan(begin, size), offset + begin, is_pipe_, take);
+    if (walked.end != size) {
+      unpacker.stop();
+      say(damage_text(walked, offset + begin, last ? 0 : offset + pieces[i]));
+    }
+    if (last) break;
+  }
+  if (places > 1) warnings.push_back(path + ": so it is at " + std::to_string(places - 1) + " more places.");
+  if (const std::string left = unpacker.left(); !left.empty()) {
+    warnings.push_back(path + ": " + left);
+    missing();
+  }
 }
 
 std::uint64_t File::size() const noexcept {

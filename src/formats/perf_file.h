@@ -37,16 +37,18 @@ class File {
   // `folder`: where threads of perf wrote records of their own (--threads: data.0, data.1, ...), or empty.
   [[nodiscard]] static base::Result<File> open(const std::string& path, const std::string& folder = {});
 
-  // Gives all records in the file's order.
-  void for_each(const std::function<void(const Record&)>& each);
+  using Each = std::function<void(const Record&)>;
+  using Missing = std::function<void()>;
+  // Gives all records in the file's order. `missing`: here some cannot be read, of whatever is recorded.
+  void for_each(const Each& each, const Missing& missing);
 
   [[nodiscard]] const std::vector<Attr>& attrs() const noexcept { return attrs_; }
   [[nodiscard]] base::Bytes feature(unsigned number) const;  // empty: it is not there
   [[nodiscard]] std::string feature_text(unsigned number) const;
   [[nodiscard]] std::vector<std::string> command() const;
+  [[nodiscard]] std::uint64_t size() const noexcept;  // of all files
   // Bytes of a record, to stay as long as anybody has them: a part of the file, or a copy of what was packed.
   [[nodiscard]] trace::TraceBuffer part(base::Bytes bytes) const;
-  [[nodiscard]] std::uint64_t size() const noexcept;  // of all files
 
   std::vector<std::string> warnings;
 
@@ -58,8 +60,10 @@ class File {
   void take_from_pipe();
   [[nodiscard]] bool take_header_record(const Record& record);
   void warn(const std::string& what);
+  [[nodiscard]] std::vector<std::size_t> indexed_pieces() const;
+  // A file with records alone, or that part of one. `pieces`: where trace begins for sure, in order.
   void walk_one(base::Bytes records, std::uint64_t offset, const std::string& path,
-                const std::function<void(const Record&)>& each);
+                const std::vector<std::size_t>& pieces, const Each& each, const Missing& missing);
   // [offset, offset + size) of the file, if it is there.
   [[nodiscard]] base::Bytes section(std::uint64_t offset, std::uint64_t size) const;
 
@@ -69,8 +73,10 @@ class File {
   base::Bytes records_;
   std::uint64_t records_at_ = 0;
   bool is_pipe_ = false;
+  bool is_cut_ = false;
   std::map<std::string, trace::TraceBuffer> others_;  // files with nothing but records
   std::vector<Attr> attrs_;
+  std::uint64_t ids_ = 0;  // of all attributes
   std::map<unsigned, base::Bytes> features_;
 };
 

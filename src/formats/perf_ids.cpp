@@ -5,6 +5,12 @@
 
 namespace ptkit::formats::perf {
 
+namespace {
+
+constexpr std::size_t kMostNameBytes = 256;  // each use of a counter has its event's name
+
+}  // namespace
+
 // Count, then number, place in perf's list, CPU and thread of each; perhaps process and virtual processor of
 // each behind all of them.
 bool Ids::take_index(base::Bytes body) {
@@ -40,8 +46,9 @@ void Ids::take_names(base::Bytes description) {
     fields.skip(attr_bytes);
     const std::uint32_t ids = fields.u32();
     const std::uint32_t size = fields.u32();
-    const std::string name = Fields(fields.take_bytes(size)).text();
-    for (std::uint32_t j = 0; j < ids && fields.left() >= 8; ++j) names_.insert_or_assign(fields.u64(), name);
+    names_.push_back(Fields(fields.take_bytes(size)).text().substr(0, kMostNameBytes));
+    for (std::uint32_t j = 0; j < ids && fields.left() >= 8; ++j)
+      name_of_.insert_or_assign(fields.u64(), names_.size() - 1);
   }
 }
 
@@ -85,7 +92,7 @@ std::vector<CounterUse> Ids::counters() const {
   for (CounterUse& use : all) {
     const auto [last, added] = now.try_emplace({use.cpu, use.tid, use.counter}, use.id);
     if (!added && std::exchange(last->second, use.id) == use.id) continue;
-    if (const auto name = names_.find(use.id); name != names_.end()) use.event = name->second;
+    if (const auto name = name_of_.find(use.id); name != name_of_.end()) use.event = names_[name->second];
     out.push_back(std::move(use));
   }
   return out;

@@ -46,7 +46,8 @@ class Ids {
   };
 
   std::unordered_map<std::uint64_t, Place> places_;
-  std::unordered_map<std::uint64_t, std::string> names_;
+  std::vector<std::string> names_;                          // of events
+  std::unordered_map<std::uint64_t, std::size_t> name_of_;  // in names_
   std::vector<CounterUse> counters_;
   std::uint64_t without_event_ = 0;                // counters
   std::map<std::uint32_t, std::uint64_t> guests_;  // records, by machine_pid

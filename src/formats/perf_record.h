@@ -24,6 +24,7 @@ enum RecordType : std::uint32_t {
   MMAP2 = 10,
   AUX = 11,
   ITRACE_START = 12,
+  LOST_SAMPLES = 13,
   SWITCH = 14,
   SWITCH_CPU_WIDE = 15,
   KSYMBOL = 17,
@@ -47,8 +48,8 @@ enum RecordType : std::uint32_t {
 inline constexpr std::uint16_t kMiscSwitchOut = 1U << 13U;    // SWITCH, SWITCH_CPU_WIDE
 inline constexpr std::uint16_t kMiscMmapData = 1U << 13U;     // MMAP, MMAP2: no code
 inline constexpr std::uint16_t kMiscCommExec = 1U << 13U;     // COMM
-inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
 inline constexpr std::uint16_t kMiscForkExec = 1U << 13U;     // FORK that perf made: mappings follow
+inline constexpr std::uint16_t kMiscMmapBuildId = 1U << 14U;  // MMAP2
 inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: something behind it is lost
 inline constexpr std::uint64_t kAuxOverwrite = 2;
 inline constexpr std::uint64_t kAuxPartial = 4;    // the processor could not trace some of it (VMX)

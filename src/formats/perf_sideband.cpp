@@ -118,6 +118,18 @@ bool Sideband::take_fork(const Record& record, Fields fields, const Trailer& who
   return fields.ok();
 }
 
+void Sideband::note_time(const Trailer& who) {
+  if (!who.time_known || who.time == 0 || who.cpu < 0) return;  // perf's own records have none
+  std::uint64_t& last = last_times_[who.cpu];
+  last = std::max(last, who.time);
+}
+
+// What each processor told last is all that is known of it.
+void Sideband::lose_track() {
+  for (const auto& [cpu, time] : last_times_) running_.push_back({.tsc = time, .cpu = cpu});
+  last_times_.clear();
+}
+
 void Sideband::finish(const trace::Clock& clock) {
   for (Event& event : events_) event.tsc = tsc_of(clock, event.tsc);
   for (Running& one : running_) one.tsc = tsc_of(clock, one.tsc);

@@ -71,6 +71,10 @@ class Sideband {
   // When the clock is known (AUXTRACE_INFO may come behind records that need it): times become TSC, and
   // everything is put into their order.
   void finish(const trace::Clock& clock);
+  // In the file's order: a record of whatever kind; and that from there on some are missing, so that nobody
+  // knows who runs until a record says so again.
+  void note_time(const Trailer& who);
+  void lose_track();
   void add(std::vector<Event> events);  // behind finish(), with times as TSC
   // The process of a thread, or kNoId.
   [[nodiscard]] std::int64_t pid_of(std::int64_t tid) const;
@@ -87,6 +91,7 @@ class Sideband {
   std::vector<Event> events_;
   std::vector<Running> running_;
   std::unordered_map<std::int64_t, std::int64_t> pids_;  // by thread; of numbers used again, the last one's
+  std::unordered_map<std::int64_t, std::uint64_t> last_times_;  // by CPU
   std::uint64_t lost_ = 0;
 };
 

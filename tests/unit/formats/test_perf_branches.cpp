@@ -365,6 +365,16 @@ TEST_F(PerfBranches, SamplesOfEachBranch) {
   const auto at_end = read(test::perf_file({each}, time_conversion() + branch(100, 1, 2) + lost + lost, {}));
   ASSERT_EQ(at_end.streams.at(0).losses.size(), 1U);
   EXPECT_EQ(at_end.streams[0].losses[0].offset, sizeof(BranchRecord));
+  const auto lost_samples = [](const std::string& count) { return test::event(13, 0, count, {}); };
+  const std::string twelve = lost_samples(Bytes().add(std::uint64_t{12}).str());
+  const auto between = read(test::perf_file(
+      {each}, time_conversion() + branch(100, 1, 2) + twelve + branch(200, 3, 4) + lost_samples(""), {}));
+  EXPECT_EQ(text(between.streams.at(0)), "*1>2@100 *3>4@200 ");
+  ASSERT_EQ(between.streams[0].losses.size(), 2U);  // the other one of nobody knows how many
+  EXPECT_EQ(between.streams[0].losses[0].offset, sizeof(BranchRecord));
+  EXPECT_EQ(between.streams[0].losses[0].cause, base::Status::BUFFER_FULL);
+  EXPECT_TRUE(test::warns(between, "perf lost 12 samples"));
+  EXPECT_TRUE(test::warns(between, "1 records are too short"));
   Attribute every_tenth = each;
   every_tenth.period = 10;
   EXPECT_FALSE(open(scratch_.write("perf.data", test::perf_file({every_tenth}, samples, {})), {}).ok());

@@ -7,6 +7,7 @@
 #include "flow/decoder.h"
 #include "formats/page_tables.h"
 #include "perf_machine.h"
+#include "perf_packed.h"
 #include "perf_reading.h"
 
 namespace ptkit::formats {
@@ -63,8 +64,9 @@ class PerfPageTables : public test::PerfReading {
     machine.leave();
   }
 
-  trace::TraceBundle opened(PerfMachine& machine) {
-    trace::TraceBundle bundle = read(machine.file());
+  trace::TraceBundle opened(PerfMachine& machine) { return opened(machine.file()); }
+  trace::TraceBundle opened(const std::string& file) {
+    trace::TraceBundle bundle = read(file);
     trace::CodeRegion kernel;
     const std::string code = PerfMachine::kernel_code();
     kernel.address = PerfMachine::kKernel;
@@ -251,6 +253,44 @@ TEST_F(PerfPageTables, TellOfSwitchesWhoseRecordsAreLost) {
   machine.run(5);
   machine.add(test::event(2, 0, test::Bytes().add(std::uint64_t{1}, std::uint64_t{48}).str(), {}));
   expect_all(machine, decode(opened(machine)));
+}
+
+// Where records cannot be unpacked, nobody is believed to run who was not told to.
+TEST_F(PerfPageTables, OfWhomNothingTellsTheyAreNobodys) {
+  PerfMachine machine({}, 4);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+  map(machine, a);
+  map(machine, b);
+  machine.start(a);
+  const auto go_on = [&] {
+    for (Task* task : {&b, &a, &b, &a, &b}) {
+      machine.run(100);
+      machine.change(*task);
+      machine.leave();
+    }
+    machine.run(5);
+    return machine.take_records();
+  };
+  const std::string first = go_on();
+  const std::size_t known = machine.ips.size();
+  const std::string second = go_on();
+  std::string records = test::packed(first + second, first.size());
+  const std::size_t changed = test::packed(first, first.size()).size() + 8;
+  records[changed] = static_cast<char>(records[changed] | 6);  // a kind of block that there is not
+  const trace::TraceBundle bundle = opened(machine.file(records));
+  EXPECT_TRUE(test::warns(bundle, "neither it nor packed records behind it are read"));
+  const Instructions found = decode(bundle);
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < found.ips.size(); ++i) {
+    if (found.ips[i] >= PerfMachine::kKernel || found.context(i).pid == trace::kNoId) continue;
+    ASSERT_LT(i, known);
+    ASSERT_EQ(found.context(i).pid, machine.pids[i]) << i;
+    ++right;
+  }
+  EXPECT_GT(right, 1000U);
+  ASSERT_FALSE(bundle.streams[0].switches.empty());
+  EXPECT_EQ(bundle.streams[0].switches.back().tid, trace::kNoId);
 }
 
 // A child of vfork() runs with its parent's page tables until it executes a program, and gets others then.
