@@ -27,10 +27,44 @@ std::uint64_t stored_bytes(std::size_t records) {
 
 std::size_t count_of(const trace::Stream& stream) { return stream.data.size() / sizeof(BranchRecord); }
 
-BranchRecord record_at(base::Bytes bytes, std::size_t number) {
-  BranchRecord record;
-  std::memcpy(&record, bytes.data() + number * sizeof record, sizeof record);
-  return record;
+}  // namespace
+
+// Records of streams for somebody who goes through them forwards.
+class RecordReader {
+ public:
+  explicit RecordReader(const trace::TraceBundle& bundle) : passage_(bundle) {}
+
+  [[nodiscard]] BranchRecord at(std::size_t stream, std::size_t number) {
+    if (stream != stream_ || number < first_ || number - first_ >= block_.size() / sizeof(BranchRecord)) {
+      block_ = passage_.part(stream, number * sizeof(BranchRecord),
+                             (number + kStepRecords) * sizeof(BranchRecord));
+      stream_ = stream;
+      first_ = number;
+    }
+    BranchRecord record;
+    std::memcpy(&record, block_.data() + (number - first_) * sizeof record, sizeof record);
+    return record;
+  }
+
+ private:
+  Passage passage_;
+  std::size_t stream_ = 0;
+  std::size_t first_ = 0;  // record of the block
+  base::Bytes block_;
+};
+
+namespace {
+
+void put_records(Output& out, RecordReader& reader, std::size_t stream, std::size_t begin, std::size_t end) {
+  std::vector<std::uint8_t> stored;
+  stored.reserve((end - begin) * kStoreRecordBytes);
+  for (std::size_t i = begin; i < end; ++i) {
+    const BranchRecord record = reader.at(stream, i);
+    base::append_le(stored, record.from_ip);
+    base::append_le(stored, record.to_ip);
+    base::append_le(stored, (record.flags & trace::RECORD_PREDICTED) != 0 ? kPredicted : 0);
+  }
+  out.put(stored);
 }
 
 }  // namespace
@@ -38,7 +72,8 @@ BranchRecord record_at(base::Bytes bytes, std::size_t number) {
 BranchTrace::BranchTrace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues, bool kernel,
                          GoOn go_on)
     : WrittenTrace(bundle, std::move(go_on)), kernel_(kernel) {
-  for (std::size_t i = 0; i < bundle.streams.size(); ++i) cut_stream(i, queues[i]);
+  RecordReader reader(bundle);
+  for (std::size_t i = 0; i < bundle.streams.size(); ++i) cut_stream(i, queues[i], reader);
   set_references();
 }
 
@@ -53,25 +88,25 @@ std::size_t BranchTrace::queue_of(std::size_t stream, const Queue& owner) {
 }
 
 // Records are one thread's from one place of the stream to another.
-void BranchTrace::cut_stream(std::size_t number, const Queue& rest) {
+void BranchTrace::cut_stream(std::size_t number, const Queue& rest, RecordReader& reader) {
   const trace::Stream& stream = bundle_.streams[number];
   const std::size_t count = count_of(stream);
   std::size_t begin = 0;
   Queue owner = rest;
   for (const trace::Switch& one : stream.switches) {
     const std::size_t at = std::clamp<std::size_t>(one.offset / sizeof(BranchRecord), begin, count);
-    cut_run(number, owner, begin, at);
+    cut_run(number, owner, begin, at, reader);
     begin = at;
     owner = one.tid == kNoId ? rest : Queue{kNoId, one.pid != kNoId ? one.pid : one.tid, one.tid};
   }
-  cut_run(number, owner, begin, count);
+  cut_run(number, owner, begin, count, reader);
 }
 
-void BranchTrace::cut_run(std::size_t number, const Queue& owner, std::size_t begin, std::size_t end) {
+void BranchTrace::cut_run(std::size_t number, const Queue& owner, std::size_t begin, std::size_t end,
+                          RecordReader& reader) {
   const trace::Stream& stream = bundle_.streams[number];
   if (begin == end) return;
   const bool is_last = end == count_of(stream);
-  const base::Bytes bytes = stream.data.bytes();
   Piece piece{.stream = number, .queue = queue_of(number, owner), .begin = begin, .end = begin};
   const auto place_of = [](const trace::KnownLoss& one) { return one.offset / sizeof(BranchRecord); };
   auto loss = std::ranges::lower_bound(stream.losses, begin, {}, place_of);
@@ -82,7 +117,7 @@ void BranchTrace::cut_run(std::size_t number, const Queue& owner, std::size_t be
       is_told = true;
     }
     if (piece.end == end) break;
-    const BranchRecord record = record_at(bytes, piece.end);
+    const BranchRecord record = reader.at(number, piece.end);
     if ((record.flags & trace::RECORD_FIRST) != 0 && !is_told) lose(piece, kAuxTruncated, 0);
     is_told = false;
     const std::size_t size = piece.end - piece.begin;
@@ -124,18 +159,17 @@ void BranchTrace::set_references() {
 
 // With the kernel each note says that what comes next does not go on there: branches are worth more than
 // times.
-bool BranchTrace::may_tell(std::size_t stream, std::size_t number) const {
-  const trace::Stream& from = bundle_.streams[stream];
-  return !kernel_ || number >= count_of(from) ||
-         (record_at(from.data.bytes(), number).flags & trace::RECORD_FIRST) != 0;
+bool BranchTrace::may_tell(RecordReader& reader, std::size_t stream, std::size_t number) const {
+  return !kernel_ || number >= count_of(bundle_.streams[stream]) ||
+         (reader.at(stream, number).flags & trace::RECORD_FIRST) != 0;
 }
 
 // A note for each record whose time is known, and for each loss.
 bool BranchTrace::write_notes(Records& records) const {
+  RecordReader reader(bundle_);
   for (const Piece& piece : pieces_) {
     if (!is_to_go_on()) return false;
     const Queue& queue = queues_[piece.queue];
-    const base::Bytes bytes = bundle_.streams[piece.stream].data.bytes();
     const std::uint64_t behind = piece.offset + stored_bytes(piece.end - piece.begin);
     std::uint64_t told = piece.offset;
     const auto tell = [&](std::uint64_t end, std::uint64_t tsc, std::uint64_t flags) {
@@ -143,24 +177,25 @@ bool BranchTrace::write_notes(Records& records) const {
       told = end;
     };
     for (std::size_t i = piece.begin; i + 1 < piece.end; ++i) {
-      const std::uint64_t tsc = record_at(bytes, i).tsc;
-      if (tsc != 0 && may_tell(piece.stream, i + 1))
+      const std::uint64_t tsc = reader.at(piece.stream, i).tsc;
+      if (tsc != 0 && may_tell(reader, piece.stream, i + 1))
         tell(piece.offset + (i + 1 - piece.begin) * kStoreRecordBytes, tsc, 0);
     }
-    if (piece.lost_flags != 0 || (piece.tsc != 0 && may_tell(piece.stream, piece.end)))
+    if (piece.lost_flags != 0 || (piece.tsc != 0 && may_tell(reader, piece.stream, piece.end)))
       tell(behind, piece.tsc, piece.lost_flags);
   }
   return true;
 }
 
 bool BranchTrace::write(Output& out) {
+  RecordReader reader(bundle_);
   for (const Piece& piece : pieces_) {
     if (piece.begin == piece.end) continue;
     begin_piece(out, piece.queue, queues_[piece.queue], piece.offset, stored_bytes(piece.end - piece.begin),
                 piece.reference);
     for (std::size_t at = piece.begin; at < piece.end; at += kStepRecords) {
       if (!is_to_go_on()) return false;
-      put_records(out, piece.stream, at, std::min(at + kStepRecords, piece.end));
+      put_records(out, reader, piece.stream, at, std::min(at + kStepRecords, piece.end));
       if (out.failed()) return true;
     }
     out.put(std::array<std::uint8_t, kStoreRecordBytes>{});
@@ -168,26 +203,13 @@ bool BranchTrace::write(Output& out) {
   return true;
 }
 
-void BranchTrace::put_records(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const {
-  const base::Bytes bytes = bundle_.streams[stream].data.bytes();
-  std::vector<std::uint8_t> stored;
-  stored.reserve((end - begin) * kStoreRecordBytes);
-  for (std::size_t i = begin; i < end; ++i) {
-    const BranchRecord record = record_at(bytes, i);
-    base::append_le(stored, record.from_ip);
-    base::append_le(stored, record.to_ip);
-    base::append_le(stored, (record.flags & trace::RECORD_PREDICTED) != 0 ? kPredicted : 0);
-  }
-  out.put(stored);
-}
-
 void note_branch_records(const trace::TraceBundle& bundle, std::vector<std::string>& notes) {
   std::uint32_t flags = 0;
   bool cycles = false;
-  for (const trace::Stream& stream : bundle.streams) {
-    const base::Bytes bytes = stream.data.bytes();
-    for (std::size_t i = 0; i < count_of(stream); ++i) {
-      const BranchRecord record = record_at(bytes, i);
+  RecordReader reader(bundle);
+  for (std::size_t number = 0; number < bundle.streams.size(); ++number) {
+    for (std::size_t i = 0; i < count_of(bundle.streams[number]); ++i) {
+      const BranchRecord record = reader.at(number, i);
       flags |= record.flags;
       cycles = cycles || record.cycles != 0;
     }

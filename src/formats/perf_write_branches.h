@@ -11,6 +11,8 @@
 
 namespace ptkit::formats::perf {
 
+class RecordReader;
+
 // perf gives all branches of a buffer to one thread, so each thread of a stream has a buffer of its own.
 class BranchTrace final : public WrittenTrace {
  public:
@@ -32,14 +34,14 @@ class BranchTrace final : public WrittenTrace {
     std::uint64_t offset = 0;                  // in what the kernel would have written
     std::uint64_t reference = trace::kTscMax;  // perf decodes it with what was mapped until then
   };
-  void cut_stream(std::size_t number, const Queue& rest);
-  void cut_run(std::size_t number, const Queue& owner, std::size_t begin, std::size_t end);
+  void cut_stream(std::size_t number, const Queue& rest, RecordReader& reader);
+  void cut_run(std::size_t number, const Queue& owner, std::size_t begin, std::size_t end,
+               RecordReader& reader);
   void lose(Piece& piece, std::uint64_t flags, std::uint64_t bytes);
   void add(Piece& piece);
   void set_references();
   [[nodiscard]] std::size_t queue_of(std::size_t stream, const Queue& owner);
-  [[nodiscard]] bool may_tell(std::size_t stream, std::size_t number) const;
-  void put_records(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const;
+  [[nodiscard]] bool may_tell(RecordReader& reader, std::size_t stream, std::size_t number) const;
 
   bool kernel_;
   std::vector<Queue> queues_;

@@ -2,38 +2,64 @@
 
 #include <algorithm>
 
+#include "packet/scan.h"
+#include "packet/windows.h"
+
 namespace ptkit::formats::perf {
 
 namespace {
 
 using packet::PacketKind;
 
-constexpr std::uint64_t kCountedBytes = std::uint64_t{16} << 20U;  // between two looks for whether to go on
-constexpr std::uint64_t kDecodedBytes = std::uint64_t{1} << 20U;   // the same, packet by packet
 constexpr std::size_t kModeBytes = std::size_t{64} << 10U;
 
-// False: it was not to go on.
-bool find_non_root(base::Bytes bytes, const GoOn& go_on, std::vector<std::uint64_t>& found) {
+// False: it is another processor's, or its host's, that runs.
+bool find_non_root(base::Bytes bytes, std::uint64_t begin, std::vector<std::uint64_t>& found) {
   packet::PacketDecoder decoder(bytes);
   bool more = decoder.sync_forward(0) == base::Status::OK;
   packet::Packet packet;
-  for (std::uint64_t next = kDecodedBytes; more;) {
+  while (more) {
     const base::Status status = decoder.next(packet);
     if (status == base::Status::END_OF_STREAM) break;
     if (status != base::Status::OK) {
       more = decoder.sync_forward() == base::Status::OK;
     } else if (packet.kind == PacketKind::PIP) {
-      if ((packet.flags & packet::Packet::NR) == 0) {
-        found.clear();
-        return true;
-      }
-      found.push_back(packet.offset + 2);  // behind the opcode
+      if ((packet.flags & packet::Packet::NR) == 0) return false;
+      found.push_back(begin + packet.offset + 2);  // behind the opcode
     }
-    if (decoder.state().position < next) continue;
-    if (go_on && !go_on()) return false;
-    next = decoder.state().position + kDecodedBytes;
   }
   return true;
+}
+
+// Calls `look` with each window of a stream, and its place, until it has seen enough. False: it was not to go
+// on.
+template <typename Look>
+bool for_windows(const trace::Stream& stream, const GoOn& go_on, const Look& look) {
+  packet::PsbWindows windows(stream.data);
+  for (base::Bytes bytes = windows.next(); !bytes.empty(); bytes = windows.next()) {
+    if (go_on && !go_on()) return false;
+    if (!look(bytes, windows.begin())) break;
+  }
+  return true;
+}
+
+bool look_at_kinds(const trace::Stream& stream, const GoOn& go_on, StreamPackets& out) {
+  return for_windows(stream, go_on, [&out](base::Bytes bytes, std::uint64_t) {
+    packet::PacketCounter counter(bytes, true);
+    static_cast<void>(counter.run());
+    for (std::size_t i = 0; i < packet::kPacketKinds; ++i) {
+      if (counter.counts().packets[i] != 0) out.kinds.set(i);
+    }
+    return true;
+  });
+}
+
+bool look_for_guests(const trace::Stream& stream, const GoOn& go_on, StreamPackets& out) {
+  return for_windows(stream, go_on, [&out](base::Bytes bytes, std::uint64_t begin) {
+    const bool all = find_non_root(bytes, begin, out.non_root);
+    if (!all) out.non_root.clear();
+    return all;
+  });
 }
 
 }  // namespace
@@ -44,13 +70,8 @@ std::optional<std::vector<StreamPackets>> look_at_packets(const trace::TraceBund
   for (const trace::Stream& stream : bundle.streams) {
     StreamPackets& one = all.emplace_back();
     if (stream.kind != trace::StreamKind::PROCESSOR_TRACE) continue;
-    const base::Bytes bytes = stream.data.bytes();
-    packet::PacketCounter counter(bytes, true);
-    do {
-      if (go_on && !go_on()) return std::nullopt;
-    } while (counter.run(kCountedBytes));
-    one.counts = counter.counts();
-    if (one.has(PacketKind::PIP) && !find_non_root(bytes, go_on, one.non_root)) return std::nullopt;
+    if (!look_at_kinds(stream, go_on, one)) return std::nullopt;
+    if (one.has(PacketKind::PIP) && !look_for_guests(stream, go_on, one)) return std::nullopt;
   }
   return all;
 }
@@ -59,7 +80,8 @@ bool is_32_bit(const trace::TraceBundle& bundle) {
   bool narrow = false;
   for (const trace::Stream& stream : bundle.streams) {
     if (stream.kind != trace::StreamKind::PROCESSOR_TRACE) continue;
-    packet::PacketDecoder decoder(stream.data.part(0, std::min(stream.data.size(), kModeBytes)));
+    const trace::TraceBuffer data = stream.data.again();
+    packet::PacketDecoder decoder(data.part(0, kModeBytes));
     if (decoder.sync_forward(0) != base::Status::OK) continue;
     packet::Packet packet;
     while (decoder.next(packet) == base::Status::OK) {
@@ -72,9 +94,8 @@ bool is_32_bit(const trace::TraceBundle& bundle) {
 }
 
 std::uint64_t last_tsc(base::Bytes bytes) {
-  constexpr std::size_t kSearched = std::size_t{256} << 10U;
   std::uint64_t tsc = 0;
-  packet::PacketDecoder decoder(bytes.last(std::min(bytes.size(), kSearched)));
+  packet::PacketDecoder decoder(bytes);
   if (decoder.sync_forward(0) != base::Status::OK) return 0;
   packet::Packet packet;
   while (decoder.next(packet) == base::Status::OK) {

@@ -2,11 +2,12 @@
 // only.
 #pragma once
 
+#include <bitset>
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "packet/scan.h"
+#include "packet/packet.h"
 #include "trace/bundle.h"
 
 namespace ptkit::formats::perf {
@@ -15,13 +16,13 @@ namespace ptkit::formats::perf {
 using GoOn = std::function<bool()>;
 
 struct StreamPackets {
-  packet::PacketCounts counts;
+  std::bitset<packet::kPacketKinds> kinds;  // those that there are
   // perf decodes a guest's code only beside its host's recording. Where all is a guest's: the places of the
   // bytes that say so (PIP.NR), so that it can be written as a processor writes it that conceals VMX.
   std::vector<std::uint64_t> non_root;
 
   [[nodiscard]] bool has(packet::PacketKind kind) const noexcept {
-    return counts.packets[static_cast<std::size_t>(kind)] != 0;
+    return kinds[static_cast<std::size_t>(kind)];
   }
 };
 
@@ -32,7 +33,8 @@ struct StreamPackets {
 // The first packets of the streams tell of 32-bit code, and of no other.
 [[nodiscard]] bool is_32_bit(const trace::TraceBundle& bundle);
 
-// The last time that some bytes of a stream tell near their end; 0: none.
+// The last time that some bytes at the end of a piece of a stream tell; 0: none.
+inline constexpr std::size_t kSearchedForTsc = std::size_t{256} << 10U;
 [[nodiscard]] std::uint64_t last_tsc(base::Bytes bytes);
 
 }  // namespace ptkit::formats::perf

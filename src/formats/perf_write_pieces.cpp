@@ -14,6 +14,12 @@ std::uint64_t lost_flags(const trace::KnownLoss& loss) noexcept {
   return kAuxTruncated | (loss.cause == base::Status::RING_WRAPPED ? kAuxOverwrite : 0);
 }
 
+const trace::TraceBuffer& Passage::data(std::size_t stream) {
+  if (stream != stream_) data_ = bundle_.streams[stream].data.again();
+  stream_ = stream;
+  return data_;
+}
+
 WrittenTrace::WrittenTrace(const trace::TraceBundle& bundle, GoOn go_on)
     : bundle_(bundle), go_on_(std::move(go_on)) {}
 

@@ -14,6 +14,24 @@ namespace ptkit::formats::perf {
 // Of an AUX record behind which something is lost.
 [[nodiscard]] std::uint64_t lost_flags(const trace::KnownLoss& loss) noexcept;
 
+// Bytes of streams for somebody who goes through them one after the other, and forwards: what lies before a
+// part is forgotten.
+class Passage {
+ public:
+  explicit Passage(const trace::TraceBundle& bundle) : bundle_(bundle) {}
+  // Until the next call.
+  [[nodiscard]] base::Bytes part(std::size_t stream, std::size_t begin, std::size_t end) {
+    data(stream).forget_before(begin);
+    return data_.part(begin, end);
+  }
+  [[nodiscard]] const trace::TraceBuffer& data(std::size_t stream);
+
+ private:
+  const trace::TraceBundle& bundle_;
+  std::size_t stream_ = ~std::size_t{0};
+  trace::TraceBuffer data_;
+};
+
 class WrittenTrace {
  public:
   virtual ~WrittenTrace() = default;

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "packet/windows.h"
+
 namespace ptkit::formats::perf {
 
 namespace {
@@ -49,13 +51,14 @@ Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
   unsynced_.resize(bundle.streams.size());
   // A thread's streams go on in one buffer, one behind the other.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> offsets;
+  Passage passage(bundle);
   for (std::size_t i = 0; i < bundle.streams.size(); ++i) {
     const Queue& queue = queues[i];
-    cut_stream(i, offsets[{queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId}]);
+    cut_stream(i, passage, offsets[{queue.cpu, queue.cpu == trace::kNoId ? queue.tid : trace::kNoId}]);
   }
 }
 
-void Trace::cut_stream(std::size_t number, std::uint64_t& offset) {
+void Trace::cut_stream(std::size_t number, Passage& passage, std::uint64_t& offset) {
   const trace::Stream& stream = bundle_.streams[number];
   std::size_t begin = 0;
   for (const trace::KnownLoss& loss : stream.losses) {
@@ -67,7 +70,7 @@ void Trace::cut_stream(std::size_t number, std::uint64_t& offset) {
     last.cut = true;
     auto& unsynced = unsynced_[number];
     if (unsynced.empty() || end >= unsynced.back().second)
-      unsynced.emplace_back(end, packet::find_psb(stream.data.bytes(), end));
+      unsynced.emplace_back(end, packet::find_psb(passage.data(number), end));
     if (hole) offset += loss.lost_bytes;
     begin = end;
   }
@@ -89,12 +92,13 @@ void Trace::add_pieces(std::size_t number, std::size_t begin, std::size_t end, s
 bool Trace::write_notes(Records& records) const {
   std::uint64_t tsc = 0;
   std::size_t stream = ~std::size_t{0};
+  Passage passage(bundle_);
   for (const Piece& piece : pieces_) {
     if (!is_to_go_on()) return false;
     if (piece.stream != stream) tsc = 0;
     stream = piece.stream;
-    const base::Bytes bytes = bundle_.streams[stream].data.part(piece.begin, piece.end);
-    const std::uint64_t found = last_tsc(bytes);
+    const std::size_t begin = piece.end - std::min(piece.end - piece.begin, kSearchedForTsc);
+    const std::uint64_t found = last_tsc(passage.part(stream, begin, piece.end));
     if (found != 0) tsc = found | (reference_ & (std::uint64_t{0xff} << 56U));
     const Queue& queue = queues_[stream];
     records.aux({queue.pid, queue.tid, queue.cpu, tsc}, piece.offset, piece.end - piece.begin,
@@ -104,19 +108,20 @@ bool Trace::write_notes(Records& records) const {
 }
 
 bool Trace::write(Output& out) {
+  Passage passage(bundle_);
   for (const Piece& piece : pieces_) {
-    if (piece.begin != piece.end && !write_piece(out, piece)) return false;
+    if (piece.begin != piece.end && !write_piece(out, piece, passage)) return false;
   }
   return true;
 }
 
-bool Trace::write_piece(Output& out, const Piece& piece) {
+bool Trace::write_piece(Output& out, const Piece& piece, Passage& passage) {
   const std::size_t size = piece.end - piece.begin;
   const std::vector<std::uint8_t> padding = padding_behind(size, piece.cut);
   begin_piece(out, piece.stream, queues_[piece.stream], piece.offset, size + padding.size(), reference_);
   for (std::size_t at = piece.begin; at < piece.end; at += kStepBytes) {
     if (!is_to_go_on()) return false;
-    put_trace(out, piece.stream, at, std::min(at + kStepBytes, piece.end));
+    put_trace(out, piece.stream, at, passage.part(piece.stream, at, std::min(at + kStepBytes, piece.end)));
     if (out.failed()) break;
   }
   out.put(padding);
@@ -124,8 +129,8 @@ bool Trace::write_piece(Output& out, const Piece& piece) {
 }
 
 // Behind a loss nobody can read packets before the next PSB; perf would try.
-void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const {
-  const base::Bytes bytes = bundle_.streams[stream].data.part(begin, end);
+void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, base::Bytes bytes) const {
+  const std::size_t end = begin + bytes.size();
   const auto& places = packets_[stream].non_root;
   const auto& unsynced = unsynced_[stream];
   if (places.empty() && unsynced.empty()) return out.put(bytes);

@@ -26,11 +26,11 @@ class Trace final : public WrittenTrace {
     std::uint64_t lost_flags = 0;  // behind it; 0: nothing is lost, or the hole in the offsets tells
     bool cut = false;              // something is lost behind it
   };
-  void cut_stream(std::size_t number, std::uint64_t& offset);
+  void cut_stream(std::size_t number, Passage& passage, std::uint64_t& offset);
   void add_pieces(std::size_t number, std::size_t begin, std::size_t end, std::uint64_t& offset);
-  [[nodiscard]] bool write_piece(Output& out, const Piece& piece);
-
-  void put_trace(Output& out, std::size_t stream, std::size_t begin, std::size_t end) const;
+  [[nodiscard]] bool write_piece(Output& out, const Piece& piece, Passage& passage);
+  // The bytes of a stream from `begin` on.
+  void put_trace(Output& out, std::size_t stream, std::size_t begin, base::Bytes bytes) const;
 
   const std::vector<Queue>& queues_;
   const std::vector<StreamPackets>& packets_;

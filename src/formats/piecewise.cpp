@@ -1,6 +1,7 @@
 #include "formats/piecewise.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,10 @@ class JoinedParts final : public PiecewiseData {
  public:
   JoinedParts(std::vector<trace::TraceBuffer> parts, std::vector<std::size_t> begins, std::size_t size)
       : PiecewiseData(std::move(begins), size), parts_(std::move(parts)) {}
+
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
+    return buffer_of(std::make_shared<JoinedParts>(parts_, begins(), bytes().size()));
+  }
 
  private:
   void make(std::size_t piece, std::span<std::uint8_t> out) noexcept override {
@@ -40,6 +45,16 @@ Room::~Room() {
   if (memory_ != nullptr) ::munmap(memory_, size_);
 }
 
+void Room::give_back(std::size_t begin, std::size_t end) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;  // what is before was given back, too
+  if (end < size_) end = end / page * page;
+  if (begin >= end) return;
+  // The kernel fills huge pages up again of which some is left.
+  static_cast<void>(::madvise(memory_, size_, MADV_NOHUGEPAGE));
+  static_cast<void>(::madvise(memory_ + begin, end - begin, MADV_DONTNEED));
+}
+
 PiecewiseData::PiecewiseData(std::vector<std::size_t> begins, std::size_t size)
     : begins_(std::move(begins)), made_(begins_.size()), missing_(begins_.size()), room_(size) {}
 
@@ -49,11 +64,21 @@ void PiecewiseData::need(std::size_t begin, std::size_t end) noexcept {
   const std::scoped_lock lock(mutex_);
   for (auto i = static_cast<std::size_t>(first); i < begins_.size() && begins_[i] < end; ++i) {
     if (made_[i]) continue;
-    const std::size_t behind = i + 1 < begins_.size() ? begins_[i + 1] : room_.bytes().size();
-    make(i, room_.bytes().subspan(begins_[i], behind - begins_[i]));
+    make(i, room_.bytes().subspan(begins_[i], end_of(i) - begins_[i]));
     made_[i] = true;
+    forgotten_ = std::min(forgotten_, i);
     missing_.fetch_sub(1, std::memory_order_release);
   }
+}
+
+void PiecewiseData::forget_before(std::size_t end) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t first = forgotten_;
+  for (; forgotten_ < begins_.size() && end_of(forgotten_) <= end; ++forgotten_) {
+    if (made_[forgotten_]) missing_.fetch_add(1, std::memory_order_relaxed);
+    made_[forgotten_] = false;
+  }
+  if (first < forgotten_) room_.give_back(begins_[first], end_of(forgotten_ - 1));
 }
 
 base::Result<trace::TraceBuffer> join_parts(std::vector<trace::TraceBuffer> parts) {
@@ -66,8 +91,8 @@ base::Result<trace::TraceBuffer> join_parts(std::vector<trace::TraceBuffer> part
     begins.push_back(size);
     size += part.size();
   }
-  const auto joined = std::make_shared<JoinedParts>(std::move(parts), std::move(begins), size);
-  if (joined->good()) return trace::TraceBuffer::from_source(joined->bytes(), joined);
+  if (auto joined = buffer_of(std::make_shared<JoinedParts>(std::move(parts), std::move(begins), size)))
+    return std::move(*joined);
   return base::Failure{base::Status::IO_ERROR, 0,
                        "no room for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
 }

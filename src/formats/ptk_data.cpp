@@ -31,6 +31,10 @@ class StreamData final : public PiecewiseData {
   StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataPiece> pieces, std::size_t size)
       : PiecewiseData(begins_of(pieces), size), file_(std::move(file)), pieces_(std::move(pieces)) {}
 
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
+    return buffer_of(std::make_shared<StreamData>(file_, pieces_, bytes().size()));
+  }
+
  private:
   void make(std::size_t piece, std::span<std::uint8_t> out) noexcept override {
     if (!try_make(pieces_[piece], out)) std::fill(out.begin(), out.end(), kNoPacket);
@@ -74,8 +78,8 @@ bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noe
 base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
                                                   std::vector<DataPiece> pieces, std::size_t size) {
   if (size == 0) return trace::TraceBuffer{};
-  const auto data = std::make_shared<StreamData>(std::move(file), std::move(pieces), size);
-  if (data->good()) return trace::TraceBuffer::from_source(data->bytes(), data);
+  if (auto data = buffer_of(std::make_shared<StreamData>(std::move(file), std::move(pieces), size)))
+    return std::move(*data);
   return base::Failure{base::Status::IO_ERROR, 0,
                        "no room for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
 }

@@ -8,6 +8,8 @@ namespace ptkit::formats {
 
 namespace {
 
+constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // of trace that is read at once
+
 void save_files(const trace::TraceBundle& bundle, PtkWriter& writer) {
   for (std::size_t i = 0; i < bundle.files.size(); ++i) {
     trace::ImageFile file{bundle.files[i].path, bundle.files[i].build_id, {}, bundle.files[i].symbols};
@@ -38,17 +40,21 @@ void save_stream(std::uint32_t id, const trace::Stream& stream, PtkWriter& write
   trace::Stream description = stream;
   description.losses.clear();
   writer.stream(id, description);
-  base::Bytes rest = stream.data.bytes();
-  std::uint64_t done = 0;
+  const trace::TraceBuffer data = stream.data.again();
+  std::size_t done = 0;
+  const auto save_until = [&](std::size_t end) {
+    while (done < end) {
+      data.forget_before(done);
+      const base::Bytes part = data.part(done, std::min(done + kStepBytes, end));
+      writer.data(id, part);
+      done += part.size();
+    }
+  };
   for (const trace::KnownLoss& loss : stream.losses) {
-    const auto before =
-        static_cast<std::size_t>(std::min<std::uint64_t>(rest.size(), std::max(loss.offset, done) - done));
-    writer.data(id, rest.first(before));
-    rest = rest.subspan(before);
-    done += before;
+    save_until(static_cast<std::size_t>(std::min<std::uint64_t>(loss.offset, data.size())));
     writer.loss(id, loss.lost_bytes, loss.cause);
   }
-  writer.data(id, rest);
+  save_until(data.size());
 }
 
 // Readers begin sentences with the path, which is another one now.

@@ -49,6 +49,14 @@ base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
   return TraceBuffer{{static_cast<const std::uint8_t*>(memory), size}, std::move(owner)};
 }
 
+TraceBuffer TraceBuffer::again() const {
+  if (source_ == nullptr) return *this;
+  std::optional<TraceBuffer> made = source_->again();
+  if (!made) return *this;
+  made->forgets_ = true;
+  return std::move(*made);
+}
+
 TraceBuffer TraceBuffer::slice(std::size_t offset, std::size_t size) const {
   if (offset > bytes_.size()) offset = bytes_.size();
   if (size > bytes_.size() - offset) size = bytes_.size() - offset;

@@ -1,6 +1,7 @@
 // Streams that are put together when they are read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "formats/piecewise.h"
@@ -12,6 +13,12 @@ class Counted final : public PiecewiseData {
  public:
   Counted() : PiecewiseData({0, 10, 15}, 30) {}
   std::vector<std::size_t> made;
+
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
+    last = std::make_shared<Counted>();
+    return buffer_of(last);
+  }
+  mutable std::shared_ptr<Counted> last;
 
  private:
   void make(std::size_t piece, std::span<std::uint8_t> out) noexcept override {
@@ -32,6 +39,51 @@ TEST(Piecewise, OnlyWhatIsNeededIsMade) {
   const base::Bytes all = buffer.bytes();
   EXPECT_EQ(data->made, (std::vector<std::size_t>{1, 2, 0}));
   EXPECT_EQ(std::string(all.begin(), all.end()), std::string(10, 'a') + "bbbbb" + std::string(15, 'c'));
+}
+
+TEST(Piecewise, WhatIsForgottenIsMadeAgain) {
+  const auto data = std::make_shared<Counted>();
+  const auto shared = trace::TraceBuffer::from_source(data->bytes(), data);
+  EXPECT_EQ(shared.bytes()[29], 'c');
+  shared.forget_before(30);
+  EXPECT_EQ(shared.bytes()[0], 'a');
+  EXPECT_EQ(data->made.size(), 3U);  // others may look at it
+  const auto own = shared.again();
+  const std::vector<std::size_t>& made = data->last->made;
+  EXPECT_EQ(own.size(), 30U);
+  EXPECT_NE(own.part(0, 1).data(), shared.part(0, 1).data());
+  EXPECT_EQ(made, std::vector<std::size_t>{0});
+  own.forget_before(9);
+  EXPECT_EQ(own.part(0, 1)[0], 'a');
+  EXPECT_EQ(made.size(), 1U);  // not all of the piece was forgotten
+  EXPECT_EQ(own.part(14, 16)[1], 'c');
+  own.forget_before(15);
+  EXPECT_EQ(own.part(15, 30)[0], 'c');
+  EXPECT_EQ(made, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(own.part(9, 11)[1], 'b');
+  EXPECT_EQ(made, (std::vector<std::size_t>{0, 1, 2, 0, 1}));
+  own.forget_before(30);
+  const base::Bytes all = own.bytes();
+  EXPECT_EQ(std::string(all.begin(), all.end()), std::string(10, 'a') + "bbbbb" + std::string(15, 'c'));
+  EXPECT_EQ(made.size(), 8U);
+  EXPECT_EQ(data->made.size(), 3U);
+}
+
+// Memory is given back in whole pages, and what stays is not touched.
+TEST(Piecewise, MemoryIsGivenBack) {
+  constexpr std::size_t kPart = 10'000;
+  std::vector<trace::TraceBuffer> parts;
+  for (std::size_t i = 0; i < 100; ++i)
+    parts.push_back(
+        trace::TraceBuffer::from_vector(std::vector<std::uint8_t>(kPart, static_cast<std::uint8_t>(i + 1))));
+  const auto data = join_parts(std::move(parts)).value().again();
+  for (std::size_t i = 0; i < 99; ++i) {
+    const base::Bytes two = data.part(i * kPart, (i + 2) * kPart);
+    data.forget_before((i + 1) * kPart);
+    EXPECT_EQ(i == 0 ? 0 : *(two.data() - kPart), 0) << i;  // a page that nothing is left of
+    ASSERT_TRUE(std::all_of(two.begin() + kPart, two.end(), [i](auto byte) { return byte == i + 2; })) << i;
+  }
+  EXPECT_EQ(data.part(5, 6)[0], 1);
 }
 
 TEST(Piecewise, PartsAreJoined) {
