@@ -63,7 +63,8 @@ std::string names_of_records(const trace::TraceBundle& bundle) {
 }
 
 std::optional<base::Failure> cannot_be_written(const trace::TraceBundle& bundle, const std::string& path) {
-  if (bundle.streams.empty()) return refused(path, "there is no trace to write");
+  const auto is_empty = [](const trace::Stream& stream) { return stream.data.size() == 0; };
+  if (std::ranges::all_of(bundle.streams, is_empty)) return refused(path, "there is no trace to write");
   if (const std::string names = names_of_records(bundle); !names.empty()) {
     return refused(path,
                    "there are Processor Trace and branch records, and perf.data has a place for one of them; "

@@ -6,6 +6,7 @@
 #include "formats/perf_file.h"
 #include "formats/perf_write_code.h"
 #include "ptkit/rtit_regs.h"
+#include "trace/clock.h"
 
 namespace ptkit::formats::perf {
 
@@ -89,6 +90,14 @@ std::string event_name(const WrittenEvent& event) {
   return name;
 }
 
+// perf makes one of the TSC's frequency, in steps of 100 MHz, and divides by it.
+std::uint64_t ratio_of(const trace::Clock& clock) {
+  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  constexpr std::uint64_t kLeastHz = 50'000'000;
+  const std::uint64_t hz = trace::perf_tsc_from_ns(clock, clock.time_zero + kNsPerSecond);
+  return clock.max_nonturbo_ratio == 0 && hz < kLeastHz ? 1 : clock.max_nonturbo_ratio;
+}
+
 // Members of what recorders say for which perf.data has no place.
 void note_metadata(const Json& meta, std::vector<std::string>& notes) {
   std::string names;
@@ -165,7 +174,7 @@ std::vector<std::uint8_t> auxtrace_info(const trace::TraceBundle& bundle, const 
   record.add(number(per_cpu), bit(PT_CTL_MTC_EN),
              clock.mtc_period_known || bundle.configuration.rtit_ctl_known ? kMtcFreq : 0,
              number(clock.tsc_ctc_numerator), number(clock.tsc_ctc_denominator), bit(PT_CTL_CYC_EN),
-             number(clock.max_nonturbo_ratio), number(filter.size()));
+             number(ratio_of(clock)), number(filter.size()));
   if (!filter.empty()) record.text(filter);
   record.add(number(0));  // no event trace
   const base::Bytes bytes = record.bytes();

@@ -17,6 +17,8 @@ constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for 
 // the padding, behind more zeros than are left of any packet that was cut.
 constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
 constexpr std::size_t kLeastZeros = 9;
+constexpr std::uint64_t kLeastLost = 32;  // of which offsets tell: fewer would be the padding
+constexpr std::uint64_t kMostLost = std::uint64_t{1} << 48U;
 
 std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut) {
   std::vector<std::uint8_t> padding(cut ? kLeastZeros : 0);
@@ -35,6 +37,34 @@ std::uint64_t last_known_tsc(const trace::TraceBundle& bundle) {
   return tsc;
 }
 
+// perf takes no TSC packet for a time if nobody knows what it is near to, and crashes then: where nothing
+// else tells a time, packets do.
+std::uint64_t near_tsc(const trace::TraceBundle& bundle) {
+  std::uint64_t tsc = last_known_tsc(bundle);
+  Passage passage(bundle);
+  for (std::size_t i = 0; tsc == 0 && i < bundle.streams.size(); ++i) {
+    const std::size_t size = bundle.streams[i].data.size();
+    tsc = last_tsc(passage.part(i, size - std::min(size, kSearchedForTsc), size));
+  }
+  return std::max<std::uint64_t>(tsc, 1);
+}
+
+// By place, those at one place as one.
+std::vector<trace::KnownLoss> joined_losses(const trace::Stream& stream) {
+  std::vector<trace::KnownLoss> joined;
+  std::uint64_t begin = 0;
+  for (trace::KnownLoss loss : stream.losses) {
+    loss.offset = begin = std::clamp<std::uint64_t>(loss.offset, begin, stream.data.size());
+    if (joined.empty() || joined.back().offset != begin) {
+      joined.push_back(loss);
+    } else {
+      joined.back().lost_bytes =
+          std::min(joined.back().lost_bytes, kMostLost) + std::min(loss.lost_bytes, kMostLost);
+    }
+  }
+  return joined;
+}
+
 // `hole`: between two pieces whose offsets tell it.
 std::uint64_t flags_of(const trace::KnownLoss& loss, bool hole) {
   return hole && loss.cause == base::Status::RING_WRAPPED ? 0 : lost_flags(loss);
@@ -47,7 +77,7 @@ Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
     : WrittenTrace(bundle, std::move(go_on)),
       queues_(queues),
       packets_(packets),
-      reference_(last_known_tsc(bundle)) {
+      reference_(near_tsc(bundle)) {
   unsynced_.resize(bundle.streams.size());
   // A thread's streams go on in one buffer, one behind the other.
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> offsets;
@@ -61,11 +91,12 @@ Trace::Trace(const trace::TraceBundle& bundle, const std::vector<Queue>& queues,
 void Trace::cut_stream(std::size_t number, Passage& passage, std::uint64_t& offset) {
   const trace::Stream& stream = bundle_.streams[number];
   std::size_t begin = 0;
-  for (const trace::KnownLoss& loss : stream.losses) {
-    const std::size_t end = std::clamp<std::size_t>(loss.offset, begin, stream.data.size());
+  for (const trace::KnownLoss& loss : joined_losses(stream)) {
+    const std::size_t end = loss.offset;
     add_pieces(number, begin, end, offset);
     Piece& last = pieces_.back();
-    const bool hole = loss.lost_bytes != 0 && end != 0 && end != stream.data.size();
+    const bool is_told = loss.lost_bytes >= kLeastLost && loss.lost_bytes <= kMostLost;
+    const bool hole = is_told && end != 0 && end != stream.data.size();
     last.lost_flags |= flags_of(loss, hole);
     last.cut = true;
     auto& unsynced = unsynced_[number];

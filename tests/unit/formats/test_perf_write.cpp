@@ -104,6 +104,25 @@ TEST_F(PerfWrite, ReadBackItIsEqual) {
     EXPECT_NE(back.metadata.find(word), std::string::npos) << word << " " << back.metadata;
 }
 
+// perf crashes without: docs/export.md.
+TEST_F(PerfWrite, WhatPerfDividesByAndWhatTimesAreNearToIsThere) {
+  trace::TraceBundle bundle = small_bundle();
+  static_cast<void>(write(bundle));
+  EXPECT_EQ(base::load_le<8>(records(perf::AUXTRACE).at(0).body.data() + 16), 5U);
+  bundle.streams[0].data = buffer(test::small_stream());
+  static_cast<void>(write(bundle));
+  EXPECT_EQ(base::load_le<8>(records(perf::AUXTRACE).at(0).body.data() + 16), 1U);
+  const auto ratio = [&](std::uint64_t hz) {
+    bundle.configuration.clock.tsc_hz = hz;
+    return write_and_read(bundle).configuration.clock.max_nonturbo_ratio;
+  };
+  EXPECT_EQ(ratio(2'400'000'000), 0);
+  EXPECT_EQ(ratio(51'000'000), 0);
+  EXPECT_EQ(ratio(40'000'000), 1);
+  bundle.configuration.clock.max_nonturbo_ratio = 7;
+  EXPECT_EQ(ratio(40'000'000), 7);
+}
+
 TEST_F(PerfWrite, SeveralStreamsOfOneThreadStayApart) {
   trace::TraceBundle bundle = small_bundle();
   bundle.streams.push_back(bundle.streams[0]);

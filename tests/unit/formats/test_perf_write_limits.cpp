@@ -39,6 +39,35 @@ TEST_F(PerfWriteLimits, ManyLossesWithoutAPsbBehindThem) {
   EXPECT_NE(last.find(trace_of(2, 0)), std::string::npos);
 }
 
+TEST_F(PerfWriteLimits, LossesAtOnePlaceAreOne) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 63U;
+  trace::TraceBundle bundle = small_bundle();
+  const std::string begin = trace_of(1, 0);
+  const std::string all = begin + trace_of(2, 3);
+  bundle.streams[0].data = buffer(all);
+  for (const std::uint64_t lost : {std::uint64_t{7}, std::uint64_t{100}, kHuge}) {
+    bundle.streams[0].losses = {{begin.size(), base::Status::BUFFER_FULL, lost},
+                                {begin.size(), base::Status::RING_WRAPPED, 1},
+                                {all.size(), base::Status::BUFFER_FULL, kHuge},
+                                {all.size() + 1000, base::Status::BUFFER_FULL, kHuge}};
+    const trace::TraceBundle back = write_and_read(bundle);
+    ASSERT_EQ(back.streams.size(), 1U);
+    EXPECT_EQ(text(back.streams[0].data), all);
+    ASSERT_EQ(back.streams[0].losses.size(), 2U);
+    EXPECT_EQ(back.streams[0].losses[0].offset, begin.size());
+    EXPECT_EQ(back.streams[0].losses[0].lost_bytes, lost == 100 ? 101 : 0);
+    EXPECT_EQ(back.streams[0].losses[1].offset, all.size());
+  }
+}
+
+TEST_F(PerfWriteLimits, NothingIsNoTrace) {
+  trace::TraceBundle bundle = small_bundle();
+  bundle.streams[0].data = {};
+  EXPECT_NE(failure(bundle).find("there is no trace to write"), std::string::npos);
+  bundle.streams.clear();
+  EXPECT_NE(failure(bundle).find("there is no trace to write"), std::string::npos);
+}
+
 TEST_F(PerfWriteLimits, HostileNamesStayInTheFolder) {
   namespace fs = std::filesystem;
   trace::TraceBundle bundle = small_bundle();
