@@ -178,8 +178,12 @@ def test_ctrl_c_ends_and_keeps(rounds: Path, tmp_path: Path) -> None:
     assert entries(trace)["work"] > 100
 
 
-def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> None:
+def test_killing_the_recorder_leaves_a_bundle(
+    rounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out.ptk"
+    (tmp_path / "t").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "t"))
     process = subprocess.Popen(
         [sys.executable, "-m", "ptkit", "record", "-o", out, "--", rounds, "0"],
         stdout=subprocess.DEVNULL,
@@ -197,6 +201,8 @@ def test_killing_the_recorder_leaves_a_bundle(rounds: Path, tmp_path: Path) -> N
         assert part.errors is None or len(part.errors) == 0
     finally:
         os.killpg(process.pid, signal.SIGINT)  # the program, which runs on
+    # Nobody is left to remove the socket by which the program found its recorder.
+    assert [path.name for path in (tmp_path / "t").glob("*/*")] == ["socket"]
 
 
 def _small_disk() -> list[str]:
