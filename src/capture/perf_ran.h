@@ -1,4 +1,6 @@
-// Who ran on a processor between two looks at it.
+// Who ran on a processor between two looks at it. Records come while it runs and for one buffer, so that what
+// is past is forgotten; Runs of formats/perf_branches.cpp answers the same for files, where any number of
+// buffers look at all that a processor did, each from the beginning. Both have to give the same answers.
 #pragma once
 
 #include <deque>

@@ -30,7 +30,9 @@ std::uint64_t place_of(const std::vector<BranchRecord>& records) {
   return records.size() * sizeof(BranchRecord);
 }
 
-// Who ran when on one CPU. Places count from 1; 0: there is none.
+// Who ran when on one CPU, for any number of buffers of it: each asks from the beginning, and none may cost
+// as much as all records (capture/perf_ran.h answers the same for one buffer, as records come). Places count
+// from 1; 0: there is none.
 class Runs {
  public:
   // In the order of time.

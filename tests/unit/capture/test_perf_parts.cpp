@@ -6,6 +6,7 @@
 #include <random>
 
 #include "capture/perf_buffer.h"
+#include "capture/perf_ran.h"
 #include "fake_perf.h"
 #include "formats/registry.h"
 
@@ -219,6 +220,35 @@ TEST_F(PerfBufferOfBytes, KsymbolsAreCodeOfTheKernel) {
   EXPECT_EQ(records_[0].address, 0xffffffffc0001000U);
   EXPECT_EQ(records_[0].bytes, 64U);
   EXPECT_EQ(records_[0].text, "bpf_prog");
+}
+
+// As test_perf_branches.cpp of formats has it of a file.
+TEST(PerfRan, IsAskedFromOneLookToTheNext) {
+  struct Step {
+    std::int64_t tid;
+    std::uint64_t tsc;
+    bool out;
+  };
+  PerfRan ran;
+  for (const Step& one : std::vector<Step>{{20, 110, false},
+                                           {20, 120, true},
+                                           {20, 130, false},
+                                           {20, 190, true},
+                                           {0, 210, false},
+                                           {21, 310, false},
+                                           {21, 390, true},
+                                           {20, 420, false},
+                                           {21, 430, false},
+                                           {21, 590, true}}) {
+    ran.take({.tsc = one.tsc, .cpu = 0, .pid = one.tid, .tid = one.tid, .out = one.out});
+  }
+  std::vector<std::int64_t> tids;
+  for (std::uint64_t tsc = 100; tsc <= 700; tsc += 100) {
+    const auto one = ran.only_one_until(tsc);
+    tids.push_back(one ? one->tid : trace::kNoId);
+  }
+  const std::int64_t nobody = trace::kNoId;
+  EXPECT_EQ(tids, (std::vector<std::int64_t>{nobody, 20, nobody, 21, nobody, 21, nobody}));
 }
 
 }  // namespace
