@@ -67,6 +67,10 @@ void BundleOutput::add_to(std::uint32_t stream, const trace::Stream& more) {
   write([&] { writer_.stream(stream, more); });
 }
 
+void BundleOutput::places(std::uint32_t stream, const trace::Stream& placed) {
+  write([&] { writer_.places(stream, placed); });
+}
+
 void BundleOutput::loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause) {
   write([&] { writer_.loss(stream, bytes, cause); });
 }

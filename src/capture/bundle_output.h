@@ -25,7 +25,8 @@ class BundleOutput {
   [[nodiscard]] trace::SpaceId space(std::int64_t pid);
   void describe(trace::SpaceId id, const trace::Space& space);  // one that is there: it is known better
   [[nodiscard]] std::uint32_t stream(const trace::Stream& stream);
-  void add_to(std::uint32_t stream, const trace::Stream& more);  // switches
+  void add_to(std::uint32_t stream, const trace::Stream& more);    // switches
+  void places(std::uint32_t stream, const trace::Stream& placed);  // of its switches, behind all of it
   void data(std::uint32_t stream, base::Bytes bytes);
   // Without a ring: as PtkWriter has it.
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
@@ -41,6 +42,7 @@ class BundleOutput {
   [[nodiscard]] std::uint64_t dropped_bytes() const;
 
   void flush();
+  [[nodiscard]] const std::string& path() const noexcept { return writer_.path(); }
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t streams() const noexcept { return streams_.load(std::memory_order_relaxed); }
   [[nodiscard]] base::Result<std::uint64_t> finish();  // the size of the file

@@ -187,6 +187,12 @@ std::uint64_t DriverUnits::trace_bytes() const noexcept {
   return sum;
 }
 
+std::uint64_t DriverUnits::lost_records() const noexcept {
+  std::uint64_t sum = 0;
+  for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().lost_records;
+  return sum;
+}
+
 bool DriverUnits::failed() const noexcept {
   return std::any_of(buffers_.begin(), buffers_.end(),
                      [](const DriverBuffer& buffer) { return buffer.counts().error != 0; });

@@ -32,6 +32,7 @@ class DriverUnits : public TraceUnits {
   void wait(int handle, bool paused, std::chrono::milliseconds limit) override;
   [[nodiscard]] std::vector<std::string> warnings() const override;
   [[nodiscard]] std::uint64_t trace_bytes() const noexcept override;
+  [[nodiscard]] std::uint64_t lost_records() const noexcept override;
   [[nodiscard]] bool failed() const noexcept override;
 
  private:

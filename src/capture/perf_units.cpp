@@ -218,6 +218,12 @@ std::uint64_t PerfUnits::trace_bytes() const noexcept {
   return sum;
 }
 
+std::uint64_t PerfUnits::lost_records() const noexcept {
+  std::uint64_t sum = 0;
+  for (const PerfBuffer& buffer : buffers_) sum += buffer.counts().lost_records;
+  return sum;
+}
+
 std::vector<std::string> PerfUnits::warnings() const {
   std::vector<std::string> out = warnings_;
   PerfBuffer::Counts all;

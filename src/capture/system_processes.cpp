@@ -131,6 +131,11 @@ trace::SpaceId SystemProcesses::space_of(std::int64_t pid) const {
   return at == processes_.end() ? trace::kAnySpace : at->second.space;
 }
 
+void SystemProcesses::is_program(trace::SpaceId space) {
+  if (programs_.size() <= space) programs_.resize(space + std::size_t{1});
+  programs_[space] = true;
+}
+
 bool SystemProcesses::alive(std::int64_t pid) const {
   const auto is_family = [&](std::int64_t one) {
     for (int depth = 0; depth < kDeepest && one != pid; ++depth) {
@@ -199,6 +204,7 @@ void SystemProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint
 
 void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
   if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
+  is_program(process.space);
   Part part{mapping.tsc,     mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text),
             mapping.build_id};
   // What lies there now came last: what had been there before may come again.
@@ -301,6 +307,7 @@ void SystemProcesses::take(const SystemRecord& record, std::uint32_t stream) {
 
 // Page tables that are not those of the space: an exec() that nobody told of.
 void SystemProcesses::set_tables(const SystemRecord& record, Process& process) {
+  tables_known_ = tables_known_ || record.tables_known;
   if (!record.tables_known || process.kernel_cr3 == record.kernel_cr3) return;
   if (process.kernel_cr3 != 0) {
     new_space(record.pid, process);
@@ -351,6 +358,7 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
   Process& child = processes_[record.pid];
   new_space(record.pid, child);
   child.parts = parts;
+  if (!parts.all().empty()) is_program(child.space);
   if (child.parent != record.parent_pid) {
     if (const auto before = processes_.find(child.parent); before != processes_.end())
       --before->second.children;

@@ -34,6 +34,9 @@ class SystemProcesses {
   // Every process that can be seen: what has its code is known when it first runs.
   void find_all(std::uint64_t tsc);
   [[nodiscard]] trace::SpaceId space_of(std::int64_t pid) const;
+  // By space: those of programs; others are of the kernel's threads.
+  [[nodiscard]] const std::vector<bool>& programs() const noexcept { return programs_; }
+  [[nodiscard]] bool know_tables() const noexcept { return tables_known_; }
 
   // A record of the stream's processor; records come nearly by time.
   void take(const SystemRecord& record, std::uint32_t stream);
@@ -111,11 +114,14 @@ class SystemProcesses {
   void on_exit(const SystemRecord& record);
   void end(std::int64_t pid, Process& process);
   void forget(std::int64_t pid);
+  void is_program(trace::SpaceId space);
   void note(trace::SidebandKind kind, const SystemRecord& record, std::int64_t value, std::string text);
 
   BundleOutput& output_;
   bool user_;
   bool by_place_;
+  bool tables_known_ = false;  // records of switches tell them
+  std::vector<bool> programs_;
   std::function<void()> often_;
   std::map<std::int64_t, Process> processes_;
   std::deque<std::int64_t> ended_;                                          // of them, the first one first

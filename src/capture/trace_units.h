@@ -60,6 +60,7 @@ class TraceUnits {
   virtual void wait(int handle, bool paused, std::chrono::milliseconds limit) = 0;
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
   [[nodiscard]] virtual std::uint64_t trace_bytes() const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t lost_records() const noexcept = 0;
   [[nodiscard]] virtual bool failed() const noexcept = 0;  // on some processor
 };
 

@@ -8,6 +8,7 @@
 #include "capture/configuration.h"
 #include "capture/filter_places.h"
 #include "capture/signals_blocked.h"
+#include "capture/unit_places.h"
 
 namespace ptkit::capture {
 
@@ -73,6 +74,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
 // Others may want the trace units as soon as nothing is recorded any more.
 void UnitRecorder::Session::close_units() {
   for (std::string& warning : units_->warnings()) warnings_.push_back(std::move(warning));
+  records_lost_ = units_->lost_records() != 0;
   units_.reset();
 }
 
@@ -322,6 +324,16 @@ void UnitRecorder::Session::wait_for_program() {
   }
 }
 
+// Whoever wants an end from here on does not want to wait for it.
+void UnitRecorder::Session::place_switches() {
+  if (!options_.hardware.kernel || processes_->know_tables()) return;
+  stop_asked_ = false;
+  for (std::string& warning : add_places(*output_, {.records_lost = records_lost_,
+                                                   .processes = processes_->programs(),
+                                                   .go_on = [this] { return !stop_asked_; }}))
+    warnings_.push_back(std::move(warning));
+}
+
 base::Result<RecordResult> UnitRecorder::Session::finish() {
   RecordResult result;
   result.exit_status = target_.exit_status().value_or(0);
@@ -333,6 +345,7 @@ base::Result<RecordResult> UnitRecorder::Session::finish() {
   info_.end_ns = real_time_ns();
   info_.exit_status = target_.exit_status();
   write_info();  // the clock is known better now
+  place_switches();
   if (options_.argv.empty()) output_->metadata(R"({"program": false})");
   for (std::string& warning : processes_->warnings()) warnings_.push_back(std::move(warning));
   result.warnings = warnings_;

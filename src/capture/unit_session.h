@@ -61,6 +61,7 @@ class UnitRecorder::Session {
   [[nodiscard]] Problem end();
   void wait_for_program();
   void write_info();
+  void place_switches();
   [[nodiscard]] base::Result<RecordResult> finish();
 
   RecordOptions options_;
@@ -89,6 +90,7 @@ class UnitRecorder::Session {
   bool told_ = false;  // units fill their buffers
   bool interrupted_ = false;
   bool limited_ = false;
+  bool records_lost_ = false;
   std::uint32_t snapshots_ = 0;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point last_flush_;

@@ -65,7 +65,8 @@ class Reader {
     add_jit_dumps();
     perf::Processes processes(bundle_, binaries_, is_here(), file_.size());
     perf::assign_owners(bundle_, sideband_, owners_, processes);
-    place_switches(bundle_, records_missing());
+    static_cast<void>(
+        place_switches(bundle_, {.records_lost = records_missing(), .processes = spaces_with_code(bundle_)}));
     perf::mark_32_bit_code(bundle_);
     finish(has_kernel);
     return std::move(bundle_);

@@ -17,6 +17,8 @@ constexpr std::uint64_t kLastStatus = std::max({
 constexpr std::array kSidebandNames{"process", "thread", "exec", "map", "signal", "exit"};
 
 constexpr const char* kRecordsName = "branch_records";  // a stream's kind
+constexpr const char* kPlaced = "placed";               // switches of a stream, by place
+constexpr const char* kPlacedAll = "placed_all";
 
 // Texts come from the system (paths, names): what is no UTF-8 cannot stand in JSON.
 std::string utf8(const std::string& text) {
@@ -37,6 +39,28 @@ void read_id(const JsonReader::Member& member, std::int64_t& out) {
 template <typename T>
 void read_number(const JsonReader::Member& member, T& out) {
   if (member.present()) out = static_cast<T>(member.number(std::numeric_limits<T>::max()));
+}
+
+Json to_json(const trace::Switch& one, bool by_offset) {
+  Json record = {{"space", one.space}};
+  if (by_offset) record["offset"] = one.offset;
+  if (!by_offset || one.tsc != trace::kTscMin) record["tsc"] = one.tsc;
+  add_id(record, "pid", one.pid);
+  add_id(record, "tid", one.tid);
+  return record;
+}
+
+void read_switches(const JsonReader::Member& list, std::vector<trace::Switch>& out) {
+  for (std::size_t i = 0; list.present() && i < list.size(); ++i) {
+    const auto record = list.at(i);
+    trace::Switch one;
+    read_number(record["tsc"], one.tsc);
+    read_number(record["offset"], one.offset);
+    read_number(record["space"], one.space);
+    read_id(record["pid"], one.pid);
+    read_id(record["tid"], one.tid);
+    out.push_back(one);
+  }
 }
 
 Json clock_json(const trace::Clock& clock) {
@@ -116,17 +140,19 @@ Json to_json(std::uint32_t id, const trace::Stream& stream) {
   add_id(object, "pid", stream.pid);
   add_id(object, "tid", stream.tid);
   if (stream.switches_by_offset) object["switches_by_offset"] = true;
-  for (const trace::Switch& one : stream.switches) {
-    Json record = {{"space", one.space}};
-    if (stream.switches_by_offset) record["offset"] = one.offset;
-    if (!stream.switches_by_offset || one.tsc != trace::kTscMin) record["tsc"] = one.tsc;
-    add_id(record, "pid", one.pid);
-    add_id(record, "tid", one.tid);
-    object["switches"].push_back(std::move(record));
-  }
+  for (const trace::Switch& one : stream.switches)
+    object["switches"].push_back(to_json(one, stream.switches_by_offset));
   for (const trace::KnownLoss& loss : stream.losses) object["losses"].push_back(to_json(loss));
   return object;
 }
+
+Json places_to_json(std::span<const trace::Switch> switches) {
+  Json object = {{kPlaced, Json::array()}};
+  for (const trace::Switch& one : switches) object[kPlaced].push_back(to_json(one, true));
+  return object;
+}
+
+Json end_of_places() { return {{kPlacedAll, true}}; }
 
 Json to_json(const trace::KnownLoss& loss) {
   return {
@@ -199,16 +225,7 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
   read_id(object["tid"], out.tid);
   // What adds something to a stream may say nothing of it.
   out.switches_by_offset = object["switches_by_offset"].flag(out.switches_by_offset);
-  const auto switches = object["switches"];
-  for (std::size_t i = 0; switches.present() && i < switches.size(); ++i) {
-    trace::Switch one;
-    read_number(switches.at(i)["tsc"], one.tsc);
-    read_number(switches.at(i)["offset"], one.offset);
-    read_number(switches.at(i)["space"], one.space);
-    read_id(switches.at(i)["pid"], one.pid);
-    read_id(switches.at(i)["tid"], one.tid);
-    out.switches.push_back(one);
-  }
+  read_switches(object["switches"], out.switches);
   const auto losses = object["losses"];
   for (std::size_t i = 0; losses.present() && i < losses.size(); ++i) {
     trace::KnownLoss loss;
@@ -217,6 +234,11 @@ void from_json(const JsonReader::Member& object, trace::Stream& out) {
     loss.cause = static_cast<base::Status>(losses.at(i)["cause"].number(kLastStatus));
     out.losses.push_back(loss);
   }
+}
+
+void from_json(const JsonReader::Member& object, Places& out) {
+  read_switches(object[kPlaced], out.switches);
+  out.whole = object[kPlacedAll].flag(out.whole);
 }
 
 void from_json(const JsonReader::Member& object, trace::ImageFile& out) {

@@ -130,6 +130,7 @@ class Reader {
     const auto [at, fresh] = streams_.try_emplace(entry.header.id, bundle_.streams.size());
     if (fresh) bundle_.streams.emplace_back();
     ptk::from_json(root, bundle_.streams[at->second]);
+    ptk::from_json(root, places_[entry.header.id]);
   }
 
   void add_space(const IndexEntry& entry, const JsonReader::Member& root) {
@@ -213,6 +214,7 @@ class Reader {
   void finish() {
     bundle_.metadata = meta_.dump(-1, ' ', false, Json::error_handler_t::replace);
     for (auto& [id, parts] : parts_) finish_stream(id, parts);
+    for (auto& [id, places] : places_) place_switches(id, places);
     for (trace::Stream& stream : bundle_.streams) {
       stream.space = space_index(stream.space);
       for (trace::Switch& one : stream.switches) one.space = space_index(one.space);
@@ -257,6 +259,15 @@ class Reader {
     }
   }
 
+  // What is by time in the same stream is older and less exact.
+  void place_switches(std::uint32_t id, ptk::Places& places) {
+    if (!places.whole) return;
+    for (trace::Switch& one : places.switches) one.offset = parts_[id].data_offset(one.offset);
+    trace::Stream& stream = bundle_.streams[streams_.at(id)];
+    stream.switches = std::move(places.switches);
+    stream.switches_by_offset = true;
+  }
+
   trace::SpaceId space_index(std::uint32_t id) {
     if (id == trace::kAnySpace) return trace::kAnySpace;
     const auto at = spaces_.find(id);
@@ -294,6 +305,7 @@ class Reader {
   Ids spaces_;
   Ids files_;
   std::map<std::uint32_t, ptk::StreamParts> parts_;
+  std::map<std::uint32_t, ptk::Places> places_;
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
   std::set<std::uint32_t> unknown_types_;
   std::set<std::string> warned_;

@@ -19,7 +19,6 @@ void StreamParts::lose(std::uint64_t place, std::uint64_t size) {
   if (size <= trace::kTscMax - place) end_ = std::max(end_, place + size);
 }
 
-// Of what stands at `place` in the stream, or of what follows if nothing does.
 std::uint64_t StreamParts::data_offset(std::uint64_t place) const {
   const auto after =
       std::upper_bound(parts_.begin(), parts_.end(), place,

@@ -25,13 +25,14 @@ class StreamParts {
   // in that data; holes that they do not explain are added as losses, and returned.
   [[nodiscard]] base::Result<std::vector<Hole>> give_to(trace::Stream& stream,
                                                         const std::shared_ptr<const OpenFile>& file);
+  // In the data: of what stands at `place` in the stream, or of what follows if nothing does.
+  [[nodiscard]] std::uint64_t data_offset(std::uint64_t place) const;
 
  private:
   struct Part {
     std::uint64_t place = 0;
     std::uint64_t offset = 0;  // in the data
   };
-  [[nodiscard]] std::uint64_t data_offset(std::uint64_t place) const;
   [[nodiscard]] std::vector<Hole> holes() const;
 
   std::vector<DataPiece> pieces_;

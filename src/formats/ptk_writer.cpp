@@ -15,6 +15,7 @@ constexpr std::size_t kDataChunkBytes = std::size_t{1} << 20U;
 constexpr std::size_t kPendingBytes = std::size_t{16} << 20U;  // of all streams, not yet in the file
 constexpr std::size_t kCodeChunkBytes = std::size_t{1} << 18U;
 constexpr std::size_t kSidebandChunkBytes = std::size_t{1} << 16U;
+constexpr std::size_t kSwitchesPerChunk = 100'000;
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -74,6 +75,22 @@ void PtkWriter::space(trace::SpaceId id, const trace::Space& space) {
 void PtkWriter::stream(std::uint32_t id, const trace::Stream& stream) {
   const Json object = ptk::to_json(id, options_.redact ? ptk::redacted(id, stream) : stream);
   chunk(ptk::ChunkType::STREAM, id, dump(object));
+}
+
+void PtkWriter::places(std::uint32_t id, const trace::Stream& stream) {
+  const std::span<const trace::Switch> all(stream.switches);
+  std::uint64_t lost = 0;  // bytes that take up offsets in the file
+  auto loss = stream.losses.begin();
+  for (std::size_t begin = 0; begin < all.size(); begin += kSwitchesPerChunk) {
+    const auto part = all.subspan(begin, std::min(kSwitchesPerChunk, all.size() - begin));
+    std::vector<trace::Switch> some(part.begin(), part.end());
+    for (trace::Switch& one : some) {
+      for (; loss != stream.losses.end() && loss->offset <= one.offset; ++loss) lost += loss->lost_bytes;
+      one.offset += lost;
+    }
+    chunk(ptk::ChunkType::STREAM, id, dump(ptk::places_to_json(some)));
+  }
+  chunk(ptk::ChunkType::STREAM, id, dump(ptk::end_of_places()));
 }
 
 void PtkWriter::data(std::uint32_t stream, base::Bytes bytes) {

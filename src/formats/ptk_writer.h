@@ -43,7 +43,9 @@ class PtkWriter {
   void warning(const std::string& sentence);
   void space(trace::SpaceId id, const trace::Space& space);
   void stream(std::uint32_t id, const trace::Stream& stream);  // all but its data
-  void data(std::uint32_t stream, base::Bytes bytes);          // appends to the stream
+  // Where the switches were that were told by time: `stream` as a reader has it, with switches by offset.
+  void places(std::uint32_t id, const trace::Stream& stream);
+  void data(std::uint32_t stream, base::Bytes bytes);  // appends to the stream
   // The stream goes on after `bytes` that are not there (0: some, nobody knows how many).
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
   void file(std::uint32_t id, const trace::ImageFile& file);  // path, build-id and names; not the contents

@@ -14,7 +14,7 @@ namespace {
 using trace::SpaceId;
 using trace::Switch;
 
-constexpr std::size_t kMostChanges = 16'000'000;  // in a stream: half a gigabyte of them
+constexpr std::size_t kMostChanges = 16'000'000;  // in all streams: half a gigabyte of them
 constexpr std::size_t kStaysAhead = 64;
 // How much too early or too late a recorder may tell of a switch: this part of a second.
 constexpr std::uint64_t kDoubtsPerSecond = 50'000;
@@ -157,13 +157,15 @@ class Placement {
 };
 
 // Whether switches between processes are told by time.
-bool has_uncertain_switches(const trace::Stream& stream, const std::vector<bool>& has_code) {
+bool has_uncertain_switches(const trace::Stream& stream, const std::vector<bool>& processes) {
   if (stream.kind != trace::StreamKind::PROCESSOR_TRACE || stream.switches_by_offset) return false;
-  const auto is_process = [&](const Switch& one) { return has_code[one.space]; };
+  const auto is_process = [&](const Switch& one) { return processes[one.space]; };
   const auto first = std::ranges::find_if(stream.switches, is_process);
   return std::any_of(first, stream.switches.end(),
                      [&](const Switch& one) { return is_process(one) && one.space != first->space; });
 }
+
+}  // namespace
 
 std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle) {
   std::vector<bool> has_code(bundle.spaces.size(), false);
@@ -172,35 +174,37 @@ std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle) {
   return has_code;
 }
 
-}  // namespace
-
-void place_switches(trace::TraceBundle& bundle, bool records_lost) {
+bool place_switches(trace::TraceBundle& bundle, const SwitchPlacing& placing) {
   const trace::Configuration& configuration = bundle.configuration;
   const bool has_pips = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
-  if (!has_pips || !configuration.clock.perf_time_known) return;
+  if (!has_pips || !configuration.clock.perf_time_known) return true;
   const std::uint64_t hz = configuration.clock.tsc_hz;
   const std::uint64_t doubt = hz != 0 ? hz / kDoubtsPerSecond : kDoubtTicks;
-  const std::vector<bool> has_code = spaces_with_code(bundle);
-  PageTables tables(has_code, doubt);
+  PageTables tables(placing.processes, doubt);
   std::vector<std::pair<trace::Stream*, SwitchSurvey>> surveys;
+  SurveyLimits limits{.changes = kMostChanges, .go_on = placing.go_on};
   for (trace::Stream& stream : bundle.streams) {
-    if (!has_uncertain_switches(stream, has_code)) continue;
-    auto survey = survey_switches(stream, configuration, kMostChanges);
+    if (!has_uncertain_switches(stream, placing.processes)) continue;
+    auto survey = survey_switches(stream, configuration, limits);
+    if (!survey && !placing.go_on()) return false;
     if (!survey) {
-      bundle.warnings.push_back("Stream '" + stream.name + "' has more than " + std::to_string(kMostChanges) +
-                                " changes of page tables: who ran there is told by time alone.");
+      bundle.warnings.push_back("Stream '" + stream.name +
+                                "' has too many changes of page tables (more than " +
+                                std::to_string(limits.changes) + "): who ran there is told by time alone.");
       continue;
     }
+    limits.changes -= survey->changes.size();
     tables.learn(survey->changes, stream.switches);
     surveys.emplace_back(&stream, std::move(*survey));
   }
   tables.settle();
   for (const auto& [stream, survey] : surveys) {
-    Placement placement(bundle, *stream, survey, tables, doubt, records_lost);
+    Placement placement(bundle, *stream, survey, tables, doubt, placing.records_lost);
     if (placement.of_one_process()) continue;  // nothing to be learned
     stream->switches = placement.make();
     stream->switches_by_offset = true;
   }
+  return true;
 }
 
 }  // namespace ptkit::formats

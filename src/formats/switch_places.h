@@ -1,5 +1,8 @@
-// Who ran, by place instead of by time, where the kernel was traced. For .cpp files of this folder only.
+// Who ran, by place instead of by time, where the kernel was traced.
 #pragma once
+
+#include <functional>
+#include <vector>
 
 #include "trace/bundle.h"
 
@@ -8,9 +11,20 @@ namespace ptkit::formats {
 // A recorder tells of switches by its clock, which is taken before or after the page tables change, and the
 // trace knows its own time only so well. PIP packets say exactly where page tables change. Streams that have
 // some get their switches by offset: who comes with other page tables, at the PIP that belongs to it; others
-// (threads of one process, the idle task, kernel threads) by time, as before. Code of all spaces has to be in
-// the bundle. `records_lost`: some switches may not be told; then page tables of somebody who is not told to
-// run are one, and otherwise they are what he who runs has for a while (vfork(), exec()).
-void place_switches(trace::TraceBundle& bundle, bool records_lost);
+// (threads of one process, the idle task, kernel threads) by time, as before.
+struct SwitchPlacing {
+  // Some switches may not be told; then page tables of somebody who is not told to run are one, and otherwise
+  // they are what he who runs has for a while (vfork(), exec()).
+  bool records_lost = false;
+  std::vector<bool> processes;                        // by space: of programs, not of the kernel's threads
+  std::function<bool()> go_on = [] { return true; };  // asked now and then
+};
+
+// Reads the streams that are concerned once, some megabytes at a time. False, and nothing is changed, if it
+// was told not to go on.
+[[nodiscard]] bool place_switches(trace::TraceBundle& bundle, const SwitchPlacing& placing);
+
+// Those that have code in a bundle which is complete.
+[[nodiscard]] std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle);
 
 }  // namespace ptkit::formats

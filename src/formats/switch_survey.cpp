@@ -1,6 +1,7 @@
 #include "formats/switch_survey.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "packet/decoder.h"
@@ -14,6 +15,8 @@ using base::Status;
 using packet::Packet;
 using packet::PacketKind;
 
+constexpr std::uint32_t kNoBound = std::numeric_limits<std::uint32_t>::max();
+
 bool tells_time(PacketKind kind) noexcept {
   return kind == PacketKind::TSC || kind == PacketKind::MTC || kind == PacketKind::TMA ||
          kind == PacketKind::CYC;
@@ -22,46 +25,78 @@ bool tells_time(PacketKind kind) noexcept {
 class Surveyor {
  public:
   Surveyor(const trace::Stream& stream, const trace::Clock& clock, const packet::Errata& errata,
-           std::size_t most)
-      : stream_(stream),
-        errata_(errata),
-        most_(most),
-        track_(stream.data.bytes(), clock, errata, stream.losses) {
+           const SurveyLimits& limits)
+      : stream_(stream), clock_(clock), errata_(errata), limits_(limits) {
     out_.places.assign(stream.switches.size(), kNeverPlaced);
   }
 
-  // Packets do not reach across a loss.
   std::optional<SwitchSurvey> run() {
-    std::uint64_t begin = 0;
-    for (const trace::KnownLoss& loss : stream_.losses) {
-      walk(begin, loss.offset);
-      begin = loss.offset;
+    const std::size_t size = stream_.data.size();
+    for (std::size_t begin = 0, end = 0; begin < size; begin = end) {
+      if (!limits_.go_on()) return std::nullopt;
+      end = end_of_window(begin);
+      survey(begin, stream_.data.part(begin, end));
+      if (out_.changes.size() > limits_.changes) return std::nullopt;
     }
-    walk(begin, stream_.data.size());
-    if (out_.changes.size() > most_) return std::nullopt;
     bound_times();
     guess_times();
     return std::move(out_);
   }
 
  private:
+  // A PSB begins the next one, which needs nothing of this one then.
+  [[nodiscard]] std::size_t end_of_window(std::size_t begin) const {
+    constexpr std::size_t kWindow = std::size_t{16} << 20U;
+    constexpr std::size_t kStep = std::size_t{1} << 20U;
+    constexpr std::size_t kPsbBytes = 16;
+    const std::size_t size = stream_.data.size();
+    for (std::size_t at = begin + kWindow; at < size; at += kStep) {
+      const base::Bytes bytes = stream_.data.part(at, at + kStep + kPsbBytes);
+      const std::uint64_t psb = packet::find_psb(bytes, 0);
+      if (psb != bytes.size()) return at + static_cast<std::size_t>(psb);
+    }
+    return size;
+  }
+
+  // Packets do not reach across a loss.
+  void survey(std::uint64_t begin, base::Bytes bytes) {
+    window_ = begin;
+    bytes_ = bytes;
+    std::vector<trace::KnownLoss> losses;
+    const std::uint64_t end = begin + bytes.size();
+    is_last_ = end == stream_.data.size();
+    for (; next_loss_ < stream_.losses.size() && stream_.losses[next_loss_].offset <= end; ++next_loss_) {
+      losses.push_back(stream_.losses[next_loss_]);
+      losses.back().offset -= begin;
+    }
+    track_.emplace(bytes, clock_, errata_, losses);
+    quiet_until_ = 0;
+    std::uint64_t from = 0;
+    for (const trace::KnownLoss& loss : losses) {
+      walk(from, loss.offset);
+      forget();
+      from = loss.offset;
+    }
+    walk(from, bytes.size());
+    if (is_last_) forget();
+  }
+
   void walk(std::uint64_t begin, std::uint64_t end) {
-    packet::PacketDecoder packets(stream_.data.bytes().first(static_cast<std::size_t>(end)), {}, errata_);
+    packet::PacketDecoder packets(bytes_.first(static_cast<std::size_t>(end)), {}, errata_);
     Status status = packets.sync_forward(begin);
     Packet packet;
-    std::uint64_t last = begin;
-    while (status == Status::OK && out_.changes.size() <= most_) {
+    last_ = begin;
+    while (status == Status::OK && out_.changes.size() <= limits_.changes) {
       status = packets.next(packet);
       if (status == Status::END_OF_STREAM) break;
       if (status == Status::OK) {
-        last = packet.offset;
+        last_ = packet.offset;
         take(packet);
         continue;
       }
-      forget(last);
+      forget();
       status = packets.sync_forward();
     }
-    forget(last);
   }
 
   void take(const Packet& packet) {
@@ -81,11 +116,14 @@ class Surveyor {
 
   void follow(std::uint64_t offset) {
     if (next_ == stream_.switches.size()) return;
-    const time::TimeRange now = track_.at(offset, offset);
+    time::TimeRange now = track_->at(offset, offset);
     if (!now.known) return;
-    while (next_ < stream_.switches.size() && has_come(next_, now)) out_.places[next_++] = offset + 1;
+    // What bounds the time is in the next window.
+    if (now.error == kNoBound && !is_last_) now.error = 0;
+    while (next_ < stream_.switches.size() && has_come(next_, now))
+      out_.places[next_++] = window_ + offset + 1;
     if (next_ < stream_.switches.size())
-      quiet_until_ = track_.quiet_until(offset, stream_.switches[next_].tsc);
+      quiet_until_ = track_->quiet_until(offset, stream_.switches[next_].tsc);
   }
 
   // The middle of the interval is the best guess for who comes in; who goes out runs as long as that may be.
@@ -99,8 +137,8 @@ class Surveyor {
 
   void change(std::uint64_t offset, std::uint64_t cr3) {
     if (!out_.changes.empty() && out_.changes.back().cr3 == cr3) return;
-    const time::TimeRange now = track_.at(offset, offset);
-    if (now.known) out_.changes.push_back({offset, cr3, now.tsc, now.error, now.tsc});
+    const time::TimeRange now = track_->at(offset, offset);
+    if (now.known) out_.changes.push_back({window_ + offset, cr3, now.tsc, now.error, now.tsc});
   }
 
   // Nothing happened behind what came later. Where times end, the last switch is the last thing that is
@@ -136,17 +174,24 @@ class Surveyor {
   }
 
   // From here on nobody knows which page tables there are.
-  void forget(std::uint64_t offset) {
-    change(offset, 0);
+  void forget() {
+    change(last_, 0);
     time_seen_ = false;
   }
 
   const trace::Stream& stream_;
+  const trace::Clock& clock_;
   const packet::Errata& errata_;
-  std::size_t most_;
-  time::TimeTrack track_;
+  const SurveyLimits& limits_;
   SwitchSurvey out_;
-  std::size_t next_ = 0;  // switch
+  // Of the window: where it begins in the stream. Offsets are within it, but for those that go out.
+  std::uint64_t window_ = 0;
+  std::size_t next_loss_ = 0;
+  base::Bytes bytes_;
+  bool is_last_ = false;
+  std::optional<time::TimeTrack> track_;
+  std::uint64_t last_ = 0;  // packet
+  std::size_t next_ = 0;    // switch
   std::uint64_t quiet_until_ = 0;
   bool time_seen_ = false;
 };
@@ -154,9 +199,10 @@ class Surveyor {
 }  // namespace
 
 std::optional<SwitchSurvey> survey_switches(const trace::Stream& stream,
-                                            const trace::Configuration& configuration, std::size_t most) {
+                                            const trace::Configuration& configuration,
+                                            const SurveyLimits& limits) {
   const packet::Errata errata = packet::errata_for(configuration.cpu);
-  return Surveyor(stream, configuration.clock, errata, most).run();
+  return Surveyor(stream, configuration.clock, errata, limits).run();
 }
 
 }  // namespace ptkit::formats

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,9 +20,15 @@ struct SwitchSurvey {
   std::vector<std::uint64_t> places;
 };
 
-// Empty if there are more changes than `most`.
+struct SurveyLimits {
+  std::size_t changes = 0;                            // at most
+  std::function<bool()> go_on = [] { return true; };  // asked every some megabytes
+};
+
+// Reads the stream once, some megabytes at a time. Empty if there are more changes, or if it was told not to
+// go on.
 [[nodiscard]] std::optional<SwitchSurvey> survey_switches(const trace::Stream& stream,
                                                           const trace::Configuration& configuration,
-                                                          std::size_t most);
+                                                          const SurveyLimits& limits);
 
 }  // namespace ptkit::formats

@@ -87,6 +87,22 @@ inline Bytes ids(std::initializer_list<int> numbers) {
 }
 
 constexpr int kFirst = 1 << 23;  // nobody has such a pid
+
+// The rest of a record MMAP2, of code.
+inline Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const std::string& path) {
+  Bytes out;
+  FakeKernel::put(out, static_cast<std::uint32_t>(pid), 4);
+  FakeKernel::put(out, static_cast<std::uint32_t>(pid), 4);
+  FakeKernel::put(out, address, 8);
+  FakeKernel::put(out, bytes, 8);
+  FakeKernel::put(out, 0, 8);
+  out.resize(out.size() + 24);
+  FakeKernel::put(out, 5, 4);  // PROT_READ | PROT_EXEC
+  FakeKernel::put(out, 0, 4);
+  out.insert(out.end(), path.begin(), path.end());
+  out.push_back(0);
+  return out;
+}
 constexpr std::uint16_t kOut = formats::perf::kMiscSwitchOut;
 
 }  // namespace ptkit::capture::test

@@ -6,6 +6,8 @@
 
 #include "flow/decoder.h"
 #include "formats/page_tables.h"
+#include "formats/switch_places.h"
+#include "packet/decoder.h"
 #include "perf_machine.h"
 #include "perf_packed.h"
 #include "perf_reading.h"
@@ -326,6 +328,61 @@ TEST_F(PerfPageTables, ChildrenBorrowThemUntilTheyExecute) {
   }
   machine.run(60);
   expect_all(machine, decode(opened(machine)));
+}
+
+// ---- streams that are read some megabytes at a time
+
+// The same stream with so much nothing before some of its PSBs that each begins another window.
+std::string stretched(base::Bytes stream, std::vector<std::uint64_t>& added) {
+  constexpr std::size_t kPadding = std::size_t{20} << 20U;
+  std::string out;
+  std::uint64_t begin = 0;
+  int number = 0;
+  for (std::uint64_t psb = packet::find_psb(stream, 1);; psb = packet::find_psb(stream, begin + 1)) {
+    added.resize(psb, out.size() - begin);
+    out.append(stream.begin() + static_cast<std::ptrdiff_t>(begin),
+               stream.begin() + static_cast<std::ptrdiff_t>(psb));
+    if (psb == stream.size()) return out;
+    if (++number % 4 == 1 && number < 12) out.append(kPadding, 0);
+    begin = psb;
+  }
+}
+
+TEST_F(PerfPageTables, AreFoundWindowByWindow) {
+  PerfMachine machine({.isolation = true, .jitter = 4 * kUs}, 6);
+  Task a{.pid = 10, .tid = 10, .cr3 = 0x10000, .nops = 3};
+  Task b{.pid = 20, .tid = 20, .cr3 = 0x20000, .nops = 5};
+  map(machine, a);
+  map(machine, b);
+  machine.start(a);
+  for (int i = 0; i < 600; ++i) {
+    machine.run(60);
+    machine.change(i % 2 == 0 ? b : a);
+    machine.leave();
+  }
+  trace::TraceBundle whole = read(machine.file());
+  const std::vector<trace::Switch> expected = whole.streams.at(0).switches;
+  std::vector<std::uint64_t> added;
+  const std::string longer = stretched(whole.streams[0].data.bytes(), added);
+  ASSERT_GT(longer.size(), std::size_t{50} << 20U);
+  std::vector<trace::Switch> by_time = expected;
+  for (trace::Switch& one : by_time) one.offset = 0;
+  whole.streams[0].switches = by_time;
+  whole.streams[0].switches_by_offset = false;
+  whole.streams[0].data = trace::TraceBuffer::from_vector({longer.begin(), longer.end()});
+  int asked = 0;
+  const SwitchPlacing placing{.processes = spaces_with_code(whole), .go_on = [&] { return ++asked < 3; }};
+  EXPECT_FALSE(place_switches(whole, placing));
+  EXPECT_FALSE(whole.streams[0].switches_by_offset);
+  ASSERT_TRUE(place_switches(whole, {.processes = spaces_with_code(whole)}));
+  ASSERT_TRUE(whole.streams[0].switches_by_offset);
+  const std::vector<trace::Switch>& found = whole.streams[0].switches;
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].space, expected[i].space) << i;
+    const std::uint64_t at = expected[i].offset - 1;  // the packet's
+    EXPECT_EQ(found[i].offset, at + added.at(at) + 1) << i;
+  }
 }
 
 // ---- what is learned

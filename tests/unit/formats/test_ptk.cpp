@@ -104,6 +104,56 @@ TEST_F(Ptk, KeepsWhatStreamsConsistOf) {
   expect_equal(bundle, again.value());
 }
 
+// What a recorder finds out about switches when all is there.
+TEST_F(Ptk, PlacesOfSwitchesReplaceTheirTimes) {
+  trace::Stream stream;
+  stream.data = test::buffer(std::string(100, '\0'));
+  stream.switches = {{5, 100, 102, 1}, {9, 100, 103, 1}};
+  trace::Stream placed = stream;
+  placed.losses = {{60, base::Status::RING_WRAPPED, 10}};
+  placed.switches = {{5, 100, 102, 1, 16}, {7, 200, 201, 2, 59}, {9, 100, 103, 1, 60}};
+  for (const bool whole : {true, false}) {
+    auto writer = PtkWriter::create(scratch_.at("placed"));
+    ASSERT_TRUE(writer.ok());
+    writer.value().metadata("{}");
+    writer.value().space(1, {100, 0, false});
+    writer.value().space(2, {200, 0, false});
+    writer.value().stream(0, stream);
+    writer.value().data(0, stream.data.bytes().first(60));
+    writer.value().loss(0, 10, base::Status::RING_WRAPPED);
+    writer.value().data(0, stream.data.bytes().subspan(60));
+    if (whole) writer.value().places(0, placed);
+    ASSERT_TRUE(writer.value().finish().ok());
+    const auto read = open(scratch_.at("placed"), {});
+    ASSERT_TRUE(read.ok());
+    const trace::Stream& found = read.value().streams.at(0);
+    EXPECT_EQ(found.switches_by_offset, whole);
+    const auto& expected = whole ? placed.switches : stream.switches;
+    ASSERT_EQ(found.switches.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(found.switches[i].offset, expected[i].offset);
+      EXPECT_EQ(found.switches[i].tsc, expected[i].tsc);
+      EXPECT_EQ(found.switches[i].tid, expected[i].tid);
+      EXPECT_EQ(found.switches[i].space, expected[i].space);
+    }
+  }
+}
+
+// Without the word that these were all, the disk may have been full.
+TEST_F(Ptk, SomeOfThePlacesAreNone) {
+  const std::string some = R"("placed": [{"space": 1, "offset": 3, "tsc": 1}])";
+  const auto with = [&](const std::string& members) {
+    return reopen(with_chunk(bytes_.substr(0, chunk("INDX")), ptk::ChunkType::STREAM, "{" + members + "}"));
+  };
+  const auto part = with(some);
+  ASSERT_TRUE(part.ok());
+  EXPECT_EQ(part.value().streams[0].switches.size(), sample().streams[0].switches.size());
+  const auto all = with(some + R"(, "placed_all": true)");
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all.value().streams[0].switches.size(), 1U);
+  EXPECT_EQ(all.value().streams[0].switches[0].offset, 3U);
+}
+
 TEST_F(Ptk, RefusesStreamsOfAKindThatItDoesNotKnow) {
   const auto bundle =
       reopen(with_chunk(bytes_.substr(0, chunk("INDX")), ptk::ChunkType::STREAM, R"({"kind": "smells"})"));
@@ -165,7 +215,7 @@ TEST_F(Ptk, OtherVersions) {
   const auto refused = reopen(newer);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().status, base::Status::UNSUPPORTED);
-  EXPECT_NE(refused.failure().detail.find("version 2.3"), std::string::npos);
+  EXPECT_NE(refused.failure().detail.find("version 2.4"), std::string::npos);
   EXPECT_NE(refused.failure().detail.find("pip install -U ptkit"), std::string::npos);
   newer[8] = 1;
   newer[10] = 9;
