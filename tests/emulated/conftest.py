@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from debian import Missing
+from guest_programs import compile_programs
 from kernels import build_folder
 from machine import Machine
 
@@ -30,3 +31,9 @@ def machine() -> Machine:
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """For files of runs."""
     return tmp_path_factory.mktemp("emulated")
+
+
+@pytest.fixture(scope="session")
+def programs(run_folder: Path) -> dict[str, Path]:
+    """What runs in the guest, by its path there."""
+    return compile_programs(run_folder / "programs")

@@ -11,7 +11,8 @@ import pytest
 from compare import share_in_pieces
 from executed import Executed
 from machine import Machine
-from test_perf_recordings import CROWD, Recorded, Recording, run_all
+from ptkit_recordings import Recorded, Recording
+from test_perf_recordings import CROWD, record_crowd
 
 pytestmark = pytest.mark.emulated
 
@@ -24,7 +25,7 @@ ALL = [PROGRAM, BOTH, THREAD]
 @pytest.fixture(scope="module")
 def recorded(machine: Machine, run_folder: Path) -> Recorded:
     """One run; under page-table isolation Linux has no Branch Trace Store."""
-    return run_all(machine, run_folder / "perf_branches", ALL, 1, arguments="pti=off nmi_watchdog=0")
+    return record_crowd(machine, run_folder / "perf_branches", ALL, 1, arguments="pti=off nmi_watchdog=0")
 
 
 def branches_of(executed: Executed) -> np.ndarray[Any, Any]:

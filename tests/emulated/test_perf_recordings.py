@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import json
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import boot_image
 import numpy as np
 import pytest
 from compare import Decoded, assert_same, instructions_of, of_function
 from compiling import build
-from executed import Executed, Truth
-from machine import Machine, Run
-
-import ptkit
+from machine import Machine
+from ptkit_recordings import Recorded, Recording, run_all
 
 pytestmark = pytest.mark.emulated
 
 CROWD = "-- /bin/crowd /bin/busybox true"
-
-
-@dataclass(frozen=True)
-class Recording:
-    """One call of ptkit record."""
-
-    name: str
-    options: str
-    cpl: int | None = 3  # None: all
-    before: str = ""  # lines of the guest's script
-    after: str = ""
-
-    def script(self) -> str:
-        """Lines of the guest's script: a part of the log of the truth for it, and one that is empty."""
-        name = self.name
-        record = f"ptkit record --json --backend perf -o {name}.ptk {self.options} 2> {name}.json"
-        return (
-            f"{self.before}host log tracing\n{record} || cat {name}.json\n"
-            f"host log never\n{self.after}host put {name}.ptk {name}.ptk\nhost put {name}.json {name}.json\n"
-        )
 
 
 ROUNDS = 300
@@ -69,63 +44,26 @@ ALONE = [*WHOLE, FILTER, RING, STOP]
 TWO = [Recording("two_both", f"--levels both {CROWD}", cpl=None), Recording("two_user", CROWD)]
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A run of the machine in which everything is recorded."""
-
-    run: Run
-    truth: Truth
-    folder: Path
-    recordings: list[Recording]
-
-    def report(self, recording: Recording) -> dict[str, Any]:
-        """What ptkit said."""
-        found: dict[str, Any] = json.loads(self.run.files[f"{recording.name}.json"])
-        return found
-
-    def trace(self, recording: Recording) -> ptkit.Trace:
-        """The bundle."""
-        path = self.folder / f"{recording.name}.ptk"
-        path.write_bytes(self.run.files[path.name])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ptkit.PtkitWarning)
-            return ptkit.open(path)
-
-    def executed(self, recording: Recording, cpu: int = 0) -> Executed:
-        """What a processor executed meanwhile, of the levels that were asked for."""
-        executed = self.truth.executed(2 * self.recordings.index(recording) + 1, cpu)
-        return executed if recording.cpl is None else executed.select(executed.cpl == recording.cpl)
-
-
-def run_all(
+def record_crowd(
     machine: Machine, folder: Path, recordings: list[Recording], cpus: int, arguments: str = ""
 ) -> Recorded:
-    """A run of the machine; `arguments` are for its kernel."""
+    """A run of the machine with these programs; `arguments` are for its kernel."""
     folder.mkdir()
     crowd = boot_image.compile_static(boot_image.HERE / "guest" / "crowd.c", folder / "crowd", "-pthread")
-    rounds = build("rounds", folder, "-static-pie")
-    script = (
-        "mount -t tracefs tracefs /sys/kernel/tracing\nptkit doctor --json > doctor\nhost put doctor doctor\n"
-    )
-    script += "".join(recording.script() for recording in recordings)
-    files = {"bin/crowd": crowd, "bin/rounds": rounds}
-    run = machine.run(
-        script, folder / "run", files=files, python=True, cpus=cpus, limit=1200, arguments=arguments
-    )
-    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
-    return Recorded(run, Truth(run.truth), folder, recordings)
+    files = {"bin/crowd": crowd, "bin/rounds": build("rounds", folder, "-static-pie")}
+    return run_all(machine, folder, recordings, cpus, files=files, arguments=arguments)
 
 
 @pytest.fixture(scope="module")
 def recorded(machine: Machine, run_folder: Path) -> Recorded:
     """The run on one CPU."""
-    return run_all(machine, run_folder / "perf_recordings", ALONE, 1)
+    return record_crowd(machine, run_folder / "perf_recordings", ALONE, 1)
 
 
 @pytest.fixture(scope="module")
 def two(machine: Machine, run_folder: Path) -> Recorded:
     """The run on two CPUs."""
-    return run_all(machine, run_folder / "perf_recordings_two", TWO, 2)
+    return record_crowd(machine, run_folder / "perf_recordings_two", TWO, 2)
 
 
 @pytest.mark.parametrize("recording", WHOLE, ids=lambda recording: recording.name)

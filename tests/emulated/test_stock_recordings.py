@@ -6,12 +6,11 @@ import re
 import warnings
 from pathlib import Path
 
-import boot_image
 import numpy as np
 import pytest
 from compare import Decoded, assert_same, function, instructions_of, of_function, share_in_pieces
-from compiling import build
 from executed import Executed, merge
+from guest_programs import LIVELY
 from machine import Machine
 from numpy.typing import NDArray
 from stock_recordings import Recorded, Recording, run_all
@@ -20,7 +19,6 @@ import ptkit
 
 pytestmark = pytest.mark.emulated
 
-LIVELY = "lively /lib/first.so /lib/second.so /bin/busybox true"
 BUSY = "for i in 1 2 3; do rounds 40; kill -USR2 $PPID; sleep 0.05; done"
 # On two CPUs. Of `changes` the kernel is asked before, since looking for functions takes long.
 WHOLE = [
@@ -44,26 +42,6 @@ SNAPSHOTS = [OVERLAPS, WRAPS]
 ALL = [*WHOLE, THREAD, UNTIMED, MADE, FILTER, *SNAPSHOTS, CHANGES]
 BEFORE = "echo 'p:inside seq_read_iter+0x20' > /sys/kernel/tracing/kprobe_events || exit 1\n"
 DUMPS = "for file in /tmp/jit-*.dump; do host put ${file##*/} $file; done\n"
-
-
-@pytest.fixture(scope="module")
-def programs(run_folder: Path) -> dict[str, Path]:
-    """What runs in the guest, by its path there."""
-    folder = run_folder / "programs"
-    folder.mkdir()
-    guest = boot_image.HERE / "guest"
-    files = {"bin/changes.sh": guest / "changes.sh", "bin/rounds": build("rounds", folder, "-static-pie")}
-    for name in ("lively", "jitter"):
-        files[f"bin/{name}"] = boot_image.compile_for_guest(guest / f"{name}.c", folder / name, "-O1")
-    files["bin/crowd"] = boot_image.compile_for_guest(
-        guest / "crowd.c", folder / "crowd", "-O1", "-static-pie", "-pthread"
-    )
-    for turn, name in enumerate(("first", "second")):
-        options = ("-O1", "-shared", "-fPIC", f"-DTURN={turn}")
-        files[f"lib/{name}.so"] = boot_image.compile_for_guest(
-            guest / "plugin.c", folder / f"{name}.so", *options
-        )
-    return files
 
 
 @pytest.fixture(scope="module")

@@ -30,12 +30,12 @@ class Samples:
         return Samples(self.tid[rows], self.from_ip[rows], self.to_ip[rows], self.errors)
 
 
-def _run(data: Path, fields: str, itrace: str) -> str:
+def _run(data: Path, fields: str, itrace: str, *options: str) -> str:
     assert PERF is not None
     debug = Path(f"{data}.debug")
     folder = debug if debug.exists() else NO_CACHE
     command = [PERF, "--buildid-dir", str(folder), "script", "-f", "-i", str(data)]
-    command += [f"--itrace={itrace}", "--ns", "-F", fields]
+    command += [f"--itrace={itrace}", "--ns", "-F", fields, *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -54,9 +54,10 @@ def samples(text: str, columns: int) -> Samples:
     return Samples(tid, ips[0], ips[-1], errors)
 
 
-def perf_instructions(data: Path) -> Samples:
-    """Every instruction (``--itrace=i0ns``)."""
-    return samples(_run(data, "tid,ip", "i0nse"), 2)
+def perf_instructions(data: Path, cpu: int | None = None) -> Samples:
+    """Every instruction (``--itrace=i0ns``), or those of one CPU."""
+    options = [] if cpu is None else ["-C", str(cpu)]
+    return samples(_run(data, "tid,ip", "i0nse", *options), 2)
 
 
 def perf_branches(data: Path) -> Samples:
