@@ -1,5 +1,6 @@
 #include "flow/code_cache_pool.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace ptkit::flow {
@@ -85,16 +86,24 @@ void CodeCaches::clear(BlockCache& cache) {
   cache.clear();
 }
 
-BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
-  if (last_ != nullptr) other_entries_ += last_->entries();
-  if (other_entries_ >= kMostEntries) {
-    for (BlockCache& cache : caches_) clear(cache);
-    other_entries_ = 0;
-  }
+void CodeCaches::let_go() noexcept {
+  by_code_.clear();
   last_ = nullptr;
+  other_bytes_ = 0;
+  if (pool_ != nullptr) pool_->take_back(caches_);
+  caches_.clear();
+}
+
+BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
+  other_bytes_ = bytes();
+  last_ = nullptr;
+  if (other_bytes_ >= kMostBytes) {
+    if (before_clear_) std::for_each(caches_.begin(), caches_.end(), before_clear_);
+    let_go();
+  }
   BlockCache*& slot = by_code_[{view.id(), mode}];
   if (slot != nullptr) {
-    other_entries_ -= slot->entries();
+    other_bytes_ -= slot->bytes();
   } else {
     if (pool_ != nullptr) {
       pool_->lend(view, mode, caches_);

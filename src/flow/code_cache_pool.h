@@ -60,28 +60,30 @@ class CodeCachePool {
 // The caches that one decoder uses.
 class CodeCaches {
  public:
-  // In all caches together, where one cache comes after another.
-  static constexpr std::size_t kMostEntries = BlockCache::kMostEntries * 2;
+  // Of memory in all caches together, where one cache comes after another: processes take turns, and each
+  // moment at which code changes has a view of its own.
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
   explicit CodeCaches(CodeCachePool* pool) noexcept : pool_(pool) {}  // null: its own only
-  ~CodeCaches() {
-    if (pool_ != nullptr) pool_->take_back(caches_);
-  }
+  ~CodeCaches() { let_go(); }
   CodeCaches(const CodeCaches&) = delete;
   CodeCaches& operator=(const CodeCaches&) = delete;
 
-  // Lives as long as this. All caches may be cleared by this call: see kMostEntries.
+  // Lives until the next call, which may let all go that were asked for before: see kMostBytes.
   [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
   // Empties one of the caches.
   void clear(BlockCache& cache);
-  // Called for each cache right before it is emptied.
+  [[nodiscard]] std::size_t bytes() const noexcept { return other_bytes_ + (last_ ? last_->bytes() : 0); }
+  // Called for each cache right before it is emptied or let go.
   void before_clear(std::function<void(BlockCache&)> callback) { before_clear_ = std::move(callback); }
 
  private:
+  void let_go() noexcept;
+
   CodeCachePool* pool_;
   std::list<BlockCache> caches_;
   BlockCache* last_ = nullptr;  // that was asked for: no other one has grown since
-  std::size_t other_entries_ = 0;
+  std::size_t other_bytes_ = 0;
   std::function<void(BlockCache&)> before_clear_;
   std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
 };

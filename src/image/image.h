@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "trace/bundle.h"
 
@@ -36,6 +35,8 @@ using ReadCallback =
 [[nodiscard]] bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept;
 
 struct ImageState;  // what an image and its views share
+class CodeLayer;
+struct CodeSpot;
 
 // What one address space looked like for a while. Constant in [valid_from, valid_to).
 class CodeView {
@@ -45,10 +46,10 @@ class CodeView {
   [[nodiscard]] std::size_t read(std::uint64_t address, std::span<std::uint8_t> out) const;
   // Contiguous bytes at `address` without a copy (may be shorter than what read() can join); empty if none.
   // Never calls the callback: has its bytes only once read() got them.
-  [[nodiscard]] base::Bytes bytes_at(std::uint64_t address) const noexcept;
+  [[nodiscard]] base::Bytes bytes_at(std::uint64_t address) const;
   // The same bytes, with the file that they are from.
-  [[nodiscard]] Source source_at(std::uint64_t address) const noexcept;
-  [[nodiscard]] Provenance provenance(std::uint64_t address) const noexcept;
+  [[nodiscard]] Source source_at(std::uint64_t address) const;
+  [[nodiscard]] Provenance provenance(std::uint64_t address) const;
   [[nodiscard]] std::uint32_t id() const noexcept {
     return id_;
   }  // differs between views; a key for caches of decoded code
@@ -58,22 +59,12 @@ class CodeView {
 
  private:
   friend struct ImageState;
-  struct Piece {
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;  // inclusive: the last page of the address space has no end
-    std::int32_t region = -1;
-  };
-  struct Spot {  // where an address lies: in a piece, or in a hole that ends before the next one
-    const Piece* piece = nullptr;
-    std::uint64_t last = 0;
-  };
-  static constexpr std::size_t kStride = 16;
-  [[nodiscard]] Spot spot(std::uint64_t address) const noexcept;
-  [[nodiscard]] base::Bytes region_bytes(const Spot& at, std::uint64_t address) const noexcept;
+  [[nodiscard]] CodeSpot spot(std::uint64_t address) const;
+  [[nodiscard]] base::Bytes region_bytes(const CodeSpot& at, std::uint64_t address) const noexcept;
 
   ImageState* state_ = nullptr;
-  std::vector<Piece> pieces_;             // sorted, disjoint
-  std::vector<std::uint64_t> landmarks_;  // where each kStride-th piece begins: fits into a cache
+  const CodeLayer* own_ = nullptr;     // of the space
+  const CodeLayer* shared_ = nullptr;  // of all of them
   trace::SpaceId space_ = trace::kAnySpace;
   std::uint32_t id_ = 0;
   std::uint64_t valid_from_ = trace::kTscMin;

@@ -170,21 +170,28 @@ TEST(WalkBounds, DecodedCodeIsForgottenWhereItIsTooMuch) {
   EXPECT_LT(pool.idle().decoded, 100u);
 }
 
+// A program with a compiler: at each of many moments there is another function.
 TEST(WalkBounds, CachesTogetherAreBounded) {
-  using insn::ExecMode;
-  Scene scene(nops(BlockCache::kMostEntries + 1));
-  const image::Image image(std::make_shared<trace::TraceBundle>(scene.bundle()));
-  const image::CodeView& view = image.view(trace::kAnySpace, 0);
+  constexpr std::uint64_t kMoments = 4000;
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  for (std::uint64_t i = 0; i < kMoments; ++i) {
+    trace::CodeRegion& function = bundle->code.emplace_back();
+    function.address = kCode;
+    function.bytes = trace::TraceBuffer::from_vector(nops(64));
+    function.tsc_from = i + 1;
+  }
+  const image::Image image(bundle);
   CodeCaches caches(nullptr);
-  const auto fill = [&](ExecMode mode) {
-    BlockCache& cache = caches.of(view, mode);
-    for (std::uint64_t ip = kCode; !cache.too_big(); ip += BlockCache::kMaxInsns) (void)cache.at(ip);
-    return cache.entries();
-  };
-  EXPECT_GE(fill(ExecMode::BITS64), BlockCache::kMostEntries);
-  EXPECT_GE(fill(ExecMode::BITS32), BlockCache::kMostEntries);
-  EXPECT_EQ(caches.of(view, ExecMode::BITS64).entries(), 0u);
-  EXPECT_EQ(caches.of(view, ExecMode::BITS32).entries(), 0u);
+  std::size_t let_go = 0;
+  std::size_t most = 0;
+  caches.before_clear([&](BlockCache&) { ++let_go; });
+  for (std::uint64_t i = 0; i < kMoments; ++i) {
+    BlockCache& cache = caches.of(image.view(trace::kAnySpace, i + 1), insn::ExecMode::BITS64);
+    EXPECT_EQ(cache.at(kCode).count, 64U);
+    most = std::max(most, caches.bytes());
+  }
+  EXPECT_GT(let_go, kMoments / 4);
+  EXPECT_LE(most, CodeCaches::kMostBytes + (std::size_t{1} << 20U));
 }
 
 }  // namespace

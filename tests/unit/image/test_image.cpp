@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "image/image.h"
+#include "unit/formats/seconds.h"
 
 namespace ptkit::image {
 namespace {
@@ -117,6 +118,63 @@ TEST(View, ChangesWithTime) {
   EXPECT_EQ(&middle, &image.view(0, 100));
   EXPECT_NE(middle.id(), image.view(0, 0).id());
   EXPECT_EQ(image.view(0, 200).valid_to(), trace::kTscMax);
+}
+
+// 20 000 functions that come one after the other, each in the place of an older one: a program with a
+// compiler.
+TEST(View, TakesMemoryForRegionsNotForRegionsTimesMoments) {
+  constexpr std::uint64_t kFunctions = 20'000;
+  std::vector<CodeRegion> code = {region(1, 0x10000, {})};
+  code[0].size = kFunctions * 16;
+  for (std::uint64_t i = 0; i < kFunctions; ++i) {
+    code.push_back(region(1, 0x10000 + (i * 7919 % (kFunctions / 2)) * 16,
+                          Bytes(16, static_cast<std::uint8_t>(i % 251)), i + 1));
+  }
+  const Image image = image_of(std::move(code));
+  int wrong = 0;
+  const double seconds = formats::test::seconds_of([&] {
+    for (std::uint64_t i = 0; i < kFunctions; ++i) {
+      const CodeView& view = image.view(1, i + 1);
+      const Bytes bytes = read(view, 0x10000 + (i * 7919 % (kFunctions / 2)) * 16 + 3, 2);
+      wrong += bytes == Bytes(2, static_cast<std::uint8_t>(i % 251)) ? 0 : 1;
+      wrong += view.valid_from() == i + 1 ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LT(seconds, 5);  // a square would take minutes, and gigabytes
+}
+
+// 20 000 processes that map 20 files each.
+TEST(View, OfOneSpaceDoesNotLookAtTheRegionsOfAllOthers) {
+  constexpr std::uint64_t kSpaces = 20'000;
+  std::vector<CodeRegion> code;
+  for (std::uint64_t space = 1; space <= kSpaces; ++space) {
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      code.push_back(region(static_cast<SpaceId>(space), 0x1000 * (i + 1), {}));
+      code.back().size = 0x800;
+    }
+  }
+  const Image image = image_of(std::move(code));
+  std::size_t wrong = 0;
+  const double seconds = formats::test::seconds_of([&] {
+    for (std::uint64_t space = 1; space <= kSpaces; ++space) {
+      const auto found = image.view(static_cast<SpaceId>(space), 5).provenance(0x5004).region;
+      wrong += found == static_cast<std::int32_t>((space - 1) * 20 + 4) ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_LT(seconds, 5);
+}
+
+// The kernel pokes its text in thousands of places, all within one region.
+TEST(View, JoinsWhatIsCutByOtherTimes) {
+  std::vector<CodeRegion> code = {region(0, 0x1000, Bytes(0x2000, 1))};
+  for (std::uint64_t i = 0; i < 0x100; ++i) code.push_back(region(0, 0x1000 + i * 16, {9}, 100, 200));
+  const Image image = image_of(std::move(code));
+  EXPECT_GE(image.view(0, 5).bytes_at(0x1000).size(), 64U);  // many instructions
+  EXPECT_EQ(image.view(0, 150).bytes_at(0x1001).size(), 15U);
+  EXPECT_EQ(read(image.view(0, 5), 0x1000, 0x2000), Bytes(0x2000, 1));
+  EXPECT_EQ(image.view(0, 250).bytes_at(0x2000).size(), 0x1000U);
 }
 
 TEST(View, RegionsEndInTime) {
