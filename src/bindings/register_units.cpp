@@ -49,6 +49,8 @@ std::unique_ptr<Recorder> make(const py::kwargs& given) {
   take("tnt_64", options.tnt_64);
   take("psb_period", options.psb_period);
   take("mtc_period", options.mtc_period);
+  take("usual_timing", hardware.usual_timing);
+  take("usual_mtc_period", hardware.usual_mtc_period);
   take("cyc_threshold", options.cyc_threshold);
   take("max_instructions", options.max_instructions);
   take("quiet", options.quiet);

@@ -33,7 +33,7 @@ std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
       {hardware.kernel, PTKIT_TRACE_KERNEL},
       {true, PTKIT_TRACE_BRANCHES},
       {options.tsc, PTKIT_TRACE_TSC},
-      {options.mtc, PTKIT_TRACE_MTC},
+      {has_mtc(options, capabilities_of(query)), PTKIT_TRACE_MTC},
       {options.cyc, PTKIT_TRACE_CYC},
       {hardware.ptwrite, PTKIT_TRACE_PTWRITE | PTKIT_TRACE_PTWRITE_FUP},
       {hardware.power, PTKIT_TRACE_POWER},
@@ -161,7 +161,7 @@ base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptk
   if (auto failure = check_scope(options, query, warnings)) return *failure;
   if (auto failure = set_output(options, query, config)) return *failure;
   config.flags = flags_of(options, query);
-  if (options.mtc) config.mtc_freq = options.mtc_period;
+  if ((config.flags & PTKIT_TRACE_MTC) != 0) config.mtc_freq = mtc_frequency(options, capabilities_of(query));
   if (options.cyc) config.cyc_thresh = options.cyc_threshold;
   config.psb_freq = psb_frequency(options, capabilities_of(query));
   if (auto failure = check_registers(config, query)) return *failure;

@@ -13,7 +13,10 @@ namespace ptkit::capture {
 
 namespace {
 
+const std::string kSources = "/sys/bus/event_source/devices/";
 constexpr const char* kStore = "intel_bts";
+constexpr std::array<const char*, 3> kCores{"cpu_core", "cpu_atom", "cpu_lowpower"};
+constexpr unsigned kTypeShift = 32;  // of a PMU's type in the config of a generic event
 constexpr const char* kSampleRate = "/proc/sys/kernel/perf_event_max_sample_rate";
 constexpr std::uint64_t kFrequency = 4000;  // as perf record has it
 constexpr std::uint64_t kMostFrequency = 1'000'000;
@@ -75,7 +78,7 @@ PerfRefusal no_stacks(const PerfPort& port) {
 // Linux says in sysfs how many entries there are, if it is new enough; 0: not told.
 std::uint64_t stack_entries(const PerfPort& port) {
   for (const char* unit : {"cpu", "cpu_core"}) {
-    const auto text = port.read("/sys/bus/event_source/devices/" + std::string(unit) + "/caps/branches");
+    const auto text = port.read(kSources + std::string(unit) + "/caps/branches");
     if (text) return std::strtoull(text->c_str(), nullptr, 10);
   }
   return 0;
@@ -141,6 +144,30 @@ base::Result<perf_event_attr> branch_event(const RecordOptions& options, const P
   return event_attr({0, hardware.user, hardware.kernel}, *type);
 }
 
+std::vector<CoreKind> core_kinds(const PerfPort& port) {
+  std::vector<CoreKind> out;
+  for (const char* name : kCores) {
+    const auto type = event_type(port, name);
+    const auto cpus = port.read(kSources + name + "/cpus");
+    if (type && cpus) out.push_back({*type, read_cpus(*cpus)});
+  }
+  return out;
+}
+
+std::vector<perf_event_attr> events_on(const perf_event_attr& attr, const std::vector<CoreKind>& kinds,
+                                       int cpu) {
+  std::vector<perf_event_attr> out;
+  for (const CoreKind& kind : kinds) {
+    const bool here = cpu < 0 || std::find(kind.cpus.begin(), kind.cpus.end(),
+                                           static_cast<std::uint32_t>(cpu)) != kind.cpus.end();
+    if (!here) continue;
+    out.push_back(attr);
+    out.back().config |= std::uint64_t{kind.type} << kTypeShift;
+  }
+  if (out.empty()) out.push_back(attr);
+  return out;
+}
+
 std::optional<PerfRefusal> branch_refusal(const PerfPort& port, const PerfScope& scope, int error) {
   if (scope.recorded == Recorded::PACKETS) return {};
   if (error == EBUSY) return busy(scope.recorded);
@@ -160,7 +187,7 @@ std::optional<PerfRefusal> branch_refusal(const PerfPort& port, const PerfScope&
 PerfState store_state(PerfPort& port) {
   const auto type = event_type(port, kStore);
   if (!type) return {no_store(port), {}};
-  return try_event(port, event_attr({}, *type), {.recorded = Recorded::STORE});
+  return try_event(port, [&](int) { return event_attr({}, *type); }, {.recorded = Recorded::STORE});
 }
 
 PerfState stacks_state(PerfPort& port) {
@@ -168,7 +195,9 @@ PerfState stacks_state(PerfPort& port) {
   options.hardware.recorded = Recorded::STACKS;
   const auto attr = stack_event(options, port);
   if (!attr.ok()) return {{attr.failure().detail, "see `ptkit record --help`"}, {}};
-  PerfState state = try_event(port, attr.value(), {.recorded = Recorded::STACKS});
+  const std::vector<CoreKind> kinds = core_kinds(port);
+  const auto on = [&](int cpu) { return events_on(attr.value(), kinds, cpu).front(); };
+  PerfState state = try_event(port, on, {.recorded = Recorded::STACKS});
   const std::uint64_t entries = stack_entries(port);
   if (state.refusal.what.empty() && entries != 0)
     state.abilities = std::to_string(entries) + " branches a sample; " + state.abilities;

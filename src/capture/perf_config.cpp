@@ -36,22 +36,6 @@ std::uint64_t read_number(const PerfPort& port, const std::string& path, int bas
   return text ? number(*text, base).value_or(otherwise) : otherwise;
 }
 
-// "0-3,8" as the kernel lists processors.
-std::vector<std::uint32_t> read_cpus(const std::string& text) {
-  std::vector<std::uint32_t> out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-    const std::size_t dash = part.find('-');
-    const auto first = number(part.substr(0, dash), 10);
-    const auto last = dash == std::string_view::npos ? first : number(part.substr(dash + 1), 10);
-    if (!first || !last || *last >= kMostCpus) continue;
-    for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<std::uint32_t>(cpu));
-  }
-  return out;
-}
-
 // What sysfs calls the bits of CPUID leaf 14H.
 struct Cap {
   const char* name;
@@ -151,19 +135,34 @@ rtit::RtitConfig registers_of(const RecordOptions& options, const PerfUnit& unit
   out.user = hardware.user;
   out.os = hardware.kernel;
   out.tsc_en = options.tsc;
-  out.mtc_en = options.mtc;
+  out.mtc_en = has_mtc(options, unit.can);
   out.cyc_en = options.cyc;
   out.ptw_en = out.fup_on_ptw = hardware.ptwrite;
   out.pwr_evt_en = hardware.power;
   out.event_en = hardware.events;
   out.dis_retc = !options.return_compression;
-  if (options.mtc) out.mtc_freq = options.mtc_period;
+  if (out.mtc_en) out.mtc_freq = mtc_frequency(options, unit.can);
   if (options.cyc) out.cyc_thresh = options.cyc_threshold;
   out.psb_freq = psb_frequency(options, unit.can);
   return out;
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> read_cpus(const std::string& text) {
+  std::vector<std::uint32_t> out;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t dash = part.find('-');
+    const auto first = number(part.substr(0, dash), 10);
+    const auto last = dash == std::string_view::npos ? first : number(part.substr(dash + 1), 10);
+    if (!first || !last || *last >= kMostCpus) continue;
+    for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) out.push_back(static_cast<std::uint32_t>(cpu));
+  }
+  return out;
+}
 
 std::vector<std::uint32_t> online_cpus(const PerfPort& port) {
   return read_cpus(port.read("/sys/devices/system/cpu/online").value_or("0"));
@@ -260,25 +259,47 @@ perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noe
   return attr;
 }
 
-PerfState try_event(PerfPort& port, perf_event_attr attr, const PerfScope& scope) {
+namespace {
+
+// 0, or the errno.
+int try_open(PerfPort& port, perf_event_attr attr, int tid, int cpu, bool kernel) {
   attr.exclude_user = 0;
-  attr.exclude_kernel = 1;
-  const int own = port.open(attr, 0, -1);
-  if (own < 0) return {open_refusal(port, scope, -own), {}};
-  port.close(own);
-  attr.exclude_kernel = 0;
-  const auto cpus = online_cpus(port);
-  const int whole = port.open(attr, -1, static_cast<int>(cpus.empty() ? 0 : cpus.front()));
-  if (whole < 0) return {{}, "user code of own processes only"};
-  port.close(whole);
-  return {{}, "the kernel and whole processors, too"};
+  attr.exclude_kernel = kernel ? 0 : 1;
+  const int event = port.open(attr, tid, cpu);
+  if (event >= 0) port.close(event);
+  return event < 0 ? -event : 0;
+}
+
+// One that works is enough: others may be busy, or offline by now.
+int try_whole_cpus(PerfPort& port, const EventOn& on) {
+  int error = ENODEV;
+  for (const std::uint32_t cpu : online_cpus(port)) {
+    error = try_open(port, on(static_cast<int>(cpu)), -1, static_cast<int>(cpu), true);
+    if (error == 0 || error == EACCES || error == EPERM) break;
+  }
+  return error;
+}
+
+}  // namespace
+
+PerfState try_event(PerfPort& port, const EventOn& on, const PerfScope& scope) {
+  if (const int error = try_open(port, on(-1), 0, -1, false); error != 0)
+    return {open_refusal(port, scope, error), {}};
+  const bool kernel = try_open(port, on(-1), 0, -1, true) == 0;
+  const int whole = try_whole_cpus(port, on);
+  if (whole == 0 && kernel) return {{}, "the kernel and whole processors, too"};
+  std::string own = kernel ? "user and kernel code of own processes only" : "user code of own processes only";
+  if (whole == 0 || whole == EACCES || whole == EPERM) return {{}, std::move(own)};
+  PerfScope all = scope;
+  all.whole_cpus = true;
+  return {{}, std::move(own) + " (whole processors: " + open_refusal(port, all, whole).what + ")"};
 }
 
 PerfState perf_state(PerfPort& port) {
   PerfState state;
   const auto unit = find_unit(port, state.refusal);
   if (!unit) return state;
-  state = try_event(port, event_attr({}, unit->type), {});
+  state = try_event(port, [&](int) { return event_attr({}, unit->type); }, {});
   if (!state.refusal.what.empty()) return state;
   const std::array<std::pair<unsigned, const char*>, 6> words{{
       {PT_CPUID_14_EBX_MTC, "MTC packets"},

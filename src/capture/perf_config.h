@@ -23,6 +23,8 @@ struct PerfRefusal {
   [[nodiscard]] base::Failure failure() const { return {base::Status::UNSUPPORTED, 0, text()}; }
 };
 
+// "0-3,8" as the kernel lists processors.
+[[nodiscard]] std::vector<std::uint32_t> read_cpus(const std::string& text);
 // Processors that are online, as sysfs says.
 [[nodiscard]] std::vector<std::uint32_t> online_cpus(const PerfPort& port);
 // Whether they have those that are asked for.
@@ -78,8 +80,10 @@ struct PerfState {
 };
 [[nodiscard]] PerfState perf_state(PerfPort& port);
 
-// Whether an event can be opened, and for whom.
-[[nodiscard]] PerfState try_event(PerfPort& port, perf_event_attr attr, const PerfScope& scope);
+// Whether an event can be opened, and for whom. `on` makes it one of a processor (-1: any), where these are
+// not all alike.
+using EventOn = std::function<perf_event_attr(int cpu)>;
+[[nodiscard]] PerfState try_event(PerfPort& port, const EventOn& on, const PerfScope& scope);
 
 // An event of the unit as one recording has it, before it is opened.
 [[nodiscard]] perf_event_attr event_attr(const rtit::PerfEvent& event, std::uint32_t type) noexcept;

@@ -120,8 +120,15 @@ void PerfUnits::tell_who_is_missing() {
   }
 }
 
+// Cycles of each kind of core are another event.
 PerfUnits::Problem PerfUnits::open_one(int tid, int cpu, bool may_be_followed) {
-  perf_event_attr attr = attr_;
+  for (const perf_event_attr& attr : events_on(attr_, cores_, cpu)) {
+    if (auto failure = open_event(attr, tid, cpu, may_be_followed)) return failure;
+  }
+  return {};
+}
+
+PerfUnits::Problem PerfUnits::open_event(perf_event_attr attr, int tid, int cpu, bool may_be_followed) {
   const bool inherits = tid != kAll && cpu != kAll;
   attr.inherit = inherits ? 1 : 0;
   attr.inherit_thread = inherits && !options_.hardware.children ? 1 : 0;
@@ -132,7 +139,8 @@ PerfUnits::Problem PerfUnits::open_one(int tid, int cpu, bool may_be_followed) {
   }
   const int event = port_->open(attr, tid, cpu);
   if (event >= 0) {
-    opened_.push_back({event, tid, cpu});
+    const bool again = !opened_.empty() && opened_.back().tid == tid && opened_.back().cpu == cpu;
+    opened_.push_back({event, tid, cpu, again});
     return {};
   }
   if (tid != kAll && event == -ESRCH) return {};  // it has ended
@@ -240,6 +248,7 @@ PerfUnits::Problem PerfUnits::open_sideband() {
   // Samples, and what is stored by a thread, say whose they are.
   const bool switches = packets ? !hardware.per_thread : store && hardware.whole_cpus();
   for (const Opened& one : opened_) {
+    if (one.again) continue;
     if (auto failure = open_dummy_for(one, switches)) return failure;
     if (store) restart_at_exec(one);
   }

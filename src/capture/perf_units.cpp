@@ -36,6 +36,7 @@ PerfUnits::Problem PerfUnits::prepare_branches() {
   if (!attr.ok()) return attr.failure();
   attr_ = attr.value();
   unit_.cpus = online_cpus(*port_);
+  if (records(Recorded::STACKS)) cores_ = core_kinds(*port_);
   return check_cpus(options_, unit_.cpus);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "capture/perf_branches.h"
 #include "capture/perf_buffer.h"
 #include "capture/perf_config.h"
 #include "capture/perf_family.h"
@@ -49,6 +50,7 @@ class PerfUnits : public TraceUnits {
     int event = -1;
     int tid = -1;
     int cpu = -1;
+    bool again = false;      // there is one before for this thread and processor
     std::size_t buffer = 0;  // that it writes
   };
 
@@ -64,6 +66,7 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem open_threads(int pid);
   [[nodiscard]] Problem open_one(int tid, int cpu, bool may_be_followed);
   void tell_who_is_missing();
+  [[nodiscard]] Problem open_event(perf_event_attr attr, int tid, int cpu, bool may_be_followed);
   [[nodiscard]] Problem set_filters(const std::vector<FilterPlace>& filters);
   void close_all();
   [[nodiscard]] std::size_t count_buffers() const;
@@ -86,8 +89,9 @@ class PerfUnits : public TraceUnits {
   std::unique_ptr<PerfPort> port_;
   RecordOptions options_;
   PerfUnit unit_;
-  rtit::PerfEvent event_;   // PACKETS
-  perf_event_attr attr_{};  // what is opened
+  rtit::PerfEvent event_;        // PACKETS
+  perf_event_attr attr_{};       // what is opened
+  std::vector<CoreKind> cores_;  // STACKS
   int pid_ = 0;
   bool running_ = false;
   std::uint64_t free_bytes_ = 0;  // of the machine's memory; 0: not known

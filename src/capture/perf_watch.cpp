@@ -82,6 +82,7 @@ PerfUnits::Problem PerfUnits::watch(const std::vector<WatchPlace>& places, int p
   const perf_event_attr unit = dummy();
   for (const WatchPlace& place : places) {
     for (const Opened& one : opened_) {
+      if (one.again) continue;
       if (auto failure = watch_for(watch_attr(unit, place, id), one, place)) return failure;
     }
   }

@@ -61,6 +61,10 @@ struct HardwareOptions {
   bool ptwrite = false;
   bool power = false;
   bool events = false;
+  // Nobody said otherwise: where a processor has no MTC packets, or not that period, it does without them, or
+  // has another one.
+  bool usual_timing = false;
+  bool usual_mtc_period = false;
   bool per_thread = false;           // perf: a buffer for each thread that is there, not for each processor
   std::string event;                 // perf: terms that say otherwise than the options
   bool single_range = false;         // one piece of memory instead of a table of pieces; needs a ring

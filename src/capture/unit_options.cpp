@@ -101,6 +101,22 @@ std::optional<base::Failure> check_branches(const RecordOptions& options) {
   return {};
 }
 
+bool has_mtc(const RecordOptions& options, const rtit::Capabilities& can) noexcept {
+  return options.mtc && (can.mtc() || !options.hardware.usual_timing);
+}
+
+std::uint8_t mtc_frequency(const RecordOptions& options, const rtit::Capabilities& can) noexcept {
+  const unsigned wanted = options.mtc_period;
+  if (!options.hardware.usual_mtc_period) return options.mtc_period;
+  // The nearest that there is; of two the longer one.
+  for (unsigned away = 0; away < 16; ++away) {
+    for (const unsigned one : {wanted + away, wanted - away}) {
+      if (one < 16 && (can.mtc_periods() >> one & 1U) != 0) return static_cast<std::uint8_t>(one);
+    }
+  }
+  return options.mtc_period;
+}
+
 std::uint8_t psb_frequency(const RecordOptions& options, const rtit::Capabilities& can) noexcept {
   // Where there is no choice, what is usual is what there is.
   const bool fixed = !can.psb_cyc() && options.psb_period == RecordOptions().psb_period;

@@ -17,6 +17,10 @@ namespace ptkit::capture {
 [[nodiscard]] std::optional<base::Failure> check_branches(const RecordOptions& options);
 // The option that asks for what breaks a rule of the registers, and how to do without.
 [[nodiscard]] base::Failure explained(const rtit::Violation& violation, const rtit::Capabilities& can);
+// Whether there are MTC packets, and the field MTCFreq.
+[[nodiscard]] bool has_mtc(const RecordOptions& options, const rtit::Capabilities& can) noexcept;
+[[nodiscard]] std::uint8_t mtc_frequency(const RecordOptions& options,
+                                         const rtit::Capabilities& can) noexcept;
 // The field PSBFreq.
 [[nodiscard]] std::uint8_t psb_frequency(const RecordOptions& options,
                                          const rtit::Capabilities& can) noexcept;

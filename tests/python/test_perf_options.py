@@ -75,8 +75,12 @@ def test_options_reach_the_core() -> None:
     assert (arguments["per_thread"], arguments["event"]) == (True, b"noretcomp")
     assert (arguments["tsc"], arguments["mtc"], arguments["cyc"]) == (True, True, False)
     assert arguments["mtc_period"] == 3
+    assert (arguments["usual_timing"], arguments["usual_mtc_period"]) == (True, True)
     _core.PerfRecorder(**arguments, output=b"x.ptk")  # takes all of them
     assert plan(["true"], children=False)["children"] is False
+    for asked, usual in [({"timing": ("tsc", "mtc")}, (False, True)), ({"mtc_period": 3}, (False, False))]:
+        arguments = plan(["true"], **asked)
+        assert (arguments["usual_timing"], arguments["usual_mtc_period"]) == usual
 
 
 @pytest.mark.usefixtures("here")

@@ -38,7 +38,8 @@ class Options(TypedDict, total=False):
     timing : sequence of str
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
         ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where ``"cyc"`` makes it read the
-        clock for every block of code and recording three to six times slower; all for ``step``.
+        clock for every block of code and recording three to six times slower; all for ``step``. A processor
+        without MTC packets (Broadwell) does without them unless they are asked for.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool
@@ -47,7 +48,7 @@ class Options(TypedDict, total=False):
     mtc_period : int
         IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here).
         By default 3 for ``perf``, ``driver`` and ``emulator``, 8 for ``step``, which takes so long for a step
-        that more packets would tell nothing.
+        that more packets would tell nothing. Where a processor lacks that period, the nearest that it has.
     cyc_threshold : int
         IA32_RTIT_CTL.CycThresh, 0 to 15.
     max_instructions : int
@@ -271,4 +272,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
     if backend.name in ("perf", "driver"):
         arguments |= units
+        # What nobody asked for gives way where the processor lacks it.
+        arguments["usual_timing"] = timing is None and mtc_period is None
+        arguments["usual_mtc_period"] = mtc_period is None
     return Plan(backend.name, reason, arguments)

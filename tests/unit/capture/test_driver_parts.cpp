@@ -97,6 +97,13 @@ TEST(DriverConfig, WhatTheProcessorLacksIsRefusedByTheOptionsName) {
   query.cpuid_14_0[1] = 0;
   EXPECT_EQ(refused(whole_machine(), query), "timing: this processor has no MTC packets; leave \"mtc\" out");
   options = whole_machine();
+  options.hardware.usual_timing = true;
+  EXPECT_EQ(configured(options, query).flags & PTKIT_TRACE_MTC, 0U);
+  options = whole_machine();
+  options.mtc_period = 4;
+  options.hardware.usual_mtc_period = true;
+  EXPECT_EQ(configured(options).mtc_freq, 3);  // the nearest
+  options = whole_machine();
   options.mtc = false;
   EXPECT_EQ(configured(options, query).psb_freq, 0);  // what is usual is what there is
   options.hardware.ptwrite = true;

@@ -631,6 +631,28 @@ TEST_F(Perf, OptionsBecomeTheEventsConfig) {
   EXPECT_EQ(units[0]->attr.config, config);
 }
 
+TEST_F(Perf, UsualTimingIsWhatTheProcessorHas) {
+  const auto config = [&] {
+    kernel_.events.clear();
+    kernel_.buffers.clear();
+    EXPECT_TRUE(record().ok());
+    return kernel_.of_type(kUnitType).at(0)->attr.config;
+  };
+  options_.hardware.usual_mtc_period = true;
+  kernel_.files[kUnitFolder + "caps/mtc_periods"] = "242";  // 1, 6, 9
+  EXPECT_EQ(config(), 1U << 9U | 1U << 10U | 1U << 14U | 1U << 24U);
+  kernel_.files[kUnitFolder + "caps/mtc_periods"] = "22";  // 1, 5: the longer one is as near
+  EXPECT_EQ(config(), 1U << 9U | 1U << 10U | 5U << 14U | 1U << 24U);
+  options_.hardware.usual_mtc_period = false;
+  EXPECT_NE(refused().find("mtc_period: this processor does not have that period; it has 1, 5"),
+            std::string::npos);
+  kernel_.files[kUnitFolder + "caps/mtc"] = "0";
+  kernel_.files[kUnitFolder + "caps/mtc_periods"] = "0";
+  EXPECT_NE(refused().find("timing: this processor has no MTC packets"), std::string::npos);
+  options_.hardware.usual_timing = options_.hardware.usual_mtc_period = true;
+  EXPECT_EQ(config(), 1U << 10U | 1U << 24U);
+}
+
 TEST_F(Perf, TermsSayOtherwise) {
   options_.hardware.event = "intel_pt/mtc=0,mtc_period=0,noretcomp/";
   ASSERT_TRUE(record().ok());

@@ -491,6 +491,46 @@ TEST_F(PerfStacks, TriggersAreSamplesToo) {
   EXPECT_EQ(branches_of(read().streams[0]), (std::vector<Branch>{{1, 2}}));
 }
 
+// P cores are 0, E cores 1: as the kernel has it, cycles of no PMU are those of P cores.
+void make_hybrid(FakeKernel& kernel) {
+  const std::string folder = "/sys/bus/event_source/devices/cpu_";
+  kernel.files[folder + "core/type"] = "4";
+  kernel.files[folder + "core/cpus"] = "0";
+  kernel.files[folder + "atom/type"] = "10";
+  kernel.files[folder + "atom/cpus"] = "1";
+  kernel.open_error = [](const perf_event_attr& attr, int, int cpu) {
+    if (attr.type != PERF_TYPE_HARDWARE || cpu < 0) return 0;
+    return (attr.config >> 32U == 10) == (cpu == 1) ? 0 : ENOENT;
+  };
+}
+
+TEST_F(PerfStacks, AreOfEachKindOfCore) {
+  make_hybrid(kernel_);
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto events = kernel_.of_type(PERF_TYPE_HARDWARE);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0]->attr.config, std::uint64_t{4} << 32U);
+  EXPECT_EQ(events[1]->attr.config, std::uint64_t{10} << 32U);
+  FakePerf port(kernel_);
+  kernel_.files["/sys/devices/system/cpu/online"] = "1";  // the first one is an E core
+  EXPECT_EQ(stacks_state(port).abilities, "the kernel and whole processors, too");
+}
+
+TEST_F(PerfStacks, OfAThreadHaveOneBufferWhateverCoreItRunsOn) {
+  make_hybrid(kernel_);
+  options_.hardware.per_thread = true;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto events = kernel_.of_type(PERF_TYPE_HARDWARE);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0]->attr.config, std::uint64_t{4} << 32U);
+  EXPECT_EQ(events[1]->attr.config, std::uint64_t{10} << 32U);
+  EXPECT_EQ(events[0]->output, -1);
+  EXPECT_EQ(events[1]->output, 0);
+  EXPECT_EQ(kernel_.of_type(PERF_TYPE_SOFTWARE).size(), 1U);  // records come once
+}
+
 TEST_F(PerfStacks, WhatCannotBeIsRefused) {
   const auto said = [&](const char* words) { return refused().find(words) != std::string::npos; };
   options_.hardware.stack_kinds = "any,nothing";
@@ -521,7 +561,18 @@ TEST_F(PerfStacks, DoctorIsToldWhatWorks) {
   EXPECT_EQ(stacks_state(port).abilities, "32 branches a sample; the kernel and whole processors, too");
   EXPECT_EQ(store_state(port).abilities, "the kernel and whole processors, too");
   kernel_.open_error = [](const perf_event_attr&, int tid, int) { return tid == -1 ? EACCES : 0; };
+  EXPECT_EQ(store_state(port).abilities, "user and kernel code of own processes only");
+  kernel_.open_error = [](const perf_event_attr& attr, int, int) {
+    return attr.exclude_kernel != 0 ? 0 : EACCES;
+  };
   EXPECT_EQ(store_state(port).abilities, "user code of own processes only");
+  kernel_.open_error = [](const perf_event_attr&, int, int cpu) { return cpu == 0 ? EBUSY : 0; };
+  EXPECT_EQ(store_state(port).abilities, "the kernel and whole processors, too");
+  kernel_.open_error = [](const perf_event_attr&, int, int cpu) { return cpu >= 0 ? EBUSY : 0; };
+  EXPECT_NE(
+      store_state(port).abilities.find("own processes only (whole processors: Branch Trace Store is in use"),
+      std::string::npos)
+      << store_state(port).abilities;
   kernel_.open_error = [](const perf_event_attr&, int, int) { return ENOENT; };
   EXPECT_NE(stacks_state(port).refusal.what.find("no branch stacks"), std::string::npos);
   kernel_.files.erase(kStoreFile);
