@@ -1,12 +1,13 @@
 #include "capture/file_table.h"
 
+#include "capture/tracee.h"
 #include "image/code_file.h"
 #include "image/elf.h"
 
 namespace ptkit::capture {
 
 trace::TraceBuffer read_file_of(pid_t pid, const std::string& path) {
-  auto file = trace::TraceBuffer::map_file("/proc/" + std::to_string(pid) + "/root" + path);
+  auto file = trace::TraceBuffer::map_file(process_folder(pid) + "/root" + path);
   if (!file.ok()) file = trace::TraceBuffer::map_file(path);
   return file.ok() ? std::move(file.value()) : trace::TraceBuffer();
 }

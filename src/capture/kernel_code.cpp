@@ -72,10 +72,15 @@ std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> read_modules(cons
   return out;
 }
 
+// Symbols lie in the order of their addresses.
 void add_symbols(KernelCode::Part& part, const std::vector<Symbol>& symbols) {
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
+  const auto first =
+      std::lower_bound(symbols.begin(), symbols.end(), part.begin,
+                       [](const Symbol& symbol, std::uint64_t address) { return symbol.address < address; });
+  for (auto i = static_cast<std::size_t>(first - symbols.begin()); i < symbols.size(); ++i) {
     const Symbol& symbol = symbols[i];
-    if (!symbol.is_code || symbol.address < part.begin || symbol.address >= part.end) continue;
+    if (symbol.address >= part.end) break;
+    if (!symbol.is_code) continue;
     std::uint64_t next = part.end;
     for (std::size_t j = i + 1; j < symbols.size() && next == part.end; ++j) {
       if (symbols[j].address > symbol.address) next = std::min(symbols[j].address, part.end);

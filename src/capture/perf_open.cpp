@@ -23,25 +23,6 @@ constexpr std::uint64_t kShortPieces = std::uint64_t{64} << 10U;
 
 base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
-
-// As the kernel reads it: "filter 0x1000/0x20@/bin/true,stop 0x2000/0x10@/bin/true".
-std::string filter_text(const std::vector<FilterPlace>& filters) {
-  std::string text;
-  for (const FilterPlace& one : filters) {
-    const bool stops = one.kind == FilterRequest::Kind::TRACESTOP;
-    text += text.empty() ? "" : ",";
-    text += stops ? "stop " : "filter ";
-    text += hex(one.path.empty() ? one.first : one.file_offset) + "/" + hex(one.last - one.first + 1);
-    if (!one.path.empty()) text += "@" + one.path;
-  }
-  return text;
-}
-
 // A buffer is a processor's, or else a thread's.
 std::pair<int, int> place_of(int tid, int cpu) { return {cpu, cpu != kAll ? kAll : tid}; }
 
@@ -155,18 +136,6 @@ PerfUnits::Problem PerfUnits::open_event(perf_event_attr attr, int tid, int cpu,
   return open_refusal(*port_, where, -event).failure();
 }
 
-PerfUnits::Problem PerfUnits::set_filters(const std::vector<FilterPlace>& filters) {
-  if (filters.empty()) return {};
-  if (filters.size() > unit_.filters) return too_many_filters(filters.size(), unit_.filters);
-  const std::string text = filter_text(filters);
-  for (const Opened& one : opened_) {
-    const int error =
-        port_->request(one.event, PERF_EVENT_IOC_SET_FILTER, reinterpret_cast<std::uintptr_t>(text.c_str()));
-    if (error != 0) return filter_refusal(text, scope(), error).failure();
-  }
-  return {};
-}
-
 // ---- buffers
 
 // How many are needed.
@@ -252,8 +221,7 @@ PerfUnits::Problem PerfUnits::open_sideband() {
     if (auto failure = open_dummy_for(one, switches)) return failure;
     if (store) restart_at_exec(one);
   }
-  if (hardware.kernel) open_kernel_sideband();
-  return {};
+  return hardware.kernel ? open_kernel_sideband() : Problem();
 }
 
 // Records of who runs, what is mapped and what it is called.
@@ -294,12 +262,13 @@ void PerfUnits::restart_at_exec(const Opened& one) {
 }
 
 // The kernel changes its code on behalf of whoever runs, so whole processors have to be asked.
-void PerfUnits::open_kernel_sideband() {
+PerfUnits::Problem PerfUnits::open_kernel_sideband() {
   bool all = true;
   for (const PerfBuffer& buffer : buffers_) {
     perf_event_attr attr = dummy();
     attr.ksymbol = attr.text_poke = 1;
     const int event = buffer.cpu() == kAll ? -EINVAL : port_->open(attr, kAll, buffer.cpu());
+    if (event == -EMFILE || event == -ENFILE) return open_refusal(*port_, scope(), -event).failure();
     all = all && event >= 0;
     if (event < 0) continue;
     dummies_.push_back(event);
@@ -310,6 +279,7 @@ void PerfUnits::open_kernel_sideband() {
         "The kernel does not tell here when it changes its own code: rows of kernel code may be wrong or "
         "missing.");
   }
+  return {};
 }
 
 }  // namespace ptkit::capture

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,12 +11,41 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
 
 namespace {
+
+constexpr rlim_t kSpareFiles = 32;  // for code that is saved: maps, images, memory
+
+// How many files may be open: as many as the hard limit says while this lives, once it was asked for.
+class FileLimit {
+ public:
+  FileLimit() { static_cast<void>(::getrlimit(RLIMIT_NOFILE, &before_)); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() {
+    if (raised_) static_cast<void>(::setrlimit(RLIMIT_NOFILE, &before_));
+  }
+  bool raise() {
+    if (raised_ || before_.rlim_cur >= before_.rlim_max) return false;
+    const rlimit most{before_.rlim_max, before_.rlim_max};
+    raised_ = ::setrlimit(RLIMIT_NOFILE, &most) == 0;
+    return raised_;
+  }
+  // Files get the lowest number that is free.
+  [[nodiscard]] bool has_room_behind(int file) const {
+    const rlim_t now = raised_ ? before_.rlim_max : before_.rlim_cur;
+    return static_cast<rlim_t>(file) + kSpareFiles < now;
+  }
+
+ private:
+  rlimit before_{};
+  bool raised_ = false;
+};
 
 class Kernel : public PerfPort {
  public:
@@ -28,14 +58,19 @@ class Kernel : public PerfPort {
   }
 
   int open(perf_event_attr& attr, int tid, int cpu) override {
-    const long event = ::syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-    if (event < 0) return -errno;
-    events_.push_back(static_cast<int>(event));
-    return events_.back();
+    int event = try_open(attr, tid, cpu);
+    if (event == -EMFILE && limit_.raise()) event = try_open(attr, tid, cpu);
+    if (event < 0) return event;
+    if (!limit_.has_room_behind(event) && !limit_.raise()) {
+      ::close(event);
+      return -EMFILE;
+    }
+    events_.insert(event);
+    return event;
   }
 
   void close(int event) override {
-    events_.erase(std::remove(events_.begin(), events_.end(), event), events_.end());
+    events_.erase(event);
     ::close(event);
   }
 
@@ -79,7 +114,13 @@ class Kernel : public PerfPort {
   [[nodiscard]] std::vector<int> threads(int pid) const override { return threads_of(pid); }
 
  private:
-  std::vector<int> events_;
+  static int try_open(perf_event_attr& attr, int tid, int cpu) {
+    const long event = ::syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return event < 0 ? -errno : static_cast<int>(event);
+  }
+
+  FileLimit limit_;
+  std::set<int> events_;
   std::vector<std::span<std::uint8_t>> mapped_;
 };
 

@@ -81,7 +81,7 @@ PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error
     case EMFILE:
     case ENFILE:
       return {"perf needs a file for each thread on each processor, and there are too many",
-              "raise the limit (ulimit -n), or use cpus or per_thread"};
+              "raise the hard limit (ulimit -n as root), or use cpus or per_thread"};
     case ENOSYS:
       return {"this kernel has no perf events",
               "boot one with CONFIG_PERF_EVENTS, or use backend \"driver\""};

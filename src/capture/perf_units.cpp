@@ -28,6 +28,13 @@ PerfScope PerfUnits::scope() const {
 PerfUnits::Problem PerfUnits::prepare(const RecordOptions& options, std::vector<std::string>& warnings) {
   options_ = options;
   port_ = open_();
+  // The kernel's own thread that only the first namespace shows.
+  if (options.hardware.whole_cpus() && port_->read("/proc/2/comm").value_or("") != "kthreadd") {
+    warnings.emplace_back(
+        "This looks like a container with process numbers of its own: what runs outside of it has none here, "
+        "and its code may be taken for the kernel's or for another process's; record in the host's namespace "
+        "(--pid=host).");
+  }
   return records(Recorded::PACKETS) ? prepare_packets(warnings) : prepare_branches();
 }
 
@@ -152,8 +159,22 @@ PerfUnits::Problem PerfUnits::resume() {
   return tell(PERF_EVENT_IOC_ENABLE, "go on");
 }
 
+// Nobody opened events for them.
+void PerfUnits::tell_of_new_cpus() {
+  const HardwareOptions& hardware = options_.hardware;
+  if (hardware.per_thread || !hardware.cpus.empty()) return;
+  std::string names;
+  for (const std::uint32_t cpu : online_cpus(*port_)) {
+    if (std::find(unit_.cpus.begin(), unit_.cpus.end(), cpu) == unit_.cpus.end())
+      names += (names.empty() ? "" : ", ") + std::to_string(cpu);
+  }
+  if (!names.empty())
+    warnings_.push_back("Processors came online while recording, and were not traced: " + names + ".");
+}
+
 void PerfUnits::stop() {
   running_ = false;
+  tell_of_new_cpus();
   for (const Opened& one : opened_) static_cast<void>(port_->request(one.event, PERF_EVENT_IOC_DISABLE, 0));
   for (const auto* events : {&dummies_, &watches_}) {
     for (const int event : *events) static_cast<void>(port_->request(event, PERF_EVENT_IOC_DISABLE, 0));

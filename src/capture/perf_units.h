@@ -66,6 +66,7 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem open_threads(int pid);
   [[nodiscard]] Problem open_one(int tid, int cpu, bool may_be_followed);
   void tell_who_is_missing();
+  void tell_of_new_cpus();
   [[nodiscard]] Problem open_event(perf_event_attr attr, int tid, int cpu, bool may_be_followed);
   [[nodiscard]] Problem set_filters(const std::vector<FilterPlace>& filters);
   void close_all();
@@ -77,7 +78,7 @@ class PerfUnits : public TraceUnits {
   [[nodiscard]] Problem open_dummy_for(const Opened& one, bool switches);
   [[nodiscard]] int open_dummy(perf_event_attr attr, int tid, int cpu);
   void restart_at_exec(const Opened& one);
-  void open_kernel_sideband();
+  [[nodiscard]] Problem open_kernel_sideband();
   [[nodiscard]] Problem watch_for(const perf_event_attr& attr, const Opened& one, const WatchPlace& place);
   void take_hit(const PerfHit& hit);
   [[nodiscard]] Problem tell(unsigned long number, const char* what);

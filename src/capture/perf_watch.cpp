@@ -96,6 +96,7 @@ PerfUnits::Problem PerfUnits::watch_for(const perf_event_attr& attr, const Opene
   mine.inherit_thread = mine.inherit != 0 && !options_.hardware.children ? 1 : 0;
   const int event = port_->open(mine, one.tid, one.cpu);
   if (event == -ESRCH) return {};
+  if (event == -EMFILE || event == -ENFILE) return open_refusal(*port_, scope(), -event).failure();
   if (event < 0) return watch_refusal(place, -event);
   watches_.push_back(event);
   if (place.signal != 0) {

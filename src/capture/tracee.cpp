@@ -177,8 +177,7 @@ void detach(pid_t tid, int signal) {
   static_cast<void>(::ptrace(PTRACE_DETACH, tid, nullptr, static_cast<long>(signal)));
 }
 
-Memory::Memory(pid_t pid)
-    : fd_(::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)) {}
+Memory::Memory(pid_t pid) : fd_(::open((process_folder(pid) + "/mem").c_str(), O_RDWR | O_CLOEXEC)) {}
 
 std::size_t Memory::read(std::uint64_t address, std::span<std::uint8_t> out) const {
   const ssize_t size = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(address));
@@ -189,8 +188,18 @@ bool Memory::write_byte(std::uint64_t address, std::uint8_t value) const {
   return ::pwrite(fd_.get(), &value, 1, static_cast<off_t>(address)) == 1;
 }
 
+std::string process_folder(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  if (::access((folder + "/root").c_str(), F_OK) == 0 || errno != ENOENT) return folder;
+  for (const pid_t tid : threads_of(pid)) {
+    const std::string other = folder + "/task/" + std::to_string(tid);
+    if (tid != pid && ::access((other + "/root").c_str(), F_OK) == 0) return other;
+  }
+  return folder;
+}
+
 std::vector<Mapping> read_maps(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+  std::ifstream file(process_folder(pid) + "/maps");
   std::vector<Mapping> mappings;
   for (std::string line; std::getline(file, line);) {
     std::string_view rest(line);
@@ -226,8 +235,7 @@ std::string thread_name(pid_t pid, pid_t tid) {
 
 std::string program_path(pid_t pid) {
   std::array<char, 4096> path{};
-  const ssize_t size =
-      ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path.data(), path.size());
+  const ssize_t size = ::readlink((process_folder(pid) + "/exe").c_str(), path.data(), path.size());
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
 }
 

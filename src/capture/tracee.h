@@ -87,6 +87,8 @@ struct Mapping {
   std::string path;  // empty: anonymous
 };
 [[nodiscard]] std::vector<Mapping> read_maps(pid_t pid);
+// Where /proc tells of a process: "/proc/PID", or of another thread once its first one has ended.
+[[nodiscard]] std::string process_folder(pid_t pid);
 [[nodiscard]] std::vector<pid_t> processes();  // that can be seen
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t pid);
 [[nodiscard]] bool is_thread_of(pid_t pid, pid_t tid);

@@ -1,10 +1,13 @@
 // A kernel with perf's intel_pt, intel_bts and branch stacks, in this process.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,6 +62,7 @@ inline std::map<std::string, std::string> usual_files() {
   out["/proc/sys/kernel/perf_event_paranoid"] = "2";
   out["/proc/sys/kernel/perf_event_mlock_kb"] = "516";
   out["/sys/devices/system/cpu/online"] = "0-1";
+  out["/proc/2/comm"] = "kthreadd";
   out["/proc/cpuinfo"] = "flags\t: fpu dtes64 bts intel_pt";
   out[kStoreFile] = "9";
   return out;
@@ -73,9 +77,10 @@ struct FakeKernel {
     int output = -1;  // the event whose buffer it writes
     bool enabled = false;
     std::string filter;
-    bool runs = true;       // on its processor, whenever somebody asks
-    bool stopped = false;   // it found no room, and traces no more though it is enabled
-    bool goes_off = false;  // Linux is about to disable it
+    std::vector<std::uint64_t> inodes;  // of the filters' files
+    bool runs = true;                   // on its processor, whenever somebody asks
+    bool stopped = false;               // it found no room, and traces no more though it is enabled
+    bool goes_off = false;              // Linux is about to disable it
 
     [[nodiscard]] bool traces() const { return enabled && !stopped; }
   };
@@ -292,7 +297,7 @@ class FakePerf : public PerfPort {
     if (kernel_.open_error) {
       if (const int error = kernel_.open_error(attr, tid, cpu); error != 0) return -error;
     }
-    kernel_.events.push_back({attr, tid, cpu, -1, attr.disabled == 0, {}});
+    kernel_.events.push_back({attr, tid, cpu, -1, attr.disabled == 0, {}, {}});
     return static_cast<int>(kernel_.events.size() - 1);
   }
   void close(int event) override {
@@ -313,7 +318,9 @@ class FakePerf : public PerfPort {
         one.goes_off = one.goes_off && !one.runs;
         return 0;
       case PERF_EVENT_IOC_SET_FILTER:
-        one.filter = reinterpret_cast<const char*>(argument);
+        if (kernel_.is_unit(one) && !makes_sense(reinterpret_cast<const char*>(argument))) return EINVAL;
+        one.inodes.clear();
+        one.filter = with_files(reinterpret_cast<const char*>(argument), one.inodes);
         return 0;
       case PERF_EVENT_IOC_ID:
         *reinterpret_cast<std::uint64_t*>(argument) = FakeKernel::identifier(event);
@@ -374,6 +381,29 @@ class FakePerf : public PerfPort {
   }
 
  private:
+  // What to do and where, in turns: blanks, commas and new lines end a word.
+  static bool makes_sense(const std::string& text) {
+    bool is_range = false;
+    for (std::size_t at = 0; at < text.size(); is_range = !is_range) {
+      const std::size_t end = std::min(text.find_first_of(" ,\n", at), text.size());
+      if ((text.substr(at, 2) == "0x") != is_range) return false;
+      at = end + 1;
+    }
+    return !is_range;
+  }
+  // The kernel looks for files at once.
+  static std::string with_files(std::string text, std::vector<std::uint64_t>& inodes) {
+    const std::string folder = "/proc/self/fd/";
+    for (std::size_t at = 0; (at = text.find('@' + folder, at)) != std::string::npos;) {
+      const std::size_t end = std::min(text.find(',', ++at), text.size());
+      const std::string path = text.substr(at, end - at);
+      struct stat file {};
+      if (::stat(path.c_str(), &file) == 0) inodes.push_back(file.st_ino);
+      text.replace(at, end - at, std::filesystem::read_symlink(path).string());
+    }
+    return text;
+  }
+
   // The kernel shares a buffer among events of one processor, or of one thread.
   int set_output(FakeKernel::Event& event, int to) {
     const FakeKernel::Event& other = kernel_.events[static_cast<std::size_t>(to)];

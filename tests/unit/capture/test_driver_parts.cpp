@@ -289,6 +289,17 @@ TEST_F(Kernel, HiddenAddressesAreAFailure) {
   EXPECT_NE(failure->detail.find("kptr_restrict"), std::string::npos);
 }
 
+// As under lockdown, where only names are to be had.
+TEST_F(Kernel, MemoryThatCannotBeReadIsAFailure) {
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.look());
+  Written written;
+  const auto failure = kernel.save(written.output, trace::kTscMin);
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->detail.find("record as root, and without kernel lockdown"), std::string::npos);
+  EXPECT_TRUE(written.finish().code.empty());
+}
+
 // /proc/kcore with the kernel's code and a page beyond, where it makes some.
 std::string kcore(std::uint64_t made, char fill) {
   constexpr std::uint64_t kBytes = 0x2000;
