@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "packet/decoder.h"
+#include "packet/windows.h"
 #include "time/track.h"
 
 namespace ptkit::formats {
@@ -31,11 +32,10 @@ class Surveyor {
   }
 
   std::optional<SwitchSurvey> run() {
-    const std::size_t size = stream_.data.size();
-    for (std::size_t begin = 0, end = 0; begin < size; begin = end) {
+    packet::PsbWindows windows(stream_.data);
+    for (base::Bytes bytes = windows.next(); !bytes.empty(); bytes = windows.next()) {
       if (!limits_.go_on()) return std::nullopt;
-      end = end_of_window(begin);
-      survey(begin, stream_.data.part(begin, end));
+      survey(windows.begin(), bytes);
       if (out_.changes.size() > limits_.changes) return std::nullopt;
     }
     bound_times();
@@ -44,21 +44,7 @@ class Surveyor {
   }
 
  private:
-  // A PSB begins the next one, which needs nothing of this one then.
-  [[nodiscard]] std::size_t end_of_window(std::size_t begin) const {
-    constexpr std::size_t kWindow = std::size_t{16} << 20U;
-    constexpr std::size_t kStep = std::size_t{1} << 20U;
-    constexpr std::size_t kPsbBytes = 16;
-    const std::size_t size = stream_.data.size();
-    for (std::size_t at = begin + kWindow; at < size; at += kStep) {
-      const base::Bytes bytes = stream_.data.part(at, at + kStep + kPsbBytes);
-      const std::uint64_t psb = packet::find_psb(bytes, 0);
-      if (psb != bytes.size()) return at + static_cast<std::size_t>(psb);
-    }
-    return size;
-  }
-
-  // Packets do not reach across a loss.
+  // The PSB that begins the next window needs nothing of this one, and packets do not reach across a loss.
   void survey(std::uint64_t begin, base::Bytes bytes) {
     window_ = begin;
     bytes_ = bytes;
