@@ -57,7 +57,7 @@ class Streams {
     std::uint64_t order = 0;  // in the file
     base::Status lost = base::Status::OK;  // before it
     std::uint64_t lost_bytes = 0;
-    std::vector<std::uint64_t> holes;  // of a copy: places where something was not traced
+    std::vector<std::uint64_t> holes = {};  // of a copy: places where something was not traced
   };
   struct Queue {
     std::int64_t cpu = trace::kNoId;
