@@ -189,10 +189,10 @@ bool Memory::write_byte(std::uint64_t address, std::uint8_t value) const {
 }
 
 std::string process_folder(pid_t pid) {
-  const std::string folder = "/proc/" + std::to_string(pid);
+  std::string folder = "/proc/" + std::to_string(pid);
   if (::access((folder + "/root").c_str(), F_OK) == 0 || errno != ENOENT) return folder;
   for (const pid_t tid : threads_of(pid)) {
-    const std::string other = folder + "/task/" + std::to_string(tid);
+    std::string other = folder + "/task/" + std::to_string(tid);
     if (tid != pid && ::access((other + "/root").c_str(), F_OK) == 0) return other;
   }
   return folder;
