@@ -140,6 +140,16 @@ def test_info(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert info["counts"]["branches"] >= 2
 
 
+def test_names_cannot_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ptout.0"
+    path.write_bytes(STREAM)
+    (tmp_path / "ptout.sideband").write_text("0.0 77 1000 1000 0 4096 \t/no/\x1b]0;mine\x07file\n")
+    status, out, err = run(capsys, "info", str(path))
+    assert status == 0
+    assert "\x1b" not in out + err
+    assert "\\x1b]0;mine\\x07file" in out + err
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "doctor", "--json")
     assert status == 0

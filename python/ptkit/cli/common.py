@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ptkit
+from ptkit.cli.plain import say
 from ptkit.errors import OpenError
 from ptkit.trace import Trace
 
@@ -194,7 +194,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
             index=index,
         )
     for warning in caught:
-        print(f"ptkit: warning: {warning.message}", file=sys.stderr)
+        say(f"ptkit: warning: {warning.message}", errors=True)
     return trace
 
 
@@ -216,4 +216,4 @@ def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:
 def print_stream_heading(trace: Trace, stream: int) -> None:
     """Say which stream follows, where there are several."""
     if len(trace.streams) > 1:
-        print(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")
+        say(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 
 from ptkit.cli import common, output
+from ptkit.cli.plain import say
 
 HELP = "write a recording for other tools"
 DESCRIPTION = """\
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         output.print_json(asdict(written))
         return 0
     for note in written.notes:
-        print(f"ptkit export: {note}", file=sys.stderr)
+        say(f"ptkit export: {note}", errors=True)
     print(f"{written.path}: {written.bytes:,} bytes")
     if options.to == "perf.data":
         folder = f"--buildid-dir {written.files[0]} " if written.files else ""

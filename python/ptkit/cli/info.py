@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ptkit.cli import common, output
+from ptkit.cli.plain import say
 from ptkit.trace import Trace
 
 HELP = "say what a trace holds: streams, processor, clock, code, losses"
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(trace.info.as_dict() | ({"counts": counts} if counts else {}))
         return 0
-    print(trace.info)
+    say(trace.info)
     for name, count in counts.items():
         print(f"{name}: {count:,}")
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ptkit.cli import common, output
 from ptkit.cli.listing import Listing
+from ptkit.cli.plain import say
 from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -97,7 +98,7 @@ def _print_stream(listing: Listing, parts: Iterator[Table], notes: Iterator[tupl
         out += lines[done:]
         position += len(lines)
         if out:
-            print("\n".join(out))
+            say("\n".join(out))
     while note is not None and note[0] <= position:
-        print(note[1])
+        say(note[1])
         note = next(notes, None)

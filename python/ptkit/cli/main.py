@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import ptkit
+from ptkit.cli.plain import say
 from ptkit.errors import PtkitError
 
 # In the order of `ptkit --help`.
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("PTKIT_DEBUG", "0") != "0":
             raise
-        print(f"ptkit {options.verb}: error: {_sentence(error)}", file=sys.stderr)
+        say(f"ptkit {options.verb}: error: {_sentence(error)}", errors=True)
         return EXIT_USAGE
     return status
 

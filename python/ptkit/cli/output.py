@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from ptkit.cli.plain import say
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -130,7 +131,7 @@ def print_rows(offsets: Sequence[int], lines: Sequence[str | None], notes: Itera
     out += lines[done:]
     shown = [line for line in out if line is not None]
     if shown:
-        print("\n".join(shown))
+        say("\n".join(shown))
 
 
 def _json_rows(table: Table, first: dict[str, list[Any]] | None = None) -> list[str]:
