@@ -14,6 +14,8 @@ namespace ptkit::formats::perf {
 
 namespace {
 
+constexpr std::string_view kDeleted = " (deleted)";
+
 std::string variable(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : otherwise;
@@ -79,8 +81,12 @@ std::vector<std::string> Binaries::candidates(const std::string& path, const std
     out.insert(out.end(), paths.begin(), paths.end());
   };
   const bool is_path = path.starts_with('/');
+  // So the kernel names a file that was replaced: what lies there now is another one, copies are called as
+  // ever.
+  const bool is_gone = path.ends_with(kDeleted);
+  const std::string name = path.substr(0, path.size() - (is_gone ? kDeleted.size() : 0));
   for (const std::string& folder : folders_) {
-    if (is_path) add_all({folder + path, folder + path.substr(path.rfind('/'))});
+    if (is_path) add_all({folder + name, folder + name.substr(name.rfind('/'))});
     add_all(in_cache(folder, build_id));
   }
   if (is_path) out.push_back(path);
@@ -100,6 +106,10 @@ bool Binaries::take(trace::TraceBuffer contents, const std::string& where, trace
   const std::string id = image::elf_build_id(contents.bytes());
   if (!file.build_id.empty() && id != file.build_id) {
     other = where + " has " + (id.empty() ? "none" : id);
+    return false;
+  }
+  if (image::is_debug_only(contents.bytes())) {
+    other = where + " has debug information alone";
     return false;
   }
   file.build_id = id;

@@ -149,6 +149,18 @@ std::string build_id_text(base::Bytes id) {
   return text;
 }
 
+bool is_debug_only(base::Bytes file) {
+  const auto opened = ElfFile::open(file);
+  if (!opened.ok()) return false;
+  bool any = false;
+  for (const ElfFile::Section& section : opened.value().sections()) {
+    if ((section.header.sh_flags & SHF_EXECINSTR) == 0) continue;
+    if (section.header.sh_type != SHT_NOBITS) return false;
+    any = true;
+  }
+  return any;
+}
+
 std::string elf_build_id(base::Bytes bytes) {
   const auto file = ElfFile::open(bytes);
   return file.ok() ? build_id_of(file.value()) : std::string{};

@@ -22,5 +22,8 @@ namespace ptkit::image {
 [[nodiscard]] std::string build_id_text(base::Bytes id);
 // The build-id as hex, or empty.
 [[nodiscard]] std::string elf_build_id(base::Bytes file);
+// Whether the file has sections of code, and none of them is in it: it holds debug information alone, at
+// other places than those of the program's file.
+[[nodiscard]] bool is_debug_only(base::Bytes file);
 
 }  // namespace ptkit::image

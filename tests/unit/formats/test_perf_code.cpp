@@ -267,9 +267,9 @@ TEST_F(PerfCode, FoldersOfBinariesComeFirst) {
 }
 
 // A program of four bytes of code at 0x200, with a build-id of four bytes.
-std::string program(const std::string& code, std::uint8_t last_of_id) {
+std::string program(const std::string& code, std::uint8_t last_of_id, std::uint32_t type = SHT_PROGBITS) {
   ptkit::test::Elf64Maker maker;
-  maker.add({".text", SHT_PROGBITS, SHF_ALLOC, 0x200, {code.begin(), code.end()}, 0, 0, 0});
+  maker.add({".text", type, SHF_ALLOC | SHF_EXECINSTR, 0x200, {code.begin(), code.end()}, 0, 0, 0});
   maker.add(
       {".note", SHT_NOTE, SHF_ALLOC, 0, ptkit::test::build_id_note({0xab, 0xcd, 0xef, last_of_id}), 0, 0, 0});
   const auto& note = maker.sections[1];
@@ -285,6 +285,30 @@ std::string mapped_build(const std::string& path) {
            std::uint64_t{0x200}, std::uint32_t{4}, std::uint32_t{0x01efcdab});
   body.raw(std::string(16, '\0')).add(std::uint32_t{5}, std::uint32_t{2}).text(path);
   return test::event(10, 1U << 14U | 2U, body.str(), {.tsc = 100});
+}
+
+// As `objcopy --only-keep-debug` makes it, and distributions have it in their folders: the same build-id.
+TEST_F(PerfCode, DebugInformationAloneIsNoCode) {
+  const std::string path = scratch_.write("app", program("code", 1));
+  scratch_.write("store/.build-id/ab/cdef01/elf", program("none", 1, SHT_NOBITS));
+  open_file(mapped_build(path), {}, {.binaries = {scratch_.at("store")}});
+  EXPECT_EQ(code(1, 0x7000, 100), "code");
+  std::filesystem::remove(path);
+  open_file(mapped_build(path), {}, {.binaries = {scratch_.at("store")}});
+  EXPECT_EQ(code(1, 0x7000, 100), "");
+  EXPECT_TRUE(warns("has debug information alone"));
+}
+
+// The kernel says so of a file that was replaced while it ran. Who has a copy may give it.
+TEST_F(PerfCode, ADeletedFileIsNotTheOneThatIsThereNow) {
+  const std::string path = scratch_.write("app", "new!");
+  const std::string records = test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, path + " (deleted)");
+  open_file(records);
+  EXPECT_EQ(code(1, 0x7000, 100), "");
+  EXPECT_TRUE(warns(path + " (deleted) is not here"));
+  scratch_.write("copies/app", "old!");
+  open_file(records, {}, {.binaries = {scratch_.at("copies")}});
+  EXPECT_EQ(code(1, 0x7000, 100), "old!");
 }
 
 TEST_F(PerfCode, AnotherBuildIsNotTaken) {
