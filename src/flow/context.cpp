@@ -35,6 +35,9 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
   const bool kernel = (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   has_pips_ = configuration.rtit_ctl_known && kernel;
   user_only_ = configuration.rtit_ctl_known && !kernel;
+  const auto& spaces = image.bundle().spaces;
+  knows_tables_ =
+      std::any_of(spaces.begin(), spaces.end(), [](const trace::Space& one) { return one.cr3_known; });
   stopped_ticks_ = half_round(configuration.clock);
   follows_time_ = track != nullptr && changes_with_time(image.bundle(), stream);
   find_switch_at();
@@ -57,8 +60,11 @@ void ContextTracker::set_mode(insn::ExecMode mode) {
 }
 
 void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
+  // Where nothing else tells who runs, tables that are nobody's are of nobody that is known.
+  if (stream_.switches.empty())
+    set_space(offset, image_.space_of_cr3(cr3, knows_tables_ ? stream_.space : context_.space));
   // Switches by offset are exact; what they do not tell, a PIP does.
-  if (stream_.switches.empty() || stream_.switches_by_offset)
+  else if (stream_.switches_by_offset)
     set_space(offset, image_.space_of_cr3(cr3, context_.space));
   else if (has_pips_)
     switch_by_cr3(offset, cr3);

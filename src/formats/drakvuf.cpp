@@ -68,6 +68,11 @@ class Loader {
                                  " lines of its logs that tell of page tables could not be read; pages of "
                                  "code or names of processes may be missing.");
     }
+    if (!log_.taken_over.empty()) {
+      bundle_.warnings.push_back(path_ + ": page tables of " + std::to_string(log_.taken_over.size()) +
+                                 " processes that ended were those of others later; all rows have the first "
+                                 "one's PID, and of a page that both had saved the later code is taken.");
+    }
     for (const auto& [cr3, pid] : log_.processes) {
       bundle_.spaces[space_of(cr3)].pid = pid;
       by_half_.try_emplace(half_of(cr3), cr3);

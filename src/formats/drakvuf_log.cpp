@@ -65,7 +65,10 @@ void read_line(std::string_view text, Log& log) {
     ++log.bad_lines;
     return;
   }
-  log.processes.merge(found.processes);
+  for (const auto& [tables, pid] : found.processes) {
+    const auto [known, is_new] = log.processes.try_emplace(tables, pid);
+    if (!is_new && known->second != pid) log.taken_over.insert(tables);
+  }
   log.threads.merge(found.threads);
   log.pages.insert(log.pages.end(), found.pages.begin(), found.pages.end());
   log.faults.insert(log.faults.end(), found.faults.begin(), found.faults.end());

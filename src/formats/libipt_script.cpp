@@ -9,7 +9,9 @@
 #include "formats/files.h"
 #include "formats/names.h"
 #include "formats/perf_binaries.h"
+#include "formats/perf_overlap.h"
 #include "formats/perf_sideband.h"
+#include "formats/piecewise.h"
 #include "formats/readers.h"
 
 namespace ptkit::formats {
@@ -111,24 +113,36 @@ class Loader {
   }
 
  private:
-  // Pieces of a snapshot each: what lies between them was not saved.
+  // Pieces are snapshots of a ring: what two of them have is taken once, and what lies between two that have
+  // nothing in common was not saved.
   std::optional<base::Failure> add_stream(std::int64_t buffer,
                                           const std::map<std::int64_t, std::string>& pieces) {
     trace::Stream stream;
     stream.name = "idx " + std::to_string(buffer);
-    std::vector<std::uint8_t> joined;
+    std::vector<trace::TraceBuffer> parts;
+    std::size_t size = 0;
+    trace::TraceBuffer older;
     for (const auto& [piece, file] : pieces) {
       auto data = trace::TraceBuffer::map_file(file);
       if (!data.ok()) return data.failure();
-      if (pieces.size() == 1) {
-        stream.data = std::move(data.value());
-        break;
+      const trace::TraceBuffer whole = std::move(data.value());
+      const auto overlap = parts.empty() ? std::nullopt : perf::find_overlap(older.bytes(), whole.bytes());
+      if (overlap) {
+        trace::TraceBuffer& before = parts.back();
+        const std::size_t padding = std::min(before.size(), overlap->padding);
+        before = before.slice(0, before.size() - padding);
+        size -= padding;
+      } else if (!parts.empty()) {
+        stream.losses.push_back({size, base::Status::RING_WRAPPED, 0});
       }
-      if (piece > pieces.begin()->first)
-        stream.losses.push_back({joined.size(), base::Status::RING_WRAPPED, 0});
-      joined.insert(joined.end(), data.value().bytes().begin(), data.value().bytes().end());
+      const std::size_t repeated = overlap ? overlap->repeated : 0;
+      parts.push_back(whole.slice(repeated, whole.size() - repeated));
+      size += parts.back().size();
+      older = whole;
     }
-    if (pieces.size() > 1) stream.data = trace::TraceBuffer::from_vector(std::move(joined));
+    auto joined = join_parts(std::move(parts));
+    if (!joined.ok()) return joined.failure();
+    stream.data = std::move(joined.value());
     if (stream.data.size() != 0) bundle_.streams.push_back(std::move(stream));
     return std::nullopt;
   }
@@ -136,6 +150,7 @@ class Loader {
   void read_sideband(const std::string& file) {
     const auto data = trace::TraceBuffer::map_file(file);
     if (!data.ok()) return;
+    ++files_;
     const auto each = [&](const perf::Record& record) {
       if (record.type == perf::MMAP || record.type == perf::MMAP2) read_mapping(record);
       return true;
@@ -155,12 +170,32 @@ class Loader {
     const bool is_path = event.text.starts_with("/") && !event.text.starts_with("//");
     if (!is_path || event.pid <= 0 || event.size == 0) return;
     if (event.address + (event.size - 1) < event.address) return;
-    mappings_.push_back(std::move(mapped->event));
+    mappings_.push_back({std::move(mapped->event), files_});
+  }
+
+  // Files of several processors do not say which of two mappings came first: the later file's wins.
+  void look_for_doubt() {
+    std::vector<const Mapping*> sorted;
+    for (const Mapping& one : mappings_) sorted.push_back(&one);
+    const auto address = [](const Mapping* one) { return one->event.address; };
+    std::ranges::stable_sort(sorted, {}, address);
+    const Mapping* before = nullptr;  // the one that reaches farthest
+    for (const Mapping* one : sorted) {
+      const bool hides = before != nullptr && before->last() >= one->event.address;
+      if (hides && before->file != one->file && before->differs(*one)) {
+        bundle_.warnings.push_back(path_ + ": " + before->event.text + " and " + one->event.text +
+                                   " were mapped to the same addresses, on different processors, and their "
+                                   "times stand in perf.data alone: open that file, or code of the wrong one "
+                                   "may be taken.");
+        return;
+      }
+      if (before == nullptr || one->last() > before->last()) before = one;
+    }
   }
 
   void add_code() {
     std::set<std::int64_t> pids;
-    for (const perf::Event& event : mappings_) pids.insert(event.pid);
+    for (const Mapping& one : mappings_) pids.insert(one.event.pid);
     if (pids.size() > 1) {
       bundle_.warnings.push_back(
           path_ + ": code of " + std::to_string(pids.size()) +
@@ -168,8 +203,9 @@ class Loader {
           "file, or give the code as images.");
       return;
     }
+    look_for_doubt();
     perf::Binaries binaries(bundle_, {}, options_.binaries);
-    for (const perf::Event& event : mappings_) {
+    for (const auto& [event, file] : mappings_) {
       trace::CodeRegion region;
       region.address = event.address;
       region.size = event.size;
@@ -185,7 +221,17 @@ class Loader {
   std::string path_;
   const OpenOptions& options_;
   trace::TraceBundle bundle_;
-  std::vector<perf::Event> mappings_;
+  struct Mapping {
+    perf::Event event;
+    std::size_t file = 0;  // that tells it
+    [[nodiscard]] std::uint64_t last() const noexcept { return event.address + (event.size - 1); }
+    [[nodiscard]] bool differs(const Mapping& other) const noexcept {
+      return event.text != other.event.text ||
+             event.address - event.file_offset != other.event.address - other.event.file_offset;
+    }
+  };
+  std::vector<Mapping> mappings_;
+  std::size_t files_ = 0;  // of sideband
 };
 
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {

@@ -9,6 +9,7 @@
 #include "formats/names.h"
 #include "formats/perf_binaries.h"
 #include "formats/readers.h"
+#include "packet/decoder.h"
 
 namespace ptkit::formats {
 
@@ -18,6 +19,8 @@ constexpr std::string_view kStreamName = "ptout.";
 constexpr const char* kSidebandName = "ptout.sideband";
 constexpr std::uint64_t kCr3Mask = 4096 - 1;  // PCID
 constexpr std::size_t kMostMappings = 1'000'000;
+constexpr std::uint64_t kUserTables = 4096;  // this bit is set in CR3 of user code, where tables are isolated
+constexpr std::size_t kSearchedBytes = std::size_t{4} << 20U;
 constexpr std::uint64_t kBusHz = 100'000'000;
 
 bool number(const std::string& text, int radix, std::uint64_t& out) {
@@ -59,6 +62,19 @@ bool read_mapping(const std::string& line, Mapping& out) {
   return good;
 }
 
+// Whether PIP packets say whose code runs: if any do, then soon.
+bool tells_tables(const trace::TraceBuffer& data) {
+  packet::PacketDecoder packets(data.part(0, kSearchedBytes));
+  base::Status status = packets.sync_forward(0);
+  packet::Packet packet;
+  while (status != base::Status::END_OF_STREAM) {
+    status = packets.next(packet);
+    if (status == base::Status::OK && packet.kind == packet::PacketKind::PIP) return true;
+    if (status != base::Status::OK && status != base::Status::END_OF_STREAM) status = packets.sync_forward();
+  }
+  return false;
+}
+
 class Loader {
  public:
   Loader(const std::string& path, const OpenOptions& options)
@@ -77,9 +93,11 @@ class Loader {
     auto streams = processor_streams(path_, files);
     if (!streams.ok()) return streams.failure();
     bundle_.streams = std::move(streams.value());
+    add_user_tables();
     // Without PIP packets (user code alone) nothing else tells whose code it is.
     if (bundle_.spaces.size() == 2) {
       for (trace::Stream& stream : bundle_.streams) {
+        if (tells_tables(stream.data)) continue;
         stream.space = 1;
         stream.pid = bundle_.spaces[1].pid;
       }
@@ -88,23 +106,35 @@ class Loader {
   }
 
  private:
+  // Where Linux isolates page tables, those of user code lie behind the kernel's. Elsewhere they may be
+  // another process'.
+  void add_user_tables() {
+    for (auto& [cr3, number] : spaces_) {
+      if ((cr3 & kUserTables) == 0 && spaces_.count(cr3 | kUserTables) == 0)
+        bundle_.spaces[number].user_cr3 = cr3 | kUserTables;
+    }
+  }
+
   void warn(const std::string& what) { bundle_.warnings.push_back(path_ + ": " + what + "."); }
 
   void read_sideband(const std::string& text) {
     std::istringstream in(text);
     std::size_t bad = 0;
     std::size_t mappings = 0;
-    for (std::string line; std::getline(in, line) && mappings < kMostMappings;) {
+    for (std::string line; std::getline(in, line);) {
       if (line.empty()) continue;
       Mapping mapping;
       if (line.starts_with("meta ")) {
         bad += read_meta(words_of(line)) ? 0U : 1U;
       } else if (read_mapping(line, mapping)) {
-        ++mappings;
-        add(mapping);
+        if (++mappings <= kMostMappings) add(mapping);
       } else {
         ++bad;
       }
+    }
+    if (mappings > kMostMappings) {
+      warn(std::to_string(mappings - kMostMappings) + " mappings behind the first " +
+           std::to_string(kMostMappings) + " of ptout.sideband were skipped");
     }
     bundle_.configuration.cpu.known = seen_family_ && seen_model_;
     if (bad != 0) warn(std::to_string(bad) + " lines of ptout.sideband could not be read and were skipped");

@@ -37,13 +37,18 @@ std::string plain_name(const std::string& path) {
   return name;
 }
 
-// Where a module of this name was, as the recording tells.
-std::optional<std::uint64_t> recorded_base(const trace::TraceBundle& bundle, const std::string& path) {
+struct Module {
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;  // 0: not known
+};
+
+// Where a module of this name was, and how large, as the recording tells.
+std::optional<Module> recorded_module(const trace::TraceBundle& bundle, const std::string& path) {
   const std::string name = plain_name(path);
   for (const trace::CodeRegion& region : bundle.code) {
     if (region.file < 0 || region.bytes.size() != 0) continue;
     if (plain_name(bundle.files[static_cast<std::size_t>(region.file)].path) == name)
-      return region.address - region.file_offset;
+      return Module{region.address - region.file_offset, region.file_offset == 0 ? region.size : 0};
   }
   return std::nullopt;
 }
@@ -156,6 +161,16 @@ std::string build_id_of(const PeFile& file) {
   return {};
 }
 
+// Nothing else that is recorded tells one build from another.
+void look_for_doubt(trace::TraceBundle& bundle, const std::string& path, std::uint64_t recorded,
+                    std::uint64_t size) {
+  constexpr std::uint64_t kPage = 4096;
+  if (recorded == 0 || size == 0 || (size + kPage - 1) / kPage == (recorded + kPage - 1) / kPage) return;
+  bundle.warnings.push_back(path + ": takes " + std::to_string(size) +
+                            " bytes of memory, what was recorded " + std::to_string(recorded) +
+                            ": it may be another build.");
+}
+
 }  // namespace
 
 bool is_pe(base::Bytes file) noexcept {
@@ -171,9 +186,10 @@ base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string&
   const auto file = PeFile::open(contents.value().bytes());
   if (!file.ok())
     return base::Failure{base::Status::BAD_FILE, file.failure().offset, path + ": " + file.failure().detail};
-  std::uint64_t base = file.value().linked_base();
-  if (const auto recorded = recorded_base(bundle, path)) base = *recorded;
-  base = placement.load_address.value_or(base);
+  const auto recorded = recorded_module(bundle, path);
+  const std::uint64_t otherwise = recorded ? recorded->base : file.value().linked_base();
+  const std::uint64_t base = placement.load_address.value_or(otherwise);
+  if (recorded && recorded->base == base) look_for_doubt(bundle, path, recorded->size, file.value().size());
   const auto index = static_cast<std::int32_t>(bundle.files.size());
   bundle.files.push_back({path, build_id_of(file.value()), contents.value(), {}});
   const std::size_t before = bundle.code.size();

@@ -54,6 +54,7 @@ const char* PeFile::read() {
   if (magic != kPe32 && magic != kPe32Plus) return "is neither PE32 nor PE32+";
   is_64_bit_ = magic == kPe32Plus;
   base_ = is_64_bit_ ? base::load_le<8>(optional.data() + 24) : u32(optional, 28);
+  size_ = u32(optional, 56);
   header_size_ = u32(optional, 60);
   const std::size_t directories = is_64_bit_ ? 112 : 96;
   if (optional.size() >= directories) {

@@ -32,6 +32,7 @@ class PeFile {
 
   [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t linked_base() const noexcept { return base_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }  // in memory, 0: not told
   [[nodiscard]] const std::vector<Section>& sections() const noexcept { return sections_; }
   [[nodiscard]] Directory directory(unsigned number) const noexcept;
   [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
@@ -52,6 +53,7 @@ class PeFile {
 
   base::Bytes bytes_;
   std::uint64_t base_ = 0;
+  std::uint32_t size_ = 0;
   std::uint32_t header_size_ = 0;
   std::vector<Section> sections_;
   std::vector<Section> by_address_;  // those with bytes

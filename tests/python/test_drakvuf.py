@@ -105,3 +105,11 @@ def test_events_are_joined_to_the_log(folder: Path, open_trace: Any) -> None:
     joined = marks.merge(log, on="uid")
     assert joined.Method.tolist() == ["Nt49", "Nt50", "Nt51"]
     assert joined.tid.tolist() == [11, 22, 11]
+
+
+def test_page_tables_that_somebody_took_over_are_told(folder: Path) -> None:
+    line = {"EventType": "syscall", "CR3": hex(_CR3[11]), "PID": 999}
+    with (folder / "codemon.log").open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    with pytest.warns(match="page tables of 1 processes that ended were those of others later"):
+        ptkit.open(folder)

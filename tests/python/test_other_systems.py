@@ -129,6 +129,31 @@ def test_a_program_goes_where_the_recording_says(
     assert len(open_trace(folder).branches()) == 7 * _ROUNDS
 
 
+def _pip(cr3: int) -> bytes:
+    return b"\x02\x43" + (cr3 >> 5 << 1).to_bytes(6, "little")
+
+
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+@pytest.mark.parametrize("others", ["", "0.0 78 55555000 1000 0 4096 \t/no/such_file\n"])
+def test_page_tables_of_nobody_are_not_the_last_process_s(
+    others: str, engine: str, tmp_path: Path, loop: Any, packets: Any, open_trace: Any, program: Path
+) -> None:
+    def stay(cr3: int, rounds: int) -> bytes:
+        some = (packets.tnt("10") + packets.tip(loop.BASE)) * rounds
+        return _pip(cr3) + packets.pge(loop.BASE) + some + packets.fup(loop.BASE) + packets.TIP_PGD
+
+    # Of a process whose page tables are isolated, of another one, of the first again.
+    stays = [stay(0x1A2B3000, 3), stay(0x99999000, 5), stay(0x1A2B2000, 1)]
+    _simple_pt(tmp_path, packets.PSB + packets.MODE_64 + packets.PSBEND + b"".join(stays), program, loop.BASE)
+    sideband = tmp_path / "ptout.sideband"
+    sideband.write_text(sideband.read_text().replace("1a2b3000", "1a2b2000") + others)
+    trace = open_trace(tmp_path, engine=engine)
+    branches = trace.branches()
+    assert set(branches["pid"].tolist()) == {77}
+    assert len(branches) == 3 * (3 + 1)
+    assert trace.errors.messages()  # its code is not known
+
+
 def test_pieces_of_streams_stay_separate(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     stream = loop.stream(_ROUNDS)
     for cpu in (0, 3):

@@ -285,6 +285,33 @@ TEST(LibiptScript, JoinsPiecesOfSnapshots) {
   EXPECT_TRUE(bundle.code.empty());
 }
 
+// `perf record -S`: a ring that did not go round since the snapshot before has its bytes once more.
+TEST(LibiptScript, TakesOnceWhatTwoSnapshotsHave) {
+  const Scratch scratch;
+  std::string older;
+  for (int i = 0; older.size() < 8192; ++i)
+    older += stream() + std::string(static_cast<std::size_t>(i % 7), '\0');
+  const std::string newer = older.substr(older.size() / 4) + stream();
+  scratch.write("p-aux-idx0.0.bin", older);
+  scratch.write("p-aux-idx0.1.bin", newer);
+  const auto bundle = opened(scratch.path());
+  ASSERT_EQ(bundle.streams.size(), 1u);
+  EXPECT_TRUE(bundle.streams[0].losses.empty());
+  EXPECT_EQ(text_of(bundle.streams[0]), older + stream());
+}
+
+TEST(LibiptScript, DoubtsMappingsOfTwoProcessorsAtOneAddress) {
+  const Scratch scratch;
+  scratch.write("p-aux-idx0.bin", stream());
+  scratch.write("p-sideband-cpu0.pevent", mmap2(7, 0x400000, 0x2000, 0, "/a", ""));
+  scratch.write("p-sideband-cpu1.pevent", mmap2(7, 0x401000, 0x1000, 0x1000, "/a", ""));  // the same
+  EXPECT_FALSE(warns(opened(scratch.path()), "same addresses"));
+  scratch.write("p-sideband-cpu1.pevent", mmap2(7, 0x401000, 0x1000, 0, "/b", ""));
+  EXPECT_TRUE(warns(opened(scratch.path()), "/a and /b were mapped to the same addresses"));
+  scratch.write("p-sideband-cpu1.pevent", mmap2(7, 0x402000, 0x1000, 0, "/b", ""));
+  EXPECT_FALSE(warns(opened(scratch.path()), "same addresses"));
+}
+
 TEST(LibiptScript, KnowsAFileByItsNameAlone) {
   const Scratch scratch;
   scratch.write("one-aux-idx0.bin", stream());

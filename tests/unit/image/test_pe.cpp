@@ -63,6 +63,7 @@ ByteVector small_file(bool wide = true) {
   put(bytes, kHeader + 20, optional_size, 2);
   put(bytes, kOptional, wide ? 0x20b : 0x10b, 2);
   put(bytes, kOptional + (wide ? 24 : 28), wide ? kBase : 0x400000, wide ? 8 : 4);
+  put(bytes, kOptional + 56, 0x5000, 4);
   put(bytes, kOptional + 60, 0x400, 4);
   const std::size_t directories = kOptional + (wide ? 112 : 96);
   put(bytes, directories - 4, 16, 4);
@@ -157,6 +158,24 @@ TEST(Pe, MapsItWhereTheUserOrTheRecordingSays) {
   placement.load_address = 0x10000;
   ASSERT_TRUE(add_pe(bundle, file.path(), placement).ok());
   EXPECT_EQ(bundle.code[4].address, 0x10000u + kTextAddress);
+}
+
+TEST(Pe, DoubtsABuildOfAnotherSize) {
+  const TemporaryFile file(small_file());
+  trace::TraceBundle bundle;
+  bundle.files.push_back({file.path(), "", {}, {}});
+  trace::CodeRegion& module = bundle.code.emplace_back();
+  module.address = 0x7ff600000000;
+  module.size = 0x4001;  // as many pages as its 0x5000 bytes
+  module.file = 0;
+  ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
+  EXPECT_TRUE(bundle.warnings.empty());
+  bundle.code.resize(1);
+  bundle.code[0].size = 0x4000;
+  ASSERT_TRUE(add_pe(bundle, file.path(), {}).ok());
+  ASSERT_EQ(bundle.warnings.size(), 1u);
+  EXPECT_NE(bundle.warnings[0].find("takes 20480 bytes of memory, what was recorded 16384"),
+            std::string::npos);
 }
 
 TEST(Pe, HasNamesWithSizes) {
