@@ -140,7 +140,8 @@ TEST_F(JitDumps, ManyFunctionsUnderManyFiles) {
   constexpr std::uint64_t kMany = 20'000;
   std::string contents = jit_header(1);
   for (std::uint64_t i = 0; i < kMany; ++i)
-    contents += jit_load(200 + i, kMade + i % 100 * 4096, i, "f" + std::to_string(i), "1111");
+    contents +=
+        jit_load(200 + i, kMade + i % 100 * 4096, i, std::string("f").append(std::to_string(i)), "1111");
   std::vector<Step> steps{{10, 0, ""}, {100, 0x5000, scratch_.write("jit-10.dump", contents)}};
   for (std::uint64_t i = 0; i < 4000; ++i)
     steps.push_back({150 + 7 * i, kMade + i % 100 * 4096, "/nowhere/" + std::to_string(i % 7)});

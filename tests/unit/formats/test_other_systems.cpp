@@ -289,8 +289,8 @@ TEST(LibiptScript, JoinsPiecesOfSnapshots) {
 TEST(LibiptScript, TakesOnceWhatTwoSnapshotsHave) {
   const Scratch scratch;
   std::string older;
-  for (int i = 0; older.size() < 8192; ++i)
-    older += stream() + std::string(static_cast<std::size_t>(i % 7), '\0');
+  for (std::uint64_t i = 0; older.size() < 8192; ++i)
+    older += StreamMaker().psb().run(0x1000 + i, 0x1001 + i).text();
   const std::string newer = older.substr(older.size() / 4) + stream();
   scratch.write("p-aux-idx0.0.bin", older);
   scratch.write("p-aux-idx0.1.bin", newer);

@@ -83,7 +83,7 @@ TEST_F(PerfDamage, TheIndexTellsWhereTraceGoesOn) {
 
 TEST_F(PerfDamage, EachPlaceOfItIsCounted) {
   Recording recording = four_cpus();
-  for (const std::size_t place : {0, 2, 4}) recording.damage(recording.names[place]);
+  for (const std::size_t place : {0U, 2U, 4U}) recording.damage(recording.names[place]);
   const auto bundle = read(recording.file());
   EXPECT_EQ(bundle.streams.size(), 4U);
   EXPECT_TRUE(warns(bundle, at_byte(recording.names[0]) + "; what follows up to the piece of trace at byte " +
