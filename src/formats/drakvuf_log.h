@@ -33,7 +33,7 @@ struct Log {
   std::vector<PageFault> faults;
   std::map<std::uint64_t, std::int64_t> processes;                       // CR3 to PID
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> threads;  // PID and TID to the program's name
-  std::set<std::uint64_t> taken_over;  // CR3 that had another PID later
+  std::set<std::uint64_t> taken_over;                                    // CR3 that had another PID later
   std::uint64_t bad_lines = 0;  // that are no JSON objects, or lack a member
 };
 
