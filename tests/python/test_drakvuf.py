@@ -112,4 +112,4 @@ def test_page_tables_that_somebody_took_over_are_told(folder: Path) -> None:
     with (folder / "codemon.log").open("a") as log:
         log.write(json.dumps(line) + "\n")
     with pytest.warns(match="page tables of 1 processes that ended were those of others later"):
-        ptkit.open(folder)
+        ptkit.open(folder, cpu="6/142/9")
