@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path corpus() {
-  if (const char* given = std::getenv("PTKIT_CORPUS")) return given;
-  return fs::path(__FILE__).parent_path() / "../../../../shared/traces";
+  const char* given = std::getenv("PTKIT_CORPUS");
+  return given != nullptr ? given : PTKIT_TEST_CORPUS;
 }
 
 std::vector<std::uint8_t> read_file(const fs::path& path) {
