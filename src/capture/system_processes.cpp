@@ -149,14 +149,11 @@ bool SystemProcesses::alive(std::int64_t pid) const {
                      [&](const auto& one) { return !one.second.threads.empty() && is_family(one.first); });
 }
 
+// Records of what they did may still come: what they had mapped stays.
 void SystemProcesses::forget_ended() {
-  std::vector<std::int64_t> gone;
-  for (const auto& [pid, process] : processes_) {
+  for (auto& [pid, process] : processes_) {
     if (!process.threads.empty() && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
-      gone.push_back(pid);
-  }
-  for (const std::int64_t pid : gone) {
-    if (const auto at = processes_.find(pid); at != processes_.end()) end(pid, at->second);
+      process.threads.clear();
   }
 }
 

@@ -561,6 +561,20 @@ TEST_F(Processes, ThoseThatEndedTakeNoMemory) {
   EXPECT_TRUE(processes_.alive(kFirst));
 }
 
+// The system no longer has them, and records of what they did are still to be read.
+TEST_F(Processes, ThoseThatAreGoneKeepTheirMappings) {
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, std::filesystem::canonical("/bin/sh"));
+  processes_.forget_ended();
+  EXPECT_FALSE(processes_.alive(kFirst));
+  fork(20, kFirst, kFirst + 1, kFirst + 1);
+  switch_to(30, kFirst + 1, 0xc000);
+  const trace::SpaceId child = processes_.take_switches(0).at(1).space;
+  const trace::TraceBundle bundle = finish();
+  EXPECT_TRUE(std::any_of(bundle.code.begin(), bundle.code.end(),
+                          [&](const trace::CodeRegion& region) { return region.space == child; }));
+}
+
 // What lies over something else counts from when it was mapped, and what was there already is one.
 TEST_F(Processes, MappingsOverOthersCountFromThenOn) {
   const std::string program = std::filesystem::canonical("/bin/sh");
