@@ -31,8 +31,13 @@ def on_cpu(trace: ptkit.Trace, stream: int, executed: Executed) -> OnCpu:
     return OnCpu(executed.ip, table["pid"], table["tid"], tables, executed.cpl == 3)
 
 
-def assert_processes(cpus: list[OnCpu]) -> None:
-    """No instruction of a process has been executed with another one's page tables."""
+def assert_processes(cpus: list[OnCpu], most: int) -> None:
+    """At most so many instructions of a process have been executed with another one's page tables.
+
+    They are those at a switch to tables that were in use too shortly to know whose they are: the recorder's
+    time tells of it.
+    """
+    total = 0
     owners: dict[int, set[int]] = {}
     for cpu in cpus:
         assert (cpu.tid[cpu.user] > 0).all()
@@ -43,8 +48,8 @@ def assert_processes(cpus: list[OnCpu]) -> None:
         others = set().union(*(tables for one, tables in owners.items() if one != pid)) - own
         for cpu in cpus:
             wrong = (cpu.pid == pid) & np.isin(cpu.tables, np.array(sorted(others), dtype=np.uint64))
-            places = np.flatnonzero(wrong)
-            assert len(places) == 0, f"{len(places)} of process {pid}, the first at {places[:5].tolist()}"
+            total += int(wrong.sum())
+    assert total <= most
 
 
 def assert_threads(cpus: list[OnCpu], switch: int, most: int) -> int:
