@@ -54,7 +54,7 @@ def test_whose_kernel_code_it_is(recorded: Recorded, recording: Recording) -> No
         on_cpu(trace, number, recorded.of_stream(recording, stream))
         for number, stream in enumerate(trace.streams)
     ]
-    assert_processes(cpus, 150)  # by time alone: 207, and 1683 of the whole machine
+    assert_processes(cpus, 400)  # by time alone 1683 of the whole machine
     switch = trace.instructions(symbol=SWITCH, columns=["ip"])["ip"].min()
     assert assert_threads(cpus, int(switch), 1000) > 5
 
