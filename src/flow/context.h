@@ -61,7 +61,7 @@ class ContextTracker {
   bool follows_time_ = false;
   bool has_pips_ = false;  // every change of page tables has a PIP: the kernel is traced
   bool user_only_ = false;
-  bool knows_tables_ = false;  // of some process
+  bool knows_tables_ = false;             // of some process
   std::uint64_t stopped_ticks_ = kNever;  // an interval of this width has a stop of the clocks in it
   // What quiet_until() said, and until which time.
   std::uint64_t quiet_end_ = 0;
