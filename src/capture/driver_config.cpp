@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "capture/processor.h"
+#include "capture/refusals.h"
 #include "capture/unit_options.h"
 #include "rtit/config.h"
 
@@ -20,9 +21,6 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kBufferBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSidebandBytes = std::uint64_t{1} << 20U;
 constexpr std::uint32_t kBusKhz = 100000;  // what ratios of clocks multiply, since Sandy Bridge
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
-base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
 
 bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
 

@@ -7,13 +7,12 @@
 #include <cstring>
 #include <vector>
 
+#include "capture/refusals.h"
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
 
 namespace {
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 class Device : public DriverPort {
  public:

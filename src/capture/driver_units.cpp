@@ -7,14 +7,11 @@
 #include <cstring>
 
 #include "capture/driver_config.h"
+#include "capture/refusals.h"
 
 namespace ptkit::capture {
 
-namespace {
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
-
-}  // namespace
+namespace {}  // namespace
 
 DriverUnits::Problem DriverUnits::prepare(const RecordOptions& options, std::vector<std::string>& warnings) {
   auto port = open_();

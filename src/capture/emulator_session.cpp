@@ -250,7 +250,7 @@ void EmulatorRecorder::Session::beat() {
 
 base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgram& program) {
   const std::string version = qemu_version_.get();
-  if (arenas_ == 0) {
+  if (arenas_ == 0 && !recording_->ended()) {
     return base::Failure{
         base::Status::UNSUPPORTED, 0,
         program.qemu + (version.empty() ? "" : " (version " + version + ")") + " ended with status " +

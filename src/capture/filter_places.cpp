@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/file_table.h"
+#include "capture/refusals.h"
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
@@ -15,8 +16,6 @@ struct Range {
   std::string path;
   std::uint64_t file_offset = 0;
 };
-
-base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
 
 bool is_kernel_file(const std::string& file) {
   return file == "vmlinux" || file == "kernel" || file.find(".ko") != std::string::npos ||

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "capture/file_table.h"
+#include "capture/refusals.h"
 #include "capture/tracee.h"
 #include "image/kallsyms.h"
 
@@ -25,8 +26,6 @@ constexpr std::uint64_t kMostMadeBytes = std::uint64_t{1} << 16U;
 constexpr std::size_t kMostSegments = 4096;
 constexpr std::size_t kSavedAtOnce = std::size_t{1} << 20U;
 constexpr const char* kKernel = "[kernel]";
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 struct Symbol {
   std::uint64_t address = 0;

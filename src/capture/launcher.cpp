@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "capture/refusals.h"
 #include "qemu/program.h"
 
 namespace ptkit::capture {
@@ -21,8 +22,6 @@ namespace {
 constexpr const char* kQemu = "qemu-x86_64";
 // LD_PRELOAD and QEMU's options separate words by these.
 constexpr const char* kSeparators = " ,:;$";
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 // As execvp looks for it: the first file of that name that may be executed.
 base::Result<std::string> find_program(const std::string& name) {

@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <utility>
 
+#include "capture/refusals.h"
 #include "capture/unit_options.h"
 
 namespace ptkit::capture {
 
 namespace {
 
-const std::string kSources = "/sys/bus/event_source/devices/";
 constexpr const char* kStore = "intel_bts";
 constexpr std::array<const char*, 3> kCores{"cpu_core", "cpu_atom", "cpu_lowpower"};
 constexpr unsigned kTypeShift = 32;  // of a PMU's type in the config of a generic event
@@ -32,8 +32,6 @@ constexpr std::array<Kind, 10> kKinds{{{"any", PERF_SAMPLE_BRANCH_ANY},
                                        {"in_tx", PERF_SAMPLE_BRANCH_IN_TX},
                                        {"no_tx", PERF_SAMPLE_BRANCH_NO_TX},
                                        {"abort_tx", PERF_SAMPLE_BRANCH_ABORT_TX}}};
-
-base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
 
 base::Failure unknown_kind(const std::string& name) {
   std::string all;
@@ -78,7 +76,7 @@ PerfRefusal no_stacks(const PerfPort& port) {
 // Linux says in sysfs how many entries there are, if it is new enough; 0: not told.
 std::uint64_t stack_entries(const PerfPort& port) {
   for (const char* unit : {"cpu", "cpu_core"}) {
-    const auto text = port.read(kSources + std::string(unit) + "/caps/branches");
+    const auto text = port.read(kPerfSources + std::string(unit) + "/caps/branches");
     if (text) return std::strtoull(text->c_str(), nullptr, 10);
   }
   return 0;
@@ -148,7 +146,7 @@ std::vector<CoreKind> core_kinds(const PerfPort& port) {
   std::vector<CoreKind> out;
   for (const char* name : kCores) {
     const auto type = event_type(port, name);
-    const auto cpus = port.read(kSources + name + "/cpus");
+    const auto cpus = port.read(kPerfSources + name + "/cpus");
     if (type && cpus) out.push_back({*type, read_cpus(*cpus)});
   }
   return out;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capture/processor.h"
+#include "capture/refusals.h"
 #include "capture/unit_options.h"
 #include "rtit/registers.h"
 
@@ -15,14 +16,10 @@ namespace ptkit::capture {
 
 namespace {
 
-const std::string kSources = "/sys/bus/event_source/devices/";
-const std::string kUnit = kSources + "intel_pt/";
+const std::string kUnit = kPerfSources + "intel_pt/";
 const std::string kSysctl = "/proc/sys/kernel/";
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr unsigned kMostCpus = 1U << 16U;
-
-base::Failure bad(std::string what) { return {base::Status::BAD_CONFIG, 0, std::move(what)}; }
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 std::optional<std::uint64_t> number(std::string_view text, int base) {
   std::uint64_t value = 0;
@@ -169,7 +166,7 @@ std::vector<std::uint32_t> online_cpus(const PerfPort& port) {
 }
 
 std::optional<std::uint32_t> event_type(const PerfPort& port, const std::string& name) {
-  const auto text = port.read(kSources + name + "/type");
+  const auto text = port.read(kPerfSources + name + "/type");
   const auto type = text ? number(*text, 10) : std::nullopt;
   return type ? std::optional(static_cast<std::uint32_t>(*type)) : std::nullopt;
 }

@@ -14,6 +14,9 @@
 
 namespace ptkit::capture {
 
+// Where sysfs tells of sources of events.
+inline const std::string kPerfSources = "/sys/bus/event_source/devices/";
+
 // Why something does not work, and which knob to turn.
 struct PerfRefusal {
   std::string what;

@@ -9,7 +9,9 @@
 #include <map>
 #include <utility>
 
+#include "base/paths.h"
 #include "capture/perf_units.h"
+#include "capture/refusals.h"
 #include "capture/tracee.h"
 
 namespace ptkit::capture {
@@ -17,8 +19,6 @@ namespace ptkit::capture {
 namespace {
 
 constexpr std::uint64_t kKernelHalf = std::uint64_t{1} << 63U;
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 std::string hex(std::uint64_t value) {
   std::array<char, 24> text{};
@@ -76,7 +76,7 @@ std::optional<base::Failure> check_places(const std::vector<FilterPlace>& filter
                          ", and perf filters user code by files; name a function, or a range in one file");
     }
     const bool named = one.path.empty() || one.path.front() == '/';
-    if (!named || one.path.rfind("/memfd:", 0) == 0 || one.path.ends_with(" (deleted)")) {
+    if (!named || one.path.rfind("/memfd:", 0) == 0 || base::is_deleted(one.path)) {
       return unsupported("filters: " + range + " is in " + one.path +
                          ", which perf cannot find by a path; filter by other files");
     }

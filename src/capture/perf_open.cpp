@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "capture/perf_units.h"
+#include "capture/refusals.h"
 
 namespace ptkit::capture {
 
@@ -20,8 +21,6 @@ constexpr int kMostLooks = 10;  // for threads that begin while we look
 constexpr std::uint64_t kMostWatermark = std::uint64_t{1} << 30U;
 // Of a piece of what a whole processor stored it is known who ran only if nobody else did.
 constexpr std::uint64_t kShortPieces = std::uint64_t{64} << 10U;
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 // A buffer is a processor's, or else a thread's.
 std::pair<int, int> place_of(int tid, int cpu) { return {cpu, cpu != kAll ? kAll : tid}; }

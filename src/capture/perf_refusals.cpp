@@ -76,7 +76,7 @@ PerfRefusal open_refusal(const PerfPort& port, const PerfScope& scope, int error
       std::snprintf(config, sizeof config, "0x%llx", static_cast<unsigned long long>(scope.config));
       return {
           std::string("timing, packets, event: the kernel refuses these settings (config ") + config + ")",
-          "leave terms out that the processor lacks (/sys/bus/event_source/devices/intel_pt/caps)"};
+          "leave terms out that the processor lacks (" + kPerfSources + "intel_pt/caps)"};
     }
     case EMFILE:
     case ENFILE:

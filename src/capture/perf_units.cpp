@@ -9,14 +9,13 @@
 
 #include "capture/perf_branches.h"
 #include "capture/processor.h"
+#include "capture/refusals.h"
 
 namespace ptkit::capture {
 
 namespace {
 
 constexpr int kAll = -1;
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "capture/perf_units.h"
+#include "capture/refusals.h"
 
 namespace ptkit::capture {
 
@@ -18,8 +19,6 @@ namespace {
 constexpr std::array<const char*, 2> kTracing{"/sys/kernel/tracing/", "/sys/kernel/debug/tracing/"};
 constexpr const char* kDelivered = "events/signal/signal_deliver/id";
 constexpr std::uint64_t kKernelHalf = std::uint64_t{1} << 63U;
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 base::Failure watch_refusal(const WatchPlace& place, int error) {
   if (error == ENOSPC || error == EBUSY) {

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "capture/refusals.h"
+
 namespace ptkit::capture {
 
 namespace {
@@ -11,8 +13,6 @@ namespace {
 constexpr std::uint32_t kMinPsbPeriod = 2048;
 constexpr std::uint32_t kMaxPsbPeriod = kMinPsbPeriod << 15U;
 constexpr unsigned kMaxField = 15;  // of MTCFreq and CycThresh
-
-base::Failure bad(const std::string& what) { return {base::Status::BAD_CONFIG, 0, what}; }
 
 std::optional<base::Failure> check_unit(const RecordOptions& options) {
   if (!std::has_single_bit(options.psb_period) || options.psb_period < kMinPsbPeriod ||

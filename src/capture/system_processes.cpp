@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "base/paths.h"
 #include "image/code_file.h"
 #include "image/elf.h"
 
@@ -28,14 +29,6 @@ trace::Sideband sideband(trace::SidebandKind kind, const SystemRecord& record) {
 // A thread of the kernel, which has no memory of its own.
 bool is_kernels(const SystemRecord& record) {
   return record.tables_known ? record.kernel_cr3 == 0 : record.pid == 0;
-}
-
-// Files that went away are named so.
-std::string without_mark(std::string path) {
-  constexpr std::string_view kMark = " (deleted)";
-  if (path.size() > kMark.size() && path.compare(path.size() - kMark.size(), kMark.size(), kMark) == 0)
-    path.resize(path.size() - kMark.size());
-  return path;
 }
 
 // No memory that has no name in a folder ("//anon").
@@ -202,7 +195,11 @@ void SystemProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint
 void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
   if (mapping.bytes == 0 || mapping.address + mapping.bytes < mapping.address) return;
   is_program(process.space);
-  Part part{mapping.tsc,     mapping.address, mapping.bytes, mapping.file_offset, without_mark(mapping.text),
+  Part part{mapping.tsc,
+            mapping.address,
+            mapping.bytes,
+            mapping.file_offset,
+            std::string(base::without_mark(mapping.text)),
             mapping.build_id};
   // What lies there now came last: what had been there before may come again.
   if (const Part* last = process.parts.last_over(part); last != nullptr) {

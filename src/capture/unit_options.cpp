@@ -5,13 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "capture/refusals.h"
+
 namespace ptkit::capture {
 
 namespace {
 
 constexpr std::uint32_t kFirstPsbPeriod = 2048;  // PSBFreq 0
-
-base::Failure unsupported(std::string what) { return {base::Status::UNSUPPORTED, 0, std::move(what)}; }
 
 // "0, 3, 6, 9" of a bitmap.
 std::string list(std::uint32_t bitmap) {

@@ -1,7 +1,6 @@
 #include "capture/unit_places.h"
 
-#include <sys/stat.h>
-
+#include "formats/files.h"
 #include "formats/registry.h"
 
 namespace ptkit::capture {
@@ -11,17 +10,13 @@ namespace {
 constexpr const char* kByTime =
     "Who ran is told by time alone, so that at switches some kernel code may be given to the other thread: ";
 
-bool is_file(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-}
-
 }  // namespace
 
 std::vector<std::string> add_places(BundleOutput& output, formats::SwitchPlacing placing) {
   output.flush();
   if (output.failed()) return {};  // which is told by others
-  if (!is_file(output.path())) return {kByTime + std::string("what was written cannot be read again.")};
+  if (!formats::is_file(output.path()))
+    return {kByTime + std::string("what was written cannot be read again.")};
   auto opened = formats::open(output.path(), {.format = "ptk"});
   if (!opened.ok()) return {kByTime + opened.failure().detail + "."};
   trace::TraceBundle& bundle = opened.value();

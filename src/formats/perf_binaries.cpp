@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/paths.h"
 #include "formats/files.h"
 #include "formats/perf_jit.h"
 #include "image/elf.h"
@@ -13,8 +14,6 @@
 namespace ptkit::formats::perf {
 
 namespace {
-
-constexpr std::string_view kDeleted = " (deleted)";
 
 std::string variable(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
@@ -81,10 +80,8 @@ std::vector<std::string> Binaries::candidates(const std::string& path, const std
     out.insert(out.end(), paths.begin(), paths.end());
   };
   const bool is_path = path.starts_with('/');
-  // So the kernel names a file that was replaced: what lies there now is another one, copies are called as
-  // ever.
-  const bool is_gone = path.ends_with(kDeleted);
-  const std::string name = path.substr(0, path.size() - (is_gone ? kDeleted.size() : 0));
+  // Of a file that was replaced what lies there now is another one; copies are called as ever.
+  const std::string name(base::without_mark(path));
   for (const std::string& folder : folders_) {
     if (is_path) add_all({folder + name, folder + name.substr(name.rfind('/'))});
     add_all(in_cache(folder, build_id));

@@ -10,12 +10,9 @@
 #include "image/pages.h"
 
 namespace ptkit::image {
-namespace {
 
 using trace::CodeRegion;
 using trace::SpaceId;
-
-}  // namespace
 
 bool has_cr3(const trace::Space& space, std::uint64_t cr3) noexcept {
   const auto same = [cr3](std::uint64_t one) { return ((one ^ cr3) & trace::kCr3Address) == 0; };

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import Decoded, assert_same, function, instructions_of, of_function
+from compare import Decoded, assert_same, function, instructions_of, of_function, share_in_pieces
 from executed import merge
 from guest_programs import LIVELY
 from machine import Machine
@@ -21,14 +21,21 @@ pytestmark = pytest.mark.emulated
 # On two CPUs.
 WHOLE = [
     Recording("user", f"-- {LIVELY}"),
-    Recording("both", f"--levels both -- {LIVELY}", cpl=None),
-    Recording("machine", f"-a --levels both -- {LIVELY}", cpl=None),
+    # By time alone it was 207 of the program, and 1683 of the whole machine.
+    Recording("both", f"--levels both -- {LIVELY}", cpl=None, unplaced=200),
+    Recording("machine", f"-a --levels both -- {LIVELY}", cpl=None, unplaced=400),
 ]
 KERNEL = [one for one in WHOLE if one.cpl is None]
 THREAD = Recording("thread", f"--per-thread -- {LIVELY}")
 FILTER = Recording("filter", "--filter 'filter work @ /bin/crowd' -- crowd")
+ONCE = f"{LIVELY}; kill -USR1 $$; sleep 0.1"
+SNAPSHOTS = Recording(
+    "snapshots",
+    f"--levels both --ring 64K --trigger 'snapshot on USR1' -- sh -c 'trap : USR1; {ONCE}; {ONCE}; {LIVELY}'",
+    cpl=None,
+)
 EXPORTED = [WHOLE[0], WHOLE[1], THREAD]
-ALL = [*WHOLE, THREAD, FILTER]
+ALL = [*WHOLE, THREAD, FILTER, SNAPSHOTS]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,7 @@ def test_whose_kernel_code_it_is(recorded: Recorded, recording: Recording) -> No
         on_cpu(trace, number, recorded.of_stream(recording, stream))
         for number, stream in enumerate(trace.streams)
     ]
-    assert_processes(cpus, 400)  # by time alone 1683 of the whole machine
+    assert_processes(cpus, recording.unplaced)
     switch = trace.instructions(symbol=SWITCH, columns=["ip"])["ip"].min()
     assert assert_threads(cpus, int(switch), 1000) > 5
 
@@ -77,6 +84,30 @@ def test_a_filter_on_two_cpus(recorded: Recorded, programs: dict[str, Path]) -> 
     for number, stream in enumerate(trace.streams):
         part = recorded.of_stream(FILTER, stream)
         assert_same(instructions_of(trace, number), part.select((part.ip >= begin) & (part.ip < end)))
+
+
+def test_snapshots_have_the_ends_of_what_was_executed(recorded: Recorded) -> None:
+    trace = recorded.trace(SNAPSHOTS)
+    assert recorded.report(SNAPSHOTS)["snapshots"] == 2
+    for number, stream in enumerate(trace.streams):
+        table = trace.instructions(stream=number, columns=["ip"])
+        assert len(table.errors) == 0, str(table.errors)
+        begun = table.gaps["cause"] == ptkit.GapCause.START
+        assert (table.gaps["code"][~begun] == ptkit.ErrorCode.RING_WRAPPED).all()
+        assert (~begun).sum() > 0
+        assert 0 < share_in_pieces(table, table.gaps, recorded.of_stream(SNAPSHOTS, stream)) < 1
+
+
+@needs_perf
+def test_perf_agrees_on_snapshots_that_are_exported(recorded: Recorded, tmp_path: Path) -> None:
+    trace = recorded.trace(SNAPSHOTS)
+    data = tmp_path / "perf.data"
+    trace.export(data)
+    again = ptkit.open(data)
+    for number, stream in enumerate(trace.streams):
+        of_perf = perf_instructions(data, stream.cpu)
+        for one in (trace, again):
+            assert np.array_equal(one.instructions(stream=number, columns=["ip"])["ip"], of_perf.from_ip)
 
 
 @needs_perf

@@ -31,8 +31,11 @@ class FakeEmulator:
 
     made: list[FakeEmulator] = []  # noqa: RUF012
     fails: Exception | None = None
+    refuses: Exception | None = None
 
     def __init__(self, **arguments: Any) -> None:
+        if FakeEmulator.refuses is not None:
+            raise FakeEmulator.refuses
         self.arguments = arguments
         self.pid = 0
         self.calls: list[str] = []
@@ -88,7 +91,7 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[F
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(FakeEmulator, "made", [])
     yield FakeEmulator.made
-    FakeEmulator.fails = None
+    FakeEmulator.fails = FakeEmulator.refuses = None
 
 
 def _left(folder: Path) -> list[Path]:
@@ -250,6 +253,15 @@ def test_failures_come_out_at_once(tmp_path: Path) -> None:
         _ = recorder.recording
     with pytest.raises(ptkit.OpenError, match="no space left"):
         capture.record(["true"], backend="emulator")
+    assert not _left(tmp_path)
+
+
+def test_refused_options_leave_nothing(tmp_path: Path) -> None:
+    FakeEmulator.refuses = ptkit.ConfigError("filters: expected less")
+    recorder = capture.Recorder(["true"], backend="emulator")
+    with pytest.raises(ptkit.ConfigError, match="expected less"):
+        recorder.start()
+    assert not recorder.running
     assert not _left(tmp_path)
 
 

@@ -126,16 +126,17 @@ class Recorder:
             handle, name = tempfile.mkstemp(prefix="ptkit-", suffix=".ptk")
             os.close(handle)
             self._output = os.fsencode(name)
-        core = self._core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
         self._begin = time.monotonic()
         try:
+            core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
+            self._core = core
             threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
             self._started = True
             self._may_go.set()
             # What is wrong from the beginning is told here, not in the end.
             while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
                 pass
-        except BaseException:  # Ctrl-C: nobody else would end what goes on in the background
+        except BaseException:  # by Ctrl-C, too: nobody else would end what goes on in the background
             self._give_up()
             raise
         self._pid = core.pid

@@ -33,6 +33,7 @@ const std::string kToThere("\x90\xeb\x0d", 3);  // nop; jmp kThere
 const std::string kToHere("\x90\x75\xed", 3);   // nop; jne kHere
 constexpr std::size_t kInsns = 2;               // of each
 constexpr std::uint32_t kLoops = 100000;        // lines: more than a ring takes
+constexpr int kUntraced = 3;                    // status of one that runs on without being recorded
 
 std::array<std::uint32_t, qemu::kLineBlocks> line_of(std::uint32_t here, std::uint32_t there) {
   std::array<std::uint32_t, qemu::kLineBlocks> line{};
@@ -45,7 +46,7 @@ struct Loop {
   std::array<std::uint32_t, qemu::kLineBlocks> line{};
 
   explicit Loop(const std::string& socket) {
-    if (!guest.call(socket)) ::_exit(90);
+    if (!guest.call(socket)) ::_exit(kUntraced);
     guest.take_slot();
     line = line_of(guest.block(kHere, kToThere), guest.block(kThere, kToHere));
   }
@@ -60,6 +61,13 @@ int guest_loops(const std::string& socket) {
   loop.run(kLoops);
   loop.guest.mark(MarkKind::PROCESS_EXIT, {3});
   return 3;
+}
+
+// The recorder has thought better of it meanwhile.
+int guest_is_late(const std::string& socket) {
+  ::usleep(200000);
+  const Loop loop(socket);
+  return 90;
 }
 
 int guest_is_killed(const std::string& socket) {
@@ -274,6 +282,7 @@ const std::map<std::string, Damage>& damages() {
 const std::map<std::string, Guest>& guests() {
   static const std::map<std::string, Guest> all{
       {"loops", guest_loops},
+      {"late", guest_is_late},
       {"is-killed", guest_is_killed},
       {"waits", guest_waits},
       {"has-threads", guest_has_threads},
@@ -564,12 +573,14 @@ TEST(EmulatorRecorder, DetachesAndRecordsNothingWhilePaused) {
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_EQ(result.value().instructions, 0U);
   EXPECT_EQ(result.value().streams, 0U);
-  EmulatorRecorder detached(options(scratch, "loops"));
-  detached.request_detach();
-  const auto nothing = detached.run();
-  ASSERT_TRUE(nothing.ok()) << nothing.failure().detail;
-  EXPECT_EQ(nothing.value().exit_status, 3);
-  EXPECT_FALSE(nothing.value().interrupted);
+  for (const char* const guest : {"loops", "late"}) {
+    EmulatorRecorder detached(options(scratch, guest));
+    detached.request_detach();
+    const auto nothing = detached.run();
+    ASSERT_TRUE(nothing.ok()) << nothing.failure().detail;
+    EXPECT_EQ(nothing.value().exit_status, kUntraced);
+    EXPECT_FALSE(nothing.value().interrupted);
+  }
 }
 
 FilterRequest filter_of(FilterRequest::Kind kind, std::uint64_t first, std::uint64_t last) {
