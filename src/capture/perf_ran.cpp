@@ -4,18 +4,23 @@ namespace ptkit::capture {
 
 using formats::perf::Running;
 
-std::optional<Running> PerfRan::only_one_until(std::uint64_t tsc) {
-  std::optional<Running> found = inside_;
-  bool several = false;
+void PerfRan::pass(std::uint64_t tsc) {
   for (; !coming_.empty() && coming_.front().tsc <= tsc; coming_.pop_front()) {
     const Running& one = coming_.front();
     inside_.reset();
     if (one.out || one.tid <= 0) continue;
     inside_ = one;
-    several = several || (found && found->tid != one.tid);
-    found = one;
+    several_ = several_ || (found_ && found_->tid != one.tid);
+    found_ = one;
   }
-  return several ? std::nullopt : found;
+}
+
+std::optional<Running> PerfRan::only_one_until(std::uint64_t tsc) {
+  pass(tsc);
+  const auto only = several_ ? std::nullopt : found_;
+  found_ = inside_;
+  several_ = false;
+  return only;
 }
 
 }  // namespace ptkit::capture

@@ -16,10 +16,14 @@ class PerfRan {
   // The only thread that ran since the time that was asked for before; nothing: none is known, or several
   // ran.
   [[nodiscard]] std::optional<formats::perf::Running> only_one_until(std::uint64_t tsc);
+  // Nobody will ask for an earlier time: what led there takes no memory any more.
+  void pass(std::uint64_t tsc);
 
  private:
   std::deque<formats::perf::Running> coming_;
   std::optional<formats::perf::Running> inside_;
+  std::optional<formats::perf::Running> found_;  // the last one since the look before
+  bool several_ = false;
 };
 
 }  // namespace ptkit::capture

@@ -1,6 +1,7 @@
 #include "capture/perf_store.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/branch_records.h"
 
@@ -51,46 +52,41 @@ BranchPiece PerfStore::piece(const AuxNote& note, base::Bytes bytes) {
   return out;
 }
 
-void PerfStore::forget(std::int32_t pid, std::uint64_t before_tsc) {
-  for (AuxNote& note : kept_) {
-    if (note.pid == pid && note.tsc < before_tsc) note.pid = note.tid = kNobody;
-  }
+// Of several threads of one process the process is known.
+void PerfStore::keep(const AuxNote& note) {
+  ran_.pass(note.tsc);
+  if (!last_) common_ = note;
+  if (note.tid != common_.tid) common_.tid = kNobody;
+  if (note.pid != common_.pid) common_.pid = common_.tid = kNobody;
+  last_ = note;
+  place_before_ = std::exchange(place_, note.begin);
 }
 
-// Of several threads of one process the process is known.
-AuxNote PerfStore::common() const {
-  AuxNote out = kept_.back();
-  for (const AuxNote& note : kept_) {
-    if (note.tid != out.tid) out.tid = kNobody;
-    if (note.pid != out.pid) out.pid = out.tid = kNobody;
+void PerfStore::forget(std::int32_t pid, std::uint64_t before_tsc) {
+  if (!last_) return;
+  for (AuxNote* const note : {&common_, &*last_}) {
+    if (note->pid == pid && note->tsc < before_tsc) note->pid = note->tid = kNobody;
   }
-  return out;
 }
 
 std::uint64_t PerfStore::bytes_of_last() const {
-  if (kept_.size() == 1 && !looked_) return ring_bytes_;
-  const std::uint64_t before = kept_.size() == 1 ? seen_to_ : kept_[kept_.size() - 2].begin;
-  return (kept_.back().begin + ring_bytes_ - before % ring_bytes_) % ring_bytes_;
+  return place_before_ ? (*place_ + ring_bytes_ - *place_before_ % ring_bytes_) % ring_bytes_ : ring_bytes_;
 }
 
 std::vector<BranchPiece> PerfStore::pieces(base::Bytes fresh) {
   std::vector<BranchPiece> out;
   first_ = true;
-  if (kept_.empty()) kept_.push_back({.begin = seen_to_, .pid = kNobody, .tid = kNobody});
-  const AuxNote last = kept_.back();
-  const AuxNote all = common();
+  if (!last_) keep({.begin = place_.value_or(0), .pid = kNobody, .tid = kNobody});
+  const AuxNote last = *std::exchange(last_, std::nullopt);
   const auto sure =
-      same_owner(all, last) ? fresh.size() : std::min<std::uint64_t>(bytes_of_last(), fresh.size());
+      same_owner(common_, last) ? fresh.size() : std::min<std::uint64_t>(bytes_of_last(), fresh.size());
   if (sure != fresh.size()) {
-    out.push_back(owned(all));
+    common_.tsc = last.tsc;
+    out.push_back(owned(common_));
     fill(out.back(), fresh.first(fresh.size() - sure));
-    out.back().tsc = last.tsc;
   }
   out.push_back(owned(last));
   fill(out.back(), fresh.last(sure));
-  seen_to_ = last.begin;
-  looked_ = true;
-  kept_.clear();
   return out;
 }
 

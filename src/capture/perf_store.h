@@ -2,6 +2,7 @@
 // are.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "capture/perf_ran.h"
@@ -31,7 +32,7 @@ class PerfStore {
 
   // ---- of a ring: its notes tell where it was written to, not how often it went round meanwhile
 
-  void keep(const AuxNote& note) { kept_.push_back(note); }
+  void keep(const AuxNote& note);
   // A process executes another program: what it stored before is not that one's.
   void forget(std::int32_t pid, std::uint64_t before_tsc);
   // What the ring has that is new, the oldest first. Only what lies behind the place of the note before the
@@ -40,7 +41,6 @@ class PerfStore {
 
  private:
   [[nodiscard]] BranchPiece owned(const AuxNote& note);
-  [[nodiscard]] AuxNote common() const;
   [[nodiscard]] std::uint64_t bytes_of_last() const;
   void fill(BranchPiece& piece, base::Bytes bytes);
 
@@ -50,9 +50,12 @@ class PerfStore {
   bool first_ = true;
   bool predicts_ = false;  // the processor says what it predicted
   PerfRan ran_;
-  std::vector<AuxNote> kept_;  // since the last look
-  bool looked_ = false;
-  std::uint64_t seen_to_ = 0;  // the place of the last note before that
+  // Of a ring's notes, which may be many before somebody looks: the last one, and whose all of them are,
+  // since when.
+  std::optional<AuxNote> last_;
+  AuxNote common_;
+  std::optional<std::uint64_t> place_;  // of the last note ever, and of the one before it
+  std::optional<std::uint64_t> place_before_;
 };
 
 }  // namespace ptkit::capture

@@ -1,5 +1,6 @@
 // perf's rings as arrays: arithmetic, and bytes that make no sense.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "capture/perf_buffer.h"
 #include "capture/perf_ran.h"
+#include "capture/perf_store.h"
 #include "fake_perf.h"
 #include "formats/registry.h"
 
@@ -244,11 +246,34 @@ TEST(PerfRan, IsAskedFromOneLookToTheNext) {
   }
   std::vector<std::int64_t> tids;
   for (std::uint64_t tsc = 100; tsc <= 700; tsc += 100) {
+    for (std::uint64_t on_the_way = tsc - 90; on_the_way < tsc; on_the_way += 30) ran.pass(on_the_way);
     const auto one = ran.only_one_until(tsc);
     tids.push_back(one ? one->tid : trace::kNoId);
   }
   const std::int64_t nobody = trace::kNoId;
   EXPECT_EQ(tids, (std::vector<std::int64_t>{nobody, 20, nobody, 21, nobody, 21, nobody}));
+}
+
+// ---- PerfStore
+
+TEST(PerfStore, NotesOfARingTakeNoMemory) {
+  PerfStore store(false, false, 4080);
+  std::uint64_t tsc = 0;
+  const auto go_on = [&](int count) {
+    for (int i = 0; i < count; ++i, ++tsc) {
+      const auto tid = static_cast<std::int32_t>(20 + i % 2);
+      store.ran({.tsc = tsc, .cpu = 0, .pid = 20, .tid = tid, .out = false});
+      store.keep({.begin = 24 * tsc, .tsc = tsc, .pid = 20, .tid = tid});
+    }
+  };
+  go_on(1000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  go_on(100'000);
+  EXPECT_LT(::mallinfo2().uordblks, before + (std::size_t{64} << 10U));
+  const auto pieces = store.pieces(Bytes(240));
+  ASSERT_EQ(pieces.size(), 2U);  // of several, and one record of the last one
+  EXPECT_EQ(pieces[0].tid, -1);
+  EXPECT_EQ(pieces[1].tid, 21);
 }
 
 }  // namespace
