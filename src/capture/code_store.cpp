@@ -68,6 +68,18 @@ bool CodeStore::add_to_page(std::uint64_t address, base::Bytes bytes, std::uint6
   return changed;
 }
 
+bool CodeStore::has(std::uint64_t first, std::uint64_t last) const {
+  return std::ranges::any_of(pages_, [&](const auto& one) {
+    const auto& [address, page] = one;
+    if (last < address || first > address + (kPageBytes - 1)) return false;
+    const std::uint64_t end = std::min<std::uint64_t>(last - address, kPageBytes - 1);
+    for (std::uint64_t at = std::max(first, address) - address; at <= end; ++at) {
+      if (page->known[at]) return true;
+    }
+    return false;
+  });
+}
+
 std::vector<trace::CodeRegion> CodeStore::take() {
   collect();
   return std::exchange(ready_, {});

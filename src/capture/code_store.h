@@ -23,6 +23,8 @@ class CodeStore {
   void map(std::uint64_t begin, std::uint64_t end, std::int32_t file, std::uint64_t file_offset);
   // The bytes at `address`, as seen at `tsc`. True if others were seen there before.
   bool add(std::uint64_t address, base::Bytes bytes, std::uint64_t tsc);
+  // Of the addresses from `first` to `last`, any byte.
+  [[nodiscard]] bool has(std::uint64_t first, std::uint64_t last) const;
   // What has come since the last call.
   [[nodiscard]] std::vector<trace::CodeRegion> take();
 

@@ -12,22 +12,28 @@ bool is_place(const TriggerRequest& request) { return request.event != TriggerRe
 
 }  // namespace
 
-Conditions::Conditions(Recording& recording)
+Conditions::Conditions(Recording& recording, const CodeStore& executed)
     : recording_(recording),
+      executed_(executed),
       needed_(
           !recording.options().filters.empty() ||
           std::any_of(recording.options().triggers.begin(), recording.options().triggers.end(), is_place)),
       filter_(recording.options().filters) {
   const RecordOptions& options = recording_.options();
   for (const FilterRequest& request : options.filters) {
-    if (request.file.empty() && request.symbol.empty())
-      filter_.add(request.kind, request.first, request.last);
+    if (request.file.empty() && request.symbol.empty()) add(request.kind, {request.first, request.last});
   }
   for (std::uint32_t id = 0; id < options.triggers.size(); ++id) {
     const TriggerRequest& request = options.triggers[id];
     if (is_place(request) && request.file.empty() && request.symbol.empty())
       add(request, id, request.address);
   }
+}
+
+void Conditions::add(FilterRequest::Kind kind, const Range& range) {
+  filter_.add(kind, range.first, range.last);
+  if (ranges_.add(kind, range.first, range.last) && kind == FilterRequest::Kind::TRACESTOP)
+    ranges_.stops_late |= executed_.has(range.first, range.last);
 }
 
 void Conditions::add(const TriggerRequest& request, std::uint32_t id, std::uint64_t address) {
@@ -44,7 +50,7 @@ void Conditions::map(pid_t pid, std::uint64_t begin, std::uint64_t end, std::uin
   for (std::size_t i = 0; i < options.filters.size(); ++i) {
     const FilterRequest& request = options.filters[i];
     for (const Range& range : resolve(mapping, request.file, request.symbol, {request.first, request.last})) {
-      filter_.add(request.kind, range.first, range.last);
+      add(request.kind, range);
       recording_.filter_is_found(i);
     }
   }

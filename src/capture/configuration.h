@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "capture/record_options.h"
@@ -15,6 +16,8 @@ namespace ptkit::capture {
 // The same as registers, with this processor and its clock as far as it is known by now.
 [[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
                                                  const TscCalibration& calibration);
+// Says which addresses the unit compares, and in IA32_RTIT_CTL (ADDRn_CFG) as what; four at most.
+void set_ranges(std::span<const trace::AddressRange> ranges, trace::Configuration& out);
 
 [[nodiscard]] std::int64_t real_time_ns();  // CLOCK_REALTIME
 [[nodiscard]] std::string machine();        // kernel and processor, in words

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <utility>
 
+#include "capture/configuration.h"
 #include "capture/processor.h"
 #include "capture/refusals.h"
 #include "capture/unit_options.h"
@@ -221,15 +223,12 @@ trace::Configuration recorded_configuration(const ptkit_config& config, const pt
   trace::Configuration out;
   out.cpu = processor_of(query.cpuid_1_eax);
   rtit::RtitConfig registers = registers_of(config);
-  for (std::size_t i = 0; i < config.range_count; ++i) {
-    const ptkit_range& range = config.ranges[i];
-    out.ranges[i] = {static_cast<trace::RangeKind>(range.action), range.first, range.last};
-  }
   out.rtit_ctl = rtit::values_of(registers).ctl;
-  for (std::size_t i = 0; i < config.range_count; ++i)
-    out.rtit_ctl |= std::uint64_t{config.ranges[i].action}
-                    << (PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i);
   out.rtit_ctl_known = true;
+  std::vector<trace::AddressRange> ranges;
+  for (const ptkit_range& range : std::span(config.ranges).first(config.range_count))
+    ranges.push_back({static_cast<trace::RangeKind>(range.action), range.first, range.last});
+  set_ranges(ranges, out);
   trace::Clock& clock = out.clock;
   clock.tsc_ctc_denominator = query.cpuid_15[0];
   clock.tsc_ctc_numerator = query.cpuid_15[1];

@@ -80,8 +80,15 @@ void EmulatorRecorder::Session::begin(const EmulatedProgram& program) {
   info_.machine = machine() + ", " + program.qemu;
   info_.begin_ns = real_time_ns();
   recording_->output().info(info_);
-  recording_->output().configuration(configuration(options_, *calibration_));
+  write_configuration();
   recording_->output().flush();
+}
+
+// As far as it is known by now.
+void EmulatorRecorder::Session::write_configuration() {
+  trace::Configuration known = configuration(options_, *calibration_);
+  set_ranges(recording_->ranges(), known);
+  recording_->output().configuration(known);
 }
 
 void EmulatorRecorder::Session::loop(ChannelServer& server) {
@@ -273,8 +280,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   info_.exit_status = exit_status_;
   info_.instructions = counts.instructions;
   recording_->output().info(info_);
-  recording_->output().configuration(
-      configuration(options_, *calibration_));  // the clock is known better now
+  write_configuration();  // clock and ranges are known better now
   recording_->warn_of_missing();
   result.warnings = recording_->warnings();
   for (const std::string& warning : result.warnings) recording_->output().warning(warning);

@@ -58,7 +58,7 @@ class EmulatorRecorder::Session {
   void end_recording();
   void press_root();
   void beat();
-  void write_info();
+  void write_configuration();
   [[nodiscard]] base::Result<RecordResult> finish(const EmulatedProgram& program);
 
   RecordOptions options_;

@@ -37,7 +37,7 @@ GuestProcess::GuestProcess(Recording& recording, Arena arena, Origin origin, Gue
       store_(space_),
       inherited_(code_.size()),
       inherited_seen_(inherited_),
-      conditions_(recording),
+      conditions_(recording, store_),
       seats_(arena_.shape().slots) {
   begin();
   if (parent != nullptr) inherit_mappings(*parent);
@@ -152,6 +152,7 @@ void GuestProcess::finish() {
     const std::lock_guard lock(log_mutex_);
     for (base::Bytes record = arena_.next_record(); !record.empty(); record = arena_.next_record())
       read_log_record(record);
+    recording_.ranges_are(conditions_.ranges());
   }
   write_code();
   warn_of_losses();

@@ -19,6 +19,8 @@ bool begins_recording(const TriggerRequest& request) {
   return request.action == TriggerRequest::Action::START;
 }
 
+bool is_filter(const FilterRequest& request) { return request.kind == FilterRequest::Kind::FILTER; }
+
 }  // namespace
 
 Recording::Recording(const RecordOptions& options, formats::PtkWriter writer, const std::atomic<bool>& paused)
@@ -29,6 +31,7 @@ Recording::Recording(const RecordOptions& options, formats::PtkWriter writer, co
       started_(std::none_of(options.triggers.begin(), options.triggers.end(), begins_recording)),
       hits_(options.triggers.size()),
       filters_found_(options.filters.size()),
+      ranges_(std::any_of(options.filters.begin(), options.filters.end(), is_filter)),
       triggers_found_(options.triggers.size()) {
   // A snapshot has what has left the unit.
   unit_config_.chunk_bytes = options.ring_bytes != 0 ? kSmallChunkBytes : kChunkBytes;
@@ -100,6 +103,16 @@ void Recording::snapshot() {
 void Recording::filter_is_found(std::size_t index) {
   const std::lock_guard lock(mutex_);
   filters_found_[index] = true;
+}
+
+void Recording::ranges_are(const ProcessRanges& process) {
+  const std::lock_guard lock(mutex_);
+  ranges_.add(process);
+}
+
+std::vector<trace::AddressRange> Recording::ranges() {
+  const std::lock_guard lock(mutex_);
+  return ranges_.common();
 }
 
 void Recording::trigger_is_found(std::size_t index) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capture/bundle_output.h"
+#include "capture/found_ranges.h"
 #include "capture/record_options.h"
 #include "capture/symbol_finder.h"
 #include "softpt/config.h"
@@ -62,6 +63,8 @@ class Recording {
   [[nodiscard]] std::uint32_t snapshots() const noexcept { return snapshots_; }
   [[nodiscard]] SymbolFinder& symbols() noexcept { return symbols_; }
   void filter_is_found(std::size_t index);
+  void ranges_are(const ProcessRanges& process);  // of one that has ended
+  [[nodiscard]] std::vector<trace::AddressRange> ranges();
   void trigger_is_found(std::size_t index);
   void warn_of_missing();  // of those that were not found anywhere
 
@@ -89,6 +92,7 @@ class Recording {
   SymbolFinder symbols_;
   std::mutex mutex_;  // guards what follows
   std::vector<bool> filters_found_;
+  FoundRanges ranges_;
   std::vector<bool> triggers_found_;
   std::map<pid_t, pid_t> expected_;  // child, parent
   std::set<pid_t> seen_;

@@ -65,6 +65,36 @@ def test_tracestop(rounds: Path, tmp_path: Path) -> None:
     assert len(trace.instructions(columns=["ip"])) > 1000
 
 
+def ranges(trace: ptkit.Trace) -> set[tuple[str, str | None]]:
+    """Address ranges that the recording says: kinds, and where they begin."""
+    return {(kind, trace.symbolize([first])[0]) for kind, first, _ in trace.info.ranges}
+
+
+# A decoder takes the ranges for those of all processes.
+def test_ranges_of_several_processes(rounds: Path, tmp_path: Path) -> None:
+    shell = ["/bin/sh", "-c", f"{rounds} 10; {rounds} 10; exit 5"]
+    trace = record(shell, tmp_path, filters="filter work")
+    assert ranges(trace) == {("filter", "work")}
+    assert entries(trace)["work"] == 20
+    trace = record(shell, tmp_path, filters="tracestop end")
+    assert trace.info.ranges == ()  # the shell, which has other code there, has none
+    assert (entries(trace)["work"], entries(trace)["end"]) == (20, 2)
+    trace = record(shell, tmp_path, filters="filter work, tracestop other")  # the shell is not traced
+    assert ranges(trace) == {("filter", "work"), ("stop", "other")}
+    assert names(trace) == {"work"}
+    assert (entries(trace)["work"], entries(trace)["other"]) == (2, 2)
+
+
+def test_more_ranges_than_a_trace_unit_has(rounds: Path, tmp_path: Path) -> None:
+    filters = ["filter leaf", "filter work", "filter end", "tracestop other", "tracestop begin"]
+    trace = record([rounds, "10"], tmp_path, filters=filters[:4])
+    assert ranges(trace) == {("filter", "leaf"), ("filter", "work"), ("filter", "end"), ("stop", "other")}
+    assert (entries(trace)["work"], entries(trace)["leaf"]) == (1, 3)
+    trace = record([rounds, "10"], tmp_path, filters=["filter main", *filters])
+    assert trace.info.ranges == ()
+    assert "main" in names(trace)
+
+
 # ---- triggers
 
 # A recording ends within a line of the plugin (14 blocks) behind the place.

@@ -16,7 +16,6 @@ import pytest
 from branch_records import user_records
 from compiling import build
 from perf_script import needs_perf, perf_branches, perf_instructions
-from ptk_meta import add_meta
 from rounds import needs_emulator, opened
 
 import ptkit
@@ -186,23 +185,35 @@ def test_branch_records(rounds: Path, tmp_path: Path) -> None:
 # Where a direct call or jump leaves a range, only its words tell perf that tracing ended there.
 @needs_emulator
 @needs_perf
-@pytest.mark.parametrize("names", [("work",), ("main",), ("work", "other")])
+@pytest.mark.parametrize("names", [("work",), ("main",), ("leaf", "work")])
 def test_address_ranges(rounds: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
     filters = [f"filter {name}" for name in names]
-    path = tmp_path / "out.ptk"
-    trace = ptkit.record([rounds, "100"], output=path, backend="emulator", quiet=True, filters=filters)
-    places = [
-        (at, at + size - 1) for name in names for found, at, size in trace.symbols(name) if found == name
-    ]
-    # As recorders say it that program a processor.
-    add_meta(path, ranges=[{"index": i, "kind": 1, "first": a, "last": b} for i, (a, b) in enumerate(places)])
-    trace, _ = opened(path)
-    assert trace.info.ranges == tuple(("filter", first, last) for first, last in places)
-    assert not any("ranges" in note for note in trace.export(tmp_path / "out.data").notes)
-    found = perf_instructions(tmp_path / "out.data")
+    trace = ptkit.record(
+        [rounds, "100"], output=tmp_path / "out.ptk", backend="emulator", quiet=True, filters=filters
+    )
+    assert {trace.symbolize([first])[0] for _, first, _ in trace.info.ranges} == set(names)
+    compare_with_ranges(trace, tmp_path)
+
+
+@needs_emulator
+@needs_perf
+def test_a_range_that_stops(rounds: Path, tmp_path: Path) -> None:
+    trace = ptkit.record(
+        [rounds, "100"], output=tmp_path / "out.ptk", backend="emulator", quiet=True, filters="tracestop end"
+    )
+    assert [kind for kind, _, _ in trace.info.ranges] == ["stop"]
+    compare_with_ranges(trace, tmp_path)
+
+
+def compare_with_ranges(trace: ptkit.Trace, folder: Path) -> None:
+    """What perf and ptkit read of it is what was recorded."""
+    path = folder / "out.data"
+    assert not any("ranges" in note for note in trace.export(path).notes)
+    found = perf_instructions(path)
     assert found.errors == []
+    assert len(found.from_ip) > 100
     assert np.array_equal(found.from_ip, trace.instructions(columns=["ip"])["ip"])
-    back, _ = opened(tmp_path / "out.data")
+    back, _ = opened(path)
     assert np.array_equal(back.branches()["from_ip"], trace.branches()["from_ip"])
     assert np.array_equal(back.branches()["to_ip"], trace.branches()["to_ip"])
 

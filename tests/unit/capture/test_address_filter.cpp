@@ -4,12 +4,37 @@
 #include <map>
 
 #include "capture/address_filter.h"
+#include "capture/configuration.h"
+#include "capture/found_ranges.h"
 #include "filtered.h"
 
 namespace ptkit::capture::test {
 namespace {
 
 using Kind = FilterRequest::Kind;
+
+// Of the one process there is; `more`: of another one that is recorded too.
+std::vector<trace::AddressRange> ranges_of(const std::vector<Asked>& asked,
+                                           const std::vector<Asked>& more = {}) {
+  FoundRanges found(true);
+  for (const std::vector<Asked>* of : {&asked, &more}) {
+    ProcessRanges process;
+    for (const Asked& one : *of) static_cast<void>(process.add(one.kind, one.first, one.last));
+    found.add(process);
+  }
+  return found.common();
+}
+
+void expect_same(const Decoded& found, const Decoded& expected) {
+  EXPECT_TRUE(found.errors.empty());
+  EXPECT_TRUE(found.ips == expected.ips) << found.ips.size() << " of " << expected.ips.size();
+  EXPECT_EQ(found.events.size(), expected.events.size());
+  ASSERT_EQ(found.branches.size(), expected.branches.size());
+  for (std::size_t i = 0; i < found.branches.size(); ++i) {
+    EXPECT_EQ(found.branches[i].ip, expected.branches[i].ip);
+    EXPECT_EQ(found.branches[i].to, expected.branches[i].to);
+  }
+}
 
 TEST(AddressFilter, WhatIsDecodedIsWhatATraceUnitWouldHaveSeen) {
   std::mt19937_64 random(11);
@@ -44,6 +69,37 @@ TEST(AddressFilter, WhatIsDecodedIsWhatATraceUnitWouldHaveSeen) {
     seen_in_all += seen.ips.size();
   }
   EXPECT_GT(seen_in_all, 100'000U);
+}
+
+// Packets tell where filters were left: a decoder that knows the ranges finds the same, whatever is between.
+TEST(AddressFilter, ItsRangesChangeNothingInTheDecode) {
+  std::mt19937_64 random(12);
+  std::size_t with_ranges = 0;
+  std::size_t with_stops = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Emulation run;
+    Emulator(run, {.seed = seed, .happenings = 4000}).run();
+    const std::vector<Asked> asked = random_ranges(run, random);
+    const std::vector<Asked> other{
+        function_range(run, random() % run.program.functions.size(), Kind::FILTER)};
+    const auto filter = filter_of(asked);
+    const UnitConfig config = config_of(true, false, 5);
+    const Encoded out = encode(run, config, {14U}, {}, filter.get());
+    const auto bundle = bundle_for(run.program.regions, config, out.bytes);
+    const Decoded without = decode(bundle);
+    if (ranges_of(asked).empty()) continue;
+    for (const auto& ranges : {ranges_of(asked), ranges_of(asked, other)}) {
+      if (ranges.empty()) continue;  // too many with the other's
+      ++with_ranges;
+      with_stops += ranges.back().kind == trace::RangeKind::TRACE_STOP ? 1U : 0U;
+      set_ranges(ranges, bundle->configuration);
+      expect_same(decode(bundle), without);
+      bundle->configuration.ranges = {};
+    }
+  }
+  EXPECT_GT(with_ranges, 20U);
+  EXPECT_GT(with_stops, 2U);
 }
 
 TEST(AddressFilter, CountsEveryExecutionOfAWatchedAddress) {

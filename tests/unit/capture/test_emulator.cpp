@@ -660,6 +660,31 @@ TEST(EmulatorRecorder, WarnsOfFunctionsThatWereNotThere) {
   EXPECT_TRUE(has(all.result.warnings[1], "no function kIsFakeOrNot in any file")) << all.result.warnings[1];
 }
 
+// The guest maps its file where it has executed code of two blocks already.
+TEST(EmulatorRecorder, SaysRangesThatHeldFromTheBeginning) {
+  const Scratch scratch;
+  RecordOptions one = options(scratch, "notes");
+  const auto ranges_with = [&](FilterRequest::Kind kind, std::uint64_t address, const std::string& file) {
+    const std::uint64_t first = file.empty() ? address : address - kHere + 0x2000;
+    one.filters = {FilterRequest{kind, file, {}, first, first + 2}};
+    return record(one).bundle.configuration;
+  };
+  const auto expect = [](const trace::Configuration& found, trace::RangeKind kind, std::uint64_t first) {
+    EXPECT_EQ(found.ranges[0].kind, kind);
+    EXPECT_EQ(found.ranges[0].first, first);
+    EXPECT_EQ(found.ranges[0].last, first == 0 ? 0 : first + 2);
+    EXPECT_EQ(found.ranges[1].kind, trace::RangeKind::OFF);
+    EXPECT_EQ(found.rtit_ctl >> 32U, static_cast<std::uint64_t>(kind));
+  };
+  using Kind = FilterRequest::Kind;
+  const std::string exe = "/proc/self/exe";
+  expect(ranges_with(Kind::FILTER, kHere, exe), trace::RangeKind::FILTER, kHere);
+  expect(ranges_with(Kind::TRACESTOP, kHere, {}), trace::RangeKind::TRACE_STOP, kHere);
+  expect(ranges_with(Kind::TRACESTOP, kHere + 0x20, exe), trace::RangeKind::TRACE_STOP, kHere + 0x20);
+  expect(ranges_with(Kind::TRACESTOP, kHere, exe), trace::RangeKind::OFF, 0);
+  expect(ranges_with(Kind::START, kHere, {}), trace::RangeKind::OFF, 0);
+}
+
 TEST(EmulatorRecorder, LetsTheProgramRunOnIfTheDiskIsFull) {
   const Scratch scratch;
   RecordOptions one = options(scratch, "loops");
