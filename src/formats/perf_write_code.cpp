@@ -77,6 +77,11 @@ std::string filter_of(trace::RangeKind kind, std::uint64_t place, std::uint64_t 
   return (kind == trace::RangeKind::FILTER ? "filter " : "tracestop ") + hex(place) + "/" + hex(size);
 }
 
+// When it sees what is there from then on.
+std::uint64_t begin_in(const ProcessImage& image, std::uint64_t tsc) {
+  return tsc == trace::kTscMin ? image.begin : tsc;
+}
+
 }  // namespace
 
 Code::Code(const trace::TraceBundle& bundle, PerfCode wanted, bool is_32)
@@ -206,18 +211,24 @@ Code::Regions Code::user_regions() const {
   return regions;
 }
 
-// Of the image's space, and of all spaces.
+// Of the image's space, and of all spaces; what is shared in place of the regions that it was made of.
 std::vector<Code::Item> Code::items_of(const ProcessImage& image, const Regions& regions) const {
   std::vector<Item> items;
+  const bool has_shared = !shared_.versions.empty() && shares(image, regions);
   for (const trace::SpaceId space : std::set<trace::SpaceId>{image.space, trace::kAnySpace}) {
     const auto found = regions.find(space);
     if (found == regions.end()) continue;
     for (const std::size_t i : found->second) {
+      if (has_shared && space == trace::kAnySpace && !agrees_[i]) continue;
       const trace::CodeRegion& region = bundle_.code[i];
-      const std::uint64_t tsc = region.tsc_from == trace::kTscMin ? image.begin : region.tsc_from;
+      const std::uint64_t tsc = begin_in(image, region.tsc_from);
       if (region.tsc_to <= tsc) continue;
       items.push_back({tsc, (region.bytes.size() != 0 ? 2U : 0U) + (space == image.space ? 1U : 0U), i});
     }
+  }
+  if (has_shared) {
+    for (const Shared::Version& version : shared_.versions)
+      items.push_back({begin_in(image, version.tsc), 2, 0, &version.chunk});
   }
   std::ranges::stable_sort(
       items, [](const Item& a, const Item& b) { return a.tsc != b.tsc ? a.tsc < b.tsc : a.rank < b.rank; });
@@ -226,6 +237,7 @@ std::vector<Code::Item> Code::items_of(const ProcessImage& image, const Regions&
 
 void Code::write(const std::vector<ProcessImage>& images, Records& records) {
   const Regions regions = user_regions();
+  share(images, regions);
   for (const ProcessImage& image : images) write_process(image, items_of(image, regions), records);
   const bool has_records = std::ranges::any_of(bundle_.streams, [](const trace::Stream& stream) {
     return stream.kind == trace::StreamKind::BRANCH_RECORDS;
@@ -245,46 +257,119 @@ void Code::name_code() {
   }
 }
 
-void Code::add_made_file(const ProcessImage& image, const std::vector<Item>& items) {
+// ---- what processes share
+
+bool Code::Shared::touches(std::uint64_t begin, std::uint64_t end) const {
+  const auto next = places.lower_bound(end);
+  return next != places.begin() && std::prev(next)->second > begin;
+}
+
+// Nothing if files that all processes see are mapped at the same places: the order in time counts then.
+Code::Shared Code::find_shared(const Regions& regions) const {
+  Shared out;
+  const auto all = regions.find(trace::kAnySpace);
+  if (all == regions.end()) return out;
+  for (const std::size_t i : all->second) {
+    const trace::CodeRegion& region = bundle_.code[i];
+    if (agrees_[i]) continue;
+    std::uint64_t& end = out.places[region.address];
+    end = std::max(end, region.address + size_of(region));
+    if (region.tsc_from == trace::kTscMin) out.until = std::min(out.until, region.tsc_to);
+  }
+  std::uint64_t furthest = 0;
+  for (auto& [begin, end] : out.places) end = furthest = std::max(furthest, end);
+  const auto is_over_it = [&](std::size_t i) {
+    const trace::CodeRegion& region = bundle_.code[i];
+    return agrees_[i] && out.touches(region.address, region.address + size_of(region));
+  };
+  return std::ranges::any_of(all->second, is_over_it) ? Shared() : out;
+}
+
+// Not if the process has anything else there, or code in its own file beside it: perf reads an instruction
+// from one file.
+bool Code::shares(const ProcessImage& image, const Regions& regions) const {
+  constexpr std::uint64_t kApart = 4096;
+  if (shared_.places.empty() || image.begin >= shared_.until) return false;
+  const auto own = regions.find(image.space);
+  if (image.space == trace::kAnySpace || own == regions.end()) return true;
+  return std::ranges::none_of(own->second, [&](std::size_t i) {
+    const trace::CodeRegion& region = bundle_.code[i];
+    const std::uint64_t apart = agrees_[i] ? 0 : kApart;
+    const std::uint64_t begin = region.address - std::min(region.address, apart);
+    return shared_.touches(begin, region.address + size_of(region) + apart);
+  });
+}
+
+void Code::share(const std::vector<ProcessImage>& images, const Regions& regions) {
+  shared_ = find_shared(regions);
+  if (std::ranges::count_if(images, [&](const auto& image) { return shares(image, regions); }) < 2) return;
+  std::vector<Item> items = items_of({}, regions);
+  std::erase_if(items, [this](const Item& item) { return agrees_[item.region]; });
+  shared_.file = files_.size();
+  add_made_file("all", items);
+  MadeCode made;
+  std::vector<Shared::Version> versions;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const trace::CodeRegion& region = bundle_.code[items[i].region];
+    made.put(region.address, bytes_of(region));
+    if (i + 1 != items.size() && items[i + 1].tsc == items[i].tsc) continue;
+    for (const MadeCode::Chunk& chunk : made.take()) versions.push_back({items[i].tsc, chunk});
+  }
+  finish_made_file(shared_.file, made);
+  shared_.versions = std::move(versions);
+}
+
+// ---- what a process has
+
+void Code::add_made_file(const std::string& whose, const std::vector<Item>& items) {
   std::uint64_t sum = 0;
   for (const Item& item : items) {
+    if (item.chunk != nullptr || agrees_[item.region]) continue;
     const trace::CodeRegion& region = bundle_.code[item.region];
-    if (!agrees_[item.region])
-      sum = base::mix(base::mix(sum, region.address ^ item.tsc), base::check_sum(region.bytes.bytes()));
+    sum = base::mix(base::mix(sum, region.address ^ item.tsc), base::check_sum(region.bytes.bytes()));
   }
   CodeFile made;
   for (unsigned count = 1; made.path.empty() || !used_paths_.insert(made.path).second; ++count)
-    made.path = "code-" + std::to_string(image.pid) + "-" + std::to_string(count);
+    made.path = "code-" + whose + "-" + std::to_string(count);
   made.build_id = made_build_id(sum);
   made.is_32 = is_32_;
   files_.push_back(std::move(made));
 }
 
+void Code::finish_made_file(std::size_t number, MadeCode& made) {
+  CodeFile& file = files_[number];
+  file.is_mapped = !made.empty();
+  file.is_written = file.is_mapped && wanted_ != PerfCode::NONE;
+  file.made = made.release();
+}
+
 void Code::write_process(const ProcessImage& image, const std::vector<Item>& items, Records& records) {
   Process process{image, files_.size()};
-  add_made_file(image, items);
+  add_made_file(std::to_string(image.pid), items);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const trace::CodeRegion& region = bundle_.code[items[i].region];
-    if (agrees_[items[i].region]) {
-      const Place place{region.address, size_of(region), region.file_offset,
-                        static_cast<std::size_t>(region.file)};
-      if (map(process, items[i].tsc, place, records)) {
-        // Bytes win over a mapping whose bytes are missing.
-        const std::uint64_t end = place.address + place.size;
-        if (region.bytes.size() != 0)
-          process.made.forget(place.address, end);
-        else
-          process.made.hidden(place.address, end);
-      }
-    } else {
-      process.made.put(region.address, bytes_of(region));
-    }
+    put(process, items[i], records);
     if (i + 1 == items.size() || items[i + 1].tsc != items[i].tsc) map_made(process, items[i].tsc, records);
   }
-  CodeFile& file = files_[process.made_file];
-  file.is_mapped = !process.made.empty();
-  file.is_written = file.is_mapped && wanted_ != PerfCode::NONE;
-  file.made = process.made.release();
+  finish_made_file(process.made_file, process.made);
+}
+
+void Code::put(Process& process, const Item& item, Records& records) {
+  if (const MadeCode::Chunk* const chunk = item.chunk) {
+    static_cast<void>(
+        map(process, item.tsc, {chunk->address, chunk->size, chunk->offset, shared_.file}, records));
+    return;
+  }
+  const trace::CodeRegion& region = bundle_.code[item.region];
+  if (!agrees_[item.region]) return process.made.put(region.address, bytes_of(region));
+  const Place place{region.address, size_of(region), region.file_offset,
+                    static_cast<std::size_t>(region.file)};
+  if (!map(process, item.tsc, place, records)) return;
+  // Bytes win over a mapping whose bytes are missing.
+  const std::uint64_t end = place.address + place.size;
+  if (region.bytes.size() != 0)
+    process.made.forget(place.address, end);
+  else
+    process.made.hidden(place.address, end);
 }
 
 void Code::map_made(Process& process, std::uint64_t tsc, Records& records) {

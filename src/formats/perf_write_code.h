@@ -68,6 +68,19 @@ class Code {
     std::uint64_t tsc = 0;
     unsigned rank = 0;  // at the same time, higher ones are mapped over lower ones
     std::size_t region = 0;
+    const MadeCode::Chunk* chunk = nullptr;  // of what is shared, instead of a region
+  };
+  // What lies in no file, and is seen by all processes: in one file for those that have nothing else there.
+  struct Shared {
+    struct Version {
+      std::uint64_t tsc = 0;
+      MadeCode::Chunk chunk;
+    };
+    std::map<std::uint64_t, std::uint64_t> places;  // begins, and how far what begins until there reaches
+    std::uint64_t until = trace::kTscMax;           // processes that begin later do not see all of it
+    std::size_t file = 0;
+    std::vector<Version> versions;  // by time
+    [[nodiscard]] bool touches(std::uint64_t begin, std::uint64_t end) const;
   };
 
   using Regions = std::map<trace::SpaceId, std::vector<std::size_t>>;
@@ -79,8 +92,13 @@ class Code {
   void name_files();
   [[nodiscard]] Regions user_regions() const;  // by space
   [[nodiscard]] std::vector<Item> items_of(const ProcessImage& image, const Regions& regions) const;
+  [[nodiscard]] Shared find_shared(const Regions& regions) const;
+  void share(const std::vector<ProcessImage>& images, const Regions& regions);
+  [[nodiscard]] bool shares(const ProcessImage& image, const Regions& regions) const;
   void write_process(const ProcessImage& image, const std::vector<Item>& items, Records& records);
-  void add_made_file(const ProcessImage& image, const std::vector<Item>& items);
+  void add_made_file(const std::string& whose, const std::vector<Item>& items);
+  void finish_made_file(std::size_t number, MadeCode& made);
+  void put(Process& process, const Item& item, Records& records);
   [[nodiscard]] bool map(Process& process, std::uint64_t tsc, const Place& place, Records& records);
   void map_made(Process& process, std::uint64_t tsc, Records& records);
   void note_filters(const Place& place);
@@ -89,8 +107,9 @@ class Code {
   const trace::TraceBundle& bundle_;
   const PerfCode wanted_;
   const bool is_32_;
-  std::vector<CodeFile> files_;       // the bundle's, then one for each process that made code
-  std::vector<bool> agrees_;          // regions: what they have is what their file has
+  std::vector<CodeFile> files_;  // the bundle's, what is shared, then one for each process that made code
+  std::vector<bool> agrees_;     // regions: what they have is what their file has
+  Shared shared_;
   std::set<std::string> used_paths_;  // perf tells files apart by these
   std::set<std::string> filters_;
   bool is_filter_whole_ = true;

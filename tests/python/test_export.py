@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ptk_chunks
 import pytest
 from branch_records import user_records
 from compiling import build
@@ -243,6 +244,30 @@ def bundle(folder: Path, stream: bytes = STREAM) -> ptkit.Trace:
 
 def opened_with_code(path: Path) -> ptkit.Trace:
     return ptkit.open(path, images=[{0x1000: CODE}], cpu="6/142/9")
+
+
+@needs_perf
+def test_code_of_all_processes_is_written_once(tmp_path: Path) -> None:
+    pids = [77, 80, 83]
+    # With a TSC, up to the jump.
+    stream = STREAM.replace(b"\x02\x23", b"\x19\0\x10" + bytes(5) + b"\x02\x23").replace(
+        b"\x0a\x01", b"\x08\x01"
+    )
+    chunks = [ptk_chunks.process(number, pid, pid, stream) for number, pid in enumerate(pids)]
+    chunks += [ptk_chunks.code(0x1000, CODE), ptk_chunks.code(0x5000, bytes(0x4000))]
+    trace, _ = opened(ptk_chunks.write(tmp_path / "out.ptk", chunks))
+    written = trace.export(tmp_path / "out.data")
+    files = [path for path in Path(written.files[0]).rglob("*") if path.is_file()]
+    assert [path.name for path in files] == ["elf"]
+    assert 0x4000 < files[0].stat().st_size < 0x8000
+    back, _ = opened(tmp_path / "out.data")
+    assert [name for name, _ in back.info.files] == ["code-all-1"]
+    expected = trace.instructions(columns=["ip"])["ip"]
+    assert np.array_equal(back.instructions(columns=["ip"])["ip"], expected)
+    found = perf_instructions(tmp_path / "out.data")
+    assert found.errors == []
+    for pid in pids:
+        assert found.of(pid).from_ip.tolist() == expected[: len(expected) // len(pids)].tolist() != []
 
 
 @needs_perf

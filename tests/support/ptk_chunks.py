@@ -1,0 +1,53 @@
+"""Bundles that no recorder writes, chunk by chunk, as docs/bundle-format.md has them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+MAGIC = b"\x89PTK\r\n\x1a\n" + struct.pack("<HHI", 1, 3, 0)
+LAST = 2**64 - 1
+
+
+def _crc32c(data: bytes) -> int:
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def chunk(kind: str, payload: bytes, number: int = 0) -> bytes:
+    """A chunk about what has this number, not packed."""
+    size = len(payload)
+    head = b"PTKC" + kind.encode() + struct.pack("<IIQQQI", 0, number, 0, size, size, _crc32c(payload))
+    return head + struct.pack("<I", _crc32c(head)) + payload + bytes(-size % 8)
+
+
+def words(kind: str, number: int = 0, /, **members: Any) -> bytes:
+    """A chunk with a JSON object."""
+    return chunk(kind, json.dumps(members).encode(), number)
+
+
+def process(number: int, pid: int, tsc: int, trace: bytes) -> bytes:
+    """A process that begins at a time, with a space of its own, and the trace of its only thread."""
+    space = words("SPAC", number + 1, id=number + 1, pid=pid)
+    begin = json.dumps([{"kind": "process", "tsc": tsc, "pid": pid, "tid": pid}])
+    stream = words("STRM", number, id=number, pid=pid, tid=pid, space=number + 1)
+    return space + chunk("SIDE", begin.encode()) + stream + chunk("DATA", trace, number)
+
+
+def code(address: int, data: bytes) -> bytes:
+    """Code that lies in no file and that all processes see."""
+    record = struct.pack("<QQQQQiIII", address, 0, LAST, 0, len(data), -1, 0, 1, 0)
+    return chunk("CODE", record + data)
+
+
+def write(path: Path, chunks: Iterable[bytes], **meta: Any) -> Path:
+    """Write a bundle without an index, as one whose recorder was killed."""
+    path.write_bytes(MAGIC + words("META", **meta) + b"".join(chunks))
+    return path
