@@ -112,17 +112,31 @@ std::vector<PageTables::Use> PageTables::settled(std::vector<Use> uses) const {
 void PageTables::settle() {
   for (auto& [cr3, uses] : uses_) {
     uses = settled(std::move(uses));
-    for (const Use& use : uses) known_[use.space] = true;
+    for (const Use& use : uses) since_[use.space] = std::min(since_[use.space], use.tsc);
   }
 }
 
-trace::SpaceId PageTables::owner(std::uint64_t cr3, std::uint64_t tsc) const {
+const PageTables::Use* PageTables::use_at(std::uint64_t cr3, std::uint64_t tsc) const {
   const auto found = uses_.find(cr3);
-  if (found == uses_.end()) return trace::kAnySpace;
+  if (found == uses_.end() || found->second.empty()) return nullptr;
   const std::vector<Use>& uses = found->second;
-  if (uses.empty()) return trace::kAnySpace;
   const auto behind = std::ranges::upper_bound(uses, tsc, {}, &Use::tsc);
-  return behind == uses.begin() ? uses.front().space : std::prev(behind)->space;
+  return behind == uses.begin() ? &uses.front() : &*std::prev(behind);
+}
+
+trace::SpaceId PageTables::owner(std::uint64_t cr3, std::uint64_t tsc) const {
+  const Use* const use = use_at(cr3, tsc);
+  return use != nullptr ? use->space : trace::kAnySpace;
+}
+
+bool PageTables::is_certain(std::uint64_t cr3, std::uint64_t tsc) const {
+  const Use* const use = use_at(cr3, tsc);
+  return use != nullptr && use->ticks >= doubt_ + use->error;
+}
+
+trace::SpaceId PageTables::owner_before(std::uint64_t cr3, std::uint64_t tsc) const {
+  const Use* const use = tsc != 0 ? use_at(cr3, tsc - 1) : nullptr;
+  return use != nullptr && use->tsc < tsc ? use->space : trace::kAnySpace;
 }
 
 }  // namespace ptkit::formats

@@ -27,7 +27,7 @@ class PageTables {
   // `has_code`: by space; others are never owners (kernel threads run with anybody's tables). `doubt`: by how
   // many ticks switches may be told too early or too late.
   PageTables(std::vector<bool> has_code, std::uint64_t doubt)
-      : has_code_(std::move(has_code)), doubt_(doubt), known_(has_code_.size(), false) {}
+      : has_code_(std::move(has_code)), doubt_(doubt), since_(has_code_.size(), trace::kTscMax) {}
 
   // `changes` of one stream, the last of them its end; `switches`: who ran, in the order of time.
   void learn(const std::vector<TableChange>& changes, const std::vector<trace::Switch>& switches);
@@ -35,8 +35,13 @@ class PageTables {
 
   // Whose tables these are at a time; kAnySpace: that is not known.
   [[nodiscard]] trace::SpaceId owner(std::uint64_t cr3, std::uint64_t tsc) const;
-  // Whether a space has tables that are known.
-  [[nodiscard]] bool has_tables(trace::SpaceId space) const { return known_[space]; }
+  // Whether whoever had them then was seen with them for so long that it was no mistake in time.
+  [[nodiscard]] bool is_certain(std::uint64_t cr3, std::uint64_t tsc) const;
+  // Whose they were right before that time; kAnySpace: they had not been seen.
+  [[nodiscard]] trace::SpaceId owner_before(std::uint64_t cr3, std::uint64_t tsc) const;
+  // Whether a space has tables that are known, and since when (kTscMax: it has none).
+  [[nodiscard]] bool has_tables(trace::SpaceId space) const { return since_[space] != trace::kTscMax; }
+  [[nodiscard]] std::uint64_t since(trace::SpaceId space) const { return since_[space]; }
 
  private:
   // A space was seen with the tables from a time on.
@@ -47,10 +52,11 @@ class PageTables {
     trace::SpaceId space = trace::kAnySpace;
   };
   [[nodiscard]] std::vector<Use> settled(std::vector<Use> uses) const;
+  [[nodiscard]] const Use* use_at(std::uint64_t cr3, std::uint64_t tsc) const;  // nullptr: none
 
   std::vector<bool> has_code_;
   std::uint64_t doubt_;
-  std::vector<bool> known_;
+  std::vector<std::uint64_t> since_;                          // by space
   std::unordered_map<std::uint64_t, std::vector<Use>> uses_;  // by CR3
 };
 

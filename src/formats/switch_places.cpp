@@ -27,6 +27,7 @@ std::uint64_t later(std::uint64_t tsc, std::uint64_t ticks) {
 // A process' page tables were in force from a place on.
 struct Stay {
   SpaceId space = trace::kAnySpace;
+  SpaceId before = trace::kAnySpace;  // whose they had been when it began; kAnySpace: nobody's who is known
   std::uint64_t offset = 0;
   std::uint64_t tsc = 0;  // it began in [tsc, tsc + error]
   std::uint64_t error = 0;
@@ -34,19 +35,69 @@ struct Stay {
   bool told = false;  // a switch belongs to it
 };
 
+// A time at which the page tables of a change were in force.
+std::uint64_t middle_of(const std::vector<TableChange>& changes, std::size_t i) {
+  return changes[i].guess + (changes[i + 1].guess - changes[i].guess) / 2;
+}
+
 std::vector<Stay> stays_of(const std::vector<TableChange>& changes, const PageTables& tables) {
   std::vector<Stay> stays;
   for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
     const TableChange& one = changes[i];
     if (one.cr3 == 0) continue;
-    const std::uint64_t middle = one.guess + (changes[i + 1].guess - one.guess) / 2;
-    const SpaceId space = tables.owner(one.cr3, middle);
+    const SpaceId space = tables.owner(one.cr3, middle_of(changes, i));
     // Tables of nobody (kernel threads may have some) say nothing about who comes next.
     if (space == trace::kAnySpace || (!stays.empty() && stays.back().space == space)) continue;
-    stays.push_back(
-        {.space = space, .offset = one.offset, .tsc = one.tsc, .error = one.error, .guess = one.guess});
+    stays.push_back({.space = space,
+                     .before = tables.owner_before(one.cr3, one.tsc),
+                     .offset = one.offset,
+                     .tsc = one.tsc,
+                     .error = one.error,
+                     .guess = one.guess});
   }
   return stays;
+}
+
+// The first page tables that came in force when tracing was on again. If the process had them before that as
+// well, they are within a stay.
+struct Return {
+  SpaceId space = trace::kAnySpace;
+  std::uint64_t begin = 0;  // where tracing went off
+  std::uint64_t offset = 0;
+  std::uint64_t tsc = 0;  // it was in [tsc, tsc + error]
+  std::uint64_t error = 0;
+  std::uint64_t off = 0;  // when tracing went off at the earliest,
+  std::uint64_t on = 0;   // and was on again at the latest
+};
+
+std::vector<Return> returns_of(const SwitchSurvey& survey, const PageTables& tables) {
+  std::vector<Return> returns;
+  returns.reserve(survey.again.size());
+  for (const auto& [change, on] : survey.again) {
+    if (change + 1 == survey.changes.size()) continue;
+    const TableChange& one = survey.changes[change];
+    const TableChange& before = survey.changes[change - 1];
+    returns.push_back({.space = tables.owner(one.cr3, middle_of(survey.changes, change)),
+                       .begin = before.offset,
+                       .offset = one.offset,
+                       .tsc = one.tsc,
+                       .error = one.error,
+                       .off = before.tsc,
+                       .on = on});
+  }
+  return returns;
+}
+
+// Where page tables came in force of which nobody knows for certain whose they are; as far as that is needed.
+std::vector<std::uint64_t> strangers_of(const SwitchSurvey& survey, const PageTables& tables) {
+  std::vector<std::uint64_t> strangers;
+  if (survey.again.empty()) return strangers;
+  for (std::size_t i = 0; i + 1 < survey.changes.size(); ++i) {
+    const TableChange& one = survey.changes[i];
+    if (one.cr3 != 0 && !tables.is_certain(one.cr3, middle_of(survey.changes, i)))
+      strangers.push_back(one.offset);
+  }
+  return strangers;
 }
 
 class Placement {
@@ -59,6 +110,8 @@ class Placement {
         doubt_(doubt),
         records_lost_(records_lost),
         stays_(stays_of(survey.changes, tables)),
+        returns_(returns_of(survey, tables)),
+        strangers_(strangers_of(survey, tables)),
         places_(survey.places),
         by_tables_(stream.switches.size(), false) {}
 
@@ -86,19 +139,86 @@ class Placement {
     SpaceId before = trace::kAnySpace;
     for (std::size_t i = 0; i < switches_.size(); ++i) {
       const SpaceId space = switches_[i].space;
-      if (!tables_.has_tables(space) || space == std::exchange(before, space)) continue;
-      const std::uint64_t tsc = switches_[i].tsc;
-      const auto is_past = [&](const Stay& one) { return later(one.tsc, one.error + doubt_) < tsc; };
-      while (stay < stays_.size() && is_past(stays_[stay])) ++stay;
-      const std::size_t end = std::min(stays_.size(), stay + kStaysAhead);
-      for (std::size_t j = stay; j < end && stays_[j].tsc <= later(tsc, doubt_); ++j) {
-        if (stays_[j].space != space || is_past(stays_[j])) continue;
-        places_[i] = stays_[j].offset + 1;  // behind the PIP
-        by_tables_[i] = stays_[j].told = true;
-        stay = j + 1;
-        break;
+      if (!tables_.has_tables(space)) continue;
+      const SpaceId last = std::exchange(before, space);
+      if (space == last) continue;
+      while (stay < stays_.size() && is_past(stays_[stay], i)) ++stay;
+      if (same_process(space, last) && runs(space, stay)) continue;
+      if (const std::size_t found = find_stay(stay, i); found != stays_.size()) {
+        place(i, stays_[found].offset);
+        stays_[found].told = true;
+        stay = found + 1;
+      } else if (const Return* const one = find_return(stay, i); one != nullptr) {
+        place(i, one->offset);
       }
     }
+  }
+
+  void place(std::size_t i, std::uint64_t offset) {
+    places_[i] = offset + 1;  // behind the PIP
+    by_tables_[i] = true;
+  }
+
+  template <typename Began>
+  [[nodiscard]] bool is_past(const Began& one, std::size_t i) const {
+    return later(one.tsc, one.error + doubt_) < switches_[i].tsc;
+  }
+
+  // exec() makes another space of a process.
+  [[nodiscard]] bool same_process(SpaceId a, SpaceId b) const {
+    return bundle_.spaces[a].pid == bundle_.spaces[b].pid && bundle_.spaces[a].pid != trace::kNoId;
+  }
+
+  // Whether who came last did so with the page tables of `space`.
+  [[nodiscard]] bool runs(SpaceId space, std::size_t next_stay) const {
+    return next_stay != 0 && stays_[next_stay - 1].told && stays_[next_stay - 1].space == space;
+  }
+
+  // exec() is told when the process has had its new page tables for long, and may have been away and come
+  // back with them: then the space that comes had them before, and the next one has them soon.
+  [[nodiscard]] bool fits(std::size_t stay, SpaceId space) const {
+    const Stay& one = stays_[stay];
+    if (one.space == space) return true;
+    const bool comes_back = stay != 0 && !same_process(stays_[stay - 1].space, space);
+    return comes_back && one.before == space && same_process(one.space, space);
+  }
+
+  [[nodiscard]] std::size_t find_stay(std::size_t first, std::size_t i) const {
+    const std::size_t end = std::min(stays_.size(), first + kStaysAhead);
+    for (std::size_t j = first; j < end && stays_[j].tsc <= later(switches_[i].tsc, doubt_); ++j) {
+      if (fits(j, switches_[i].space) && !is_past(stays_[j], i)) return j;
+    }
+    return stays_.size();
+  }
+
+  // Another process came while tracing was off, so that nothing tells of its page tables, and went when it
+  // was on again: CR3 was written then. nullptr: that was not so, or it may have been elsewhere.
+  [[nodiscard]] const Return* find_return(std::size_t next_stay, std::size_t i) {
+    if (records_lost_ || next_stay == 0 || stays_[next_stay - 1].space != switches_[i].space) return nullptr;
+    const std::uint64_t begin = stays_[next_stay - 1].offset;
+    const std::uint64_t end = next_stay < stays_.size() ? stays_[next_stay].offset : kNeverPlaced;
+    const auto is_over = [&](const Return& one) { return one.offset <= begin || is_past(one, i); };
+    while (next_return_ < returns_.size() && is_over(returns_[next_return_])) ++next_return_;
+    const auto may_be = [&](std::size_t number) {
+      return number < returns_.size() && returns_[number].offset < end &&
+             returns_[number].tsc <= later(switches_[i].tsc, doubt_);
+    };
+    if (!may_be(next_return_) || may_be(next_return_ + 1)) return nullptr;
+    const Return& one = returns_[next_return_];
+    const auto stranger = std::ranges::lower_bound(strangers_, one.begin);
+    if (!went_at(one, i) || (stranger != strangers_.end() && *stranger < end)) return nullptr;
+    ++next_return_;
+    return &one;
+  }
+
+  // Whether the one who went had page tables of his own, and came while tracing was off.
+  [[nodiscard]] bool went_at(const Return& one, std::size_t i) const {
+    if (i == 0 || one.space != switches_[i].space) return false;
+    const std::size_t before = i >= 2 && is_one_with_next(i - 1) ? i - 2 : i - 1;
+    const Switch& other = switches_[before];
+    if (same_process(other.space, one.space) || tables_.since(other.space) >= other.tsc) return false;
+    const bool came_while_off = later(other.tsc, doubt_) >= one.off && other.tsc <= later(one.on, doubt_);
+    return came_while_off && later(one.on, doubt_) < switches_[i].tsc;
   }
 
   // Who comes by time does so between those who come with page tables.
@@ -150,6 +270,9 @@ class Placement {
   std::uint64_t doubt_;
   bool records_lost_;
   std::vector<Stay> stays_;
+  std::vector<Return> returns_;
+  std::vector<std::uint64_t> strangers_;
+  std::size_t next_return_ = 0;
   std::vector<std::uint64_t> places_;
   std::vector<bool> by_tables_;  // which places are those of PIPs
   std::vector<Switch> out_;

@@ -93,11 +93,38 @@ class Surveyor {
     }
     // Bits and targets that come right behind a timing packet are older than it.
     if (std::exchange(time_seen_, false) && packet.offset >= quiet_until_) follow(packet.offset);
-    // Page tables that change while tracing is off have no PIP.
-    if (packet.kind == PacketKind::TIP_PGD) change(packet.offset, 0);
-    if (packet.kind != PacketKind::PIP) return;
+    switch (packet.kind) {
+      case PacketKind::TIP_PGE:
+        return come_on(packet.offset);
+      case PacketKind::TIP_PGD:  // page tables that change while tracing is off have no PIP
+        on_.reset();
+        return change(packet.offset, 0);
+      case PacketKind::PSB:  // a PIP that follows tells which there are,
+      case PacketKind::OVF:  // or comes behind others that are lost
+        on_.reset();
+        return;
+      case PacketKind::PIP:
+        return take_tables(packet);
+      default:
+        return;
+    }
+  }
+
+  [[nodiscard]] bool tables_unknown() const { return !out_.changes.empty() && out_.changes.back().cr3 == 0; }
+
+  void come_on(std::uint64_t offset) {
+    on_.reset();
+    if (!tables_unknown()) return;
+    const time::TimeRange now = track_->at(offset, offset);
+    if (now.known && now.error != kNoBound) on_ = now.tsc + now.error;
+  }
+
+  void take_tables(const Packet& packet) {
+    const std::size_t number = out_.changes.size();
     const bool of_guest = (packet.flags & Packet::NR) != 0;
     change(packet.offset, of_guest ? 0 : packet.payload & trace::kCr3Address);
+    if (on_ && number != out_.changes.size()) out_.again.push_back({number, *on_});
+    on_.reset();
   }
 
   void follow(std::uint64_t offset) {
@@ -162,6 +189,7 @@ class Surveyor {
   // From here on nobody knows which page tables there are.
   void forget() {
     change(last_, 0);
+    on_.reset();
     time_seen_ = false;
   }
 
@@ -176,8 +204,9 @@ class Surveyor {
   base::Bytes bytes_;
   bool is_last_ = false;
   std::optional<time::TimeTrack> track_;
-  std::uint64_t last_ = 0;  // packet
-  std::size_t next_ = 0;    // switch
+  std::uint64_t last_ = 0;           // packet
+  std::optional<std::uint64_t> on_;  // when tracing came on, if no CR3 was written or told since then
+  std::size_t next_ = 0;             // switch
   std::uint64_t quiet_until_ = 0;
   bool time_seen_ = false;
 };

@@ -14,8 +14,16 @@ namespace ptkit::formats {
 
 inline constexpr std::uint64_t kNeverPlaced = ~std::uint64_t{0};
 
+// Tracing had been off, and came on again with tables that nothing tells. The first CR3 that was written
+// from then on is that of a change.
+struct TablesAgain {
+  std::size_t change = 0;  // its number; the one before is where tracing went off
+  std::uint64_t on = 0;    // when it was on at the latest
+};
+
 struct SwitchSurvey {
   std::vector<TableChange> changes;  // the last one is the stream's end
+  std::vector<TablesAgain> again;
   // Of each switch of the stream, where its time had come; kNeverPlaced: that is not in the stream.
   std::vector<std::uint64_t> places;
 };
