@@ -41,6 +41,11 @@ struct TriggerRequest {
   std::uint64_t address = 0;  // ADDRESS
   int signal = 0;             // SIGNAL
   std::uint64_t count = 1;
+
+  // Whether it is, when it has happened so often: recording begins and ends once, snapshots are many.
+  [[nodiscard]] bool is_due(std::uint64_t times) const noexcept {
+    return action == Action::SNAPSHOT ? times % count == 0 : times == count;
+  }
 };
 
 // What a stream is made of.

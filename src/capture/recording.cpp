@@ -75,7 +75,7 @@ bool Recording::child_is_missing(pid_t parent) {
 
 void Recording::hit(std::uint32_t trigger) {
   const TriggerRequest& request = options_.triggers[trigger];
-  if (hits_[trigger].fetch_add(1, std::memory_order_relaxed) + 1 != request.count) return;
+  if (!request.is_due(hits_[trigger].fetch_add(1, std::memory_order_relaxed) + 1)) return;
   switch (request.action) {
     case TriggerRequest::Action::START:
       started_.store(true, std::memory_order_relaxed);

@@ -162,7 +162,7 @@ SystemProcesses::Process& SystemProcesses::known(std::int64_t pid, std::uint64_t
   record.tsc = tsc;
   record.pid = record.tid = static_cast<std::int32_t>(pid);
   for (const std::int64_t tid : threads_of(static_cast<pid_t>(pid))) {
-    process.threads.insert(tid);
+    process.threads.emplace(tid, 0);
     record.tid = static_cast<std::int32_t>(tid);
     note(trace::SidebandKind::THREAD, record, 0, thread_name(record.pid, record.tid));
   }
@@ -325,7 +325,8 @@ void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream
   } else {
     Process& process = known(record.pid, record.tsc);
     set_tables(record, process);
-    if (record.tid >= 0) process.threads.insert(record.tid);
+    // Half way between two records may be before that.
+    if (record.tid >= 0) to.tsc = std::max(to.tsc, process.threads.emplace(record.tid, 0).first->second);
     save(record.pid, process);
     to.space = last = process.space;
   }
@@ -345,7 +346,7 @@ void SystemProcesses::add_switch(std::uint32_t stream, const trace::Switch& to) 
 
 void SystemProcesses::on_fork(const SystemRecord& record) {
   if (record.pid == record.parent_pid) {
-    known(record.pid, record.tsc).threads.insert(record.tid);
+    known(record.pid, record.tsc).threads[record.tid] = record.tsc;
     return note(trace::SidebandKind::THREAD, record, 0, {});
   }
   const Parts parts = known(record.parent_pid, record.tsc).parts;
@@ -360,7 +361,7 @@ void SystemProcesses::on_fork(const SystemRecord& record) {
     child.parent = record.parent_pid;
   }
   child.ended = child.due = false;
-  child.threads = {record.tid};
+  child.threads = {{record.tid, record.tsc}};
   trace::Sideband out = sideband(trace::SidebandKind::PROCESS, record);
   out.parent = record.parent_pid;
   output_.sideband(out);
@@ -371,7 +372,7 @@ void SystemProcesses::on_exec(const SystemRecord& record, std::uint32_t stream) 
   Process& process = known(record.pid, record.tsc);
   // Found just now, /proc shows what it is by now; otherwise this is another image.
   new_space(record.pid, process);
-  process.threads = {record.tid};
+  process.threads = {{record.tid, record.tsc}};
   process.named = false;
   process.saved = user_;
   if (!is_kernels(record)) set_tables(record, process);

@@ -88,7 +88,8 @@ class SystemProcesses {
     std::uint64_t kernel_cr3 = 0;  // 0: not known
     std::uint64_t user_cr3 = 0;
     Parts parts;
-    std::set<std::int64_t> threads;  // that have not ended, as far as it is known
+    // That have not ended, as far as it is known, and when they began or executed this program.
+    std::map<std::int64_t, std::uint64_t> threads;
     std::int64_t parent = trace::kNoId;
     std::size_t children = 0;  // that are known
     bool ended = false;        // all of its threads have, as far as it is known

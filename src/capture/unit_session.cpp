@@ -242,7 +242,7 @@ void UnitRecorder::Session::hit(std::uint32_t trigger) {
   using Action = TriggerRequest::Action;
   const TriggerRequest& request = options_.triggers[trigger];
   const bool counts = request.action == Action::START ? waits_ : !paused_;
-  if (!counts || ++hits_[trigger] != request.count) return;
+  if (!counts || !request.is_due(++hits_[trigger])) return;
   if (request.action == Action::START) waits_ = false;
   if (request.action == Action::STOP) limited_ = true;
   if (request.action == Action::SNAPSHOT) snapshot_asked_ = true;

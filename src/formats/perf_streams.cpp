@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
 // ptkit, as it writes perf.data, puts an OVF there behind a loss.
-constexpr std::uint64_t kMostPadding = 19;
+constexpr std::uint64_t kMostPadding = 28;
 constexpr std::uint64_t kHoles = kAuxPartial | kAuxCollision;
 
 trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {

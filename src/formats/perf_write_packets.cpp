@@ -93,6 +93,15 @@ bool is_32_bit(const trace::TraceBundle& bundle) {
   return narrow;
 }
 
+std::optional<std::uint64_t> ip_of_psb(base::Bytes bytes) {
+  packet::PacketDecoder decoder(bytes);
+  packet::Packet packet;
+  while (decoder.next(packet) == base::Status::OK && packet.kind != PacketKind::PSBEND) {
+    if (packet.kind == PacketKind::FUP && (packet.flags & packet::Packet::IP_KNOWN) != 0) return packet.ip;
+  }
+  return {};
+}
+
 std::uint64_t last_tsc(base::Bytes bytes) {
   std::uint64_t tsc = 0;
   packet::PacketDecoder decoder(bytes);

@@ -33,6 +33,10 @@ struct StreamPackets {
 // The first packets of the streams tell of 32-bit code, and of no other.
 [[nodiscard]] bool is_32_bit(const trace::TraceBundle& bundle);
 
+// Where tracing goes on at a PSB, as packets up to PSBEND tell; nothing: it is off there.
+inline constexpr std::size_t kMostPsbPlus = 256;
+[[nodiscard]] std::optional<std::uint64_t> ip_of_psb(base::Bytes bytes);
+
 // The last time that some bytes at the end of a piece of a stream tell; 0: none.
 inline constexpr std::size_t kSearchedForTsc = std::size_t{256} << 10U;
 [[nodiscard]] std::uint64_t last_tsc(base::Bytes bytes);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "packet/encoder.h"
 #include "packet/windows.h"
 
 namespace ptkit::formats::perf {
@@ -14,17 +15,24 @@ constexpr std::size_t kPieceBytes = std::size_t{8} << 20U;  // a multiple of 8: 
 constexpr std::size_t kPadding = 8;
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for whether to go on
 // Behind a loss perf's decoder goes on as if nothing were missing, unless it finds an OVF; so one is put into
-// the padding, behind more zeros than are left of any packet that was cut.
+// the padding, behind more zeros than are left of any packet that was cut. By an OVF tracing is off for perf,
+// and the address in a PSB+ does not change that (it would pass over interrupts then): a TIP.PGE does.
 constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
+constexpr std::uint64_t kWholeIp = 6;  // IPBytes
 constexpr std::size_t kLeastZeros = 9;
 constexpr std::uint64_t kLeastLost = 32;  // of which offsets tell: fewer would be the padding
 constexpr std::uint64_t kMostLost = std::uint64_t{1} << 48U;
 
-std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut) {
+std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut, std::optional<std::uint64_t> ip) {
+  std::vector<std::uint8_t> told;
+  if (cut) told.assign(kOverflow.begin(), kOverflow.end());
+  if (cut && ip) {
+    const packet::Packet on{.payload = *ip, .payload2 = kWholeIp, .kind = packet::PacketKind::TIP_PGE};
+    static_cast<void>(packet::encode(on, told));
+  }
   std::vector<std::uint8_t> padding(cut ? kLeastZeros : 0);
-  const std::size_t more = cut ? kOverflow.size() : 0;
-  while ((size + padding.size() + more) % kPadding != 0) padding.push_back(0);
-  if (cut) padding.insert(padding.end(), kOverflow.begin(), kOverflow.end());
+  while ((size + padding.size() + told.size()) % kPadding != 0) padding.push_back(0);
+  padding.insert(padding.end(), told.begin(), told.end());
   return padding;
 }
 
@@ -100,8 +108,11 @@ void Trace::cut_stream(std::size_t number, Passage& passage, std::uint64_t& offs
     last.lost_flags |= flags_of(loss, hole);
     last.cut = true;
     auto& unsynced = unsynced_[number];
-    if (unsynced.empty() || end >= unsynced.back().second)
-      unsynced.emplace_back(end, packet::find_psb(passage.data(number), end));
+    if (unsynced.empty() || end >= unsynced.back().end) {
+      const std::size_t psb = packet::find_psb(passage.data(number), end);
+      const std::size_t behind = std::min(stream.data.size() - psb, kMostPsbPlus);
+      unsynced.push_back({end, psb, ip_of_psb(passage.part(number, psb, psb + behind))});
+    }
     if (hole) offset += loss.lost_bytes;
     begin = end;
   }
@@ -148,7 +159,10 @@ bool Trace::write(Output& out) {
 
 bool Trace::write_piece(Output& out, const Piece& piece, Passage& passage) {
   const std::size_t size = piece.end - piece.begin;
-  const std::vector<std::uint8_t> padding = padding_behind(size, piece.cut);
+  const std::vector<Unsynced>& unsynced = unsynced_[piece.stream];
+  const auto behind = std::ranges::lower_bound(unsynced, piece.end, {}, &Unsynced::end);
+  const auto ip = behind != unsynced.end() && behind->begin <= piece.end ? behind->ip : std::nullopt;
+  const std::vector<std::uint8_t> padding = padding_behind(size, piece.cut, ip);
   begin_piece(out, piece.stream, queues_[piece.stream], piece.offset, size + padding.size(), reference_);
   for (std::size_t at = piece.begin; at < piece.end; at += kStepBytes) {
     if (!is_to_go_on()) return false;
@@ -168,10 +182,9 @@ void Trace::put_trace(Output& out, std::size_t stream, std::size_t begin, base::
   std::vector<std::uint8_t> copy(bytes.begin(), bytes.end());
   for (auto place = std::ranges::lower_bound(places, begin); place != places.end() && *place < end; ++place)
     copy[*place - begin] &= 0xfe;
-  using Range = std::pair<std::size_t, std::size_t>;
-  auto range = std::ranges::upper_bound(unsynced, begin, {}, &Range::second);
-  for (; range != unsynced.end() && range->first < end; ++range) {
-    for (std::size_t at = std::max(range->first, begin); at < std::min(range->second, end); ++at)
+  auto range = std::ranges::upper_bound(unsynced, begin, {}, &Unsynced::end);
+  for (; range != unsynced.end() && range->begin < end; ++range) {
+    for (std::size_t at = std::max(range->begin, begin); at < std::min(range->end, end); ++at)
       copy[at - begin] = 0;
   }
   out.put(copy);

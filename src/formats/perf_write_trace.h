@@ -2,6 +2,7 @@
 // folder only.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "formats/perf_write_pieces.h"
@@ -36,8 +37,13 @@ class Trace final : public WrittenTrace {
   const std::vector<StreamPackets>& packets_;
   const std::uint64_t reference_;  // a TSC near the trace's: packets have 56 bits of it
   std::vector<Piece> pieces_;
+  struct Unsynced {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::optional<std::uint64_t> ip;  // where tracing goes on behind it
+  };
   // By stream: from a loss to the next PSB; apart, and in order.
-  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> unsynced_;
+  std::vector<std::vector<Unsynced>> unsynced_;
 };
 
 }  // namespace ptkit::formats::perf

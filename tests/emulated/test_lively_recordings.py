@@ -28,10 +28,10 @@ WHOLE = [
 KERNEL = [one for one in WHOLE if one.cpl is None]
 THREAD = Recording("thread", f"--per-thread -- {LIVELY}")
 FILTER = Recording("filter", "--filter 'filter work @ /bin/crowd' -- crowd")
-ONCE = f"{LIVELY}; kill -USR1 $$; sleep 0.1"
+ONCE = f"{LIVELY}; kill -HUP $$; sleep 3"
 SNAPSHOTS = Recording(
     "snapshots",
-    f"--levels both --ring 64K --trigger 'snapshot on USR1' -- sh -c 'trap : USR1; {ONCE}; {ONCE}; {LIVELY}'",
+    f"--levels both --ring 64K --trigger 'snapshot on HUP' -- sh -c 'trap : HUP; {ONCE}; {ONCE}; {LIVELY}'",
     cpl=None,
 )
 EXPORTED = [WHOLE[0], WHOLE[1], THREAD]

@@ -54,7 +54,7 @@ class Trigger:
     action : str
         ``"start"``: recording is off until then, on a signal some hundred instructions longer; ``"stop"``:
         recording ends, within a dozen blocks of code, and the program runs on; ``"snapshot"``: what is in the
-        ring is kept.
+        ring is kept, each `count`-th time anew.
     name : str
         The function.
     file : str
@@ -64,7 +64,8 @@ class Trigger:
     number : int
         The signal.
     count : int
-        How often it has to happen; for ``"stop"`` and ``"snapshot"``: while recording is on.
+        How often it has to happen (before each snapshot); for ``"stop"`` and ``"snapshot"``: while recording
+        is on.
 
     Examples
     --------

@@ -32,7 +32,8 @@ TRIGGER says when something is done:
   start|stop|snapshot at PLACE [xCOUNT] [@ FILE]   when PLACE is reached, for the COUNTth time
   start|stop|snapshot on SIGNAL [xCOUNT]           when the program gets a signal
 start: nothing is recorded until then; stop: the recording ends and the program runs on; snapshot: what is in
-the ring (see --ring) is kept. stop and snapshot count what happens while recording is on."""
+the ring (see --ring) is kept, each COUNTth time anew. stop and snapshot count what happens while recording
+is on."""
 EXAMPLES = """examples:
   ptkit record -o sort.ptk -- sort README.md
   ptkit record -o true.ptk --timing tsc,mtc --psb-period 2048 -- true

@@ -520,6 +520,27 @@ TEST_F(Processes, SwitchesNameTheSpaceOfTheTables) {
   EXPECT_EQ(bundle.spaces[got[1].space].pid, kFirst + 1);
 }
 
+// A switch is half way between two records, of which the first may be about another thread long before.
+TEST_F(Processes, NobodyRunsBeforeItIsThere) {
+  const auto runs = [&](std::uint64_t since, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, tid);
+    record.tables_known = false;
+    record.since = since;
+    processes_.take(record, 0);
+  };
+  runs(1, 10, kFirst, kFirst);
+  fork(100, kFirst, kFirst + 1, kFirst + 1);
+  runs(60, 110, kFirst + 1, kFirst + 1);
+  fork(300, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
+  runs(260, 310, kFirst + 1, kFirst + 2);
+  runs(305, 320, kFirst + 1, kFirst + 1);
+  processes_.take(made(SystemRecord::Kind::EXEC, 400, kFirst + 1, kFirst + 1), 1);
+  runs(350, 410, kFirst + 1, kFirst + 1);
+  std::vector<std::uint64_t> times;
+  for (const trace::Switch& one : processes_.take_switches(0)) times.push_back(one.tsc);
+  EXPECT_EQ(times, (std::vector<std::uint64_t>{1, 100, 300, 305, 400}));
+}
+
 TEST_F(Processes, ManyMappingsTakeNoSquareOfTheirNumber) {
   constexpr std::uint64_t kCount = 60'000;
   const auto map_all = [&] {

@@ -638,7 +638,7 @@ TEST(EmulatorRecorder, KeepsTheLastBytesInARing) {
   RecordOptions one = options(scratch, "loops");
   one.psb_period = 2048;
   one.ring_bytes = std::uint64_t{32} << 10U;
-  one.triggers = {trigger_of(TriggerRequest::Action::SNAPSHOT, kHere, 1000)};
+  one.triggers = {trigger_of(TriggerRequest::Action::SNAPSHOT, kHere, 400'000)};
   const Recorded all = record(one);
   EXPECT_EQ(all.result.instructions, insns_of_lines(kLoops));
   EXPECT_EQ(all.result.snapshots, 1U);

@@ -1,6 +1,9 @@
 // Which address ranges a bundle says that several processes were recorded with.
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <utility>
+
 #include "capture/configuration.h"
 #include "capture/found_ranges.h"
 
@@ -21,12 +24,13 @@ ProcessRanges process(const ProcessRanges::Set& filters, const ProcessRanges::Se
 std::string common(bool filters_only, std::initializer_list<ProcessRanges> processes) {
   FoundRanges found(filters_only);
   for (const ProcessRanges& one : processes) found.add(one);
-  std::string out;
+  std::ostringstream out;
+  const char* blank = "";
   for (const trace::AddressRange& range : found.common()) {
-    out += (out.empty() ? "" : " ") + std::string(range.kind == trace::RangeKind::FILTER ? "F" : "S") +
-           std::to_string(range.first) + "-" + std::to_string(range.last);
+    out << std::exchange(blank, " ") << (range.kind == trace::RangeKind::FILTER ? 'F' : 'S') << range.first
+        << '-' << range.last;
   }
-  return out;
+  return out.str();
 }
 
 TEST(FoundRanges, JoinsWhatLiesSideBySide) {

@@ -187,6 +187,29 @@ TEST_F(PerfWrite, BehindALossStandsAnOverflow) {
   }
 }
 
+// perf believes that tracing is off behind an OVF, whatever address a PSB+ has.
+TEST_F(PerfWrite, BehindAnOverflowTracingIsSaidToBeOn) {
+  const std::string ip("\x10\x32\x54\x76\x98\xba\x00\x00", 8);
+  std::string psb;
+  for (int i = 0; i < 8; ++i) psb += "\x02\x82";
+  for (const std::size_t unread : {std::size_t{0}, std::size_t{2}}) {  // bytes before the PSB
+    trace::TraceBundle bundle = small_bundle();
+    const std::string behind = psb + "\xdd" + ip + "\x02\x23";
+    bundle.streams[0].data = buffer(trace_of(1, 0) + std::string(unread, '\x71') + behind);
+    bundle.streams[0].losses.push_back({trace_of(1, 0).size(), base::Status::BUFFER_FULL, 0});
+    static_cast<void>(write(bundle));
+    const auto pieces = records(perf::AUXTRACE);
+    ASSERT_EQ(pieces.size(), 2U);
+    const base::Bytes payload = pieces[0].payload;
+    EXPECT_EQ(payload.size() % 8, 0U);
+    const base::Bytes told = payload.last(11);
+    EXPECT_EQ(std::string(told.begin(), told.end()), "\x02\xf3\xd1" + ip);
+    const trace::TraceBundle back = write_and_read(bundle);
+    EXPECT_EQ(text(back.streams[0].data), trace_of(1, 0) + std::string(unread, '\0') + behind);
+    EXPECT_EQ(back.streams[0].losses.size(), 1U);
+  }
+}
+
 TEST_F(PerfWrite, AGuestIsWrittenAsIfItWereNone) {
   const std::string guest = "\x02\x43\x01\x4a\xee\x01" + std::string(2, '\0');
   const std::string host = "\x02\x43" + std::string(1, '\0') + "\x4a\xee\x01" + std::string(2, '\0');
