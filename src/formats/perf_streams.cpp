@@ -10,7 +10,7 @@ namespace ptkit::formats::perf {
 namespace {
 
 constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
-// ptkit, as it writes perf.data, puts an OVF there behind a loss.
+// ptkit, as it writes perf.data, puts an OVF and a TIP.PGE there behind a loss: fewer bytes than these.
 constexpr std::uint64_t kMostPadding = 28;
 constexpr std::uint64_t kHoles = kAuxPartial | kAuxCollision;
 
