@@ -8,6 +8,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +24,8 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", ["ptkit", *MODULES])
-def test_examples_run(name: str) -> None:
+def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where some of them leave a bundle
     module = importlib.import_module(name)
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
