@@ -54,7 +54,11 @@ inline constexpr std::uint64_t kAuxTruncated = 1;             // AUX: something 
 inline constexpr std::uint64_t kAuxOverwrite = 2;
 inline constexpr std::uint64_t kAuxPartial = 4;    // the processor could not trace some of it (VMX)
 inline constexpr std::uint64_t kAuxCollision = 8;  // it met another
-inline constexpr std::uint16_t kMiscCpumode = 7;   // of whom a record is
+// Behind a piece of trace with a loss at its end ptkit writes so many zeros at least, an OVF, and maybe a
+// TIP.PGE: fewer bytes than the other number.
+inline constexpr std::uint64_t kLossZeros = 9;
+inline constexpr std::uint64_t kMostLossPadding = 28;
+inline constexpr std::uint16_t kMiscCpumode = 7;  // of whom a record is
 inline constexpr std::uint16_t kGuestKernel = 4;
 inline constexpr std::uint16_t kGuestUser = 5;
 inline constexpr std::size_t kRecordHeaderBytes = 8;

@@ -10,12 +10,18 @@ namespace ptkit::formats::perf {
 namespace {
 
 constexpr std::uint64_t kPadding = 8;  // perf pads a piece with zeros to a multiple of it
-// ptkit, as it writes perf.data, puts an OVF and a TIP.PGE there behind a loss: fewer bytes than these.
-constexpr std::uint64_t kMostPadding = 28;
 constexpr std::uint64_t kHoles = kAuxPartial | kAuxCollision;
 
 trace::TraceBuffer whole_records(const trace::TraceBuffer& bytes, std::size_t size, std::size_t unit) {
   return bytes.slice(0, size - size % unit);
+}
+
+// Whether what a piece has from `begin` on can be padding; perf's own is always taken for that.
+bool is_padding(const trace::TraceBuffer& bytes, std::uint64_t begin) {
+  const std::uint64_t size = bytes.size() - begin;
+  if (size < kPadding) return true;
+  const base::Bytes zeros = bytes.part(begin, begin + std::min(size, kLossZeros));
+  return std::ranges::all_of(zeros, [](std::uint8_t byte) { return byte == 0; });
 }
 
 }  // namespace
@@ -100,7 +106,10 @@ void Streams::join(Queue& queue, const Notes& notes, std::size_t unit) {
     const auto note = std::ranges::upper_bound(notes.all, padded, {}, &Note::end);
     const bool last = i + 1 == queue.pieces.size();
     std::uint64_t real = padded;
-    if (note != notes.all.begin() && within(std::prev(note)->end, kMostPadding)) real = std::prev(note)->end;
+    if (note != notes.all.begin()) {
+      const std::uint64_t end = std::prev(note)->end;
+      if (within(end, kMostLossPadding) && is_padding(piece.bytes, end - piece.begin)) real = end;
+    }
     if (!last && within(queue.pieces[i + 1].begin, kPadding)) real = queue.pieces[i + 1].begin;
     piece.bytes = whole_records(piece.bytes, static_cast<std::size_t>(real - piece.begin), unit);
     // Of records that are never cut, perf leaves out what does not fit where the ring ends.

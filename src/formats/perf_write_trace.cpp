@@ -18,8 +18,7 @@ constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // between looks for 
 // the padding, behind more zeros than are left of any packet that was cut. By an OVF tracing is off for perf,
 // and the address in a PSB+ does not change that (it would pass over interrupts then): a TIP.PGE does.
 constexpr std::array<std::uint8_t, 2> kOverflow{0x02, 0xf3};
-constexpr std::uint64_t kWholeIp = 6;  // IPBytes
-constexpr std::size_t kLeastZeros = 9;
+constexpr std::uint64_t kWholeIp = 6;     // IPBytes
 constexpr std::uint64_t kLeastLost = 32;  // of which offsets tell: fewer would be the padding
 constexpr std::uint64_t kMostLost = std::uint64_t{1} << 48U;
 
@@ -30,7 +29,7 @@ std::vector<std::uint8_t> padding_behind(std::size_t size, bool cut, std::option
     const packet::Packet on{.payload = *ip, .payload2 = kWholeIp, .kind = packet::PacketKind::TIP_PGE};
     static_cast<void>(packet::encode(on, told));
   }
-  std::vector<std::uint8_t> padding(cut ? kLeastZeros : 0);
+  std::vector<std::uint8_t> padding(cut ? kLossZeros : 0);
   while ((size + padding.size() + told.size()) % kPadding != 0) padding.push_back(0);
   padding.insert(padding.end(), told.begin(), told.end());
   return padding;

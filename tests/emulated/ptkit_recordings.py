@@ -23,7 +23,6 @@ class Recording:
     cpl: int | None = 3  # None: all
     before: str = ""  # lines of the guest's script
     after: str = ""
-    unplaced: int = 0  # at most so many instructions of one process by another's page tables
 
     def script(self) -> str:
         """Lines of the guest's script: a part of the log of the truth for it, and one that is empty."""

@@ -34,8 +34,7 @@ def on_cpu(trace: ptkit.Trace, stream: int, executed: Executed) -> OnCpu:
 def assert_processes(cpus: list[OnCpu], most: int) -> None:
     """At most so many instructions of a process have been executed with another one's page tables.
 
-    They are those at a switch to tables that were in use too shortly to know whose they are: the recorder's
-    time tells of it.
+    They are those at a switch that page tables do not place for certain: the recorder's time tells of it.
     """
     total = 0
     owners: dict[int, set[int]] = {}

@@ -120,6 +120,17 @@ TEST_F(PerfData, TheKernelSaysWhereTheLastPieceEnds) {
   EXPECT_EQ(text(bundle.streams.at(0)), odd);
 }
 
+// A note that was lost: what it would have told of is no padding.
+TEST_F(PerfData, TraceBehindTheLastNoteIsKept) {
+  std::string all = kStream;
+  all.append(16, '\x06');  // TNT
+  all.resize((all.size() + 7) / 8 * 8);
+  const auto bundle =
+      read(test::perf_file(test::auxtrace_info() + test::aux({.cpu = 1}, 0, kStream.size(), 0) +
+                           test::auxtrace(0, kEach, 1, 0, all)));
+  EXPECT_EQ(text(bundle.streams.at(0)), all);
+}
+
 TEST_F(PerfData, LossesAreWhereTheyWere) {
   const std::string part(16, '\x19');
   const std::string info = test::auxtrace_info();
