@@ -136,14 +136,14 @@ def test_all_code_goes_along(recording: ptkit.Trace, tmp_path: Path) -> None:
 @needs_perf
 def test_across_losses(rounds: Path, tmp_path: Path) -> None:
     trace = ptkit.record(
-        [rounds, "60000"],
+        [rounds, "200000"],
         output=tmp_path / "out.ptk",
         backend="emulator",
         quiet=True,
         ring="64K",
         timing=("tsc", "mtc", "cyc"),
         psb_period=2048,
-        triggers=["snapshot at other x10000"],
+        triggers=["snapshot at other x60000"],
     )
     losses = trace.streams[0].losses
     assert losses >= 2
