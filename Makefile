@@ -63,15 +63,17 @@ demo: build
 $(BUILD)/test/CMakeCache.txt: $(STAMPS)/packages CMakeLists.txt
 	cmake -S . -B $(BUILD)/test -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_WERROR=ON >/dev/null
 
+# Ends with all skips by reason, and fails if one is not in tests/expected_skips.txt.
 test: test-cpp test-python
+	$(PYTHON) tools/report_skips.py test $(BUILD)/test/ctest.xml $(BUILD)/test/pytest.xml
 
 test-cpp: $(BUILD)/test/CMakeCache.txt
 	cmake --build $(BUILD)/test -j $(JOBS)
-	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure --progress
+	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure --progress --output-junit ctest.xml
 
 test-python: build $(BUILD)/test/CMakeCache.txt
 	cmake --build $(BUILD)/test -j $(JOBS)
-	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q
+	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q --junit-xml=$(BUILD)/test/pytest.xml
 
 $(STAMPS)/packages-emulated: tools/install_packages.sh
 	@mkdir -p $(STAMPS)
@@ -80,7 +82,9 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 
 # One process: two would boot two machines. The first run downloads and builds for some minutes.
 emulated: build $(STAMPS)/packages-emulated
-	PTKIT_EMULATED=1 timeout $(EMULATED_SECONDS) $(VENV)/bin/python -m pytest -q --durations=10 tests/emulated tests/kernel
+	PTKIT_EMULATED=1 timeout $(EMULATED_SECONDS) $(VENV)/bin/python -m pytest -q --durations=10 \
+	  --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
+	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
 	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \

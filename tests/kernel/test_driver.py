@@ -43,7 +43,7 @@ def run(*command: str | Path, folder: Path | None = None) -> str:
 def kernel() -> Kernel:
     """Debian's kernel; skips where it cannot be downloaded."""
     if COMPILER is None:
-        pytest.skip("no C compiler: install gcc, or set CC")
+        pytest.skip("no compiler for .c files: install gcc and g++, or set CC and CXX")
     try:
         return find_kernel()
     except Missing as missing:

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiling import build
 
 import ptkit
 from ptkit import capture
@@ -275,13 +275,9 @@ def test_code_is_that_of_the_rows_space() -> None:
 
 
 def test_code_that_changes_is_printed_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None or not any(one.name == "step" and one.available for one in capture.probe()):
-        pytest.skip("needs a C compiler and single stepping")
-    program = tmp_path / "jit"
-    source = Path(__file__).resolve().parents[1] / "programs" / "jit.c"
-    if subprocess.run([compiler, "-O1", "-static", "-o", program, source]).returncode:
-        pytest.skip("a static program cannot be built here")
+    if not any(one.name == "step" and one.available for one in capture.probe()):
+        pytest.skip("no single stepping here")
+    program = build("jit", tmp_path, "-static")
     recording = tmp_path / "jit.ptk"
     assert main(["record", "-q", "--backend", "step", "-o", str(recording), "--", str(program)]) == 0
     capsys.readouterr()

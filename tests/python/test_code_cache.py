@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiling import compiled
 
 from ptkit.cli.main import main
 
@@ -31,13 +31,10 @@ INSTRUCTIONS = 6001
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An ELF file with a build-id and enough code to be worth keeping."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler here (cc)")
     folder = tmp_path_factory.mktemp("program")
     (folder / "long.s").write_text(SOURCE)
     options = ["-nostdlib", "-static", "-no-pie", "-Wl,--build-id=sha1", f"-Wl,-Ttext={TEXT:#x}"]
-    subprocess.run(["cc", *options, "-o", "long", "long.s"], cwd=folder, check=True)
-    return folder / "long"
+    return compiled(folder / "long", *options, folder / "long.s")
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
+import compiling
 import pytest
 
 import ptkit
@@ -28,16 +28,12 @@ int f%d(int n) { return twin(n); }
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program with functions `first`, `second`, and two that are called `twin`."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("filters")
     (folder / "a.c").write_text(SOURCE)
     (folder / "b.c").write_text(TWIN % (5, 5))
     (folder / "c.c").write_text(TWIN % (7, 7))
     sources = [folder / name for name in ("a.c", "b.c", "c.c")]
-    subprocess.run([compiler, "-O1", "-o", folder / "a.out", *sources], check=True)
-    return folder / "a.out"
+    return compiling.compiled(folder / "a.out", "-O1", *sources)
 
 
 def _symbol(file: Path, name: str) -> list[tuple[int, int]]:

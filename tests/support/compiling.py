@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,30 @@ COMPILER = COMPILERS[".c"]
 def build(name: str, folder: Path, *flags: str) -> Path:
     """Compile tests/programs/NAME.c or NAME.cpp; `-static` makes a short start."""
     source = next(PROGRAMS.glob(f"{name}.c*"))
-    compiler = COMPILERS[source.suffix]
+    return compiled(folder / name, "-O1", "-pthread", *flags, source)
+
+
+def compiled(program: Path, *arguments: str | Path) -> Path:
+    """Compile and link `program`; `arguments` are flags and source files.
+
+    Only a missing compiler (or the missing C library of 32-bit programs) skips the test; a source that does
+    not compile fails it.
+    """
+    suffix = ".cpp" if any(str(argument).endswith(".cpp") for argument in arguments) else ".c"
+    compiler = COMPILERS[suffix]
     if compiler is None:
-        pytest.skip(f"no compiler for {source.name}: install gcc and g++, or set CC and CXX")
-    program = folder / name
-    command = [compiler, "-O1", "-pthread", *flags, "-o", str(program), str(source)]
+        pytest.skip(f"no compiler for {suffix} files: install gcc and g++, or set CC and CXX")
+    if "-m32" in arguments and not _has_32_bit_library(compiler):
+        pytest.skip("no C library of 32-bit programs: install gcc-multilib")
+    command = [compiler, *map(str, arguments), "-o", str(program)]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
-        pytest.skip(f"cannot be built here: {' '.join(command)}: {result.stderr.strip()[-300:]}")
+        reason = result.stderr.strip()[-1000:]
+        pytest.fail(f"does not compile: {' '.join(command)}: {reason}", pytrace=False)
     return program
+
+
+@cache
+def _has_32_bit_library(compiler: str) -> bool:
+    command = [compiler, "-m32", "-x", "c", "-", "-o", os.devnull]
+    return subprocess.run(command, input=b"int main(void) { return 0; }", capture_output=True).returncode == 0

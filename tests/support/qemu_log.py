@@ -14,15 +14,15 @@ Nothing of ptkit is used here.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from compiling import compiled
 
 ITEMS = "in_asm,exec,nochain,strace,tid"
 _SOURCE = Path(__file__).with_name("log_files.c")
@@ -91,12 +91,7 @@ def environment(folder: Path) -> dict[str, str]:
     The folder gets the plugin that keeps the logs of processes apart.
     """
     plugin = folder / "log_files.so"
-    compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
-    subprocess.run(
-        [compiler, "-O1", "-shared", "-fPIC", "-o", str(plugin), str(_SOURCE)],
-        check=True,
-        capture_output=True,
-    )
+    compiled(plugin, "-O1", "-shared", "-fPIC", _SOURCE)
     return {
         "QEMU_LOG": ITEMS,
         "QEMU_LOG_FILENAME": f"{folder}/log.%d",

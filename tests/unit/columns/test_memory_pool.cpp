@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -62,7 +64,10 @@ TEST(MemoryPool, OutlivesItsUsers) {
   auto pool = std::make_shared<MemoryPool>();
   auto memory = pool->take(kMiB);
   pool.reset();
-  std::memset(memory.get(), 1, kMiB);  // still there
+  ASSERT_NE(memory, nullptr);
+  auto* bytes = static_cast<std::uint8_t*>(memory.get());
+  std::memset(bytes, 1, kMiB);
+  EXPECT_EQ(std::count(bytes, bytes + kMiB, 1), static_cast<std::ptrdiff_t>(kMiB));
 }
 
 TEST(MemoryPool, SaysThatMemoryIsShort) {
