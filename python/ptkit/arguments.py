@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptkit.errors import ConfigError
 
-__all__ = ["LAST_ADDRESS", "addresses", "chosen", "flag", "integer", "integers", "names", "several"]
+__all__ = ["LAST_ADDRESS", "addresses", "chosen", "flag", "integer", "integers", "member", "names", "several"]
 
 LAST_ADDRESS = 2**64 - 1
 
@@ -150,3 +152,19 @@ def chosen(name: str, value: Any, allowed: tuple[str, ...]) -> list[str]:
         if one not in allowed:
             raise ConfigError(f"{name}: expected {expected}, found {one!r}")
     return found
+
+
+def member(argument: str, enum: type[IntEnum], name: str) -> IntEnum:
+    """Return the member of an enumeration by name, in any case.
+
+    Raises
+    ------
+    ConfigError
+        If there is none; the message has names that are near, or all of them.
+    """
+    found = enum.__members__.get(name.upper())
+    if found is not None:
+        return found
+    near = get_close_matches(name.upper(), enum.__members__)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(enum.__members__)}"
+    raise ConfigError(f"{argument}={name!r}: {enum.__name__} has no member of this name; {hint}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 import numpy as np
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer, integers, names
+from ptkit.arguments import LAST_ADDRESS, flag, integer, integers, member, names
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import schema_of
 
@@ -237,10 +237,8 @@ def _kinds(value: Any) -> int:
     for kind in [value] if isinstance(value, str) or not isinstance(value, Iterable) else value:
         if not isinstance(kind, str):
             bits |= 1 << integer("kind", kind, 0, max(_core.BranchKind), hint="see ptkit.BranchKind")
-        elif kind in _core.BranchKind.__members__:
-            bits |= 1 << _core.BranchKind[kind]
         else:
-            raise ConfigError(f"kind={kind!r} is none of {', '.join(_core.BranchKind.__members__)}")
+            bits |= 1 << member("kind", _core.BranchKind, kind)
     return bits
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit.arguments import member
 from ptkit.errors import ConfigError
 from ptkit.schema import Column
 
@@ -42,10 +43,7 @@ def _is_whole(value: Any) -> bool:
 
 def _number(column: Column, wanted: Any) -> int:
     if isinstance(wanted, str) and column.enum is not None:
-        if wanted not in column.enum.__members__:
-            names = ", ".join(column.enum.__members__)
-            raise ConfigError(f"{column.name}={wanted!r}: {column.enum.__name__} has only {names}")
-        return int(column.enum[wanted])
+        return int(member(column.name, column.enum, wanted))
     if isinstance(wanted, enum.Enum) and column.enum is not None and not isinstance(wanted, column.enum):
         raise ConfigError(f"{column.name}={wanted!r} is no {column.enum.__name__}")
     boolean = isinstance(wanted, (bool, np.bool_))

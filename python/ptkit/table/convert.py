@@ -47,7 +47,7 @@ def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
 def _pandas_column(table: Table, name: str) -> Any:
     import pandas
 
-    values = table[name]
+    values = np.asarray(table[name])
     enum = table.column(name).enum
     known = table.known(name)
     if enum is not None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.table.column_array import column_array
 from ptkit.table.runs import Runs
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Table:
     """Named columns of equal length, in memory that the core filled.
 
     ``table["from_ip"]`` is a read-only NumPy array, ``len(table)`` the number of rows, ``table[10:20]`` and
-    ``table[mask]`` are tables. Iteration is by column name; there is no object per row.
+    ``table[mask]`` are tables. Iteration is by column name; there is no object per row. A column of an
+    enumeration compares with names: ``table[table["kind"] == "CALL"]``.
 
     Besides the stored columns there are names made on access: ``stream`` (uint32), ``cpu``, ``pid``, ``tid``
     (int32), ``space`` (uint32; all kept as runs), one bool column per bit of ``flags`` (``taken``,
@@ -184,7 +186,8 @@ class Table:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            return self._column_array(key)
+            values = self._column_array(key)
+            return column_array(values, key, self.column(key).enum)
         if isinstance(key, (int, np.integer)):
             raise TypeError("a table has no row objects: write table['column'][i], or table[i:i+1]")
         if isinstance(key, (list, tuple)) and key and all(isinstance(name, str) for name in key):
@@ -312,8 +315,8 @@ class Table:
         Parameters
         ----------
         **conditions
-            By column: a value, or any sequence, set, range or array of values. Enumerations go by name,
-            member or number.
+            By column: a value, or any sequence, set, range or array of values. Enumerations go by name (in
+            any case), member or number.
 
         Returns
         -------
