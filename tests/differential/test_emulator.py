@@ -155,6 +155,7 @@ LOGGED = [
     ("forks", [], 3, 0),
     ("spawn", [], 0, 2),
     ("killed", [], 128 + 11, 1),
+    ("cut", [], 0, 24),
 ]
 
 
@@ -183,6 +184,19 @@ def test_own_log_of_qemu(
     assert len(trace.errors) == 0, str(trace.errors)
     check_libipt(trace, recording)
     assert check_log(trace, qemu_log.read(folder)) <= doubtful
+
+
+def test_a_killed_thread_ends_before_a_branch(tmp_path: Path) -> None:
+    """It is not known where the branch at the end of its last block led: the trace says where it ends."""
+    recording = record([build("cut", tmp_path, "-static")], tmp_path, SOME[0], truth=False)
+    assert recording.exit_status == 0
+    trace = ptkit.open(recording)
+    assert len(trace.streams) > 20
+    ends = (ptkit.BranchKind.ASYNC, ptkit.BranchKind.SYSCALL)
+    for number in range(len(trace.streams)):
+        last = trace.branches(stream=number)[-1:]
+        assert last["kind"][0] in ends
+        assert not last["to_known"][0]
 
 
 @pytest.mark.parametrize(("name", "doubtful"), [("faults", 6), ("signals", 1), ("selfmod", 0)])

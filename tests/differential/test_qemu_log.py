@@ -33,8 +33,12 @@ def read(tmp_path: Path, text: str) -> list[qemu_log.Run]:
     return qemu_log.read(tmp_path)
 
 
+FINISHED = "7 exit_group(0)"
+
+
 def test_a_repeated_instruction_counts_once(tmp_path: Path) -> None:
     text = BLOCK + entered(16, 0x1000) + REST + entered(32, 0x1001) * 5 + CALL + entered(48, 0x1003)
+    text += FINISHED
     (run,) = read(tmp_path, text)
     assert list(run.ips) == [0x1000, 0x1001, 0x1003]
     assert not run.doubts
@@ -45,7 +49,7 @@ def test_an_entry_is_taken_back(tmp_path: Path) -> None:
     stopped = "Stopped execution of TB chain before 0x20 [0000000000001001] f\n"
     signal = "--- SIGALRM {si_signo=SIGALRM, si_code=SI_KERNEL, si_pid=0, si_uid=0} ---\n"
     text = BLOCK + entered(16, 0x1000) + REST + entered(32, 0x1001) + entered(32, 0x1001) + stopped + signal
-    text += HANDLER + entered(64, 0x2000) + entered(32, 0x1001) + CALL + entered(48, 0x1003)
+    text += HANDLER + entered(64, 0x2000) + entered(32, 0x1001) + CALL + entered(48, 0x1003) + FINISHED
     (run,) = read(tmp_path, text)
     assert list(run.ips) == [0x1000, 0x2000, 0x1001, 0x1003]
 
@@ -53,7 +57,7 @@ def test_an_entry_is_taken_back(tmp_path: Path) -> None:
 def test_a_fault_leaves_a_block_somewhere(tmp_path: Path) -> None:
     signal = "--- SIGSEGV {si_signo=SIGSEGV, si_code=1, si_addr=0x0000000000000008} ---\n"
     text = BLOCK + entered(16, 0x1000) + signal + HANDLER + entered(64, 0x2000) + REST + entered(32, 0x1001)
-    (run,) = read(tmp_path, text + CALL + entered(48, 0x1003))
+    (run,) = read(tmp_path, text + CALL + entered(48, 0x1003) + FINISHED)
     assert run.doubts == [qemu_log.Doubt(0, (0x1000, 0x1001), (0, 1))]
     exact = np.array(run.ips, dtype=np.uint64)
     for before in ([], [0x1000]):
@@ -84,7 +88,7 @@ def test_code_is_translated_again(tmp_path: Path) -> None:
     text += (
         HEADER + "0x00001000:  90                       nop\n0x00001001:  c3                       retq\n\n"
     )
-    text += entered(16, 0x1000) + CALL + entered(48, 0x1003)
+    text += entered(16, 0x1000) + CALL + entered(48, 0x1003) + FINISHED
     (run,) = read(tmp_path, text)
     assert list(run.ips) == [0x1000, 0x1005, 0x1000, 0x1001, 0x1003]
 
@@ -95,9 +99,55 @@ def test_long_instructions_and_branches(tmp_path: Path) -> None:
         + "0x00001000:  48 c7 84 24 90 00 00 00  movq     $0x37f, 0x90(%rsp)\n0x00001008:  7f 03 00 00\n"
     )
     text += "0x0000100c:  f2 e9 00 00 00 00        bnd jmp  0x1012\n\n" + entered(16, 0x1000)
-    text += HEADER + "0x00001012:  0f 05                    syscall\n\n" + entered(32, 0x1012)
+    text += HEADER + "0x00001012:  0f 05                    syscall\n\n" + entered(32, 0x1012) + FINISHED
     (run,) = read(tmp_path, text)
     assert list(run.ips) == [0x1000, 0x100C, 0x1012]
+
+
+TAIL = HEADER + "0x00001002:  90                       nop\n" + CALL.removeprefix(HEADER)
+LEAVES = HEADER + "0x00001002:  eb 00                    jmp      0x1003\n\n"
+STARTS = BLOCK.replace(REPEATED, "0x00001001:  90                       nop\n\n")
+
+
+def test_a_call_that_began_was_executed(tmp_path: Path) -> None:
+    text = CALL + entered(48, 0x1003)
+    for answer in (FINISHED, "7 Unknown syscall 999\n"):
+        (run,) = read(tmp_path, text + answer)
+        assert (list(run.ips), run.doubts) == ([0x1003], [])
+
+
+def test_execve_was_executed_where_another_program_follows(tmp_path: Path) -> None:
+    execve = HEADER + "0x00001003:  b8 3b 00 00 00           movl     $0x3b, %eax\n"
+    execve += "0x00001008:  0f 05                    syscall\n\n" + entered(48, 0x1003)
+    (run,) = read(tmp_path, execve)
+    assert run.doubts == [qemu_log.Doubt(0, (0x1003, 0x1008), (0, 1, 2))]
+    (tmp_path / "log.7.7.2").write_text(CALL + entered(48, 0x1003) + FINISHED)
+    runs = qemu_log.read(tmp_path)
+    assert [(list(run.ips), run.doubts) for run in runs] == [([0x1003, 0x1008], []), ([0x1003], [])]
+
+
+def test_a_call_that_did_not_begin_is_doubted(tmp_path: Path) -> None:
+    (run,) = read(tmp_path, STARTS + entered(16, 0x1000) + TAIL + entered(32, 0x1002))
+    assert list(run.ips) == [0x1000, 0x1001]
+    assert run.doubts == [qemu_log.Doubt(2, (0x1002, 0x1003), (0, 1, 2))]
+    again = CALL + entered(48, 0x1003) + "7 getppid()"
+    (run,) = read(tmp_path, again + " = 1\n" + entered(48, 0x1003))
+    assert list(run.ips) == [0x1003]
+    assert run.doubts == [qemu_log.Doubt(1, (0x1003,), (0, 1))]
+
+
+def test_a_killed_thread_may_not_have_begun_its_last_block(tmp_path: Path) -> None:
+    """Then who looks at beginnings of blocks cannot know that the branch before it was executed."""
+    text = STARTS + entered(16, 0x1000) + LEAVES + entered(32, 0x1002) + CALL + entered(48, 0x1003)
+    (run,) = read(tmp_path, text)
+    assert list(run.ips) == [0x1000, 0x1001]
+    assert run.doubts == [qemu_log.Doubt(2, (0x1002, 0x1003), (0, 1, 2))]
+    exact = np.array(run.ips, dtype=np.uint64)
+    for last in ([], [0x1002], [0x1002, 0x1003]):
+        executed = np.array([0x1000, 0x1001, *last], dtype=np.uint64)
+        assert np.array_equal(resolve(executed, exact, run.doubts)[0], executed)
+    lost = np.array([0x1000], dtype=np.uint64)
+    assert not np.array_equal(resolve(lost, exact, run.doubts)[0], lost)
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,12 @@ enters. A block that was entered need not have been executed to its end:
 * before a signal handler, the instruction that faulted was not executed; which one it was is not logged;
 * a block that the emulator has to leave half-way (it changes its own code, or has a LOCK across cache lines)
   goes on with a block of one instruction, which the log shows by the block's flags;
-* "Stopped execution" takes the entry back.
+* "Stopped execution" takes the entry back;
+* a thread that is killed may not have begun the block that it entered last. QEMU writes the line of a block
+  (`log_cpu_exec`, called by `cpu_tb_exec` in accel/tcg/cpu-exec.c) before it calls the block's code, and that
+  begins with the calls of plugins: a thread that is killed in the write has neither. In the same way, a block
+  that ends in SYSCALL was executed whole only if a line of `strace` follows, which QEMU writes after it has
+  called plugins (`do_syscall`, linux-user/syscall.c), or if the process went on with another program.
 
 Nothing of ptkit is used here.
 """
@@ -31,7 +36,9 @@ _TRACE = re.compile(r"Trace (\d+): 0x([0-9a-f]+) \[[0-9a-f]+/([0-9a-f]+)/[0-9a-f
 _STOPPED = re.compile(r"Stopped execution of TB chain before 0x([0-9a-f]+) \[([0-9a-f]+)\]")
 _INSN = re.compile(r"^0x([0-9a-f]+):  ((?:[0-9a-f]{2} ?)+)(.*)$")
 _SIGNAL = re.compile(r"--- (SIG\w+) \{si_signo=\w+, si_code=(-?\w+)(?:, si_addr=0x([0-9a-f]+))?")
+_CALL = re.compile(r"\d+ (?:\w+\(|Unknown syscall)")
 _FORKED = "log_files: forked by "
+_EXECVE = "movl $0x3b, %eax"
 
 _ONE_INSN = 1  # of the flags' part that says how many instructions a block may have
 _MAX_INSNS = 0x1FF
@@ -57,6 +64,7 @@ class Block:
     repeats: bool  # the last one is a string instruction with REP
     leaves: bool  # the last one may go elsewhere than to `end`
     calls: bool  # the last one is a system call
+    execs: bool = False  # execve
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,7 @@ def read(folder: Path) -> list[Run]:
     for file in files:
         firsts = [one.time for one in files if one.pid == one.tid == file.pid]
         file.program = sum(time <= file.time for time in firsts) - 1
+        file.replaced = file.program + 1 < len(firsts)
     images: dict[tuple[int, int], _Image] = {}
     for file in files:
         image = images.setdefault((file.pid, file.program), _Image({}, None))
@@ -154,7 +163,7 @@ def _block(lines: list[str]) -> Block:
     """From the lines of `in_asm`: address, bytes, text; long instructions go on in a line without text."""
     ips: list[int] = []
     end = 0
-    text = ""
+    text, before = "", ""
     for line in _known(lines):
         found = _INSN.match(line)
         if found is None or found[3].startswith((".byte", "(bad)")):
@@ -163,7 +172,7 @@ def _block(lines: list[str]) -> Block:
         end = begin + len(found[2].split())
         if found[3].strip():
             ips.append(begin)
-            text = found[3].strip()
+            text, before = " ".join(found[3].split()), text
     words = text.split()
     prefixes = set()
     while len(words) > 1 and words[0] in _PREFIXES:
@@ -171,7 +180,7 @@ def _block(lines: list[str]) -> Block:
     repeats = any(prefix.startswith("rep") for prefix in prefixes) and words[0].startswith(_STRINGS)
     leaves = _LEAVES.match(words[0]) is not None
     calls = words[0] == "syscall"
-    return Block(tuple(ips), end, repeats, leaves, calls)
+    return Block(tuple(ips), end, repeats, leaves, calls, calls and before == _EXECVE)
 
 
 class _File:
@@ -181,6 +190,7 @@ class _File:
         self.path = path
         self.pid, self.tid, self.time = map(int, path.name.split(".")[1:])
         self.program = 0
+        self.replaced = False  # the process went on with another program
 
     def lines(self) -> Iterator[str | Block]:
         """Lines, and blocks where they were translated."""
@@ -225,6 +235,8 @@ class _Reader:
         self.mine: dict[int, Block] = {}  # the newest translations of this thread, by where they lie
         self.block: Block | None = None
         self.single = False
+        self.before: Block | None = None  # left by its last instruction, a branch, to `block`
+        self.called = False  # a system call has begun since `block` was entered
         self.signal: _Signal | None = None
 
     def read(self) -> Run:
@@ -236,19 +248,37 @@ class _Reader:
             elif found := _SIGNAL.search(line):
                 fault = found[1] in _FAULTS and found[2] not in _SENT
                 self.signal = _Signal(fault, int(found[3], 16) if found[3] else None)
+                self.before = None  # the block was begun
             elif found := _STOPPED.search(line):
                 if self.block is None or self.block.ips[0] != int(found[2], 16):
                     raise LogError(f"{self.file.path.name}: {found[2]} was not entered")
                 self.block = None
-        if self.block is not None:
-            count = len(self.block.ips)
-            self._executed(self.block, [count] if self.block.calls else range(count + 1))
+            elif _CALL.match(line):
+                self.called = True
+        self._end(self.block)
         return self.run
+
+    def _end(self, block: Block | None) -> None:
+        """The block that was entered last. Without a system call that ends the thread, it was killed.
+
+        A recorder that only sees blocks begin then cannot know that the branch before this one was executed.
+        """
+        if block is not None and block.calls and (self.called or (block.execs and self.file.replaced)):
+            return self._executed(block, [len(block.ips)])
+        ips = () if block is None else block.ips
+        if self.before is not None:
+            ips = (self.run.ips.pop(), *ips)
+        if ips:
+            self.run.doubts.append(Doubt(len(self.run.ips), ips, tuple(range(len(ips) + 1))))
 
     def _enter(self, code: int, address: int, flags: int) -> None:
         single = flags & _MAX_INSNS == _ONE_INSN
+        self.before = None
         if self.block is not None:
-            self._executed(self.block, self._lengths(self.block, address, single))
+            lengths = self._lengths(self.block, address, single)
+            self._executed(self.block, lengths)
+            branched = self.block.leaves and lengths == [len(self.block.ips)] and self.signal is None
+            self.before = self.block if branched and not self.called else None
         if self.fresh is not None and self.fresh.ips[0] == address:
             self.mine[code] = self.fresh
         self.fresh = None
@@ -258,6 +288,7 @@ class _Reader:
         if self.block is None:
             raise LogError(f"{self.file.path.name}: which block is {address:#x}, translated at {code:#x}?")
         self.single = single
+        self.called = False
         self.signal = None
 
     def _lengths(self, block: Block, to: int, to_single: bool) -> Sequence[int]:
