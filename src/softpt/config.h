@@ -22,7 +22,10 @@ struct UnitConfig {
   bool user_only = true;           // OS = 0: no PIP and VMCS packets
   bool hides_context = false;      // PSB+ has PIP and VMCS with ContextEn only: what start() does not know
   bool use_tnt_64 = false;         // collect up to 47 bits and emit long TNT packets
-  bool deferred_tips = false;      // near TIPs wait until the TNT buffer has to be written
+  // A CYC packet before a TNT packet tells the time of the packet's first bit (as the manual says), else that
+  // at which the packet was written.
+  bool cyc_of_first_bit = false;
+  bool deferred_tips = false;  // near TIPs wait until the TNT buffer has to be written
   TipRet tip_ret = TipRet::POPS;
   std::uint8_t mtc_period = 3;            // MTCFreq
   std::uint8_t cyc_threshold = 0;         // CycThresh: 0 none, n: 2^(n-1) cycles

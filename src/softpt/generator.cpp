@@ -87,9 +87,9 @@ void Generator::set_ratio(std::uint8_t ratio) {
   if (enables.trigger()) emit(make(PacketKind::CBR, ratio_));
 }
 
-void Generator::emit_cyc() {
+void Generator::emit_cyc(std::uint64_t cycles) {
   if (!config.cyc) return;
-  if (const auto cycles = timing_.take_cycles()) writer.put(make(PacketKind::CYC, *cycles));
+  if (const auto passed = timing_.take_cycles(cycles)) writer.put(make(PacketKind::CYC, *passed));
 }
 
 // ---- one packet
@@ -119,6 +119,7 @@ void Generator::pebs_packet(const Packet& packet, bool items_4) {
 // ---- branches
 
 void Generator::tnt_bit(bool taken) {
+  if (tnt_.empty()) first_bit_cycles_ = timing_.now().cycles;
   tnt_.push(taken);
   if (tnt_.full()) flush_branches();
 }
@@ -139,7 +140,10 @@ void Generator::return_tip(std::uint64_t target) {
   emit_ip(PacketKind::TIP, target);
 }
 
-void Generator::emit_tnt(unsigned count, PacketKind kind) { emit(make(kind, tnt_.take(count), count)); }
+void Generator::emit_tnt(unsigned count, PacketKind kind) {
+  emit_cyc(config.cyc_of_first_bit ? first_bit_cycles_ : timing_.now().cycles);
+  writer.put(make(kind, tnt_.take(count), count));
+}
 
 void Generator::flush_branches() {
   // One packet for all bits: a decoder takes a TNT packet for older than the branches of the next one.

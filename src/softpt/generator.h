@@ -107,7 +107,8 @@ class Generator {
  private:
   void emit(const packet::Packet& packet);
   void emit_ip(packet::PacketKind kind, std::uint64_t ip);
-  void emit_cyc();
+  void emit_cyc() { emit_cyc(timing_.now().cycles); }
+  void emit_cyc(std::uint64_t cycles);  // of what happened when the count was `cycles`
   void emit_tnt(unsigned count, packet::PacketKind kind);
   void emit_tsc_tma();
   void emit_mode_if_due();
@@ -124,6 +125,7 @@ class Generator {
 
   Timing timing_;
   TntBuffer tnt_;
+  std::uint64_t first_bit_cycles_ = 0;   // when the oldest bit was put there
   std::vector<std::uint64_t> deferred_;  // targets of near TIPs that wait for the TNT packet
   std::uint64_t psb_start_ = 0;          // bytes written when the last PSB began
   std::uint64_t ip_ = 0;                 // of the next instruction, as far as known

@@ -6,7 +6,7 @@
 namespace ptkit::softpt {
 
 bool Generator::lane_fits() const noexcept {
-  const bool plain = config.tnt && !config.use_tnt_64 && !config.deferred_tips;
+  const bool plain = config.tnt && !config.use_tnt_64 && !config.deferred_tips && !config.cyc_of_first_bit;
   return plain && enables.packet() && psb_held_ && !sequence_open_ && !mode_due() && writer.last_ip_known();
 }
 

@@ -73,14 +73,15 @@ std::uint64_t Timing::next_mtc_tsc() noexcept {
 
 std::optional<std::uint8_t> Timing::next_mtc(Instant to) noexcept {
   if (!passes_mtc(to)) return std::nullopt;
-  now_ = {mtc_tsc_, interpolate(now_, to, mtc_tsc_)};
+  now_ = {mtc_tsc_, interpolate(told_, to, mtc_tsc_)};
   return static_cast<std::uint8_t>(mtc_number_);
 }
 
-std::optional<std::uint64_t> Timing::take_cycles() noexcept {
-  const std::uint64_t passed = now_.cycles - cycles_told_;
-  if (passed == 0 || passed < threshold_) return std::nullopt;
-  cycles_told_ = now_.cycles;
+std::optional<std::uint64_t> Timing::take_cycles(std::uint64_t cycles) noexcept {
+  if (cycles <= cycles_told_) return std::nullopt;
+  const std::uint64_t passed = cycles - cycles_told_;
+  if (passed < threshold_) return std::nullopt;
+  cycles_told_ = cycles;
   return passed;
 }
 

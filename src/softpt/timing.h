@@ -44,11 +44,13 @@ class Timing {
   [[nodiscard]] std::uint64_t next_mtc_tsc() noexcept;
   // True if next_mtc() would return one.
   [[nodiscard]] bool passes_mtc(Instant to) noexcept { return to.tsc >= next_mtc_tsc(); }
-  void move_to(Instant to) noexcept { now_ = to; }
+  void move_to(Instant to) noexcept { now_ = told_ = to; }
 
   // Cycles since the last CYC packet if one is due now (none: no time has passed, or less than the
   // threshold).
-  [[nodiscard]] std::optional<std::uint64_t> take_cycles() noexcept;
+  [[nodiscard]] std::optional<std::uint64_t> take_cycles() noexcept { return take_cycles(now_.cycles); }
+  // The same for what happened when the count was `cycles`.
+  [[nodiscard]] std::optional<std::uint64_t> take_cycles(std::uint64_t cycles) noexcept;
   void restart_cycles() noexcept { cycles_told_ = now_.cycles; }
   // Since the last CYC packet.
   [[nodiscard]] std::uint64_t cycles_untold() const noexcept { return now_.cycles - cycles_told_; }
@@ -61,6 +63,8 @@ class Timing {
  private:
   CrystalClock crystal_;
   Instant now_;
+  Instant
+      told_;  // the last one that is no MTC's: from there cycles are interpolated, so that nothing adds up
   std::uint64_t mtc_tsc_ = 0;     // the first MTC behind some earlier now_, at this time
   std::uint64_t mtc_number_ = 0;  // and its count of periods
   std::uint64_t cycles_told_ = 0;

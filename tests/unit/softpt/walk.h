@@ -57,9 +57,10 @@ inline constexpr std::uint64_t kModules[] = {0x401000, 0x7ffff7dd1000, 0x5555555
 
 class ProgramMaker {
  public:
-  // `strings`: with string instructions that repeat; `system`: with MOV CR3.
-  explicit ProgramMaker(std::uint64_t seed, bool strings = false, bool system = false)
-      : random_(seed), strings_(strings), system_(system) {}
+  // `strings`: with string instructions that repeat; `system`: with MOV CR3; `dense`: mostly direct jumps and
+  // calls between conditionals.
+  explicit ProgramMaker(std::uint64_t seed, bool strings = false, bool system = false, bool dense = false)
+      : random_(seed), strings_(strings), system_(system), dense_(dense) {}
 
   Program make(std::uint32_t functions) {
     for (const std::uint64_t address : kModules) program_.regions.push_back({address, {}});
@@ -96,7 +97,10 @@ class ProgramMaker {
   // Every cycle passes a conditional: the first block of a function ends in one, and direct jumps go forward.
   void terminate(std::uint32_t f, std::uint32_t b, std::uint32_t blocks, bool handler) {
     if (b + 1 == blocks) return handler ? emit(f, Op::IRET, {0x48, 0xcf}) : emit(f, Op::RET, {0xc3});
-    const std::uint32_t choice = b == 0 ? 0 : below(handler ? 5 : 14);
+    constexpr std::uint32_t kDense[] = {0, 0, 4, 4, 4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 8, 9, 11, 12};
+    const std::uint32_t choice = b == 0               ? 0
+                                 : dense_ && !handler ? kDense[below(std::size(kDense))]
+                                                      : below(handler ? 5 : 14);
     switch (choice) {
       case 4:
         return direct(f, Op::JMP, {0xe9}, {0, f, false, b + 1 + below(blocks - b - 1)});
@@ -173,6 +177,7 @@ class ProgramMaker {
   std::mt19937_64 random_;
   bool strings_;
   bool system_;
+  bool dense_;
   Program program_;
   std::vector<Patch> patches_;
 };
@@ -192,6 +197,7 @@ enum class StepKind : std::uint8_t {
   ASYNC_OUT,  // the same, packets off
   RESUME,     // packets on at `to`
   OVERFLOW,   // steps were lost; known again at `to`
+  PLAIN,      // no branch
 };
 
 struct Step {
@@ -217,13 +223,18 @@ struct WalkOptions {
   std::uint32_t odd_return_per_mille = 20;  // returns that go elsewhere
   std::uint32_t sleep_per_mille = 1;
   std::uint32_t ratio_per_mille = 2;
+  std::uint32_t halt_per_mille = 0;  // the core clock stops for less than a sleep
+  bool dense = false;                // see ProgramMaker
+  bool plain_steps = false;          // instructions that do not branch are steps, too
 };
 
 struct Walk {
   Program program;
   std::uint64_t entry = 0;
   std::uint64_t start_tsc = 0;
-  std::vector<std::uint64_t> ips;  // every instruction that a decoder can know of
+  std::uint64_t start_cycles = 0;
+  std::vector<std::uint64_t> ips;   // every instruction that a decoder can know of
+  std::vector<std::uint64_t> tscs;  // when it retired
   std::vector<Step> steps;
   std::uint64_t end_ip = 0;  // the next instruction that would have been executed
 };
@@ -231,9 +242,10 @@ struct Walk {
 class Walker {
  public:
   explicit Walker(const WalkOptions& options) : options_(options), random_(options.seed * 7919) {
-    walk_.program = ProgramMaker(options.seed).make(options.functions);
+    walk_.program = ProgramMaker(options.seed, false, false, options.dense).make(options.functions);
     walk_.entry = ip_ = walk_.program.functions[0].entry;
     walk_.start_tsc = tsc_;
+    walk_.start_cycles = cycles_;
   }
 
   Walk run() {
@@ -280,11 +292,13 @@ class Walker {
     pass(1 + below(4));
     if (chance(options_.ratio_per_mille)) ratio_ = static_cast<std::uint8_t>(8 + below(28));
     if (chance(options_.sleep_per_mille)) tsc_ += 300000 + below(1000000);
+    if (options_.halt_per_mille != 0 && chance(options_.halt_per_mille)) tsc_ += 50 + below(4000);
+    if (seen_) walk_.tscs.push_back(tsc_);
     Step step;
     step.from = ip_;
     step.next_ip = ip_ + insn.size;
     ip_ = step.next_ip;
-    if (insn.op == Op::NOP) return;
+    if (insn.op == Op::NOP && !options_.plain_steps) return;
     act(insn, step);
     step.to = ip_;
     note(step);
@@ -295,6 +309,9 @@ class Walker {
 
   void act(const Insn& insn, Step& step) {
     switch (insn.op) {
+      case Op::NOP:
+        step.kind = StepKind::PLAIN;
+        break;
       case Op::JCC:
         step.kind = StepKind::COND;
         step.taken = below(2) != 0;
@@ -384,6 +401,7 @@ inline void tell(softpt::PtUnit& unit, const Step& step) {
     case StepKind::COND:
       return unit.conditional(step.taken, step.to);
     case StepKind::JUMP:
+    case StepKind::PLAIN:
       return unit.at(step.to);
     case StepKind::CALL:
       return unit.call(step.next_ip, step.to);
@@ -415,7 +433,7 @@ inline void tell(softpt::PtUnit& unit, const Step& step) {
   std::vector<std::uint8_t> bytes;
   softpt::PtUnit unit(config,
                       [&bytes](base::Bytes part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
-  unit.set_time(walk.start_tsc, 0);
+  unit.set_time(walk.start_tsc, walk.start_cycles);
   unit.set_mode(true, false, true);
   unit.enable(walk.entry);
   for (const Step& step : walk.steps) tell(unit, step);
