@@ -40,7 +40,7 @@ AheadSource::Job::Job(const AheadSource& owner, std::size_t job_number, const fl
       decoder(owner.input_.make, owner.input_.stream, sink, owner.psbs_[job_number],
               owner.psbs_[job_number + 1], likely) {
   sink.begin_stream(owner.input_.index, owner.input_.stream, nullptr);
-  if (owner.input_.times) sink.defer_times();
+  if (owner.input_.times) sink.defer_times(owner.sink_);
   const Request& request = owner.input_.request;
   if (request.table == TableId::edges) return;
   const std::size_t front = owner.input_.part <= kMostFront ? owner.input_.part : 0;

@@ -37,12 +37,13 @@ void DeferredTimes::close_run(const Batch& main) {
 void DeferredTimes::ask(const Batch& main, const Batch& batch, flow::Place place) {
   if (!has_runs(batch.table())) {
     close_run(main);
-    others_.push_back({place, runs_.size(), batch.rows(), batch.table()});
+    others_.push_back({question_of(place), runs_.size(), batch.rows(), batch.table()});
     return;
   }
-  if (open_ && runs_.back().since == place.since && runs_.back().offset == place.offset) return;
+  const time::Question question = question_of(place);
+  if (open_ && runs_.back().since == question.since && runs_.back().offset == question.offset) return;
   close_run(main);
-  runs_.push_back({place.since, place.offset, 0});
+  runs_.push_back({question.since, question.offset, 0});
   open_row_ = batch.rows();
   open_ = true;
 }
@@ -73,7 +74,7 @@ bool DeferredTimes::answer(time::TimeTrack& track, const Tables& tables, std::si
       most -= count;
     } else if (next_other_ < others_.size()) {
       const Other& other = others_[next_other_++];
-      const time::TimeRange range = track.at(other.place.since, other.place.offset);
+      const time::TimeRange range = track.at(other.place);
       --most;
       for (Batch* batch : {&tables.main, tables.errors, tables.gaps}) {
         if (batch != nullptr && batch->table() == other.table && other.row < batch->rows())

@@ -37,7 +37,7 @@ class DeferredTimes {
  private:
   // One row of events, errors or gaps, or none at all.
   struct Other {
-    flow::Place place;
+    time::Question place;
     std::size_t runs_before = 0;
     std::size_t row = 0;
     TableId table = TableId::events;

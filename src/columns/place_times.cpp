@@ -72,7 +72,7 @@ class Part {
       });
     }
     if (cells.offset != nullptr) {
-      for_each([&](auto row, auto end, auto i) { put_wide(cells.offset, row, end, questions_[i].offset); });
+      for_each([&](auto row, auto end, auto i) { put_wide(cells.offset, row, end, questions_[i].packet()); });
     }
     if (cells.flags != nullptr) mark_known(cells.flags);
   }

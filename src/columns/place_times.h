@@ -24,6 +24,10 @@ struct PlaceCells {
   }
 };
 
+[[nodiscard]] constexpr time::Question question_of(const flow::Place& place) noexcept {
+  return {place.since, place.offset | (place.before_first_bit ? time::Question::kBeforeFirstBit : 0)};
+}
+
 // Those of branches, blocks or instructions; none for other tables. Valid until the batch grows.
 [[nodiscard]] PlaceCells place_cells(Batch& batch) noexcept;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "columns/place_times.h"
+
 namespace ptkit::columns {
 namespace {
 
@@ -63,6 +65,7 @@ RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
 
 void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track) {
   track_ = track;
+  first_bits_ = track != nullptr && track->tells_first_bits();
   stream_ = &stream;
   last_place_ = {UINT64_MAX, UINT64_MAX};
   last_range_ = {};
@@ -81,6 +84,7 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
 
 void RowSink::go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
   track_ = track;
+  first_bits_ = track != nullptr && track->tells_first_bits();
   last_place_ = {UINT64_MAX, UINT64_MAX};
   last_range_ = {};
   instruction_ = instructions;
@@ -134,8 +138,8 @@ void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRang
 time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
   if (deferring_) deferred_.ask(*main_, batch, place);
   if (track_ == nullptr) return {};
-  if (place.since != last_place_.since || place.offset != last_place_.offset) {
-    last_range_ = track_->at(place.since, place.offset);
+  if (place != last_place_) {
+    last_range_ = track_->at(question_of(place));
     last_place_ = place;
   }
   return last_range_;

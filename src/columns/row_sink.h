@@ -53,7 +53,10 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Takes all but the rows of the main table. False: out of memory, as take_rows().
   [[nodiscard]] bool append_rest(RowSink& behind);
   // Times are not known yet: they are asked for when tell_times() of the sink before gets this one.
-  void defer_times() noexcept { deferring_ = true; }
+  void defer_times(const RowSink& before) noexcept {
+    deferring_ = true;
+    first_bits_ = before.first_bits_;
+  }
   // Fills so many times in; false when there are no more to be filled in.
   [[nodiscard]] bool tell_times(RowSink& behind, std::size_t most);
   [[nodiscard]] std::size_t bytes() const noexcept { return main_->bytes() + deferred_.bytes(); }  // of rows
@@ -114,6 +117,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   time::TimeTrack* track_ = nullptr;
   DeferredTimes deferred_;
   bool deferring_ = false;
+  bool first_bits_ = false;  // see time::TimeTrack::tells_first_bits()
   flow::Place last_place_{UINT64_MAX, UINT64_MAX};
   time::TimeRange last_range_;
   const trace::Stream* stream_ = nullptr;

@@ -77,6 +77,7 @@ bool RowSink::open(flow::BulkRoom& room) {
     places_.resize(kPlaces);
     room.places = places_.data();
     room.place_limit = kPlaces;
+    room.first_bits = first_bits_;
   }
   return true;
 }

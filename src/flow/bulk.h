@@ -7,6 +7,7 @@
 
 #include "flow/branch_choice.h"
 #include "flow/rows.h"
+#include "time/track.h"
 
 namespace ptkit::flow {
 
@@ -15,7 +16,7 @@ enum class BulkRows : std::uint8_t { NONE, EDGES, BRANCHES, BLOCKS, INSTRUCTIONS
 // Rows from the end of the run before up to `row_end` stand at this place.
 struct PlaceRun {
   std::uint64_t since = 0;
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  // with time::Question::kBeforeFirstBit for Place::before_first_bit
   std::uint64_t row_end = 0;
 };
 
@@ -48,8 +49,9 @@ struct BulkRoom {
   std::uint32_t* insns = nullptr;
   std::size_t row = 0;
   std::size_t limit = 0;
-  // Where rows stand: one or two runs for each packet. Null: nobody asks.
+  // Where rows stand: one or two runs for each packet. Null: places are not asked for.
   PlaceRun* places = nullptr;
+  bool first_bits = false;  // rows before a TNT packet's first bit have a run of their own
   std::size_t place_count = 0;
   std::size_t place_limit = 0;
   // What came of it.

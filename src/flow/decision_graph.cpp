@@ -221,6 +221,18 @@ void DecisionGraph::each_block(const Way& way, const Visit& visit) const {
   }
 }
 
+DecisionGraph::Head DecisionGraph::head_of(const Way& way) const {
+  Head head;
+  bool open = true;
+  each_block(way, [&](const Run& run, std::span<const BlockInsn> insns) {
+    if (!open) return;
+    ++head.blocks;
+    head.insns += static_cast<std::uint32_t>(insns.size());
+    open = run.end == RunEnd::JUMP || run.end == RunEnd::CALL || run.end == RunEnd::FALL;
+  });
+  return head;
+}
+
 void DecisionGraph::add_way_branches(WayId id) { way_rows_.add_branches(id, branches_of(ways_[id])); }
 
 void DecisionGraph::add_way_branches(WayId id, const BranchChoice& choice) {
@@ -248,11 +260,11 @@ void DecisionGraph::add_way_blocks(WayId id) {
     for (const BlockInsn& insn : insns) bytes += insn.size;
     blocks.push_back({run.ip, bytes, static_cast<std::uint32_t>(insns.size())});
   });
-  way_rows_.add_blocks(id, blocks);
+  way_rows_.add_blocks(id, blocks, head_of(ways_[id]).blocks);
 }
 
 std::uint32_t DecisionGraph::add_way_insns(WayId id) {
-  const std::uint32_t first = way_insns_.begin(id);
+  const std::uint32_t first = way_insns_.begin(id, head_of(ways_[id]).insns);
   each_block(ways_[id],
              [&](const Run& run, std::span<const BlockInsn> insns) { way_insns_.add(run.ip, insns); });
   return first;

@@ -110,6 +110,12 @@ class DecisionGraph {
   [[nodiscard]] const Run& last_run(const Way& way) const noexcept {
     return cache_.run(steps_[way.step + way.steps - 1U].run());
   }
+  // What comes first in a way: the blocks up to the first branch that takes a packet.
+  struct Head {
+    std::uint32_t blocks = 0;
+    std::uint32_t insns = 0;
+  };
+  [[nodiscard]] Head head_of(const Way& way) const;
   // Calls visit(run, instructions, their bytes) for each block of the way.
   template <typename Visit>
   void each_block(const Way& way, const Visit& visit) const;

@@ -71,8 +71,11 @@ FastLast last_of(const std::uint8_t* at, bool on) noexcept {
   }
 }
 
+// Which places of rows are wanted: see BulkRoom.
+enum class Places : std::uint8_t { NONE, PACKETS, FIRST_BITS };
+
 // One pass. Locals of run() are to stay in registers; what may lie in memory is here.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 class Pass {
  public:
   Pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
@@ -103,12 +106,23 @@ class Pass {
     target_mask_ = graph_.target_mask();
   }
   void place(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
-    if constexpr (!kPlaces) return;
+    if constexpr (kPlaces == Places::NONE) return;
     if constexpr (Rows::kMayBeNone) {
       if (row_end == placed_) return;
       placed_ = row_end;
     }
     room_.places[room_.place_count++] = {since, offset, row_end};
+  }
+  // The way of bits was put, from row `begin` on; it has the packet's first bit.
+  void note_head(std::size_t begin, const Cell& cell) noexcept {
+    if constexpr (kPlaces == Places::FIRST_BITS) head_ = {begin, begin + rows_.head(cell)};
+  }
+  // Of the rows of a TNT packet.
+  void place_bits(std::uint64_t since, std::uint64_t offset) noexcept {
+    if constexpr (kPlaces == Places::FIRST_BITS) {
+      if (head_.end != head_.begin) place(head_.end, since, offset | time::Question::kBeforeFirstBit);
+    }
+    place(rows_.rows, since, offset);
   }
   void go(Cell& cell, std::uint32_t& base) noexcept {
     instructions_ += cell.insns;
@@ -150,6 +164,10 @@ class Pass {
   // What the next packet tells may have happened since `since_`; if it is a TNT packet, since `last_`.
   std::uint64_t since_;
   std::uint64_t last_;
+  struct {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  } head_;              // rows of the TNT packet before its first bit
   std::size_t placed_;  // rows that have a place, where packets may have none
   WayId left_ = 0;      // through which packets went off last
   unsigned builds_ = 0;
@@ -158,13 +176,13 @@ class Pass {
 };
 
 // The node may have got another base since `via_` was told of it.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 void Pass<Rows, kPlaces>::connect(NodeId node) noexcept {
   if (via_ != nullptr) via_->next = graph_.at(node).base;
 }
 
 // What the hot loop did not find at once. Null: it is for the simple decoder.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 [[gnu::noinline]] Cell* Pass<Rows, kPlaces>::find_bits(std::uint32_t base, std::uint32_t bits) {
   const NodeId node = graph_.node_of(base);
   connect(node);
@@ -175,7 +193,7 @@ template <typename Rows, bool kPlaces>
   return found;
 }
 
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 [[gnu::noinline]] Cell* Pass<Rows, kPlaces>::find_target(std::uint32_t base, Packet packet,
                                                          std::uint64_t ip) {
   const NodeId node = graph_.node_of(base);
@@ -189,7 +207,7 @@ template <typename Rows, bool kPlaces>
 
 // Bits of a TNT packet that are not known yet, with returns whose targets lie on the stack, or more than a
 // TNT-8 packet has. NONE: all were used.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 template <typename Bits>
 [[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(Bits bits, std::uint32_t& base,
                                                           std::uint64_t offset) {
@@ -208,7 +226,9 @@ template <typename Bits>
       cell = find_bits(base, first);
       if (cell == nullptr) break;
     }
+    const std::size_t way_row = rows_.rows;
     rows_.bits(*cell);
+    if (used == 0) note_head(way_row, *cell);
     go(*cell, base);
     if ((cell->flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
     const bool all = (cell->flags & (CELL_RETURN | CELL_STUCK)) == 0;
@@ -222,6 +242,7 @@ template <typename Bits>
     cell = TargetCells::look(targets_, target_mask_, ip, base);
     if (cell == nullptr) cell = find_target(base, Packet::TIP, ip);  // it can be: see DecisionGraph::bits()
     rows_.target(*cell);
+    if (used == 0) head_.end = rows_.before_target();
     go(*cell, base);
     ++used;
     bits = without(bits, 1);
@@ -230,12 +251,12 @@ template <typename Bits>
   if (used == 0) return FastStop::PACKET;
   state_.rest = bits;
   state_.instructions_before = before;
-  place(rows_.rows, last_, offset);
+  place_bits(last_, offset);
   return FastStop::REST;
 }
 
 // A TNT-64 packet.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 [[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
   constexpr unsigned kOpcodeBits = 16;
   const auto offset = static_cast<std::uint64_t>(at - base_);
@@ -244,12 +265,12 @@ template <typename Rows, bool kPlaces>
   if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
   since_ = last_;
   last_ = offset;
-  place(rows_.rows, since_, offset);
+  place_bits(since_, offset);
   return FastStop::NONE;
 }
 
 // A PSB+ that repeats what is known: Placer::status(), and events that change nothing. False: it does not.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 [[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
                                                      std::uint64_t& last_ip) {
   if (static_cast<std::uint64_t>(at - base_) > state_.last_psb || !may_build()) return false;
@@ -276,7 +297,7 @@ template <typename Rows, bool kPlaces>
 }
 
 // What is handed back.
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
   const auto position = static_cast<std::uint64_t>(at - base_);
   room_.used_bytes += position - state_.position;
@@ -298,7 +319,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
   room_.instructions += instructions_;
 }
 
-template <typename Rows, bool kPlaces>
+template <typename Rows, Places kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
   const std::uint8_t* at = base_ + state_.position;
@@ -308,13 +329,13 @@ FastStop Pass<Rows, kPlaces>::run() {
   std::uint32_t base = graph_.at(state_.node).base;  // the node's
   std::uint64_t last_ip = state_.last_ip;
   FastStop stop = FastStop::NONE;
-  const std::size_t place_limit = kPlaces ? room_.place_limit - 2 : 0;
+  const std::size_t place_limit = kPlaces != Places::NONE ? room_.place_limit - 2 : 0;
 
   while (at < end) {
     if constexpr (Rows::kBounded) {
       if (rows_.rows >= room_.limit) break;
     }
-    if constexpr (kPlaces) {
+    if constexpr (kPlaces != Places::NONE) {
       if (room_.place_count > place_limit) break;
     }
     const std::uint8_t first = *at;
@@ -324,7 +345,9 @@ FastStop Pass<Rows, kPlaces>::run() {
       const std::uint32_t bits = first >> 1U;
       Cell* const cell = &BitCells::at(bits_, base, bits);
       if (cell->from == base && (cell->flags & (CELL_RETURN | CELL_STUCK)) == 0) [[likely]] {
+        const std::size_t way_row = rows_.rows;
         rows_.bits(*cell);
+        note_head(way_row, *cell);
         go(*cell, base);
         if ((cell->flags & (CELL_CALL | CELL_CALLS)) != 0) apply_calls(*cell);
       } else if (stop = take_bits(bits, base, offset); stop != FastStop::NONE) {
@@ -334,7 +357,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       last_ = offset;
       deferred_ = deferred_ && watch_ != kTip;
       watch_ = first < kFullTnt8 ? kPartialTnt : kNoWatch;
-      place(rows_.rows, since_, offset);
+      place_bits(since_, offset);
       ++at;
       continue;
     }
@@ -398,8 +421,9 @@ FastStop Pass<Rows, kPlaces>::run() {
 template <typename Rows>
 FastStop pass(DecisionGraph& graph, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
               FastState& state, BulkRoom& room) {
-  if (room.places != nullptr) return Pass<Rows, true>(graph, filter, calls, base, state, room).run();
-  return Pass<Rows, false>(graph, filter, calls, base, state, room).run();
+  if (room.places == nullptr) return Pass<Rows, Places::NONE>(graph, filter, calls, base, state, room).run();
+  if (room.first_bits) return Pass<Rows, Places::FIRST_BITS>(graph, filter, calls, base, state, room).run();
+  return Pass<Rows, Places::PACKETS>(graph, filter, calls, base, state, room).run();
 }
 
 }  // namespace

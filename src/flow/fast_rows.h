@@ -17,6 +17,8 @@ struct NoRows {
   void bits(Cell&) noexcept {}
   void target(Cell&) noexcept {}
   [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
+  // Of the way of bits that was put last: rows before its first bit.
+  [[nodiscard]] std::size_t head(const Cell&) const noexcept { return 0; }
   std::size_t rows;
 };
 
@@ -78,6 +80,7 @@ struct BranchRows {
     if (last != 0 && to_ != nullptr && (cell.flags & CELL_TARGET) != 0) to_[rows - 1] = cell.ip;
   }
   [[nodiscard]] std::size_t before_target() const noexcept { return rows - (kChosen ? last_ : 1); }
+  [[nodiscard]] std::size_t head(const Cell& cell) const noexcept { return parts_[cell.way].head; }
   std::size_t rows;
 
  private:
@@ -87,7 +90,7 @@ struct BranchRows {
       add(cell.way);
     const WayPart& part = parts_[cell.way];
     const RowGroup* group = groups_ + part.first;
-    const std::size_t end = rows + (kChosen ? part.rows & ~WayPart::kLast : part.rows);
+    const std::size_t end = rows + (kChosen ? part.rows & (WayPart::kLast - 1U) : part.rows);
     for (std::size_t at = rows; at < end; at += RowGroup::kRows, ++group) {
       if (from_ != nullptr) std::memcpy(from_ + at, group->from.data(), sizeof group->from);
       if (to_ != nullptr) std::memcpy(to_ + at, group->to.data(), sizeof group->to);
@@ -149,6 +152,7 @@ struct InsnRows {
   }
   void target(const Cell& cell) { bits(cell); }
   [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
+  [[nodiscard]] std::size_t head(const Cell& cell) const noexcept { return insns_->head(cell.way); }
   std::size_t rows;
 
  private:
@@ -182,6 +186,7 @@ struct BlockRows {
   }
   void target(const Cell& cell) { bits(cell); }
   [[nodiscard]] std::size_t before_target() const noexcept { return rows; }
+  [[nodiscard]] std::size_t head(const Cell& cell) const noexcept { return parts_[cell.way].head; }
   std::size_t rows;
 
  private:

@@ -16,6 +16,11 @@ namespace ptkit::flow {
 struct Place {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;
+  // It happened before the branch of the TNT packet's first bit (the packet at `offset`, or one whose bits
+  // wait for a target that the packet at `offset` gives). A CYC packet may tell the time of that branch.
+  bool before_first_bit = false;
+
+  bool operator==(const Place&) const = default;
 };
 
 // Stored in the `kind` column of branches: append only.

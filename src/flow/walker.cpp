@@ -154,6 +154,7 @@ Status Walker::take_return(Run& run, bool bit) {
   // Only taken bits stand for compressed returns.
   if (!bit) return Status::TNT_MISMATCH;
   if (calls_.empty()) return Status::RETURN_STACK_EMPTY;
+  use_bit();
   const std::uint64_t target = calls_.return_by_tnt([this](std::uint64_t ip) { return plausible(ip); });
   give_branch(BranchKind::RETURN, run.last_ip, target, kWent);
   enter(cache_->at(target));
@@ -180,8 +181,7 @@ Status Walker::use_bits() {
     const bool bit = (bits_ & 1U) != 0;
     switch (here.end) {
       case RunEnd::COND:
-        bits_ >>= 1U;
-        --bits_left_;
+        use_bit();
         give_conditional(here, bit);
         guard.restart(ip_);
         break;
@@ -191,8 +191,6 @@ Status Walker::use_bits() {
           return Status::OK;
         }
         if (const Status status = take_return(here, bit); status != Status::OK) return status;
-        bits_ >>= 1U;
-        --bits_left_;
         guard.restart(ip_);
         break;
       case RunEnd::INDIRECT:
@@ -211,6 +209,8 @@ Status Walker::use_bits() {
 Status Walker::take_bits(std::uint64_t bits, unsigned count) {
   bits_ = bits;
   bits_left_ = count;
+  first_bit_waits_ = place_.before_first_bit = no_bit_used_;
+  no_bit_used_ = false;
   return use_bits();
 }
 

@@ -62,10 +62,13 @@ class Walker {
   // A packet is to be applied: walks up to the next one have a budget of their own.
   void begin_packet(const Place& place) noexcept {
     place_ = place;
+    place_.before_first_bit = bits_left_ != 0 && first_bit_waits_;
+    no_bit_used_ = true;
     budget_.begin_packet(instructions_, place.offset);
   }
   // Of the packet's bits, `used` were taken already, and `walked` is instructions() from before them.
   void continue_packet(std::uint64_t walked, unsigned used) noexcept {
+    no_bit_used_ = used == 0;
     budget_.continue_packet(walked, used);
   }
   // What this packet led to was wrong.
@@ -181,6 +184,11 @@ class Walker {
   void follow_direct(Run& run);
   void give_conditional(Run& run, bool taken);
   base::Status take_return(Run& run, bool bit);
+  void use_bit() noexcept {
+    bits_ >>= 1U;
+    --bits_left_;
+    first_bit_waits_ = place_.before_first_bit = false;
+  }
   base::Status use_bits();
   base::Status step(Run& run);
   base::Status leave_at_branch(const std::uint64_t* ip);
@@ -202,6 +210,8 @@ class Walker {
   bool in_tx_ = false;
   std::uint64_t bits_ = 0;
   unsigned bits_left_ = 0;
+  bool no_bit_used_ = true;       // of the packet that is applied
+  bool first_bit_waits_ = false;  // no bit was used of the packet that bits are left of
   bool return_compression_ = true;
   bool anchor_known_ = false;
   BlockInsn anchor_insn_;

@@ -12,8 +12,13 @@ void WayInsns::reach(std::size_t end) {
   classes_.resize(size);
 }
 
-std::uint32_t WayInsns::begin(std::uint32_t id) {
-  if (id >= firsts_.size()) firsts_.resize(std::max<std::size_t>(id + 1, firsts_.size() * 2));
+std::uint32_t WayInsns::begin(std::uint32_t id, std::uint32_t head) {
+  if (id >= firsts_.size()) {
+    const std::size_t size = std::max<std::size_t>(id + 1, firsts_.size() * 2);
+    firsts_.resize(size);
+    heads_.resize(size);
+  }
+  heads_[id] = head;
   reach(end_);
   return firsts_[id] = end_;
 }

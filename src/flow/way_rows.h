@@ -38,10 +38,12 @@ struct WayBlock {
 // Of one way.
 struct WayPart {
   // Of chosen branches: the way's last one is among them.
-  static constexpr std::uint32_t kLast = std::uint32_t{1} << 31U;
+  static constexpr std::uint16_t kLast = std::uint16_t{1} << 15U;
 
   std::uint32_t first = 0;  // group or block; 0: not there yet
-  std::uint32_t rows = 0;   // of chosen branches with kLast
+  std::uint16_t rows = 0;   // of chosen branches with kLast
+  std::uint16_t head =
+      0;  // of them, those before the first branch that takes a bit; its block is one of them
 };
 
 class WayRows {
@@ -58,14 +60,15 @@ class WayRows {
   void add_branches(std::uint32_t way, std::span<const WayBranch> branches);
   // Those of a choice, which has to be the same for all ways.
   void add_branches(std::uint32_t way, std::span<const WayBranch> branches, const BranchChoice& choice);
-  void add_blocks(std::uint32_t way, std::span<const WayBlock> blocks);
+  void add_blocks(std::uint32_t way, std::span<const WayBlock> blocks, std::size_t head);
   [[nodiscard]] std::size_t bytes() const noexcept {
     return (branches_.capacity() + block_parts_.capacity()) * sizeof(WayPart) +
            groups_.capacity() * sizeof(RowGroup) + blocks_.capacity() * sizeof(WayBlock);
   }
 
  private:
-  void put_branches(std::uint32_t way, std::span<const WayBranch> branches, std::uint32_t last);
+  void put_branches(std::uint32_t way, std::span<const WayBranch> branches, std::size_t head,
+                    std::uint16_t last);
 
   base::ArenaVector<WayPart> branches_;
   base::ArenaVector<WayPart> block_parts_;

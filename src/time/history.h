@@ -15,7 +15,6 @@ class History {
  public:
   enum Flag : std::uint8_t {
     BEFORE_TNT = Cycles::BEFORE_TNT,
-    CYCLES = 4,
     BACK = 8,  // what precedes the point has no upper limit: there time begins, or went back
   };
   struct Info {

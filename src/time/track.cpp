@@ -50,18 +50,21 @@ class TimeTrack::Impl {
     for (;;) {
       const std::size_t done = at_known(questions, out);
       if (done == questions.size()) return;
-      out[done] = at(questions[done].since, questions[done].offset);
+      out[done] = at(questions[done]);
       out += done + 1;
       questions = questions.subspan(done + 1);
     }
   }
 
-  TimeRange at(std::uint64_t since, std::uint64_t offset) {
-    if (since == last_since_ && offset == last_offset_) return last_range_;
-    last_since_ = since;
-    last_offset_ = offset;
-    last_range_ = find(since, std::max(since, offset));
+  TimeRange at(const Question& asked) {
+    if (asked == last_) return last_range_;
+    last_ = asked;
+    last_range_ = find(asked.since, std::max(asked.since, asked.packet()), asked.before_first_bit());
     return last_range_;
+  }
+
+  [[nodiscard]] bool tells_first_bits() const noexcept {
+    return line_.model().tnt_time == TntTime::FIRST_BRANCH;
   }
 
   std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc) {
@@ -91,13 +94,12 @@ class TimeTrack::Impl {
   std::size_t at_known(std::span<const Question> questions, TimeRange* out) noexcept {
     const History& known = line_.history();
     if (known.size() < 2 || !any_known_ || line_.model().long_tnt) return 0;
-    const bool first_branch = line_.model().tnt_time == TntTime::FIRST_BRANCH;
     const std::uint64_t begin = known.first_offset();
     const std::uint64_t end = known.last_offset();
     std::size_t since_at = low_hint_;
     std::size_t offset_at = high_hint_;
     std::uint64_t newest = newest_low_;
-    Question last{last_since_, last_offset_};
+    Question last = last_;
     std::uint64_t placed = kUnknown;  // the offset that offset_at belongs to
     std::size_t done = 0;
     for (; done < questions.size(); ++done) {
@@ -116,24 +118,25 @@ class TimeTrack::Impl {
         if (done == questions.size()) break;
       }
       const Question asked = questions[done];
-      if (asked.since == last.since && asked.offset == last.offset) {
+      const std::uint64_t offset = asked.packet();
+      if (asked == last) {
         out[done] = done == 0 ? last_range_ : out[done - 1];
         continue;
       }
-      if (asked.since > asked.offset || asked.since < begin || asked.offset >= end) break;
+      if (asked.since > offset || asked.since < begin || offset >= end) break;
       since_at = asked.since == placed ? offset_at : known.seek(since_at, asked.since);
-      offset_at = asked.since == asked.offset ? since_at : known.seek(offset_at, asked.offset);
+      offset_at = asked.since == offset ? since_at : known.seek(offset_at, offset);
       last = asked;
-      placed = asked.offset;
+      placed = offset;
       std::uint64_t low = known.low(since_at);
       Rank rank = known.info(since_at).rank;
-      const std::uint64_t high = high_at(offset_at, asked.offset, first_branch, low, rank);
+      const std::uint64_t high = high_at(offset_at, offset, asked.before_first_bit(), low, rank);
       // Field by field: a copy of the whole would wait for its parts to be stored.
       out[done].error = error_of(low, high, newest);
       out[done].tsc = newest;
       out[done].source = source_of(rank);
       out[done].known = true;
-      if (asked.offset > known.place(offset_at).last && high >= newest) {
+      if (offset > known.place(offset_at).last && !asked.before_first_bit() && high >= newest) {
         const std::size_t same = count_same(known, questions.subspan(done + 1), since_at, offset_at);
         std::fill_n(out + done + 1, same, TimeRange{newest, out[done].error, source_of(rank), true});
         done += same;
@@ -144,8 +147,7 @@ class TimeTrack::Impl {
     low_hint_ = since_at;
     high_hint_ = offset_at;
     newest_low_ = newest;
-    last_since_ = last.since;
-    last_offset_ = last.offset;
+    last_ = last;
     if (done > 0) last_range_ = out[done - 1];
     return done;
   }
@@ -168,7 +170,7 @@ class TimeTrack::Impl {
     return count;
   }
 
-  TimeRange find(std::uint64_t since, std::uint64_t offset) {
+  TimeRange find(std::uint64_t since, std::uint64_t offset, bool before_first_bit) {
     read_past(since);
     std::uint64_t low = 0;
     Rank rank = Rank::NONE;
@@ -178,7 +180,7 @@ class TimeTrack::Impl {
     }
     if (line_.model().long_tnt) low = low_of_group(since, offset, low);
     read_past(offset);
-    const std::uint64_t high = find_high(offset, low, rank);
+    const std::uint64_t high = find_high(offset, before_first_bit, low, rank);
     return answer(low, high, rank);
   }
 
@@ -202,7 +204,9 @@ class TimeTrack::Impl {
     constexpr std::uint64_t kShort = 1;  // bytes of TNT-8
     constexpr std::uint64_t kLong = 8;   // of TNT-64
     const std::uint64_t distance = offset - since;
+    if (since == group_since_ && offset == group_end_) return group_low_;  // the packet's other branches
     if (since == group_end_ && (distance == kShort || distance == kLong)) low = std::min(low, group_low_);
+    group_since_ = since;
     group_end_ = offset;
     group_low_ = low;
     return low;
@@ -220,24 +224,28 @@ class TimeTrack::Impl {
     return true;
   }
 
-  std::uint64_t find_high(std::uint64_t offset, std::uint64_t& low, Rank& rank) {
+  std::uint64_t find_high(std::uint64_t offset, bool before_first_bit, std::uint64_t& low, Rank& rank) {
     const History& known = line_.history();
     if (known.first_offset() > offset) return high_before(0, rank);
     high_hint_ = known.seek(high_hint_, offset);
-    return high_at(high_hint_, offset, line_.model().tnt_time == TntTime::FIRST_BRANCH, low, rank);
+    return high_at(high_hint_, offset, before_first_bit, low, rank);
   }
 
   // `at`: the last point that begins at or before `offset`.
-  std::uint64_t high_at(std::size_t at, std::uint64_t offset, bool first_branch, std::uint64_t& low,
+  std::uint64_t high_at(std::size_t at, std::uint64_t offset, bool before_first_bit, std::uint64_t& low,
                         Rank& rank) const noexcept {
     const History& known = line_.history();
     const History::Info info = known.info(at);
-    if (offset <= known.place(at).last && (info.flags & History::BEFORE_TNT) == 0) {
+    const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
+    const bool first = tells_first_bits();
+    if (offset <= known.place(at).last && (!before_tnt || (first && before_first_bit))) {
       rank = std::max(rank, info.rank);
       return known.high(at);
     }
-    // In hardware the branches of a TNT packet happened after the CYC packet that precedes it.
-    if (first_branch && (info.flags & History::CYCLES) != 0) low = std::max(low, known.low(at));
+    // In hardware the CYC packet right before a TNT packet tells the time of the first bit: that branch and
+    // what follows it are not older. Direct branches before it are. Other packets do not count: TNT bits may
+    // be older than a CBR packet that they follow.
+    if (first && before_tnt && !before_first_bit) low = std::max(low, known.low(at));
     return high_before(at + 1, rank);
   }
 
@@ -271,9 +279,9 @@ class TimeTrack::Impl {
 
   std::uint64_t newest_low_ = 0;
   bool any_known_ = false;
-  std::uint64_t last_since_ = kUnknown;
-  std::uint64_t last_offset_ = kUnknown;
+  Question last_{kUnknown, kUnknown};
   TimeRange last_range_;
+  std::uint64_t group_since_ = kUnknown;
   std::uint64_t group_end_ = kUnknown;  // the last packet asked for, and the lower limit of its branches
   std::uint64_t group_low_ = 0;
 };
@@ -292,14 +300,16 @@ TimeTrack::~TimeTrack() = default;
 TimeTrack::TimeTrack(TimeTrack&&) noexcept = default;
 TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 
-TimeRange TimeTrack::at(std::uint64_t since, std::uint64_t offset) {
-  return records_ != nullptr ? records_->at(offset) : impl_->at(since, offset);
+TimeRange TimeTrack::at(const Question& question) {
+  return records_ != nullptr ? records_->at(question.packet()) : impl_->at(question);
 }
 
 void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
   if (records_ == nullptr) return impl_->at(questions, out);
-  for (const Question& asked : questions) *out++ = records_->at(asked.offset);
+  for (const Question& asked : questions) *out++ = records_->at(asked.packet());
 }
+
+bool TimeTrack::tells_first_bits() const noexcept { return impl_ != nullptr && impl_->tells_first_bits(); }
 
 std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
   return records_ != nullptr ? offset : impl_->quiet_until(offset, tsc);

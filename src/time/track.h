@@ -29,8 +29,16 @@ struct TimeRange {
 // A place in the stream: what happened after the packet at `since` was made and not after the packet at
 // `offset` was.
 struct Question {
+  // Added to `offset`: the packet there is a TNT packet, and it happened before the branch of its first bit.
+  // Or the packet is a TIP that the bits of such a packet waited for.
+  static constexpr std::uint64_t kBeforeFirstBit = std::uint64_t{1} << 63U;
+
   std::uint64_t since = 0;
   std::uint64_t offset = 0;
+
+  [[nodiscard]] bool before_first_bit() const noexcept { return (offset & kBeforeFirstBit) != 0; }
+  [[nodiscard]] std::uint64_t packet() const noexcept { return offset & ~kBeforeFirstBit; }
+  bool operator==(const Question&) const = default;
 };
 
 class RecordTrack;
@@ -49,9 +57,13 @@ class TimeTrack {
   // The interval of something that happened after the packet at `since` was made and not after the packet at
   // `offset` was. For a packet itself since == offset. `since` <= `offset`; neither may go back from call to
   // call by more than what the last PSB interval spans. `tsc` never goes back.
-  [[nodiscard]] TimeRange at(std::uint64_t since, std::uint64_t offset);
+  [[nodiscard]] TimeRange at(const Question& question);
+  [[nodiscard]] TimeRange at(std::uint64_t since, std::uint64_t offset) { return at({since, offset}); }
   // The same for many places, one after the other; `out` has room for as many answers.
   void at(std::span<const Question> questions, TimeRange* out);
+  // Does the CYC packet before a TNT packet tell the time of its first bit? If not, Question::kBeforeFirstBit
+  // makes no difference.
+  [[nodiscard]] bool tells_first_bits() const noexcept;
 
   // For who asks about packets themselves only (since == offset), and only to learn when a time comes: at
   // offsets from `offset` up to the returned one, tsc + error is less than `tsc`, and whether they are asked

@@ -72,14 +72,27 @@ std::vector<Form> forms() {
   tsc.tsc = true;
   UnitConfig timing = tsc;
   timing.ptw = timing.fup_on_ptw = timing.mtc = timing.cyc = true;
+  UnitConfig first_bits = timing;
+  first_bits.cyc_of_first_bit = true;
+  UnitConfig first_bits_64 = first_bits;
+  first_bits_64.use_tnt_64 = true;
+  first_bits_64.return_compression = false;
   UnitConfig everything = timing;
   everything.use_tnt_64 = everything.deferred_tips = everything.power = everything.event_trace = true;
   everything.cyc_threshold = 3;
   UnitConfig often_psb = timing;
   often_psb.psb_bytes = 128;
-  return {{"plain", plain},      {"uncompressed", uncompressed}, {"kept", kept, 0, 200},
-          {"tnt_64", tnt_64},    {"deferred", deferred},         {"tsc", tsc, 5},
-          {"timing", timing, 5}, {"everything", everything, 10}, {"often_psb", often_psb, 10}};
+  return {{"plain", plain},
+          {"uncompressed", uncompressed},
+          {"kept", kept, 0, 200},
+          {"tnt_64", tnt_64},
+          {"deferred", deferred},
+          {"tsc", tsc, 5},
+          {"timing", timing, 5},
+          {"everything", everything, 10},
+          {"often_psb", often_psb, 10},
+          {"first_bits", first_bits, 3},
+          {"first_bits_64", first_bits_64}};
 }
 
 walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
@@ -89,6 +102,7 @@ walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
   options.functions = 4 + static_cast<std::uint32_t>(seed % 16);
   options.overflow_per_mille = form.overflow_per_mille;
   options.odd_return_per_mille = form.odd_return_per_mille;
+  options.dense = form.config.cyc_of_first_bit;
   return walk::random_walk(options);
 }
 

@@ -1,0 +1,191 @@
+// The true time of every row lies in the interval that is given for it: random programs with many direct
+// jumps and calls between conditionals, traced in software. The truth is kept when an instruction retires,
+// before the trace unit is told.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "columns/place_times.h"
+#include "roundtrip.h"
+
+namespace ptkit::flow::roundtrip {
+namespace {
+
+using softpt::UnitConfig;
+using walk::StepKind;
+using walk::Walk;
+
+constexpr std::uint32_t kNoUpperLimit = 0xffffffff;
+
+struct Form {
+  const char* name;
+  UnitConfig config;
+};
+
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+
+std::vector<Form> forms() {
+  UnitConfig cyc;
+  cyc.mtc = cyc.cyc = true;
+  cyc.tsc_ctc_numerator = 168;
+  cyc.tsc_ctc_denominator = 2;
+  UnitConfig events = cyc;
+  events.ptw = events.fup_on_ptw = true;
+  events.psb_bytes = 512;
+  UnitConfig uncompressed = cyc;
+  uncompressed.return_compression = false;
+  UnitConfig mtc = cyc;
+  mtc.cyc = false;
+  UnitConfig tsc = mtc;
+  tsc.mtc = false;
+  tsc.psb_bytes = 2048;
+  UnitConfig offset = mtc;
+  offset.tsc_at_ctc_zero = 1234567;
+  offset.mtc_period = 6;
+  UnitConfig no_mtc = cyc;
+  no_mtc.mtc = false;
+  UnitConfig threshold = cyc;
+  threshold.cyc_threshold = 5;
+  UnitConfig tnt_64 = cyc;
+  tnt_64.use_tnt_64 = true;
+  UnitConfig uncompressed_64 = tnt_64;
+  uncompressed_64.return_compression = false;
+  return {{"cyc", cyc},
+          {"events", events},
+          {"uncompressed", uncompressed},
+          {"tsc", tsc},
+          {"mtc", mtc},
+          {"mtc_offset", offset},
+          {"no_mtc", no_mtc},
+          {"threshold", threshold},
+          {"tnt_64", tnt_64},
+          {"uncompressed_64", uncompressed_64}};
+}
+
+// Rows with the interval of each.
+class TimedRows final : public FlowSink {
+ public:
+  explicit TimedRows(time::TimeTrack& track) : track_(track) {}
+  void on_block(const Block& block) override { blocks.push_back({block.insns.size(), ask(block.place)}); }
+  void on_branch(const Branch& branch) override { branches.emplace_back(branch, ask(branch.place)); }
+
+  std::vector<std::pair<std::size_t, time::TimeRange>> blocks;  // instructions
+  std::vector<std::pair<Branch, time::TimeRange>> branches;
+
+ private:
+  time::TimeRange ask(const Place& place) { return track_.at(columns::question_of(place)); }
+  time::TimeTrack& track_;
+};
+
+std::uint64_t seeds() {
+  constexpr std::uint64_t kUsual = 4;
+  const char* const factor = std::getenv("PTKIT_LARGE_TESTS");
+  return factor == nullptr ? kUsual : kUsual * std::max<std::uint64_t>(1, std::strtoul(factor, nullptr, 10));
+}
+
+bool is_branch(StepKind kind) {
+  return kind != StepKind::PLAIN && kind != StepKind::PTWRITE && kind != StepKind::RESUME &&
+         kind != StepKind::OVERFLOW;
+}
+
+class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
+ protected:
+  [[nodiscard]] static UnitConfig config() {
+    UnitConfig config = std::get<0>(GetParam()).config;
+    config.cyc_of_first_bit = std::get<1>(GetParam());
+    return config;
+  }
+
+  // What happened between the times lies in the interval.
+  void expect_inside(const time::TimeRange& range, std::uint64_t first, std::uint64_t last) {
+    ++rows_;
+    const bool late = range.error != kNoUpperLimit && last > range.tsc + range.error;
+    const bool back = range.tsc < newest_;
+    newest_ = range.tsc;
+    if (range.known && first >= range.tsc && !late && !back) return;
+    if (++outside_ > 5) return;
+    ADD_FAILURE() << "row " << rows_ << ": " << range.tsc << " + " << range.error << ", but it was " << first
+                  << " to " << last;
+  }
+
+  void check_branches(const Walk& walk, const TimedRows& rows) {
+    std::size_t next = 0;
+    newest_ = 0;
+    for (const walk::Step& step : walk.steps) {
+      if (!is_branch(step.kind)) continue;
+      ASSERT_LT(next, rows.branches.size());
+      const auto& [branch, range] = rows.branches[next++];
+      ASSERT_EQ(branch.from_ip, step.from) << "branch " << next;
+      expect_inside(range, step.tsc, step.tsc);
+      if (branch.kind == BranchKind::COND && range.known) widths_.push_back(range.error);
+    }
+    ASSERT_EQ(next + 1, rows.branches.size());  // the interrupt at the end
+  }
+
+  void check_blocks(const Walk& walk, const TimedRows& rows) {
+    std::size_t insns = 0;
+    newest_ = 0;
+    for (const auto& [count, range] : rows.blocks) {
+      ASSERT_LE(insns + count, walk.tscs.size());
+      expect_inside(range, walk.tscs[insns], walk.tscs[insns + count - 1]);
+      insns += count;
+    }
+    ASSERT_EQ(insns, walk.tscs.size());
+  }
+
+  void check(std::uint64_t seed) {
+    const UnitConfig unit = config();
+    walk::WalkOptions options;
+    options.seed = seed;
+    options.steps = 10'000;
+    options.functions = 8 + static_cast<std::uint32_t>(seed % 24);
+    options.ratio_per_mille = seed % 2 == 0 ? 2 : 20;
+    options.halt_per_mille = seed % 3 == 0 ? 0 : 3;
+    options.dense = true;
+    options.plain_steps = true;
+    const Walk walk = walk::random_walk(options);
+    const std::shared_ptr<trace::TraceBundle> bundle = bundle_of(walk, unit);
+    time::TimeTrack track(bundle->streams[0].data.bytes(), bundle->configuration.clock, packet::Errata{});
+    EXPECT_FALSE(track.tells_first_bits() && !unit.cyc_of_first_bit);
+    if (track.tells_first_bits()) ++found_;
+    TimedRows rows(track);
+    const image::Image image(bundle);
+    const std::unique_ptr<RowSource> engine = own_engine(*bundle, image, rows, nullptr);
+    while (engine->run()) {
+    }
+    check_branches(walk, rows);
+    check_blocks(walk, rows);
+  }
+
+  std::uint64_t found_ = 0;  // streams whose CYC packets are known to tell the time of first bits
+  std::uint64_t rows_ = 0;
+  std::uint64_t newest_ = 0;  // lower limit, of rows of the same table
+  std::uint64_t outside_ = 0;
+  std::vector<std::uint32_t> widths_;  // of conditionals
+};
+
+TEST_P(EveryForm, HasTheTruthInEachInterval) {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    SCOPED_TRACE(seed);
+    check(seed);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(outside_, 0U) << "of " << rows_;
+  if (config().cyc && config().cyc_of_first_bit) {
+    EXPECT_GE(found_ * 10, seeds() * 9);
+  }
+  std::sort(widths_.begin(), widths_.end());
+  RecordProperty("rows", std::to_string(rows_));
+  RecordProperty("width_median", std::to_string(widths_[widths_.size() / 2]));
+  RecordProperty("width_p99", std::to_string(widths_[widths_.size() * 99 / 100]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Times, EveryForm, testing::Combine(testing::ValuesIn(forms()), testing::Bool()),
+                         [](const auto& instance) {
+                           const bool first = std::get<1>(instance.param);
+                           return std::string(std::get<0>(instance.param).name) +
+                                  (first ? "_of_the_first_bit" : "_of_the_packet");
+                         });
+
+}  // namespace
+}  // namespace ptkit::flow::roundtrip
