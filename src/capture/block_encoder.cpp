@@ -59,10 +59,10 @@ void BlockEncoder::resumed(std::uint64_t ip, std::uint64_t tsc, int signal) {
 void BlockEncoder::syscall(std::uint64_t tsc) {
   State& state = *state_;
   state.interruption.reset();
-  state.reach(tsc, [&] {
+  state.reach(tsc, [&](const State::Moment& ended) {
     const GuestBlock* const block = state.take_last();
     if (block == nullptr) return;
-    state.retire_all(*block, block->next, {tsc, tsc});
+    state.retire_all(*block, block->next, ended);
     if (!state.unit.inside()) return;
     ++state.unexplained;
     state.unit.interrupted(block->next);

@@ -21,7 +21,8 @@ namespace ptkit::capture {
 // What was executed and traced, for tests.
 struct BlockTruth {
   TruthLog instructions;  // IP of each
-  TruthLog branches;      // IP and time of each branch instruction: when the next block began
+  // IP and time of each branch instruction: when the next block began, or its own if code changed in between.
+  TruthLog branches;
   [[nodiscard]] bool on() const noexcept { return instructions.on() || branches.on(); }
 };
 

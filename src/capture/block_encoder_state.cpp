@@ -71,13 +71,15 @@ void BlockEncoder::State::begin(std::uint32_t number, const Moment& at, bool res
   const std::uint32_t from = last;
   bool repeated = false;
   bool follows = false;
+  const Moment ended{at.tsc, resync ? began_at : at.truth};
+  began_at = at.truth;
   if (const GuestBlock* const before = take_last()) {
     if (const auto count = left_before(*before, block)) {
-      retire(*before, *count, at);
+      retire(*before, *count, ended);
       repeated = before->repeats && block.pc == before->last;
       follows = repeated;
     } else {
-      retire_all(*before, block.pc, at);
+      retire_all(*before, block.pc, ended);
       follows = unit.inside();
     }
   } else {
@@ -165,12 +167,12 @@ void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, 
 }
 
 void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
-  reach(at.tsc, [&] {
+  reach(at.tsc, [&](const Moment& ended) {
     if (const GuestBlock* const block = take_last()) {
       if (const auto count = left_before(*block, at.ip, fault)) {
-        retire(*block, *count, {at.tsc, at.tsc});
+        retire(*block, *count, ended);
       } else {
-        retire_all(*block, at.ip, {at.tsc, at.tsc});
+        retire_all(*block, at.ip, ended);
       }
     }
     unit.interrupted(at.ip);
@@ -179,15 +181,15 @@ void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
 
 void BlockEncoder::State::finish(std::uint64_t tsc) {
   if (interruption) interrupt(*std::exchange(interruption, std::nullopt), true);
-  reach(tsc, [&] {
+  reach(tsc, [&](const Moment& ended) {
     const GuestBlock* const block = take_last();
     if (block == nullptr) return;
     // Where a branch went is not known any more.
     const bool branch = ends_in_branch(*block);
     if (branch) {
-      retire(*block, block->insns - std::size_t{1}, {tsc, tsc});
+      retire(*block, block->insns - std::size_t{1}, ended);
     } else {
-      retire_all(*block, block->next, {tsc, tsc});
+      retire_all(*block, block->next, ended);
     }
     unit.interrupted(branch ? block->last : block->next);
   });

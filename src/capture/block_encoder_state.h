@@ -57,7 +57,8 @@ struct BlockEncoder::State {
   void begin_first(std::uint32_t number, const Moment& at);
   // Time is known exactly to be `tsc` at this place among the blocks.
   void reach(std::uint64_t tsc);
-  // As reach(), where `tell` says what was executed before and leaves for the kernel.
+  // As reach(), where `tell` is called with the moment at which it says what was executed before and leaves
+  // for the kernel.
   template <typename Tell>
   void reach(std::uint64_t tsc, Tell&& tell);
   // Code has changed by `tsc`, and this thread's packets have not told that time: what was executed before
@@ -101,6 +102,9 @@ struct BlockEncoder::State {
   BlockTruth truth;
   bool cyc;
   std::uint32_t last = kNoNumber;  // has begun; how it ended is not known yet
+  // When it began, for the truth log. Code that changed before the next block was begun is newer than the
+  // branch at its end, which packets tell before the time of the change.
+  std::uint64_t began_at = 0;
   std::optional<Interruption> interruption;
   bool loose = false;  // blocks were told whose times are not known since time was reached
   bool landed = true;  // the next block is reached by a taken branch or an event
@@ -130,7 +134,7 @@ void BlockEncoder::State::reach(std::uint64_t tsc, Tell&& tell) {
   const bool late = stale(tsc);
   if (!late) reach(tsc);
   close_lane();
-  tell();
+  tell(Moment{tsc, late ? began_at : tsc});
   if (late) reach(tsc);
 }
 

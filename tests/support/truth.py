@@ -124,11 +124,6 @@ class Times:
     widths: list[float] = field(default_factory=list)  # median tsc_error of each part
     misses: list[str] = field(default_factory=list)  # the first ones
 
-    @property
-    def inside(self) -> float:
-        """Share of the rows with a time."""
-        return 1 - (self.early + self.late) / max(1, self.rows - self.unknown)
-
 
 def check_branches(trace: ptkit.Trace, folder: Path) -> Times:
     """Every stream's branch instructions are those of the recorder's log; returns how their times lie."""
