@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,20 @@ import ptkit
 
 @dataclass(frozen=True)
 class Decoded:
-    """Instructions that a decoder found, in order, and its errors in words."""
+    """Instructions that a decoder found, in order, and its errors in words.
+
+    Attributes
+    ----------
+    losses
+        What it reports as lost, in words; a difference is told with them.
+    by
+        The decoder.
+    """
 
     ip: NDArray[np.uint64]
     errors: list[str]
+    losses: list[str] = field(default_factory=list)
+    by: str = "ptkit"
 
     def __len__(self) -> int:
         """How many instructions."""
@@ -39,7 +49,22 @@ def instructions_of(trace: ptkit.Trace, stream: int | None = None) -> Decoded:
     """Those of a trace, or of one of its streams."""
     table = trace.instructions(stream=stream, columns=["ip"])
     assert table.errors is not None
-    return Decoded(table["ip"], [str(table.errors)] if len(table.errors) else [])
+    assert table.gaps is not None
+    streams = trace.streams if stream is None else [trace.streams[stream]]
+    losses = [f"{one.name}: {one.losses} losses of {one.lost_bytes} bytes" for one in streams if one.losses]
+    losses += [*_gaps(table.gaps), *trace.info.warnings]
+    return Decoded(table["ip"], [str(table.errors)] if len(table.errors) else [], losses)
+
+
+def _gaps(gaps: ptkit.Table) -> list[str]:
+    """A line for each."""
+    names = ("instruction", "cause", "code", "begin", "end")
+    rows = zip(*(gaps[name].tolist() for name in names), strict=True)
+    return [
+        f"before instruction {instruction}: {ptkit.GapCause(cause).name}, {ptkit.ErrorCode(code).name},"
+        f" bytes {begin} to {end}"
+        for instruction, cause, code, begin, end in rows
+    ]
 
 
 def records(stored: bytes, code: dict[int, bytes], level: str) -> tuple[ptkit.Table, ptkit.Table]:
@@ -82,7 +107,11 @@ def assert_same(found: Decoded, expected: Executed) -> None:
     first = int(differing[0]) if len(differing) else both
     around = slice(max(0, first - 3), first + 4)
     decoded, executed = ([hex(ip) for ip in ips[around].tolist()] for ips in (found.ip, expected.ip))
-    message = f"instruction {first} of {len(expected.ip)}: decoded {decoded}, executed {executed}"
+    losses = "; ".join(found.losses[:20]) or "none"
+    message = (
+        f"{found.by}: instruction {first} of {len(expected.ip)}: decoded {decoded}, executed {executed};"
+        f" {len(found)} were decoded; losses that it reports: {losses}"
+    )
     assert first == len(found) == len(expected.ip), message
 
 

@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 from compare import Decoded
+from perf_data import by_time
 from perf_script import Samples, samples
 from userland import Userland
 
@@ -70,14 +71,32 @@ class PerfDecoder:
         cpu
             Only this one's.
         """
-        options = ["-f", "-i", str(path), "--itrace=i0nse", "-F", "tid,ip"]
+        options = ["-f", "-i", str(_copy_by_time(path)), "--itrace=i0nse", "-F", "tid,ip"]
         if cpu is not None:
             options += ["-C", str(cpu)]
         command = [*self._command, "--buildid-dir", str(self.objects), "script", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return samples(done.stdout, 2)
+        return samples(done.stdout, 2, done.stderr)
 
     def instructions(self, path: Path, cpu: int | None = None) -> Decoded:
         """The same without threads."""
-        found = self.samples(path, cpu)
-        return Decoded(found.from_ip, found.errors)
+        return self.decoded(self.samples(path, cpu))
+
+    @staticmethod
+    def decoded(found: Samples) -> Decoded:
+        """Samples as what a decoder found."""
+        return Decoded(found.from_ip, found.errors, found.warnings, "perf script")
+
+
+def _copy_by_time(path: Path) -> Path:
+    """The recording with switches by time (see `by_time`), and with the same kernel's code."""
+    copy = path.with_name(f"{path.name}.by-time")
+    data = path
+    target = copy
+    if path.is_dir():
+        copy.mkdir(exist_ok=True)
+        data, target = path / "data", copy / "data"
+        if not (copy / "kcore_dir").exists():
+            (copy / "kcore_dir").symlink_to(path / "kcore_dir")
+    target.write_bytes(by_time(data.read_bytes()))
+    return copy

@@ -120,7 +120,7 @@ def test_perf_agrees_on_what_is_exported(recorded: Recorded, recording: Recordin
     for number, stream in enumerate(trace.streams):
         executed = recorded.of_stream(recording, stream)
         of_perf = perf_instructions(data, stream.cpu)
-        assert_same(Decoded(of_perf.from_ip, of_perf.errors), executed)
+        assert_same(Decoded(of_perf.from_ip, of_perf.errors, of_perf.warnings, "perf script"), executed)
         user = executed.cpl == 3
         for one in (trace, again):
             table = one.instructions(stream=number, columns=["ip", "tid"])

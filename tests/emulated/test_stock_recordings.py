@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compare import Decoded, assert_same, function, instructions_of, of_function, share_in_pieces
+from compare import assert_same, function, instructions_of, of_function, share_in_pieces
 from executed import Executed, merge
 from guest_programs import LIVELY
 from machine import Machine
 from numpy.typing import NDArray
+from perf_data import with_early_switch
 from stock_recordings import Recorded, Recording, run_all
 
 import ptkit
@@ -21,11 +22,12 @@ pytestmark = pytest.mark.emulated
 
 BUSY = "for i in 1 2 3; do rounds 40; kill -USR2 $PPID; sleep 0.05; done"
 # On two CPUs. Of `changes` the kernel is asked before, since looking for functions takes long.
+MACHINE = Recording("machine", "-a --kcore -m,1024 -e intel_pt//", LIVELY, cpl=None)
 WHOLE = [
     Recording("user", "-e intel_pt//u", LIVELY),
     Recording("both", "--kcore -e intel_pt//", LIVELY, cpl=None),
     Recording("everyone", "-a -e intel_pt//u", LIVELY),
-    Recording("machine", "-a --kcore -m,1024 -e intel_pt//", LIVELY, cpl=None),
+    MACHINE,
 ]
 THREAD = Recording("thread", "--per-thread -T -e intel_pt//u", LIVELY)
 UNTIMED = Recording("untimed", "--per-thread -e intel_pt//u", LIVELY)
@@ -73,7 +75,7 @@ def assert_all_agree(recorded: Recorded, recording: Recording, executed: list[Ex
         table = trace.instructions(stream=number, columns=["ip", "tid"])
         assert_same(instructions_of(trace, number), expected)
         of_perf = recorded.perf.samples(path, cpu)
-        assert_same(Decoded(of_perf.from_ip, of_perf.errors), expected)
+        assert_same(recorded.perf.decoded(of_perf), expected)
         user = expected.cpl == 3
         assert np.array_equal(table["tid"][user], of_perf.tid[user])
     return sum(len(expected.ip) for expected in executed)
@@ -95,6 +97,17 @@ def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Record
     executed = [recorded.executed(recording, cpu) for cpu in range(2)]
     executed = [one for one in executed if len(one.ip) > 0]
     assert assert_all_agree(recorded, recording, executed) > 250_000
+
+
+def test_perf_decodes_all_where_a_switch_is_told_early(recorded: Recorded) -> None:
+    """Perf's decoder ends there without a word if it takes switches where `__switch_to` is executed."""
+    path = recorded.perf.path(MACHINE.name)
+    data = path / "data"
+    stock = data.read_bytes()
+    data.write_bytes(with_early_switch(stock, 1))
+    found = recorded.perf.instructions(path, 1)
+    data.write_bytes(stock)
+    assert_same(found, recorded.executed(MACHINE, 1))
 
 
 def test_one_thread(recorded: Recorded) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from perf_data import aux_streams
+from perf_data import aux_streams, by_time, with_early_switch
 from reduced import unpack
 
 import ptkit
@@ -42,3 +42,14 @@ def test_every_instruction(name: str, engine: str) -> None:
         differing = np.flatnonzero(found["ip"][:both] != expected[:both])
         assert len(differing) == 0, f"{key}: instruction {differing[0]} of {len(expected)}"
         assert len(found) == len(expected), key
+
+
+def test_copies_for_perf_differ_in_what_they_say() -> None:
+    data = lzma.decompress((FOLDER / "all.perf.data.xz").read_bytes())
+    changed = [(old, new) for old, new in zip(data, by_time(data), strict=True) if old != new]
+    assert changed == [(3, 2)]  # have_sched_switch
+    early = with_early_switch(data, 0)
+    places = [place for place, (old, new) in enumerate(zip(data, early, strict=True)) if old != new]
+    assert 1 <= len(places) <= 8  # of one time
+    assert places[-1] - places[0] < 8
+    assert aux_streams(early) == aux_streams(by_time(data)) == aux_streams(data)

@@ -3,25 +3,76 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from itertools import pairwise
 
+SWITCH_CPU_WIDE = 15
+AUXTRACE_INFO = 70
 AUXTRACE = 71
+SWITCH_OUT = 1 << 13  # PERF_RECORD_MISC_SWITCH_OUT
+_TIME = 24  # of a switch in the record, behind header, next or previous, and thread
+_HAVE_SCHED_SWITCH = 16 + 8 * 7  # of a record AUXTRACE_INFO (perf's util/intel-pt.h)
+_WAITS = 3
+_BY_TIME = 2
 _EACH_THREAD = 0xFFFFFFFF
 
 
 def aux_streams(data: bytes) -> dict[tuple[int, int], bytes]:
     """Raw streams by (cpu, tid); for a stream of a thread, `cpu` is -1, for one of a CPU, `tid` is."""
-    place, size = struct.unpack_from("<QQ", data, 40)
-    end = place + size
     streams: dict[tuple[int, int], bytes] = {}
-    while place < end:
-        kind, _, length = struct.unpack_from("<IHH", data, place)
+    for place, kind, _, length in records(data):
         if kind == AUXTRACE:
             count, _, _, _, tid, cpu = struct.unpack_from("<QQQIII", data, place + 8)
             key = (_signed(cpu), _signed(tid))
             streams[key] = streams.get(key, b"") + data[place + length : place + length + count]
-            place += count
-        place += length
     return streams
+
+
+def records(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Of each record: where it begins, its type, its misc bits, and its size without trace that follows."""
+    place, size = struct.unpack_from("<QQ", data, 40)
+    end = place + size
+    while place < end:
+        kind, misc, length = struct.unpack_from("<IHH", data, place)
+        yield place, kind, misc, length
+        place += length
+        if kind == AUXTRACE:
+            place += struct.unpack_from("<Q", data, place - length + 8)[0]
+
+
+def by_time(data: bytes) -> bytes:
+    """A copy of which perf's decoder takes switches by their time alone.
+
+    Else, with `-a` and the kernel, it stops at each `__switch_to` that it decodes before the record of the
+    switch, until that comes. Where a record that a thread comes in is processed before the `__switch_to` (the
+    decoder's time is an estimate after each return to user code: twice the instructions since the last timing
+    packet), it stops at the next one for good (`intel_pt_context_switch_in()` in tools/perf/util/intel-pt.c
+    says that the queue is tracing, and does not put it back on the heap), and reports nothing.
+    """
+    copy = bytearray(data)
+    for place, kind, _, _ in records(data):
+        if kind == AUXTRACE_INFO and struct.unpack_from("<Q", data, place + _HAVE_SCHED_SWITCH)[0] == _WAITS:
+            struct.pack_into("<Q", copy, place + _HAVE_SCHED_SWITCH, _BY_TIME)
+    return bytes(copy)
+
+
+def with_early_switch(data: bytes, cpu: int) -> bytes:
+    """A copy in which a thread comes in as soon as the one before goes out, at a CPU's tenth last switch."""
+    switches = [
+        (struct.unpack_from("<Q", data, place + _TIME)[0], place, misc)
+        for place, kind, misc, _ in records(data)
+        if kind == SWITCH_CPU_WIDE and struct.unpack_from("<I", data, place + _TIME + 8)[0] == cpu
+    ]
+    switches.sort()
+    pairs = [
+        (out, place)
+        for (out, _, misc), (_, place, next_misc) in pairwise(switches)
+        if misc & SWITCH_OUT and not next_misc & SWITCH_OUT
+    ]
+    out, place = pairs[-10]
+    copy = bytearray(data)
+    struct.pack_into("<Q", copy, place + _TIME, out + 1)
+    return bytes(copy)
 
 
 def _signed(number: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +18,17 @@ NO_CACHE = "/nonexistent"  # not the user's ~/.debug
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples in the order in which perf prints them, and its lines about errors."""
+    """Samples in the order in which perf prints them, its lines about errors, and its warnings."""
 
     tid: NDArray[np.int64]
     from_ip: NDArray[np.uint64]
     to_ip: NDArray[np.uint64]
     errors: list[str]
+    warnings: list[str] = field(default_factory=list)
 
     def of(self, tid: int) -> Samples:
         rows = self.tid == tid
-        return Samples(self.tid[rows], self.from_ip[rows], self.to_ip[rows], self.errors)
+        return Samples(self.tid[rows], self.from_ip[rows], self.to_ip[rows], self.errors, self.warnings)
 
 
 def _run(data: Path, fields: str, itrace: str, *options: str) -> str:
@@ -41,8 +42,8 @@ def _run(data: Path, fields: str, itrace: str, *options: str) -> str:
     return done.stdout
 
 
-def samples(text: str, columns: int) -> Samples:
-    """Lines of a thread and one or two addresses, and those about errors."""
+def samples(text: str, columns: int, told: str = "") -> Samples:
+    """Lines of a thread and one or two addresses, those about errors, and what else perf says."""
     lines = text.splitlines()
     errors = [line.strip() for line in lines if "error" in line]
     words = " ".join(line for line in lines if "error" not in line).replace("=>", " ").split()
@@ -51,7 +52,8 @@ def samples(text: str, columns: int) -> Samples:
         np.array([int(word, 16) for word in words[column::columns]], dtype=np.uint64)
         for column in range(1, columns)
     ]
-    return Samples(tid, ips[0], ips[-1], errors)
+    warnings = [line for line in told.splitlines() if line.strip()]
+    return Samples(tid, ips[0], ips[-1], errors, warnings)
 
 
 def perf_instructions(data: Path, cpu: int | None = None) -> Samples:
