@@ -7,6 +7,7 @@ from pathlib import Path
 from boot_image import HERE, compile_for_guest
 from compiling import build
 
+QUESTIONS = 20  # of lively.c: each has two switches between threads on one CPU
 LIVELY = "lively /lib/first.so /lib/second.so /bin/busybox true"
 
 

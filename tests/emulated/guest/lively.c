@@ -1,6 +1,6 @@
 /* What makes a recording hard to follow, in one program: libraries that come where others were, signals of every kind,
-   threads, a child with libraries of its own, and another program: lively FIRST SECOND [PROGRAM...]. It prints where the
-   function of each library was. */
+   threads, a child with libraries of its own, another program, and two threads that wake each other on one CPU:
+   lively FIRST SECOND [PROGRAM...]. It prints where the function of each library was. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,6 +18,7 @@
 #define TURNS 4
 #define STEPS 30
 #define TICKS 3
+#define QUESTIONS 20
 
 typedef int (*Step)(int);
 
@@ -90,6 +91,35 @@ static void share(char** arguments) {
   dlclose(library);
 }
 
+static int question[2], answer[2];
+
+static void* give_answers(void* unused) {
+  char byte;
+
+  (void)unused;
+  while (read(question[0], &byte, 1) == 1 && write(answer[1], &byte, 1) == 1) continue;
+  return NULL;
+}
+
+/* On one CPU a thread that waits for the other one's answer switches to it, and that one back: no question without. */
+static void ask_on_one_cpu(void) {
+  cpu_set_t all, one;
+  pthread_t thread;
+  char byte = 0;
+
+  CPU_ZERO(&one);
+  CPU_SET(0, &one);
+  if (pipe(question) != 0 || pipe(answer) != 0 || sched_getaffinity(0, sizeof all, &all) != 0) _exit(4);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) _exit(4);
+  pthread_create(&thread, NULL, give_answers, NULL);
+  for (int i = 0; i < QUESTIONS; ++i) {
+    if (write(question[1], &byte, 1) != 1 || read(answer[0], &byte, 1) != 1) _exit(4);
+  }
+  close(question[1]);
+  pthread_join(thread, NULL);
+  sched_setaffinity(0, sizeof all, &all);
+}
+
 int main(int count, char** arguments) {
   struct sigaction on_fault;
 
@@ -104,5 +134,6 @@ int main(int count, char** arguments) {
   for (int turn = 0; turn < TURNS; ++turn) use("main", arguments[1 + turn % 2], turn);
   take_signals();
   share(arguments);
+  ask_on_one_cpu();
   return 0;
 }
