@@ -99,8 +99,8 @@ def test_everything_that_is_hard_to_follow(recorded: Recorded, recording: Record
     assert assert_all_agree(recorded, recording, executed) > 250_000
 
 
-def test_perf_decodes_all_where_a_switch_is_told_early(recorded: Recorded) -> None:
-    """Perf's decoder ends there without a word if it takes switches where `__switch_to` is executed."""
+def test_perf_decodes_all_after_a_switch_that_is_recorded_early(recorded: Recorded) -> None:
+    """Perf's decoder ends there without an error if it waits for switches at `__switch_to`."""
     path = recorded.perf.path(MACHINE.name)
     data = path / "data"
     stock = data.read_bytes()

@@ -1,4 +1,4 @@
-"""Whose instructions they are, of a few that are made up."""
+"""The checks of who_ran.py, on synthetic instructions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from who_ran import OnCpu, assert_processes
 FIRST, SECOND = 0x1000_0000, 0x2000_0000  # page tables
 KERNEL, USER = False, True
 
-Row = tuple[int, int, bool]  # process as it is said, page tables, privilege
+Row = tuple[int, int, bool]  # process that is decoded, page tables, privilege
 
 
 def cpu(*turns: tuple[Row, int], begin: int = 0) -> OnCpu:
@@ -33,12 +33,14 @@ def test_switches_at_their_place() -> None:
     assert_processes([one], 0)
 
 
-@pytest.mark.parametrize(("said", "tables"), [(1, SECOND), (2, FIRST)])
-def test_a_switch_that_is_late_or_early(said: int, tables: int) -> None:
-    wrong = ((said, tables, KERNEL), 7)
+@pytest.mark.parametrize(("process", "tables"), [(1, SECOND), (2, FIRST)])
+def test_a_switch_that_is_late_or_early(process: int, tables: int) -> None:
+    wrong = ((process, tables, KERNEL), 7)
     one = cpu(((1, FIRST, USER), 9), wrong, ((2, SECOND, KERNEL), 9), ((2, SECOND, USER), 9))
     assert_processes([one], 7)
-    with pytest.raises(AssertionError, match=rf"7 instructions: CPU 0, \[9, 16\) of 34 .* process {said}, "):
+    with pytest.raises(
+        AssertionError, match=rf"7 instructions: CPU 0, \[9, 16\) of 34 .* process {process}, "
+    ):
         assert_processes([one], 6)
 
 
@@ -64,7 +66,7 @@ def test_a_process_that_comes_again_does_not() -> None:
 
 
 def test_a_late_switch_from_a_process_that_exits_is_wrong() -> None:
-    """Its page tables were in force when it was switched away from; others' came before it went."""
+    """Its own page tables were in force when it was switched out."""
     one = cpu(
         ((1, FIRST, USER), 9), ((1, FIRST, KERNEL), 5), ((1, SECOND, KERNEL), 300), ((2, SECOND, USER), 9)
     )

@@ -46,9 +46,9 @@ def owners_of(cpus: list[OnCpu]) -> dict[int, set[int]]:
 def assert_processes(cpus: list[OnCpu], most: int) -> None:
     """At most so many instructions of a process have been executed with another one's page tables.
 
-    They are those at a switch that page tables do not place for certain: the recorder's time tells of it.
-    A process that exits gives its page tables back before it ends (`exit_mm()`); if it is switched away from
-    after that and comes again, it runs with those of whoever ran before, and that is right.
+    They are those at a switch that page tables do not place for certain: it is placed by the recorder's time.
+    A process that exits gives its page tables back before it ends (`exit_mm()`). If it is switched out after
+    that and in again, it runs with the page tables of the thread before, and that is right.
     """
     owners = owners_of(cpus)
     runs = [
@@ -83,14 +83,14 @@ def _runs(rows: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _describe(cpu: OnCpu, number: int, begin: int, end: int, owners: dict[int, set[int]]) -> tuple[int, str]:
-    """How many instructions a run has, and where it is."""
+    """The number of instructions of a run, and where it is."""
     tables = int(cpu.tables[begin])
     stays = _runs(cpu.tables == tables)
     stay = next(one for one in stays if one[0] <= begin < one[1])
     of = [pid for pid, own in owners.items() if tables in own]
     before, after = (cpu.pid[row] for row in (max(begin - 1, 0), min(end, len(cpu.pid) - 1)))
     return end - begin, (
-        f"CPU {number}, [{begin}, {end}) of {len(cpu.pid)} are said to be of process {cpu.pid[begin]}, after"
+        f"CPU {number}, [{begin}, {end}) of {len(cpu.pid)} are attributed to process {cpu.pid[begin]}, after"
         f" {before} and before {after}, with page tables of {of} that were in force in {list(stay)}"
     )
 

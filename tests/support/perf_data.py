@@ -47,7 +47,7 @@ def by_time(data: bytes) -> bytes:
     switch, until that comes. Where a record that a thread comes in is processed before the `__switch_to` (the
     decoder's time is an estimate after each return to user code: twice the instructions since the last timing
     packet), it stops at the next one for good (`intel_pt_context_switch_in()` in tools/perf/util/intel-pt.c
-    says that the queue is tracing, and does not put it back on the heap), and reports nothing.
+    sets the queue to tracing, and does not put it back on the heap), and reports nothing.
     """
     copy = bytearray(data)
     for place, kind, _, _ in records(data):

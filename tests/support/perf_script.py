@@ -42,8 +42,8 @@ def _run(data: Path, fields: str, itrace: str, *options: str) -> str:
     return done.stdout
 
 
-def samples(text: str, columns: int, told: str = "") -> Samples:
-    """Lines of a thread and one or two addresses, those about errors, and what else perf says."""
+def samples(text: str, columns: int, stderr: str = "") -> Samples:
+    """Lines of a thread and one or two addresses, lines about errors, and warnings."""
     lines = text.splitlines()
     errors = [line.strip() for line in lines if "error" in line]
     words = " ".join(line for line in lines if "error" not in line).replace("=>", " ").split()
@@ -52,7 +52,7 @@ def samples(text: str, columns: int, told: str = "") -> Samples:
         np.array([int(word, 16) for word in words[column::columns]], dtype=np.uint64)
         for column in range(1, columns)
     ]
-    warnings = [line for line in told.splitlines() if line.strip()]
+    warnings = [line for line in stderr.splitlines() if line.strip()]
     return Samples(tid, ips[0], ips[-1], errors, warnings)
 
 
