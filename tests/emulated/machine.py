@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import shutil
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))  # pytest 
 import bochs
 import boot_image
 from debian import Missing, Packages
-from kernels import build_folder
+from kernels import build_folder, build_lock
 from userland import Userland
 
 MEMORY = 1024 * boot_image.MEGABYTE
@@ -92,8 +89,7 @@ class Machine:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or build_folder()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with self._lock():
+        with build_lock(self.folder):
             self.program = bochs.build(self.folder)
             self.bios = Packages(self.folder / "apt").unpack(self.folder / "bios", "bochsbios", "vgabios")
             self.kernel = boot_image.unpack_kernel(self.folder)
@@ -147,15 +143,8 @@ class Machine:
         )
 
     def _python(self) -> bytes:
-        with self._lock():
+        with build_lock(self.folder):
             return self.userland.python()
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Among several processes of pytest, one builds."""
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _configuration(self, folder: Path, cpus: int) -> str:
         return CONFIGURATION.format(

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 from debian import Missing, Packages
-from kernels import ROOT, Kernel
+from kernels import ROOT, Kernel, build_lock
 
 CONFIG = ROOT / "tests" / "kernel" / "debug.config"
 
 
 def debug_kernel(folder: Path) -> Kernel:
-    """The kernel with the options of tests/kernel/debug.config; built in `folder` where it is not there yet.
+    """The kernel with the options of tests/kernel/debug.config; built in `folder` unless it is there.
+
+    A changed configuration is another kernel, in a folder of its own.
 
     Raises
     ------
     Missing
         It cannot be had here; says why.
     """
-    tree = folder / "debug-kernel"
-    if not tree.exists():
-        build(unpack_source(folder), folder)
-        (folder / "debug-kernel.new").rename(tree)
+    tree = folder / f"debug-kernel-{hashlib.sha256(CONFIG.read_bytes()).hexdigest()[:12]}"
+    with build_lock(folder, "debug-kernel.lock"):
+        if not tree.exists():
+            fresh = unpack_source(folder)
+            build(fresh, folder)
+            fresh.rename(tree)
     return Kernel(tree / "arch/x86/boot/bzImage", tree)
 
 
 def unpack_source(folder: Path) -> Path:
     """A fresh tree of the kernel's source."""
     packages = Packages(folder / "apt")
-    source = packages.unpack(folder / "source", packages.depends("linux-source", "linux-source-"))
+    with build_lock(folder):
+        source = packages.unpack(folder / "source", packages.depends("linux-source", "linux-source-"))
     tarball = next((source / "usr/src").glob("linux-source-*.tar.xz"))
     tree = folder / "debug-kernel.new"
     shutil.rmtree(tree, ignore_errors=True)
@@ -56,7 +62,9 @@ def options(config: Path) -> set[str]:
 
 def build(tree: Path, folder: Path) -> None:
     """Configures and compiles, with few processes: it is done once."""
-    tools = Packages(folder / "apt").unpack(folder / "tools", "flex", "bison", "m4", "libfl2", "libsigsegv2")
+    needed = ("flex", "bison", "m4", "libfl2", "libsigsegv2")
+    with build_lock(folder):
+        tools = Packages(folder / "apt").unpack(folder / "tools", *needed)
     environment = {
         **os.environ,
         "PATH": f"{tools}/usr/bin:{os.environ['PATH']}",

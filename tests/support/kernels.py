@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +29,15 @@ def build_folder() -> Path:
     return Path(os.environ.get("PTKIT_EMULATED_BUILD", ROOT / "build" / "emulated")).resolve()
 
 
+@contextmanager
+def build_lock(folder: Path, name: str = "lock") -> Iterator[None]:
+    """One process at a time downloads and builds in `folder`. The lock is not recursive."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def debian_kernel(folder: Path) -> Kernel:
     """The kernel of this machine's Debian release; downloaded where it is not in `folder`.
 
@@ -34,12 +46,13 @@ def debian_kernel(folder: Path) -> Kernel:
     Missing
         It cannot be had here.
     """
-    packages = Packages(folder / "apt")
-    unpacked = folder / "kernel"
-    if not unpacked.exists():
-        packages.unpack(unpacked, packages.depends("linux-image-amd64", "linux-image-"))
-    image = next((unpacked / "boot").glob("vmlinuz-*"))
-    return Kernel(image, unpack_headers(packages, folder, image.name.removeprefix("vmlinuz-")))
+    with build_lock(folder):
+        packages = Packages(folder / "apt")
+        unpacked = folder / "kernel"
+        if not unpacked.exists():
+            packages.unpack(unpacked, packages.depends("linux-image-amd64", "linux-image-"))
+        image = next((unpacked / "boot").glob("vmlinuz-*"))
+        return Kernel(image, unpack_headers(packages, folder, image.name.removeprefix("vmlinuz-")))
 
 
 def unpack_headers(packages: Packages, folder: Path, release: str) -> Path:
@@ -78,7 +91,7 @@ def find_busybox() -> Path:
     if installed.exists():
         return installed
     root = build_folder() / "busybox"
-    if not root.exists():
+    with build_lock(build_folder()):
         Packages(build_folder() / "apt").unpack(root, "busybox-static")
     return root / "bin/busybox"
 
