@@ -14,6 +14,7 @@
 #include <linux/cpufeature.h>
 #include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/kmemleak.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
@@ -112,6 +113,11 @@ void ptkit_bts_free(struct ptkit_trace *trace)
 		perf_event_release_kernel(trace->bts->event);
 	kfree(trace->bts);
 	trace->bts = NULL;
+}
+
+void ptkit_bts_abandon(const struct ptkit_trace *trace)
+{
+	kmemleak_ignore(trace->bts);
 }
 
 int ptkit_bts_reset(struct ptkit_trace *trace)

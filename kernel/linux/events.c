@@ -142,3 +142,14 @@ void ptkit_events_end(unsigned int wanted)
 	mutex_unlock(&events_lock);
 	tracepoint_synchronize_unregister();
 }
+
+bool ptkit_events_any(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		if (events[i].users)
+			return true;
+	}
+	return false;
+}

@@ -2,6 +2,7 @@
 /* Loading and unloading; the device. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bug.h>
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -20,6 +21,12 @@ static struct miscdevice device = {
 	.mode = 0666,
 	.fops = &ptkit_file_operations,
 };
+
+bool ptkit_in_use(void)
+{
+	return ptkit_units_any_owner() || ptkit_sideband_any() || ptkit_follow_any() ||
+	       ptkit_events_any();
+}
 
 static int __init ptkit_init(void)
 {
@@ -51,6 +58,7 @@ static int __init ptkit_init(void)
 static void __exit ptkit_exit(void)
 {
 	misc_deregister(&device);
+	WARN_ON(ptkit_in_use());
 	ptkit_power_exit();
 	ptkit_sideband_exit();
 	ptkit_units_exit();

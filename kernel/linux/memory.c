@@ -3,6 +3,7 @@
 #include <linux/errno.h>
 #include <linux/gfp.h>
 #include <linux/io.h>
+#include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -182,6 +183,13 @@ void ptkit_memory_free(struct ptkit_memory *memory)
 	kvfree(memory->tables);
 	kvfree(memory->regions);
 	memset(memory, 0, sizeof(*memory));
+}
+
+/* Pages are not what kmemleak looks at. */
+void ptkit_memory_abandon(const struct ptkit_memory *memory)
+{
+	kmemleak_ignore(memory->tables);
+	kmemleak_ignore(memory->regions);
 }
 
 void ptkit_memory_clear(const struct ptkit_memory *memory)

@@ -8,10 +8,14 @@
  * afterwards.
  * It executes nothing: filters filter nothing.
  */
+#include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/irq_work.h>
+#include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/percpu.h>
+#include <linux/sysfs.h>
 
 #include <asm/apic.h>
 #include <asm/irq_vectors.h>
@@ -41,6 +45,33 @@ MODULE_PARM_DESC(model_precise, "processor on which somebody else has precise ev
 static int model_cleared = -1;
 module_param(model_cleared, int, 0644);
 MODULE_PARM_DESC(model_cleared, "processor on which somebody else clears TraceEn; -1: none");
+
+static unsigned int model_faults = 1;
+module_param(model_faults, uint, 0644);
+MODULE_PARM_DESC(model_faults, "accesses of registers that fault, one after the other");
+
+/* Accesses up to the last one that faults, and how many of them succeed. */
+static atomic_t accesses_left;
+
+static int set_fault(const char *text, const struct kernel_param *parameter)
+{
+	unsigned int number;
+	int error = kstrtouint(text, 0, &number);
+
+	if (!error)
+		atomic_set(&accesses_left, number ? number + model_faults - 1 : 0);
+	return error;
+}
+
+static int get_fault(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%d\n", atomic_read(&accesses_left));
+}
+
+static const struct kernel_param_ops fault_ops = { .set = set_fault, .get = get_fault };
+module_param_cb(model_fault, &fault_ops, NULL, 0644);
+MODULE_PARM_DESC(model_fault,
+		 "number of the access, from 1 on, that faults first; 0: none. Read: how many are left");
 
 static bool model_vmx = true;
 module_param(model_vmx, bool, 0444);
@@ -79,6 +110,54 @@ MODULE_PARM_DESC(model_cr3_match, "register CR3_MATCH when TraceEn was last set"
 
 static DEFINE_PER_CPU(struct model_unit, units);
 static u64 written_by_all;
+
+/* As the reset of a processor does. */
+static int reset_units(const char *text, const struct kernel_param *parameter)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct model_unit *unit = per_cpu_ptr(&units, cpu);
+
+		unit->ctl = 0;
+		unit->debugctl = 0;
+		unit->status = 0;
+		unit->base = 0;
+		unit->mask_ptrs = 0;
+		unit->global_status = 0;
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops reset_ops = { .set = reset_units };
+module_param_cb(model_reset, &reset_ops, NULL, 0200);
+MODULE_PARM_DESC(model_reset, "written: registers of all units are zero");
+
+static int get_enabled(char *text, const struct kernel_param *parameter)
+{
+	unsigned long enabled = 0;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (per_cpu(units.ctl, cpu) & TRACE_EN ||
+		    per_cpu(units.debugctl, cpu) & BIT(PT_DEBUGCTL_TR))
+			enabled |= BIT(cpu % BITS_PER_LONG);
+	}
+	return sysfs_emit(text, "%lu\n", enabled);
+}
+
+static const struct kernel_param_ops enabled_ops = { .get = get_enabled };
+module_param_cb(model_enabled, &enabled_ops, NULL, 0444);
+MODULE_PARM_DESC(model_enabled, "bits of the processors whose units trace");
+
+static int get_in_use(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%d\n", ptkit_in_use());
+}
+
+static const struct kernel_param_ops in_use_ops = { .get = get_in_use };
+module_param_cb(model_in_use, &in_use_ops, NULL, 0444);
+MODULE_PARM_DESC(model_in_use, "whether any session has processors, or listens to the kernel");
 
 /* 4 address ranges; everything that the driver can be asked for but the transport. */
 static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
@@ -238,10 +317,18 @@ static int write_register(struct model_unit *unit, u32 msr, u64 value)
 	return 0;
 }
 
+/* Whether this access is one of those that are to. */
+static bool faults(void)
+{
+	int left = atomic_dec_if_positive(&accesses_left);
+
+	return left >= 0 && left < READ_ONCE(model_faults);
+}
+
 static int model_write(void *ctx, u32 msr, u64 value)
 {
 	struct model_unit *unit = this_unit();
-	int error = write_register(unit, msr, value);
+	int error = faults() ? -EIO : write_register(unit, msr, value);
 
 	tick(unit);
 	return error;
@@ -291,7 +378,7 @@ static int read_register(struct model_unit *unit, u32 msr, u64 *value)
 static int model_read(void *ctx, u32 msr, u64 *value)
 {
 	struct model_unit *unit = this_unit();
-	int error = read_register(unit, msr, value);
+	int error = faults() ? -EIO : read_register(unit, msr, value);
 
 	tick(unit);
 	return error;

@@ -67,6 +67,8 @@ struct ptkit_memory {
 int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
 		      const struct ptkit_config *config, int node);
 void ptkit_memory_free(struct ptkit_memory *memory);
+/* Never frees it: a processor may still write there. */
+void ptkit_memory_abandon(const struct ptkit_memory *memory);
 void ptkit_memory_clear(const struct ptkit_memory *memory);
 /* Whether there is anything but zeros from a position on to the end. */
 bool ptkit_memory_used_behind(const struct ptkit_memory *memory, u64 position);
@@ -119,6 +121,7 @@ void ptkit_bts_read_caps(struct ptkit_caps *caps, const u32 cpuid_1[4]);
 int ptkit_bts_check(const struct ptkit_caps *caps, struct ptkit_config *config);
 int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config);
 void ptkit_bts_free(struct ptkit_trace *trace);
+void ptkit_bts_abandon(const struct ptkit_trace *trace);
 int ptkit_bts_reset(struct ptkit_trace *trace);
 int ptkit_bts_start(struct ptkit_trace *trace);
 int ptkit_bts_stop(struct ptkit_trace *trace);
@@ -127,6 +130,8 @@ bool ptkit_bts_pends(const struct ptkit_trace *trace);
 
 /* running.c: on the trace's processor with interrupts off, the first two while it is nowhere. */
 void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptkit_follow *follow);
+/* Its buffer; one that a processor may still write to is abandoned. */
+void ptkit_trace_free(struct ptkit_trace *trace);
 int ptkit_trace_reset(struct ptkit_trace *trace);
 int ptkit_errno(int error); /* of kernel/common */
 void ptkit_run(struct ptkit_trace *trace);
@@ -138,14 +143,21 @@ void ptkit_interrupts_exit(void);
 
 int ptkit_units_init(void);
 void ptkit_units_exit(void);
-/* All of them or none; `state` is that of the session, without output. */
+/*
+ * Of a session's traces; the first error. `state` is that of the session, without output. None is
+ * started before the first one. If it fails, and after the second one, traces whose units could not
+ * be stopped are started, and no others.
+ */
 int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const struct pt_state *state);
 int ptkit_units_stop(struct ptkit_trace *traces, unsigned int count);
+bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int count);
+/* All of them are started. `restart`: also where a TraceStop range or an error had ended it. */
 int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count);
-/* `restart`: also where a TraceStop range or an error had ended it. */
 int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart);
-/* Stops; what cannot be stopped is left running, and is to keep its memory. */
+/* Stops; none is started afterwards. What cannot be stopped is left running. */
 void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count);
+/* Whether a processor belongs to any session. */
+bool ptkit_units_any_owner(void);
 int ptkit_units_consume(struct ptkit_trace *trace, u64 tail);
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
 
@@ -169,6 +181,8 @@ void ptkit_events_init(void);
 bool ptkit_events_found(unsigned int wanted);
 int ptkit_events_begin(unsigned int wanted);
 void ptkit_events_end(unsigned int wanted);
+/* Whether any is listened to. */
+bool ptkit_events_any(void);
 
 /* tasks.c: whom a session follows; null if it is nobody. */
 bool ptkit_follow_possible(void);
@@ -177,9 +191,16 @@ bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_con
 struct ptkit_follow *ptkit_follow_make(const struct ptkit_caps *caps,
 				       const struct ptkit_config *config);
 void ptkit_follow_free(struct ptkit_follow *follow);
-/* Around tracing; `roaming` is the trace that goes with a task, or null. */
+/*
+ * Around tracing: the first one puts it on the list of those that tracepoints look at, unless it
+ * fails; the second one takes it off. `roaming` is the trace that goes with a task, or null.
+ */
 int ptkit_follow_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming);
 void ptkit_follow_end(struct ptkit_follow *follow);
+/* On the list, for no exec() to be missed: looks whether it is there. -ESRCH: it has ended. */
+int ptkit_follow_find(struct ptkit_follow *follow);
+/* Whether there is any on the list. */
+bool ptkit_follow_any(void);
 /* errno of what went wrong since it began. */
 int ptkit_follow_error(const struct ptkit_follow *follow);
 /* With preemption off. `allows`: the processor itself may look who it is. */
@@ -190,6 +211,9 @@ void ptkit_tasks_switch(const struct task_struct *next);
 void ptkit_tasks_fork(const struct task_struct *parent, struct task_struct *child);
 void ptkit_tasks_exec(const struct task_struct *task);
 void ptkit_tasks_free(const struct task_struct *task);
+
+/* main.c: whether any session has a processor, or is on a list that tracepoints look at. */
+bool ptkit_in_use(void);
 
 void ptkit_power_init(void);
 void ptkit_power_exit(void);

@@ -282,6 +282,18 @@ void ptkit_trace_init(struct ptkit_trace *trace, unsigned int number, struct ptk
 	init_irq_work(&trace->work, wake_up_readers);
 }
 
+void ptkit_trace_free(struct ptkit_trace *trace)
+{
+	irq_work_sync(&trace->work);
+	if (trace->running) {
+		ptkit_memory_abandon(&trace->memory);
+		ptkit_bts_abandon(trace);
+		return;
+	}
+	ptkit_memory_free(&trace->memory);
+	ptkit_bts_free(trace);
+}
+
 int ptkit_trace_reset(struct ptkit_trace *trace)
 {
 	if (trace->wakes_up && trace->limit)

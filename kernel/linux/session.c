@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* /dev/ptkit: an open file is a session; see ptkit/ptkit_ioctl.h. */
 #include <linux/capability.h>
-#include <linux/cpu.h>
-#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/topology.h>
 #include <linux/uaccess.h>
 
 #include <asm/tsc.h>
 
 #include "compat.h"
-#include "ptkit.h"
-#include "sideband.h"
+#include "session.h"
 
 #define DRIVER_VERSION (0 << 16 | 1 << 8 | 0)
 #define MOST_BYTES ((u64)SZ_1G * 4)
 /* Offsets for mmap(): a processor's number, which of its two buffers, a place in that. */
 #define CPU_SHIFT 41
 #define SIDEBAND_SHIFT 40
-
-struct ptkit_session {
-	struct mutex lock; /* one request at a time */
-	bool configured; /* set last: what is below does not change afterwards */
-	struct pt_state state;
-	struct ptkit_follow *follow; /* null: nobody in particular */
-	bool started;
-	struct ptkit_trace *traces;
-	unsigned int count;
-	struct ptkit_sideband sideband;
-	wait_queue_head_t wait;
-};
 
 /* The rest of a longer structure than we know of has to be zero, and stays so. */
 static int copy_in(void *to, size_t known, const void __user *from, unsigned int command)
@@ -79,88 +63,6 @@ static int query(void __user *argument, unsigned int command)
 	return copy_out(argument, command, &query, sizeof(query));
 }
 
-static void free_traces(struct ptkit_session *session)
-{
-	unsigned int i;
-
-	for (i = 0; i < session->count; i++) {
-		struct ptkit_trace *trace = &session->traces[i];
-
-		irq_work_sync(&trace->work);
-		if (trace->running)
-			continue; /* the processor still knows where these are */
-		ptkit_memory_free(&trace->memory);
-		ptkit_bts_free(trace);
-	}
-	ptkit_sideband_free(&session->sideband);
-	kvfree(session->traces);
-	session->traces = NULL;
-	session->count = 0;
-	if (session->follow)
-		ptkit_follow_free(session->follow);
-	session->follow = NULL;
-}
-
-static int add_trace(struct ptkit_session *session, const struct ptkit_config *config,
-		     unsigned int cpu)
-{
-	struct ptkit_trace *trace = &session->traces[session->count];
-	int node = config->target == PTKIT_TARGET_TASK ? NUMA_NO_NODE : cpu_to_node(cpu);
-	int error = ptkit_memory_make(&trace->memory, &ptkit_caps, config, node);
-
-	if (error)
-		return error;
-	ptkit_trace_init(trace, cpu, session->follow);
-	trace->roams = config->target == PTKIT_TARGET_TASK;
-	trace->ring = config->mode == PTKIT_MODE_RING;
-	trace->wakes_up = config->wake_up_bytes;
-	trace->interrupts = trace->wakes_up;
-	trace->wait = &session->wait;
-	session->count++;
-	if (config->output != PTKIT_OUTPUT_BTS)
-		return 0;
-	trace->interrupts = !trace->ring;
-	return ptkit_bts_make(trace, config);
-}
-
-static int make_sideband(struct ptkit_session *session, const struct ptkit_config *config,
-			 const struct cpumask *cpus)
-{
-	struct ptkit_sideband *sideband = &session->sideband;
-
-	sideband->follow = session->follow;
-	sideband->anywhere = config->target == PTKIT_TARGET_TASK;
-	return ptkit_sideband_make(sideband, cpus, config->sideband_bytes, &session->wait);
-}
-
-static int make_traces(struct ptkit_session *session, const struct ptkit_config *config)
-{
-	cpumask_var_t cpus;
-	unsigned int cpu;
-	int error = 0;
-
-	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
-		return -ENOMEM;
-	cpus_read_lock();
-	if (config->target == PTKIT_TARGET_ALL)
-		cpumask_copy(cpus, cpu_online_mask);
-	else
-		cpumask_set_cpu(config->cpu, cpus); /* 0 with a task */
-	cpus_read_unlock();
-	session->traces =
-		kvcalloc(cpumask_weight(cpus), sizeof(*session->traces), GFP_KERNEL_ACCOUNT);
-	if (!session->traces)
-		error = -ENOMEM;
-	for_each_cpu(cpu, cpus) {
-		if (!error)
-			error = add_trace(session, config, cpu);
-	}
-	if (!error && config->sideband_bytes)
-		error = make_sideband(session, config, cpus);
-	free_cpumask_var(cpus);
-	return error;
-}
-
 static int check_config(struct ptkit_config *config)
 {
 	if (config->target == PTKIT_TARGET_CPU &&
@@ -175,49 +77,22 @@ static int check_config(struct ptkit_config *config)
 	return 0;
 }
 
-static int make_follow(struct ptkit_session *session, const struct ptkit_config *config)
-{
-	struct ptkit_follow *follow = ptkit_follow_make(&ptkit_caps, config);
-
-	if (IS_ERR(follow))
-		return PTR_ERR(follow);
-	session->follow = follow;
-	return 0;
-}
-
-static int apply_config(struct ptkit_session *session, struct ptkit_config *config)
-{
-	int error;
-
-	memset(&session->state, 0, sizeof(session->state));
-	error = ptkit_make_state(&ptkit_caps, config, &session->state);
-	if (!error)
-		error = check_config(config);
-	if (!error)
-		error = make_follow(session, config);
-	if (!error)
-		error = make_traces(session, config);
-	if (error)
-		free_traces(session);
-	return error;
-}
-
 static int configure(struct ptkit_session *session, void __user *argument, unsigned int command)
 {
 	struct ptkit_config config;
 	int error;
 
-	if (session->configured)
+	if (ptkit_session_is_configured(session))
 		return -EBUSY;
 	error = copy_in(&config, sizeof(config), argument, command);
 	if (error)
 		return error;
 	config.refused = 0;
-	error = apply_config(session, &config);
+	error = check_config(&config);
+	if (!error)
+		error = ptkit_session_configure(session, &config);
 	if (error)
 		return copy_out(argument, command, &config, sizeof(config)) ? -EFAULT : error;
-	/* Pairs with ptkit_mmap() and ptkit_poll(). */
-	smp_store_release(&session->configured, true);
 	return 0;
 }
 
@@ -315,7 +190,7 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	if (error)
 		return error;
 	trace = find_trace(session, snapshot.cpu);
-	if (!trace || !trace->started || trace->wakes_up)
+	if (!trace || !ptkit_session_is_started(session) || trace->wakes_up)
 		return -EINVAL;
 	wanted = trace->wanted;
 	error = ptkit_units_pause(trace, 1);
@@ -332,53 +207,18 @@ static int take_snapshot(struct ptkit_session *session, void __user *argument, u
 	return error ? error : copy_out(argument, command, &snapshot, sizeof(snapshot));
 }
 
-/* What surrounds tracing: whom it follows, and what happens besides. */
-static int begin_listening(struct ptkit_session *session)
+static int pause(struct ptkit_session *session)
 {
-	struct ptkit_trace *first = session->traces;
-	int error = 0;
-
-	if (session->follow)
-		error = ptkit_follow_begin(session->follow, first->roams ? first : NULL);
-	if (error)
-		return error;
-	error = ptkit_sideband_start(&session->sideband);
-	if (error && session->follow)
-		ptkit_follow_end(session->follow);
-	return error;
+	if (!ptkit_session_is_started(session))
+		return -EINVAL;
+	return ptkit_units_pause(session->traces, session->count);
 }
 
-static void end_listening(struct ptkit_session *session)
+static int resume(struct ptkit_session *session)
 {
-	ptkit_sideband_stop(&session->sideband);
-	if (session->follow)
-		ptkit_follow_end(session->follow);
-	session->started = false;
-}
-
-static int start(struct ptkit_session *session)
-{
-	int error;
-
-	if (session->started)
-		return -EBUSY;
-	error = begin_listening(session);
-	if (error)
-		return error;
-	session->started = true;
-	error = ptkit_units_start(session->traces, session->count, &session->state);
-	if (error)
-		end_listening(session);
-	return error;
-}
-
-static int stop(struct ptkit_session *session)
-{
-	int error = ptkit_units_stop(session->traces, session->count);
-
-	if (!error)
-		end_listening(session);
-	return error;
+	if (!ptkit_session_is_started(session))
+		return -EINVAL;
+	return ptkit_units_resume(session->traces, session->count, true);
 }
 
 static int control(struct ptkit_session *session, unsigned int command)
@@ -389,14 +229,14 @@ static int control(struct ptkit_session *session, unsigned int command)
 		return -ENOTTY;
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(PTKIT_START):
-		return start(session);
+		return ptkit_session_start(session);
 	case _IOC_NR(PTKIT_RESUME):
-		return ptkit_units_resume(session->traces, session->count, true);
+		return resume(session);
 	case _IOC_NR(PTKIT_STOP):
-		error = stop(session);
+		error = ptkit_session_stop(session);
 		break;
 	case _IOC_NR(PTKIT_PAUSE):
-		error = ptkit_units_pause(session->traces, session->count);
+		error = pause(session);
 		break;
 	default:
 		return -ENOTTY;
@@ -415,7 +255,7 @@ static long do_ioctl(struct ptkit_session *session, void __user *argument, unsig
 	default:
 		break;
 	}
-	if (!session->configured)
+	if (!ptkit_session_is_configured(session))
 		return -EINVAL;
 	switch (_IOC_NR(command)) {
 	case _IOC_NR(PTKIT_BUFFER):
@@ -476,7 +316,7 @@ static int ptkit_mmap(struct file *file, struct vm_area_struct *vma)
 	unsigned int cpu = offset >> CPU_SHIFT;
 	const struct ptkit_trace *trace;
 
-	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
+	if (!ptkit_session_is_configured(session))
 		return -EINVAL;
 	trace = find_trace(session, cpu);
 	if (!trace || (offset & (BIT_ULL(SIDEBAND_SHIFT) - 1)))
@@ -505,7 +345,7 @@ static __poll_t ptkit_poll(struct file *file, poll_table *table)
 	unsigned int i;
 
 	poll_wait(file, &session->wait, table);
-	if (!smp_load_acquire(&session->configured)) /* pairs with configure() */
+	if (!ptkit_session_is_configured(session))
 		return EPOLLERR;
 	for (i = 0; i < session->count; i++) {
 		const struct ptkit_trace *trace = &session->traces[i];
@@ -529,8 +369,7 @@ static int ptkit_open(struct inode *inode, struct file *file)
 	session = kzalloc(sizeof(*session), GFP_KERNEL_ACCOUNT);
 	if (!session)
 		return -ENOMEM;
-	mutex_init(&session->lock);
-	init_waitqueue_head(&session->wait);
+	ptkit_session_init(session);
 	file->private_data = session;
 	return 0;
 }
@@ -540,10 +379,9 @@ static int ptkit_release(struct inode *inode, struct file *file)
 {
 	struct ptkit_session *session = file->private_data;
 
-	ptkit_units_give_up(session->traces, session->count);
-	if (session->started)
-		end_listening(session);
-	free_traces(session);
+	mutex_lock(&session->lock); /* for lockdep: nobody else has it */
+	ptkit_session_close(session);
+	mutex_unlock(&session->lock);
 	kfree(session);
 	return 0;
 }

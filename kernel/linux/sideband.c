@@ -289,6 +289,11 @@ static struct notifier_block module_notifier = {
 	.notifier_call = note_module,
 };
 
+bool ptkit_sideband_any(void)
+{
+	return !list_empty(&started_ones);
+}
+
 bool ptkit_sideband_available(void)
 {
 	return available;
@@ -329,7 +334,6 @@ void ptkit_sideband_free(struct ptkit_sideband *sideband)
 {
 	unsigned int i;
 
-	ptkit_sideband_stop(sideband);
 	for (i = 0; i < sideband->count; i++)
 		ptkit_ring_free(&sideband->rings[i]);
 	if (sideband->ns)
@@ -374,10 +378,8 @@ static int add(struct ptkit_sideband *sideband)
 	mutex_lock(&started_lock);
 	if (list_empty(&started_ones))
 		error = listen();
-	if (!error) {
+	if (!error)
 		list_add_rcu(&sideband->started, &started_ones);
-		sideband->is_started = true;
-	}
 	mutex_unlock(&started_lock);
 	return error;
 }
@@ -404,11 +406,10 @@ int ptkit_sideband_start(struct ptkit_sideband *sideband)
 
 void ptkit_sideband_stop(struct ptkit_sideband *sideband)
 {
-	if (!sideband->is_started)
+	if (!sideband->rings)
 		return;
 	mutex_lock(&started_lock);
 	list_del_rcu(&sideband->started);
-	sideband->is_started = false;
 	if (list_empty(&started_ones))
 		end_listening();
 	mutex_unlock(&started_lock);

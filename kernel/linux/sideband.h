@@ -14,7 +14,6 @@ struct ptkit_follow;
 /* A session's, zero at first. */
 struct ptkit_sideband {
 	struct list_head started; /* among those that were */
-	bool is_started;
 	struct pid_namespace *ns; /* in which threads are numbered */
 	const struct ptkit_follow *follow; /* whom it is about; null: all */
 	struct ptkit_ring *rings; /* null: there is no sideband */
@@ -32,9 +31,11 @@ bool ptkit_sideband_available(void);
 int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
 			wait_queue_head_t *wait);
 void ptkit_sideband_free(struct ptkit_sideband *sideband);
-/* From now on, with empty rings; not twice. */
+/* From now on, with empty rings; nothing if there is none. The second one only after the first. */
 int ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);
+/* Whether any is started. */
+bool ptkit_sideband_any(void);
 /* Null if there is none. */
 struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, unsigned int cpu);
 

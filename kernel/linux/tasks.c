@@ -219,12 +219,14 @@ int ptkit_follow_begin(struct ptkit_follow *follow, struct ptkit_trace *roaming)
 	raw_spin_lock_irqsave(&begun_lock, flags);
 	list_add_tail_rcu(&follow->node, &begun);
 	raw_spin_unlock_irqrestore(&begun_lock, flags);
-	error = is_over(follow) ? -ESRCH : 0;
-	if (!error && !follow->switches)
-		error = first_mm(follow);
-	if (error)
-		ptkit_follow_end(follow);
-	return error;
+	return 0;
+}
+
+int ptkit_follow_find(struct ptkit_follow *follow)
+{
+	if (is_over(follow))
+		return -ESRCH;
+	return follow->switches ? 0 : first_mm(follow);
 }
 
 void ptkit_follow_end(struct ptkit_follow *follow)
@@ -246,6 +248,11 @@ void ptkit_follow_end(struct ptkit_follow *follow)
 	if (follow->mm)
 		mmdrop(follow->mm);
 	follow->mm = NULL;
+}
+
+bool ptkit_follow_any(void)
+{
+	return !list_empty(&begun);
 }
 
 int ptkit_follow_error(const struct ptkit_follow *follow)

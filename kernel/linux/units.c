@@ -22,6 +22,8 @@
 
 static DEFINE_MUTEX(units_lock);
 static DEFINE_PER_CPU(struct ptkit_trace *, unit_owner);
+/* From come_online() to go_offline(): tasks are also switched before and afterwards. */
+static DEFINE_PER_CPU(bool, unit_usable);
 static enum cpuhp_state hotplug_state;
 
 struct ptkit_trace *ptkit_unit_owner(void)
@@ -48,7 +50,7 @@ static bool may_run(const struct ptkit_trace *trace, const struct task_struct *t
 
 void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
 {
-	if (!may_run(trace, task))
+	if (!this_cpu_read(unit_usable) || !may_run(trace, task))
 		return;
 	if (trace->roams && !claim(trace, smp_processor_id())) {
 		trace->error = -EBUSY;
@@ -125,14 +127,37 @@ static void disown(struct ptkit_trace *trace)
 
 static int release(struct ptkit_trace *trace)
 {
-	if (!trace->started)
-		return -EINVAL;
 	unload(trace);
 	if (trace->running)
-		return trace->error;
+		return trace->error ? trace->error : -EIO;
 	disown(trace);
 	trace->started = false;
 	return 0;
+}
+
+/* All that are started; the first error. Those that cannot be stopped stay started. */
+static int release_all(struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+	int error = 0;
+
+	for (i = 0; i < count; i++) {
+		int failed = traces[i].started ? release(&traces[i]) : 0;
+
+		error = error ? error : failed;
+	}
+	return error;
+}
+
+bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		if (traces[i].started)
+			return true;
+	}
+	return false;
 }
 
 static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
@@ -147,8 +172,6 @@ static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
 		smp_store_release(&trace->wanted, true); /* pairs with may_run() */
 		error = load(trace);
 	}
-	if (error)
-		release(trace);
 	return error;
 }
 
@@ -171,34 +194,21 @@ int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const stru
 
 	lock_units();
 	for (i = 0; i < count && !error; i++)
-		error = traces[i].started ? -EBUSY : acquire(&traces[i], state);
-	if (error) {
-		/* The last one failed; it is as before. */
-		for (i--; i > 0; i--)
-			release(&traces[i - 1]);
-	}
+		error = acquire(&traces[i], state);
+	if (error)
+		release_all(traces, count);
 	unlock_units();
 	return error;
 }
 
 int ptkit_units_stop(struct ptkit_trace *traces, unsigned int count)
 {
-	bool any = false;
-	unsigned int i;
-	int error = 0;
+	int error;
 
 	lock_units();
-	for (i = 0; i < count; i++) {
-		int failed;
-
-		if (!traces[i].started)
-			continue;
-		any = true;
-		failed = release(&traces[i]);
-		error = error ? error : failed;
-	}
+	error = release_all(traces, count);
 	unlock_units();
-	return any ? error : -EINVAL;
+	return error;
 }
 
 int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
@@ -208,15 +218,9 @@ int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
 
 	lock_units();
 	for (i = 0; i < count; i++) {
-		struct ptkit_trace *trace = &traces[i];
-
-		if (!trace->started) {
-			error = -EINVAL;
-			continue;
-		}
-		unload(trace);
+		unload(&traces[i]);
 		if (!error)
-			error = trace->error;
+			error = traces[i].error;
 	}
 	unlock_units();
 	return error;
@@ -242,11 +246,8 @@ int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool rest
 
 	lock_units();
 	for (i = 0; i < count; i++) {
-		struct ptkit_trace *trace = &traces[i];
-		int failed = -EINVAL;
+		int failed = go_on(&traces[i], restart);
 
-		if (trace->started)
-			failed = go_on(trace, restart);
 		if (!error)
 			error = failed;
 	}
@@ -295,13 +296,16 @@ void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 	unlock_units();
 }
 
-/* Both run on the processor that comes or goes, after others can and before they cannot run there.
+/*
+ * Both run on the processor that comes or goes, after others can and before they cannot run there.
+ * On one that goes tasks are switched yet until it is gone, and nothing may begin to trace then.
  */
 static int come_online(unsigned int cpu)
 {
 	struct ptkit_trace *trace;
 
 	mutex_lock(&units_lock);
+	this_cpu_write(unit_usable, true);
 	trace = per_cpu(unit_owner, cpu);
 	if (trace && trace->wanted && load(trace))
 		wake_up_interruptible(trace->wait);
@@ -309,14 +313,19 @@ static int come_online(unsigned int cpu)
 	return 0;
 }
 
+static void go_here(void *unused)
+{
+	struct ptkit_trace *trace = this_cpu_read(unit_owner);
+
+	this_cpu_write(unit_usable, false);
+	if (trace)
+		ptkit_unit_leave(trace);
+}
+
 static int go_offline(unsigned int cpu)
 {
-	struct ptkit_trace *trace;
-
 	mutex_lock(&units_lock);
-	trace = per_cpu(unit_owner, cpu);
-	if (trace)
-		call(trace, leave_here);
+	smp_call_function_single(cpu, go_here, NULL, 1);
 	mutex_unlock(&units_lock);
 	return 0;
 }
@@ -326,14 +335,26 @@ void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
 	unsigned int i;
 
 	lock_units();
+	release_all(traces, count);
 	for (i = 0; i < count; i++) {
-		release(&traces[i]);
-		if (!traces[i].running)
+		if (!traces[i].started)
 			continue;
 		pr_err("CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
 		disown(&traces[i]);
+		traces[i].started = false;
 	}
 	unlock_units();
+}
+
+bool ptkit_units_any_owner(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (per_cpu(unit_owner, cpu))
+			return true;
+	}
+	return false;
 }
 
 int ptkit_units_init(void)

@@ -26,4 +26,12 @@ void shares_no_branches(void);
 void goes_on_by_interrupts_alone(void);
 void takes_interrupts_during_requests(void);
 
+/* lifecycle_test.c */
+void begins_nothing_on_a_processor_that_goes(void);
+void stops_once_after_a_start_that_failed(void);
+void can_only_be_stopped_after_a_stop_that_failed(void);
+void stays_while_it_traces(void);
+void leaves_nothing_behind(void);
+
+
 #endif /* PTKIT_TESTS_KERNEL_CASES_H */
