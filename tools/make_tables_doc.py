@@ -23,10 +23,17 @@ Made by `tools/make_tables_doc.py`; edit the sources that it names, then run it.
 
 Every table is a `ptkit.Table`: `table["column"]` is a read-only NumPy array of shape (rows,). *Stored*
 columns are filled by the decoder, *runs* (stream, processor, thread, address space) are spread over rows when
-asked for, *flags* are bool columns made of bits of `flags`, *run flags* of bits of a run. A value means
-something only where the flag in the column "known if" is set; `table.named(...)`, pandas and Arrow have no
-value elsewhere. `time_ns` (int64, nanoseconds) is made of `tsc` where the trace knows its clock; see
-[time.md](time.md). Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
+asked for, *flags* are bool columns made of bits of `flags`, *run flags* of bits of a run. *Derived* columns
+are made of others when asked for. None of the latter four is among the default columns; all can be given in
+`columns=[...]`, and are available where what they are made of was read. A value means something only where
+the flag in the column "known if" is set; `table.named(...)`, pandas and Arrow have no value elsewhere.
+
+Derived names belong to the row: the code that the row's address space has at the time of the row (in `edges`,
+which have no time: the code that was there last). They are str or None (no symbol, no file), in pandas
+categoricals, in Arrow dictionaries of strings; offsets count from the begin of the function, or in the file.
+`time_ns` is there where the trace knows its clock; see [time.md](time.md).
+
+Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 """
 
 ABOUT = {
@@ -96,6 +103,8 @@ def comments_of(path: str, name: str) -> dict[str, str]:
 
 def columns(schema: dict[str, Any]) -> str:
     """All tables with their columns."""
+    from ptkit.table.derived import derived_of
+
     parts = ["## Columns\n"]
     for table, about in ABOUT.items():
         rows = schema[table]
@@ -107,6 +116,11 @@ def columns(schema: dict[str, Any]) -> str:
                 lines.append((f"`{name}`", dtype, unit, role, flag, doc))
         for role, names in (("flag", rows["derived"]), ("run flag", rows["run_derived"])):
             lines += [(f"`{name}`", "bool", "", role, "", doc) for name, _, doc in names]
+        for one in derived_of(table).values():
+            column, made_of = one.column, ", ".join(f"`{name}`" for name in one.needs)
+            dtype = "str" if column.dtype == object else column.dtype.name
+            doc = f"{column.doc}; made of {made_of}"
+            lines.append((f"`{column.name}`", dtype, column.unit, "derived", one.known_if, doc))
         parts.append(f"### {table}\n\n{about}\n")
         parts.append(table_of(("column", "dtype", "unit", "role", "known if", "meaning"), lines))
     assert set(ABOUT) == set(schema)

@@ -52,7 +52,7 @@ class Column:
         What it means; docs/tables.md has all columns.
     role : str
         ``"stored"``; ``"run"``: kept as runs, spread over rows on access; ``"flag"``: a bit of ``flags``;
-        ``"run flag"``: a bit of a run.
+        ``"run flag"``: a bit of a run; ``"derived"``: made of other columns (`ptkit.table.derived`).
     mask : int
         The bits, for flags.
     """
@@ -79,7 +79,7 @@ class TableSchema:
     name : str
         ``"packets"``, ``"branches"``, ...
     columns : mapping of str to Column
-        Every column that can be asked for, but ``time_ns``, which a trace may or may not have.
+        Every column that can be asked for, but derived ones, which a trace may or may not have.
     validity : mapping of str to str
         By column: the bool column that tells where its values mean something.
     """

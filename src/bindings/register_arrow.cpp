@@ -1,5 +1,6 @@
 // Tables as Arrow capsules: columns are shared with the consumer, not copied, and no Arrow library is needed.
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "bindings/arrow_abi.h"
@@ -7,6 +8,15 @@
 
 namespace ptkit::bindings {
 namespace {
+
+// The strings that the cells of a column are indices of: UTF-8 one behind the other, and where each begins.
+struct Dictionary {
+  std::int64_t count = 0;
+  py::object ends;
+  py::object text;
+  const void* ends_cells = nullptr;
+  const void* text_cells = nullptr;
+};
 
 // One column; `data` and `validity` (or None) keep their NumPy arrays alive.
 struct Field {
@@ -18,6 +28,7 @@ struct Field {
   const void* cells = nullptr;
   const void* bits = nullptr;
   std::int64_t nulls = 0;
+  std::optional<Dictionary> dictionary;
 };
 
 // All columns of a table. Consumers may drop it from threads without the GIL.
@@ -47,12 +58,14 @@ std::string encode_metadata(const std::string& key, const std::string& value) {
   return out + value;
 }
 
-using Row = std::tuple<std::string, std::string, std::string, py::array, py::object, std::int64_t>;
+using Names = std::tuple<std::int64_t, py::array, py::array>;
+using Row = std::tuple<std::string, std::string, std::string, py::array, py::object, std::int64_t,
+                       std::optional<Names>>;
 
 std::shared_ptr<Fields> make_fields(std::int64_t rows, const std::vector<Row>& given) {
   auto fields = std::make_unique<Fields>();
   fields->rows = rows;
-  for (const auto& [name, format, unit, data, validity, nulls] : given) {
+  for (const auto& [name, format, unit, data, validity, nulls, names] : given) {
     Field field;
     field.name = name;
     field.format = format;
@@ -62,6 +75,10 @@ std::shared_ptr<Fields> make_fields(std::int64_t rows, const std::vector<Row>& g
     field.validity = validity;
     if (!validity.is_none()) field.bits = validity.cast<py::array>().data();
     field.nulls = nulls;
+    if (names) {
+      const auto& [count, ends, text] = *names;
+      field.dictionary = Dictionary{count, ends, text, ends.data(), text.data()};
+    }
     fields->fields.push_back(std::move(field));
   }
   return with_gil_deleter(std::move(fields));
@@ -71,6 +88,7 @@ struct SchemaOwner {
   std::shared_ptr<const Fields> fields;
   std::vector<arrow::Schema> children;
   std::vector<arrow::Schema*> places;
+  std::vector<arrow::Schema> dictionaries;
 };
 
 struct ArrayOwner {
@@ -78,12 +96,16 @@ struct ArrayOwner {
   std::vector<arrow::Array> children;
   std::vector<arrow::Array*> places;
   std::vector<std::array<const void*, 2>> buffers;  // of the children
+  std::vector<arrow::Array> dictionaries;
+  std::vector<std::array<const void*, 3>> texts;  // of the dictionaries
   std::array<const void*, 1> own{nullptr};
 };
 
 // A consumer may move a child out and release it on its own: children own a reference, too.
 template <typename Struct>
 void release_child(Struct* child) {
+  if (child->dictionary != nullptr && child->dictionary->release != nullptr)
+    child->dictionary->release(child->dictionary);
   delete static_cast<std::shared_ptr<const void>*>(child->private_data);
   child->release = nullptr;
 }
@@ -102,8 +124,22 @@ void export_schema(const std::shared_ptr<const Fields>& fields, arrow::Schema* o
   auto owner = std::make_shared<SchemaOwner>();
   owner->fields = fields;
   owner->children.resize(fields->fields.size());
+  owner->dictionaries.resize(fields->fields.size());
   for (std::size_t i = 0; i < fields->fields.size(); ++i) {
     const Field& field = fields->fields[i];
+    arrow::Schema* dictionary = nullptr;
+    if (field.dictionary) {
+      dictionary = &owner->dictionaries[i];
+      *dictionary = {"u",
+                     "",
+                     nullptr,
+                     0,
+                     0,
+                     nullptr,
+                     nullptr,
+                     &release_child<arrow::Schema>,
+                     new std::shared_ptr<const void>(owner)};
+    }
     const char* metadata = field.metadata.empty() ? nullptr : field.metadata.data();
     owner->children[i] = {field.format.c_str(),
                           field.name.c_str(),
@@ -111,7 +147,7 @@ void export_schema(const std::shared_ptr<const Fields>& fields, arrow::Schema* o
                           arrow::kNullable,
                           0,
                           nullptr,
-                          nullptr,
+                          dictionary,
                           &release_child<arrow::Schema>,
                           new std::shared_ptr<const void>(owner)};
     owner->places.push_back(&owner->children[i]);
@@ -130,8 +166,25 @@ void export_array(const std::shared_ptr<const Fields>& fields, arrow::Array* out
   owner->fields = fields;
   owner->children.resize(fields->fields.size());
   owner->buffers.resize(fields->fields.size());
+  owner->dictionaries.resize(fields->fields.size());
+  owner->texts.resize(fields->fields.size());
   for (std::size_t i = 0; i < fields->fields.size(); ++i) {
     const Field& field = fields->fields[i];
+    arrow::Array* dictionary = nullptr;
+    if (field.dictionary) {
+      dictionary = &owner->dictionaries[i];
+      owner->texts[i] = {nullptr, field.dictionary->ends_cells, field.dictionary->text_cells};
+      *dictionary = {field.dictionary->count,
+                     0,
+                     0,
+                     3,
+                     0,
+                     owner->texts[i].data(),
+                     nullptr,
+                     nullptr,
+                     &release_child<arrow::Array>,
+                     new std::shared_ptr<const void>(owner)};
+    }
     owner->buffers[i] = {field.bits, field.cells};
     owner->children[i] = {fields->rows,
                           field.nulls,
@@ -140,7 +193,7 @@ void export_array(const std::shared_ptr<const Fields>& fields, arrow::Array* out
                           0,
                           owner->buffers[i].data(),
                           nullptr,
-                          nullptr,
+                          dictionary,
                           &release_child<arrow::Array>,
                           new std::shared_ptr<const void>(owner)};
     owner->places.push_back(&owner->children[i]);

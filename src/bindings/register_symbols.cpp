@@ -1,40 +1,76 @@
 // Names for addresses, and back.
+#include <optional>
+#include <span>
+
 #include "bindings/bindings.h"
+#include "symbol/row_names.h"
 
 namespace ptkit::bindings {
 namespace {
 
-using Addresses = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+template <typename T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+using Times = std::tuple<Array<std::uint64_t>, Array<std::uint32_t>, Array<bool>>;
 
-py::object name_of(const symbol::Symbols& symbols, trace::SpaceId space, std::uint64_t tsc,
-                   std::uint64_t ip) {
-  const auto found = symbols.find(space, tsc, ip);
-  if (!found) return py::none();
-  return py::make_tuple(py::str(found->name.data(), found->name.size()), ip - found->address, found->file);
+template <typename T>
+std::span<const T> cells(const Array<T>& array, py::ssize_t rows) {
+  if (array.ndim() != 1 || array.size() != rows)
+    throw py::value_error("arrays of " + std::to_string(array.size()) + " and " + std::to_string(rows) +
+                          " rows do not fit");
+  return {array.data(), static_cast<std::size_t>(rows)};
 }
 
-py::list find(const Session& self, const Addresses& ips, trace::SpaceId space, std::uint64_t tsc) {
-  py::list names;
-  for (py::ssize_t i = 0; i < ips.size(); ++i)
-    names.append(name_of(*self.symbols, space, tsc, ips.data()[i]));
-  return names;
-}
-
-// Where an address comes from: (file, offset in it).
-py::list find_files(const Session& self, const Addresses& ips, trace::SpaceId space, std::uint64_t tsc) {
-  const image::CodeView& view = self.image->view(space, tsc);
-  py::list places;
-  for (py::ssize_t i = 0; i < ips.size(); ++i) {
-    const std::uint64_t ip = ips.data()[i];
-    const image::Provenance from = view.provenance(ip);
-    if (from.region < 0 || from.file < 0) {
-      places.append(py::none());
-      continue;
-    }
-    const auto& region = self.bundle->code[static_cast<std::size_t>(from.region)];
-    places.append(py::make_tuple(from.file, ip - region.address + region.file_offset));
+symbol::RowPlaces places_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                            const std::optional<Array<bool>>& known, const std::optional<Times>& times) {
+  const py::ssize_t rows = ips.size();
+  symbol::RowPlaces places;
+  places.ips = cells(ips, rows);
+  places.spaces = cells(spaces, rows);
+  if (known) places.known = cells(*known, rows);
+  if (times) {
+    places.tsc = cells(std::get<0>(*times), rows);
+    places.tsc_error = cells(std::get<1>(*times), rows);
+    places.time_known = cells(std::get<2>(*times), rows);
   }
   return places;
+}
+
+// What is filled for so many rows.
+struct Filled {
+  Filled(py::ssize_t rows, bool with_offsets) : codes(rows), offsets(with_offsets ? rows : 0) {
+    out.codes = {codes.mutable_data(), static_cast<std::size_t>(codes.size())};
+    out.offsets = {offsets.mutable_data(), static_cast<std::size_t>(offsets.size())};
+  }
+  py::array_t<std::int32_t> codes;
+  py::array_t<std::uint64_t> offsets;
+  symbol::RowCodes out;
+};
+
+py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
+                       const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
+                       const std::optional<Times>& times, bool offsets) {
+  const symbol::RowPlaces places = places_of(ips, spaces, known, times);
+  const Filled filled(ips.size(), offsets);
+  std::vector<std::string_view> found;
+  {
+    const py::gil_scoped_release nogil;
+    found = symbol::name_symbols(*self.symbols, *self.image, places, filled.out);
+  }
+  py::list names;
+  for (const std::string_view name : found) names.append(py::str(name.data(), name.size()));
+  return py::make_tuple(filled.codes, filled.offsets, names);
+}
+
+py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                     const std::optional<Array<bool>>& known, const std::optional<Times>& times,
+                     bool offsets) {
+  const symbol::RowPlaces places = places_of(ips, spaces, known, times);
+  const Filled filled(ips.size(), offsets);
+  {
+    const py::gil_scoped_release nogil;
+    symbol::name_files(*self.image, places, filled.out);
+  }
+  return py::make_tuple(filled.codes, filled.offsets);
 }
 
 py::list lookup(const Session& self, const std::string& name) {
@@ -49,11 +85,12 @@ py::list lookup(const Session& self, const std::string& name) {
 }  // namespace
 
 void register_symbols(py::module_& module) {
-  module.def("find_symbols", &find, py::arg("session"), py::arg("ips"), py::arg("space") = trace::kAnySpace,
-             py::arg("tsc") = trace::kTscMin, "(name, offset, file) or None for every address.");
-  module.def("find_files", &find_files, py::arg("session"), py::arg("ips"),
-             py::arg("space") = trace::kAnySpace, py::arg("tsc") = trace::kTscMin,
-             "(file, offset in it) or None for every address.");
+  module.def("name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
+             "Symbols of rows: (codes, offsets, names); code -1: none.");
+  module.def("name_files", &name_files, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
+             "Files of rows: (indices of files, offsets in them); index -1: none.");
   module.def("lookup_symbol", &lookup, py::arg("session"), py::arg("name"),
              "(name, address, size, file, space) of every symbol of that name.");
   module.def(

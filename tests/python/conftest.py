@@ -1,4 +1,4 @@
-"""What holds for each of these tests: it leaves nothing in the folder for temporary files."""
+"""Every test here leaves no file in the folder for temporary files. A trace of programs that overlap."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from small_elf import elf
+
+import ptkit
 
 PATIENCE = 5  # seconds, with processes that a test has started and that are about to end
 
@@ -43,3 +47,19 @@ def leaves_nothing(temporary_folder: Path) -> Iterator[None]:
             path.unlink()
     names = sorted(path.name for path in left)
     assert not names, f"left in the folder for temporary files: {', '.join(names)}"
+
+
+@pytest.fixture
+def spaces(loop: Any, tmp_path: Path) -> Any:
+    """Streams of spaces 1 and 2 with a program each, and of space 3, which sees that of space 0."""
+    bundle = ptkit._core.Bundle()
+    for number, name in enumerate(("shared_fn", "alpha_fn", "beta_fn")):
+        if number:
+            assert bundle.add_space(pid=number) == number
+        path = tmp_path / name
+        path.write_bytes(elf(loop.CODE, loop.BASE, name))
+        bundle.add_image(str(path), space=number)
+    bundle.add_space(pid=3)
+    for number in (1, 2, 3):
+        bundle.add_stream(loop.stream(10 * number), space=number, pid=number, tid=number)
+    return ptkit.Trace(bundle, ptkit.decode.Settings())

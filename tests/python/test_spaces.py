@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,50 +10,6 @@ import pytest
 
 import ptkit
 from ptkit.cli import main
-
-
-def elf(code: bytes, address: int, name: str) -> bytes:
-    """A static ELF64 program of one function (System V ABI, AMD64 supplement; TIS ELF 1.2)."""
-    names = b"\0" + name.encode() + b"\0"
-    symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0, 1, address, len(code))
-    text_at = 0x1000
-    symbols_at = text_at + len(code) + -len(code) % 8
-    names_at = symbols_at + len(symbols)
-    sections_at = names_at + len(names) + -len(names) % 8
-    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, address, 64, sections_at, 0, 64, 56, 1, 64, 4, 0)
-    segment = struct.pack("<IIQQQQQQ", 1, 5, text_at, address, address, len(code), len(code), 0x1000)
-
-    def section(kind: int, flags: int, place: int, at: int, size: int, link: int, entry: int) -> bytes:
-        return struct.pack("<IIQQQQIIQQ", 0, kind, flags, place, at, size, link, 1, 1, entry)
-
-    image = (header + segment).ljust(text_at, b"\0") + code
-    image = image.ljust(symbols_at, b"\0") + symbols + names
-    return image.ljust(sections_at, b"\0") + b"".join(
-        [
-            bytes(64),
-            section(1, 6, address, text_at, len(code), 0, 0),
-            section(2, 0, 0, symbols_at, len(symbols), 3, 24),
-            section(3, 0, 0, names_at, len(names), 0, 0),
-        ]
-    )
-
-
-@pytest.fixture
-def spaces(loop: Any, tmp_path: Path) -> Any:
-    """Streams of spaces 1 and 2 with a program each, and of space 3, which sees that of space 0."""
-    bundle = ptkit._core.Bundle()
-    for number, name in enumerate(("shared_fn", "alpha_fn", "beta_fn")):
-        if number:
-            assert bundle.add_space(pid=number) == number
-        path = tmp_path / name
-        path.write_bytes(elf(loop.CODE, loop.BASE, name))
-        bundle.add_image(str(path), space=number)
-    bundle.add_space(pid=3)
-    for number in (1, 2, 3):
-        bundle.add_stream(loop.stream(10 * number), space=number, pid=number, tid=number)
-    return ptkit.Trace(bundle, ptkit.decode.Settings())
-
 
 TABLES = ["branches", "instructions", "blocks", "edges", "packets", "events"]
 
@@ -113,7 +68,7 @@ def test_names_take_a_space_for_each_address(spaces: Any, loop: Any) -> None:
         "shared_fn",
         None,
     ]
-    assert spaces.modules(loop.BASE) == ["shared_fn"]
+    assert spaces.modules(loop.BASE, space=0) == ["shared_fn"]
     table = spaces.branches()
     found = spaces.symbolize(table["from_ip"], space=table["space"], offsets=False)
     assert found == [["", "alpha_fn", "beta_fn", "shared_fn"][space] for space in table["space"]]

@@ -41,10 +41,26 @@ def process(number: int, pid: int, tsc: int, trace: bytes) -> bytes:
     return space + chunk("SIDE", begin.encode()) + stream + chunk("DATA", trace, number)
 
 
-def code(address: int, data: bytes) -> bytes:
-    """Code that lies in no file and that all processes see."""
-    record = struct.pack("<QQQQQiIII", address, 0, LAST, 0, len(data), -1, 0, 1, 0)
+def code(
+    address: int,
+    data: bytes,
+    *,
+    space: int = 0,
+    times: tuple[int, int] = (0, LAST),
+    file: int = -1,
+    offset: int = 0,
+) -> bytes:
+    """Code of a space (0: all processes see it) in [begin, end), from a file or from none."""
+    record = struct.pack("<QQQQQiIII", address, *times, offset, len(data), file, space, 1, 0)
     return chunk("CODE", record + data)
+
+
+def file(number: int, path: str, symbol: str, offset: int, size: int) -> bytes:
+    """A file that is not at hand, and its only symbol."""
+    name = symbol.encode()
+    return words("FILE", number, id=number, path=path) + chunk(
+        "SYMB", struct.pack("<QQI", offset, size, len(name)) + name, number
+    )
 
 
 def write(path: Path, chunks: Iterable[bytes], **meta: Any) -> Path:

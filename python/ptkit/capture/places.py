@@ -99,7 +99,7 @@ def symbol_range(symbol: str, nth: int, file: str) -> tuple[int, int]:
 def _offset(session: _core.Session, address: int, file: str) -> int:
     import numpy as np
 
-    place = _core.find_files(session, np.array([address], np.uint64))[0]
-    if place is None:
+    files, offsets = _core.name_files(session, np.array([address], np.uint64), np.zeros(1, np.uint32))
+    if files[0] < 0:
         raise ConfigError(f"address {address:#x}: {file} has no code there")
-    return place[1]
+    return int(offsets[0])

@@ -13,11 +13,12 @@ from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, flag, integer, integers, member, names
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import schema_of
+from ptkit.table.derived import derived_of
 
 if TYPE_CHECKING:
     from ptkit.table import TableContext
 
-_TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "time_ns", "flags"}
+_TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "flags"}
 _NOWHERE = (1, 0, None)  # a range that contains nothing: no range at all would select everything
 
 #: First and last address, and the only space that is meant (None: every one).
@@ -31,8 +32,9 @@ class Query(TypedDict, total=False):
     Attributes
     ----------
     columns : sequence of str
-        Columns to compute; by default all stored ones. Names made on access (``taken``, ``tid``,
-        ``time_ns``, ...) may be among them. What is not asked for is not computed.
+        Columns to compute; by default all stored ones. Columns made on access (``taken``, ``tid``,
+        ``time_ns``, ``from_symbol``, ...) may be among them. What is not asked for, or needed for it, is not
+        computed.
     stream : int or sequence of int
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
@@ -154,29 +156,36 @@ def thread_count(threads: int | None) -> int:
 
 
 def _needed(
-    table: str, columns: Sequence[str] | None, can_ns: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Columns to show, and columns to store for them."""
+    table: str, columns: Sequence[str] | None, context: TableContext
+) -> tuple[tuple[str, ...], set[str]]:
+    """Columns to show, and these with all that they are made of."""
     schema = schema_of(table)
-    stored = schema.names("stored")
     if columns is None:
-        return stored, stored
-    columns = names("columns", columns)
-    needed = set()
-    for name in columns:
-        column = schema.columns.get(name)
-        if name == "time_ns" and can_ns and "tsc" in schema.columns:
-            needed |= {"tsc", "flags"}
-        elif column is None:
-            raise ColumnError(f"{table} has no column {name!r}; there are {', '.join(schema.columns)}")
-        elif column.role == "stored":
-            needed.add(name)
-        if column is not None and column.role == "flag":
-            needed.add("flags")
-        flag = schema.validity.get(name)
-        if flag is not None and schema.columns[flag].role == "flag":
-            needed.add("flags")
-    return tuple(dict.fromkeys(columns)), tuple(name for name in stored if name in needed)
+        return schema.names("stored"), set(schema.names("stored", "run"))
+    shown = tuple(dict.fromkeys(names("columns", columns)))
+    derived = {name: one for name, one in derived_of(table).items() if one.offered(context)}
+    needed = set(shown)
+    for name in shown:
+        if name in derived:
+            needed.update(derived[name].needs)
+        elif name not in schema.columns:
+            raise ColumnError(
+                f"{table} has no column {name!r}; there are {', '.join([*schema.columns, *derived])}"
+            )
+    # What a table can make of its columns without being asked for it must come out right, too.
+    for one in derived.values():
+        if needed.issuperset(set(one.needs) & set(schema.names("stored"))):
+            needed.update(one.needs)
+    return shown, needed
+
+
+def _stored(table: str, needed: set[str]) -> tuple[str, ...]:
+    """Columns that the core has to fill."""
+    schema = schema_of(table)
+    with_flags = set(schema.names("flag")) & (needed | {schema.validity.get(name, "") for name in needed})
+    return tuple(
+        name for name in schema.names("stored") if name in needed or (name == "flags" and with_flags)
+    )
 
 
 def _streams(value: Any, count: int) -> tuple[int, ...]:
@@ -313,7 +322,8 @@ def plan_of(
     errors = settings.errors if errors is None else errors
     threads = query.get("threads")
     check_choice("errors", errors, ("rows", "raise"))
-    shown, stored = _needed(table, query.get("columns"), context.to_ns is not None)
+    shown, needed = _needed(table, query.get("columns"), context)
+    stored = _stored(table, needed)
     by_time = order == "time" and table != "edges"
     if by_time:
         stored = tuple(name for name in schema_of(table).names("stored") if name in {*stored, "tsc", "flags"})
@@ -322,7 +332,6 @@ def plan_of(
     selection = _selection(query, symbol_ranges)
     if bound is not None:
         selection = _bind(selection, _selection(bound, symbol_ranges))
-    wants = set(shown)
     runs = set(schema_of(table).names("run", "run flag"))
     return Plan(
         session=session,
@@ -333,11 +342,8 @@ def plan_of(
         stored=stored,
         streams=_streams(query.get("stream"), stream_count),
         selection=selection,
-        time=by_time or "time" in selection or bool(wants & _TIMES),
-        switches=bool(wants & runs)
-        or query.get("columns") is None
-        or bool({"tids", "pids"} & set(selection))
-        or _by_space(selection),
+        time=by_time or "time" in selection or bool(_TIMES & needed),
+        switches=bool(needed & runs) or bool({"tids", "pids"} & set(selection)) or _by_space(selection),
         ticks=ticks,
         sync=sync,
         by_time=by_time,

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from ptkit.arguments import member
 from ptkit.errors import ConfigError
 from ptkit.schema import Column
+from ptkit.table.labels import Labels
 
 __all__ = ["matching"]
 
 
-def matching(values: NDArray[Any], column: Column, wanted: Any) -> NDArray[np.bool_]:
+def matching(values: NDArray[Any] | Labels, column: Column, wanted: Any) -> NDArray[np.bool_]:
     """Mask of the values of a column that are among those wanted.
 
     Raises
@@ -27,7 +28,10 @@ def matching(values: NDArray[Any], column: Column, wanted: Any) -> NDArray[np.bo
     several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
     if isinstance(wanted, np.ndarray):
         wanted, several = wanted.tolist(), wanted.ndim > 0
-    numbers = {_number(column, item) for item in (wanted if several else [wanted])}
+    items = wanted if several else [wanted]
+    if isinstance(values, Labels):
+        return values.among([_text(column, item) for item in items])
+    numbers = {_number(column, item) for item in items}
     if column.dtype == np.bool_:
         return np.isin(values, [bool(number) for number in numbers])
     limits = np.iinfo(column.dtype)  # type: ignore[type-var]
@@ -35,6 +39,12 @@ def matching(values: NDArray[Any], column: Column, wanted: Any) -> NDArray[np.bo
     if len(possible) == 1:
         return np.asarray(values == column.dtype.type(possible[0]))
     return np.isin(values, np.array(sorted(possible), dtype=column.dtype))
+
+
+def _text(column: Column, wanted: Any) -> str | None:
+    if wanted is None or isinstance(wanted, str):
+        return wanted
+    raise ConfigError(f"{column.name}={wanted!r} cannot match: the column has names, or None")
 
 
 def _is_whole(value: Any) -> bool:

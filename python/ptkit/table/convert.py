@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.arguments import names
+from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
     import pandas
@@ -47,8 +48,14 @@ def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
 def _pandas_column(table: Table, name: str) -> Any:
     import pandas
 
+    column = table.column(name)
+    if column.role == "derived":
+        made = table._derived_values(name)
+        if isinstance(made, Labels):
+            made = made.compact()
+            return pandas.Categorical.from_codes(made.codes, categories=pandas.Index(made.names))
     values = np.asarray(table[name])
-    enum = table.column(name).enum
+    enum = column.enum
     known = table.known(name)
     if enum is not None:
         codes = values.astype(np.int16)
@@ -64,19 +71,43 @@ def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return np.packbits(mask, bitorder="little")
 
 
-def _fields(
-    table: Table, columns: Sequence[str] | None
-) -> list[tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int]]:
-    fields = []
-    for name in _names(table, columns):
-        column = table.column(name)
-        values = np.ascontiguousarray(table[name])
-        known = table.known(name)
-        validity = None if known is None or bool(known.all()) else _bits(known)
-        nulls = 0 if validity is None or known is None else int(len(known) - np.count_nonzero(known))
-        data = _bits(values) if column.dtype == np.bool_ else values
-        fields.append((name, _FORMATS[column.dtype.name], column.unit, data, validity, nulls))
-    return fields
+# Name, format, unit, cells, validity, count of nulls, and for a text column its names: count, offsets, bytes.
+_Names: TypeAlias = tuple[int, NDArray[np.int32], NDArray[np.uint8]]
+_Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int, _Names | None]
+
+
+def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
+    return [_field(table, name) for name in _names(table, columns)]
+
+
+def _field(table: Table, name: str) -> _Field:
+    column = table.column(name)
+    dictionary = None
+    made = table._derived_values(name) if column.dtype == object else None
+    if isinstance(made, Labels):
+        made = made.compact()
+        values, known, dictionary = made.codes, made.known(), _dictionary(made.names)
+    else:
+        values, known = np.ascontiguousarray(table[name]), table.known(name)
+    validity = None if known is None or bool(known.all()) else _bits(known)
+    nulls = 0 if validity is None or known is None else int(len(known) - np.count_nonzero(known))
+    data = _bits(values) if column.dtype == np.bool_ else values
+    return (
+        name,
+        _FORMATS[data.dtype.name if dictionary else column.dtype.name],
+        column.unit,
+        data,
+        validity,
+        nulls,
+        dictionary,
+    )
+
+
+def _dictionary(texts: Sequence[str]) -> _Names:
+    """Texts as Arrow has them: UTF-8 one behind the other, and where each begins and the last one ends."""
+    encoded = [text.encode(errors="replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    return len(encoded), ends, np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
 
 
 def arrow_capsules(table: Table, columns: Sequence[str] | None) -> tuple[Any, Any]:

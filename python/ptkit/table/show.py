@@ -5,11 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ptkit.table.derived import derived_of, symbol_column
+from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ptkit.table.table import Table
 
 _ENDS = 5  # rows shown at each end
@@ -21,21 +20,22 @@ def _cells(table: Table, name: str) -> list[str]:
     column = table.column(name)
     values: list[Any] = table.named(name)
     if column.unit == "address":
-        names: list[str | None] = [None] * len(values)
-        if table._context.symbolize is not None:
-            known = np.array([0 if value is None else value for value in values], dtype=np.uint64)
-            names = table._context.symbolize(known, _spaces(table))
-        return [_address(value, symbol) for value, symbol in zip(values, names, strict=True)]
+        places = _places(table, symbol_column(name))
+        return [_address(value, place) for value, place in zip(values, places, strict=True)]
     if name == "flags":
         return [f"{value:#x}" for value in values]
     return ["-" if value is None else str(value) for value in values]
 
 
-def _spaces(table: Table) -> NDArray[Any] | None:
-    """Address space of every row; None where nothing tells."""
-    if table._runs is not None:
-        return table._runs.spread("space")
-    return table._arrays.get("space")
+def _places(table: Table, symbol: str) -> list[str | None]:
+    """Functions and offsets in them; None also where the columns that tell were not read."""
+    derived = derived_of(table.name)
+    if not derived[symbol].offered(table._context) or not table._has_read(derived[symbol].needs):
+        return [None] * len(table)
+    names, offsets = derived[symbol].values(table), derived[f"{symbol}_offset"].values(table)
+    assert isinstance(names, Labels)
+    rows = zip(names.texts(), offsets, strict=True)
+    return [f"{name}+{offset:#x}" if name and offset else name for name, offset in rows]
 
 
 def _address(value: int | None, symbol: str | None) -> str:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.column_array import column_array
+from ptkit.table.derived import Derived, derived_of
+from ptkit.table.labels import Labels
 from ptkit.table.runs import Runs
 
 if TYPE_CHECKING:
@@ -23,20 +25,20 @@ __all__ = ["Table", "TableContext", "concatenate"]
 
 @dataclass(frozen=True)
 class TableContext:
-    """What a table needs of its trace to show itself.
+    """What the derived columns and messages of a table need of its trace.
 
     Attributes
     ----------
     files : tuple of str
         Paths of the trace's files, by index.
-    symbolize : callable or None
-        Names of addresses in address spaces, for the repr.
+    name_rows : callable or None
+        Names of the code that rows executed, and offsets in it: `ptkit.trace.names.Names.name_rows`.
     to_ns : callable or None
         TSC ticks to nanoseconds; None if the clock is not known.
     """
 
     files: tuple[str, ...] = ()
-    symbolize: Callable[[NDArray[np.uint64], NDArray[Any] | None], list[str | None]] | None = None
+    name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
 
 
@@ -52,10 +54,14 @@ class Table:
     ``table[mask]`` are tables. Iteration is by column name; there is no object per row. A column of an
     enumeration compares with names: ``table[table["kind"] == "CALL"]``.
 
-    Besides the stored columns there are names made on access: ``stream`` (uint32), ``cpu``, ``pid``, ``tid``
-    (int32), ``space`` (uint32; all kept as runs), one bool column per bit of ``flags`` (``taken``,
-    ``to_known``, ...), and ``time_ns`` (int64, nanoseconds) where the trace knows its clock. All are of shape
-    (rows,); `dtypes`, `units` and `column` say what each is, docs/tables.md has them all.
+    Besides the stored columns there are columns made on access: ``stream`` (uint32), ``cpu``, ``pid``,
+    ``tid`` (int32), ``space`` (uint32; all kept as runs), one bool column per bit of ``flags`` (``taken``,
+    ``to_known``, ...), ``time_ns`` (int64, nanoseconds) where the trace knows its clock, and names of
+    addresses: ``symbol`` and ``module`` of ``ip``, ``from_symbol``, ``from_module``, ``to_symbol`` and
+    ``to_module`` of ``from_ip`` and ``to_ip`` (object: str or None), with the offset in what is named in
+    ``symbol_offset`` and so on (uint64, bytes). Each row is named in its own address space and at its own
+    time. All are of shape (rows,); `dtypes`, `units` and `column` say what each is, docs/tables.md has them
+    all.
 
     Attributes
     ----------
@@ -126,8 +132,9 @@ class Table:
             names.update(dict.fromkeys(self._schema.names("run", "run flag")))
         if "flags" in self._columns:
             names.update(dict.fromkeys(self._schema.names("flag")))
-        if "tsc" in self._columns and self._context.to_ns is not None:
-            names["time_ns"] = None
+        for name, derived in derived_of(self.name).items():
+            if derived.offered(self._context) and names.keys() >= set(derived.needs):
+                names[name] = None
         return tuple(names)
 
     def column(self, name: str) -> Column:
@@ -143,14 +150,10 @@ class Table:
         ColumnError
             If there is none, or it was not asked for.
         """
-        if name == "time_ns":
-            return Column(
-                name, np.dtype(np.int64), "ns", "`tsc` as nanoseconds of the recorder's clock", "clock"
-            )
-        found = self._schema.columns.get(name)
-        if found is None or name not in self.available:
+        if name not in self.available:
             raise self._no_column(name)
-        return found
+        derived = self._derived(name)
+        return self._schema.columns[name] if derived is None else derived.column
 
     @property
     def dtypes(self) -> dict[str, np.dtype[np.generic]]:
@@ -165,7 +168,8 @@ class Table:
     def _no_column(self, name: str) -> ColumnError:
         from difflib import get_close_matches
 
-        if name in self._schema.columns:
+        derived = self._derived(name)
+        if name in self._schema.columns or (derived is not None and derived.offered(self._context)):
             return ColumnError(f"column {name!r} of {self.name} was not asked for: add it to columns=[...]")
         near = get_close_matches(name, self.available)
         hint = (
@@ -243,12 +247,10 @@ class Table:
         )
 
     def _column_array(self, name: str) -> NDArray[Any]:
-        if name == "time_ns" and name in self.available:
-            assert self._context.to_ns is not None
-            return _read_only(self._context.to_ns(self._arrays["tsc"]))
-        if name not in self.available:
-            raise self._no_column(name)
-        column = self._schema.columns[name]
+        column = self.column(name)
+        if column.role == "derived":
+            values = self._derived_values(name)
+            return _read_only(values.texts() if isinstance(values, Labels) else values)
         if column.role == "stored":
             return self._arrays[name]
         if column.role == "flag":
@@ -257,6 +259,18 @@ class Table:
         if column.role == "run":
             return _read_only(self._runs.spread(name))
         return _read_only((self._runs.spread("flags") & column.mask) != 0)
+
+    def _has_read(self, names: Sequence[str]) -> bool:
+        """Whether all of these columns are there, shown or not."""
+        runs = () if self._runs is None else self._schema.names("run")
+        return all(name in self._arrays or name in runs for name in names)
+
+    def _derived(self, name: str) -> Derived | None:
+        return derived_of(self.name).get(name)
+
+    def _derived_values(self, name: str) -> NDArray[Any] | Labels:
+        """Make a derived column that is available."""
+        return derived_of(self.name)[name].values(self)
 
     def known(self, name: str) -> NDArray[np.bool_] | None:
         """Which values of a column mean something.
@@ -269,9 +283,12 @@ class Table:
         Returns
         -------
         numpy.ndarray of bool, shape (rows,), or None
-            None: all of them, or nobody asked for the flags that tell.
+            None: all of them, or the flags that tell were not asked for.
         """
-        flag = self._schema.validity.get("tsc" if name == "time_ns" else name)
+        derived = self._derived(name)
+        if derived is not None:
+            return derived.known(self)
+        flag = self._schema.validity.get(name)
         if flag is None:
             return None
         column = self._schema.columns[flag]
@@ -316,7 +333,7 @@ class Table:
         ----------
         **conditions
             By column: a value, or any sequence, set, range or array of values. Enumerations go by name (in
-            any case), member or number.
+            any case), member or number. None selects rows without a name, in columns of names.
 
         Returns
         -------
@@ -334,7 +351,9 @@ class Table:
 
         mask = np.ones(self._rows, dtype=np.bool_)
         for name, wanted in conditions.items():
-            mask &= matching(self[name], self.column(name), wanted)
+            column = self.column(name)
+            values = self._derived_values(name) if column.role == "derived" else self[name]
+            mask &= matching(values, column, wanted)
         return self[mask]
 
     def messages(self) -> list[str]:
@@ -366,7 +385,7 @@ class Table:
     # Other people's forms.
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
-        """Copy to pandas: enumerations as categoricals, nullable integers where values may be unknown.
+        """Copy to pandas: enumerations and names as categoricals, nullable integers for unknown values.
 
         Parameters
         ----------
@@ -382,7 +401,7 @@ class Table:
         return to_pandas(self, columns)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
-        """Share with pyarrow; values that are not known are null.
+        """Share with pyarrow: names as dictionaries of strings; values that are not known are null.
 
         Parameters
         ----------

@@ -65,7 +65,7 @@ class Trace(Tables):
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = self._session.tsc_to_ns
-        self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.symbolize, to_ns)
+        self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.name_rows, to_ns)
         self.recording: Recording | None = None
 
     # What it is.
@@ -286,11 +286,14 @@ class Trace(Tables):
     ) -> list[str | None]:
         """Names of addresses.
 
+        Rows of tables have their names in columns of their own: ``table["from_symbol"]``; see `ptkit.Table`.
+
         Parameters
         ----------
         ips : array_like of uint64, shape (n,)
         space : int or array_like of int, shape (n,), optional
-            Address space of all or of each; by default the first one that has a name for an address.
+            Address space of all or of each, such as ``table["space"]``. It may be left out where all
+            address spaces that have code at an address have the same name for it.
         tsc : int, optional
             Time (TSC ticks); by default the end of the recording, then its start.
         offsets : bool
@@ -302,6 +305,11 @@ class Trace(Tables):
         -------
         list of str or None
             None where nothing is known.
+
+        Raises
+        ------
+        ConfigError
+            If address spaces have different names for an address and `space` is not given.
         """
         return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules)
 
@@ -320,6 +328,11 @@ class Trace(Tables):
         -------
         list of str or None
             None where no file is known: code made at run time, or not in the recording.
+
+        Raises
+        ------
+        ConfigError
+            As for `symbolize`.
         """
         return self._names.modules(ips, space, tsc)
 
@@ -373,7 +386,9 @@ class Trace(Tables):
             Address.
         size : int
             Bytes.
-        space, tsc : int, optional
+        space : int, optional
+            Address space; by default the first one that has all the bytes.
+        tsc : int, optional
             As for `symbolize`.
         """
         ip = integer("ip", ip, 0, LAST_ADDRESS)
@@ -406,7 +421,7 @@ class Trace(Tables):
         mode : int
             16, 32 or 64.
         space, tsc : int, optional
-            As for `symbolize`.
+            As for `code`.
         """
         if mode not in (16, 32, 64):
             raise ConfigError(f"mode={mode!r} is none of 16, 32, 64")

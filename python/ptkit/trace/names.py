@@ -1,23 +1,25 @@
-"""Names of addresses, in whichever space and at whichever time they have one."""
+"""Names of addresses, each in its address space and at its time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, addresses, integer
 from ptkit.errors import ConfigError
+from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    _Way = tuple[Callable[..., Sequence[Any]], Callable[[Any], str]]
+    _Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]
 
 _LAST_TSC = 2**64 - 2
+_NONE = -1  # code of a row without a name, index of no file
 
 
 class Names:
@@ -26,17 +28,57 @@ class Names:
     def __init__(self, session: _core.Session, spaces: int, files: Sequence[str]) -> None:
         self._session = session
         self._spaces = spaces
-        self._modules = [PurePath(path).name.strip("[]") or path for path in files]
+        modules = [PurePath(path).name.strip("[]") or path for path in files]
+        self._modules = list(dict.fromkeys(modules))
+        codes = {module: code for code, module in enumerate(self._modules)}
+        self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
 
     def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
         """Spaces and times to look in, in order."""
         if space is not None:
-            space = integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
+            space = self._space(space)
         if tsc is not None:
-            tsc = integer("tsc", tsc, 0, LAST_ADDRESS)
+            tsc = self._tsc(tsc)
         for time in (_LAST_TSC, 0) if tsc is None else (tsc,):
             for index in range(self._spaces) if space is None else (space,):
                 yield index, time
+
+    def name_rows(
+        self,
+        what: str,
+        ips: NDArray[np.uint64],
+        spaces: NDArray[np.uint32],
+        known: NDArray[np.bool_] | None = None,
+        times: _Times | None = None,
+        offsets: bool = True,
+    ) -> tuple[Labels, NDArray[np.uint64]]:
+        """Name the code of rows: what each address space has at the time of the row.
+
+        Parameters
+        ----------
+        what : str
+            ``"symbol"`` or ``"module"``.
+        ips, spaces : numpy.ndarray of uint64 and uint32, shape (rows,)
+        known : numpy.ndarray of bool, shape (rows,), optional
+            Rows that have an address; None: all.
+        times : tuple of numpy.ndarray of uint64, uint32 and bool, shape (rows,), optional
+            ``tsc``, ``tsc_error`` (TSC ticks) and whether they are known. None: the code at the end of the
+            recording, or at its start where nothing is mapped then.
+        offsets : bool
+            Also return offsets.
+
+        Returns
+        -------
+        Labels
+            Names.
+        numpy.ndarray of uint64, shape (rows,) or (0,)
+            Bytes from the begin of what is named.
+        """
+        if what == "symbol":
+            codes, places, names = _core.name_symbols(self._session, ips, spaces, known, times, offsets)
+            return Labels(codes, names), places
+        files, places = _core.name_files(self._session, ips, spaces, known, times, offsets)
+        return Labels(self._module_of[files], self._modules), places
 
     def symbolize(
         self,
@@ -48,67 +90,123 @@ class Names:
         modules: bool = False,
     ) -> list[str | None]:
         """See `Trace.symbolize`."""
-
-        def symbol(found: tuple[str, int, int]) -> str:
-            name, offset, _ = found
-            return f"{name}+{offset:#x}" if offset and offsets else name
-
-        def module(found: tuple[int, int]) -> str:
-            file, offset = found
-            return f"[{self._modules[file]}]+{offset:#x}" if offsets else f"[{self._modules[file]}]"
-
-        ways: list[_Way] = [(_core.find_symbols, symbol)]
-        if modules:
-            ways.append((_core.find_files, module))
-        return self._named(ips, space, tsc, ways)
+        return _Texts(self, tsc, "symbol", offsets, modules).of(ips, space)
 
     def modules(
         self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None
     ) -> list[str | None]:
         """See `Trace.modules`."""
-        return self._named(ips, space, tsc, [(_core.find_files, lambda found: self._modules[found[0]])])
+        return _Texts(self, tsc, "module", False, False).of(ips, space)
 
-    def _named(
-        self, ips: ArrayLike, space: int | ArrayLike | None, tsc: int | None, ways: Sequence[_Way]
-    ) -> list[str | None]:
-        """Name addresses in the first way that knows them."""
+    def _space(self, space: int) -> int:
+        return integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
+
+    def _tsc(self, tsc: int) -> int:
+        return integer("tsc", tsc, 0, LAST_ADDRESS)
+
+
+class _Texts:
+    """Names of addresses as texts, in the way that was asked for.
+
+    Parameters
+    ----------
+    names : Names
+    tsc : int or None
+        Time (TSC ticks) of all addresses.
+    what : str
+        ``"symbol"`` or ``"module"``.
+    offsets, modules : bool
+        Of `Trace.symbolize`.
+    """
+
+    def __init__(self, names: Names, tsc: int | None, what: str, offsets: bool, modules: bool) -> None:
+        self._names = names
+        self._tsc = None if tsc is None else names._tsc(tsc)
+        self._what = what
+        self._offsets = offsets
+        self._modules = modules
+
+    def of(self, ips: ArrayLike, space: int | ArrayLike | None) -> list[str | None]:
+        """Name addresses in a space, in one space each, or in all spaces that have code there."""
         where = addresses("ips", ips)
-        if space is None or np.ndim(space) == 0:
-            return self._named_in(where, cast("int | None", space), tsc, ways)
+        unique, inverse = np.unique(where, return_inverse=True)
+        if space is None:
+            found = self._agreed(unique)
+            return [found[i] for i in inverse]
+        if np.ndim(space) == 0:
+            found = self._in_space(unique, self._names._space(cast("int", space)))
+            return [found[i] for i in inverse]
         spaces = addresses("space", space)
         if len(spaces) != len(where):
             raise ConfigError(f"space: {len(spaces)} spaces do not fit {len(where)} addresses")
-        names: list[str | None] = [None] * len(where)
+        texts: list[str | None] = [None] * len(where)
         for one in np.unique(spaces).tolist():
             rows = np.flatnonzero(spaces == one)
-            found = self._named_in(where[rows], one, tsc, ways)
-            for row, name in zip(rows.tolist(), found, strict=True):
-                names[row] = name
-        return names
+            unique, inverse = np.unique(where[rows], return_inverse=True)
+            found = self._in_space(unique, self._names._space(one))
+            for row, i in zip(rows.tolist(), inverse.tolist(), strict=True):
+                texts[row] = found[i]
+        return texts
 
-    def _named_in(
-        self, ips: NDArray[np.uint64], space: int | None, tsc: int | None, ways: Sequence[_Way]
-    ) -> list[str | None]:
-        unique, inverse = np.unique(ips, return_inverse=True)
-        names: list[str | None] = [None] * len(unique)
-        for find, text in ways:
-            self._fill(names, unique, self.places(space, tsc), find, text)
-        return [names[i] for i in inverse]
+    def _rows(self, what: str, ips: NDArray[np.uint64], space: int) -> tuple[Labels, NDArray[np.uint64]]:
+        rows = len(ips)
+        times = None
+        if self._tsc is not None:
+            times = np.full(rows, self._tsc, np.uint64), np.zeros(rows, np.uint32), np.ones(rows, np.bool_)
+        return self._names.name_rows(what, ips, np.full(rows, space, np.uint32), None, times)
 
-    def _fill(
-        self,
-        names: list[str | None],
-        addresses: NDArray[np.uint64],
-        places: Iterator[tuple[int, int]],
-        find: Callable[..., Sequence[Any]],
-        text: Callable[[Any], str],
+    def _in_space(self, ips: NDArray[np.uint64], space: int) -> list[str | None]:
+        labels, places = self._rows(self._what, ips, space)
+        texts: list[str | None] = [
+            f"{name}+{offset:#x}" if name and offset and self._offsets else name
+            for name, offset in zip(labels.texts().tolist(), places.tolist(), strict=True)
+        ]
+        nameless = np.flatnonzero(~labels.known())
+        if self._modules and len(nameless):
+            labels, places = self._rows("module", ips[nameless], space)
+            files = zip(nameless.tolist(), labels.texts().tolist(), places.tolist(), strict=True)
+            for row, name, offset in files:
+                if name is not None:
+                    texts[row] = f"[{name}]+{offset:#x}" if self._offsets else f"[{name}]"
+        return texts
+
+    def _agreed(self, ips: NDArray[np.uint64]) -> list[str | None]:
+        """Name addresses for which all spaces that have code there have the same name."""
+        owner = np.full(len(ips), _NONE, np.int64)  # the first space that has code at the address
+        files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
+        for space in range(self._names._spaces):
+            labels, offsets = self._rows("module", ips, space)
+            mapped = labels.known()
+            other = mapped & (owner != _NONE) & ((labels.codes != files) | (offsets != places))
+            self._compare(ips, owner, np.flatnonzero(other), space)
+            new = mapped & (owner == _NONE)
+            owner[new], files[new], places[new] = space, labels.codes[new], offsets[new]
+        texts: list[str | None] = [None] * len(ips)
+        for space in np.unique(owner[owner != _NONE]).tolist():
+            rows = np.flatnonzero(owner == space)
+            for row, text in zip(rows.tolist(), self._in_space(ips[rows], space), strict=True):
+                texts[row] = text
+        return texts
+
+    def _compare(
+        self, ips: NDArray[np.uint64], owner: NDArray[np.int64], rows: NDArray[np.intp], space: int
     ) -> None:
-        """Name what has no name yet."""
-        missing = np.array([i for i, name in enumerate(names) if name is None], dtype=np.intp)
-        for place in places:
-            if not len(missing):
-                return
-            for i, found in zip(missing, find(self._session, addresses[missing], *place), strict=True):
-                if found is not None:
-                    names[i] = text(found)
-            missing = np.array([i for i in missing if names[i] is None], dtype=np.intp)
+        """Raise ConfigError if a space has other names than the first one that has code at an address."""
+        for one in np.unique(owner[rows]).tolist():
+            same = ips[rows[owner[rows] == one]]
+            pairs = zip(same.tolist(), self._in_space(same, one), self._in_space(same, space), strict=True)
+            for ip, there, here in pairs:
+                if there != here:
+                    self._disagree(ip, {one: there, space: here})
+
+    def _disagree(self, ip: int, found: dict[int, str | None]) -> NoReturn:
+        whole = _Texts(self._names, self._tsc, "symbol", True, True)
+        texts = []
+        for space, text in found.items():
+            text = text or whole._in_space(np.array([ip], np.uint64), space)[0]
+            texts.append(f"{text} in address space {space}")
+        column = self._what
+        raise ConfigError(
+            f"ips: {ip:#x} is {' and '.join(texts)}: give the space of each address (space=table['space']), "
+            f"or take the names of the table's rows (table['{column}'], table['from_{column}'])"
+        )

@@ -1,0 +1,153 @@
+"""Derived columns: made on access of the columns that a table has, never among its default columns.
+
+Each is one entry of `derived_of`. A reader that is asked for one of them reads what it needs
+(`ptkit.decode.plan`), and a table offers those that it has the needs of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.table.labels import Labels
+
+if TYPE_CHECKING:
+    from ptkit.table.table import Table, TableContext
+
+__all__ = ["Derived", "derived_of", "symbol_column"]
+
+Values: TypeAlias = NDArray[Any] | Labels
+
+
+@dataclass(frozen=True)
+class Derived:
+    """How one derived column is made.
+
+    Attributes
+    ----------
+    column : Column
+        Name, dtype, unit and meaning; its role is ``"derived"``. Text columns have dtype object.
+    needs : tuple of str
+        Columns of the same table: stored ones or runs.
+    values : callable
+        Of a table that has the needs: an array of shape (rows,), or `Labels` for a text column.
+    known : callable
+        Of the same: a mask of shape (rows,), or None if every value means something.
+    known_if : str
+        Where that is, in docs/tables.md.
+    offered : callable
+        Of the trace's context: whether the trace can have this column.
+    """
+
+    column: Column
+    needs: tuple[str, ...]
+    values: Callable[[Table], Values]
+    known: Callable[[Table], NDArray[np.bool_] | None]
+    known_if: str
+    offered: Callable[[TableContext], bool]
+
+
+@cache
+def derived_of(table: str) -> Mapping[str, Derived]:
+    """Derived columns of a table, by name."""
+    schema = schema_of(table)
+    found = [*_names(schema), *_nanoseconds(schema)]
+    return MappingProxyType({one.column.name: one for one in found})
+
+
+def _column(name: str, dtype: Any, unit: str, doc: str) -> Column:
+    return Column(name, np.dtype(dtype), unit, doc, "derived")
+
+
+# Times.
+
+
+def _nanoseconds(schema: TableSchema) -> list[Derived]:
+    if "tsc" not in schema.columns:
+        return []
+
+    def values(table: Table) -> NDArray[np.int64]:
+        assert table._context.to_ns is not None
+        return table._context.to_ns(table._arrays["tsc"])
+
+    column = _column("time_ns", np.int64, "ns", "`tsc` as nanoseconds of the recorder's clock")
+    return [
+        Derived(
+            column,
+            ("tsc",),
+            values,
+            lambda table: table.known("tsc"),
+            "`time_known`",
+            lambda context: context.to_ns is not None,
+        )
+    ]
+
+
+# Names of functions and files.
+
+# What is named, and what offsets count from.
+_WHAT = {
+    "symbol": ("function that `{}` lies in, demangled", "from the begin of the function"),
+    "module": ("file that `{}` was mapped from, without its folders", "in the file"),
+}
+
+
+def symbol_column(address: str) -> str:
+    """Name of the column that has the functions of an address column: ``from_ip`` has ``from_symbol``."""
+    return address.removesuffix("ip") + "symbol"
+
+
+def _names(schema: TableSchema) -> list[Derived]:
+    """Return names, and offsets from them, for every column of code addresses."""
+    found = []
+    times = ("tsc", "tsc_error") if "tsc" in schema.columns else ()
+    for address in schema.names("stored"):
+        if schema.columns[address].unit != "address":
+            continue
+        for what, (doc, origin) in _WHAT.items():
+            name, meaning = address.removesuffix("ip") + what, doc.format(address)
+            for column in (
+                _column(name, object, "", meaning),
+                _column(f"{name}_offset", np.uint64, "bytes", f"of `{address}` {origin}"),
+            ):
+                found.append(_named(column, address, what, (address, "space", *times)))
+    return found
+
+
+def _named(column: Column, address: str, what: str, needs: tuple[str, ...]) -> Derived:
+    wants_offset = column.dtype != np.dtype(object)
+
+    def labels_and_offsets(table: Table) -> tuple[Labels, NDArray[np.uint64]]:
+        assert table._context.name_rows is not None
+        spaces = table._arrays["space"] if table._runs is None else table._runs.spread("space")
+        return table._context.name_rows(
+            what, table._arrays[address], spaces, table.known(address), _times(table), wants_offset
+        )
+
+    def values(table: Table) -> Values:
+        return labels_and_offsets(table)[wants_offset]
+
+    def known(table: Table) -> NDArray[np.bool_]:
+        return labels_and_offsets(table)[0].known()
+
+    return Derived(
+        column, needs, values, known, "it has a name", lambda context: context.name_rows is not None
+    )
+
+
+def _times(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None:
+    if "tsc" not in table._arrays:
+        return None
+    known = table.known("tsc")
+    return (
+        table._arrays["tsc"],
+        table._arrays["tsc_error"],
+        np.ones(len(table), np.bool_) if known is None else known,
+    )

@@ -1,0 +1,49 @@
+"""Text columns: few distinct names, and a code per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Labels"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The names of rows, dictionary-encoded.
+
+    Attributes
+    ----------
+    codes : numpy.ndarray of int32, shape (rows,)
+        Index in `names`; -1: the row has no name.
+    names : sequence of str
+        Distinct names.
+    """
+
+    codes: NDArray[np.int32]
+    names: Sequence[str]
+
+    def texts(self) -> NDArray[Any]:
+        """Return an object array of one str or None per row."""
+        return np.array([*self.names, None], dtype=object)[self.codes]
+
+    def known(self) -> NDArray[np.bool_]:
+        """Return which rows have a name."""
+        return np.asarray(self.codes >= 0)
+
+    def among(self, wanted: Iterable[str | None]) -> NDArray[np.bool_]:
+        """Return which rows have one of some names; None stands for no name."""
+        chosen = set(wanted)
+        return np.array([*(name in chosen for name in self.names), None in chosen], np.bool_)[self.codes]
+
+    def compact(self) -> Labels:
+        """Return the same names of rows, without names that no row has."""
+        used = np.bincount(self.codes + 1, minlength=len(self.names) + 1)[1:] > 0
+        if used.all():
+            return self
+        codes = np.append(np.where(used, np.cumsum(used) - 1, -1), -1).astype(np.int32)
+        return Labels(codes[self.codes], [name for name, has in zip(self.names, used, strict=True) if has])

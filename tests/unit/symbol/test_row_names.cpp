@@ -1,0 +1,142 @@
+// Names of many rows at once: each in the address space and at the time of its row.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "symbol/row_names.h"
+
+namespace ptkit::symbol {
+namespace {
+
+constexpr std::uint64_t kAddress = 0x7000'0000;
+constexpr std::uint64_t kSize = 0x100;
+
+struct Mapped {
+  std::string name;  // of the file and its only function, which covers the second half
+  trace::SpaceId space;
+  std::uint64_t from;
+  std::uint64_t to;
+};
+
+std::shared_ptr<const trace::TraceBundle> bundle_of(const std::vector<Mapped>& mapped) {
+  auto bundle = std::make_shared<trace::TraceBundle>();
+  bundle->spaces.resize(4);
+  for (const Mapped& one : mapped) {
+    trace::CodeRegion region;
+    region.space = one.space;
+    region.address = kAddress;
+    region.size = kSize;
+    region.tsc_from = one.from;
+    region.tsc_to = one.to;
+    region.file = static_cast<std::int32_t>(bundle->files.size());
+    region.file_offset = 0x2000;
+    bundle->code.push_back(region);
+    bundle->files.push_back({one.name, "", {}, {{one.name, 0x2000 + kSize / 2, kSize / 2}}});
+  }
+  return bundle;
+}
+
+struct Row {
+  trace::SpaceId space = 1;
+  std::uint64_t tsc = 0;
+  std::uint32_t error = 0;
+  bool time_known = true;
+  std::uint64_t ip = kAddress + kSize / 2 + 3;
+  bool known = true;
+};
+
+struct Found {
+  std::vector<std::string> symbols;
+  std::vector<std::int32_t> files;
+  std::vector<std::uint64_t> symbol_offsets;
+  std::vector<std::uint64_t> file_offsets;
+};
+
+Found name(const std::vector<Mapped>& mapped, const std::vector<Row>& rows, bool with_times = true) {
+  const auto bundle = bundle_of(mapped);
+  const Symbols symbols(bundle);
+  const image::Image image(bundle);
+  std::vector<std::uint64_t> ips;
+  std::vector<std::uint64_t> tsc;
+  std::vector<std::uint32_t> spaces;
+  std::vector<std::uint32_t> errors;
+  const auto known = std::make_unique<bool[]>(rows.size());
+  const auto time_known = std::make_unique<bool[]>(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ips.push_back(rows[i].ip);
+    tsc.push_back(rows[i].tsc);
+    spaces.push_back(rows[i].space);
+    errors.push_back(rows[i].error);
+    known[i] = rows[i].known;
+    time_known[i] = rows[i].time_known;
+  }
+  RowPlaces places{ips, spaces, {known.get(), rows.size()}, {}, {}, {}};
+  if (with_times) {
+    places.tsc = tsc;
+    places.tsc_error = errors;
+    places.time_known = {time_known.get(), rows.size()};
+  }
+  Found found;
+  std::vector<std::int32_t> codes(rows.size());
+  found.files.resize(rows.size());
+  found.symbol_offsets.resize(rows.size());
+  found.file_offsets.resize(rows.size());
+  const auto names = name_symbols(symbols, image, places, {codes, found.symbol_offsets});
+  for (const std::int32_t code : codes)
+    found.symbols.emplace_back(code == kNoName ? "-" : names[static_cast<std::size_t>(code)]);
+  name_files(image, places, {found.files, found.file_offsets});
+  return found;
+}
+
+using Names = std::vector<std::string>;
+using Files = std::vector<std::int32_t>;
+
+TEST(RowNames, AreThoseOfTheSpaceOfTheRow) {
+  const Found found = name({{"one", 1, 0, trace::kTscMax}, {"two", 2, 0, trace::kTscMax}},
+                           {{.space = 1}, {.space = 2}, {.space = 3}, {.space = 1}});
+  EXPECT_EQ(found.symbols, (Names{"one", "two", "-", "one"}));
+  EXPECT_EQ(found.files, (Files{0, 1, -1, 0}));
+  EXPECT_EQ(found.symbol_offsets, (std::vector<std::uint64_t>{3, 3, 0, 3}));
+  EXPECT_EQ(found.file_offsets[0], 0x2000 + kSize / 2 + 3);
+}
+
+TEST(RowNames, AreThoseOfTheTimeOfTheRow) {
+  const Found found =
+      name({{"old", 1, 100, 200}, {"new", 1, 200, 300}},
+           {{.tsc = 150}, {.tsc = 200}, {.tsc = 199, .error = 50}, {.tsc = 90, .error = 20}, {.tsc = 300}});
+  EXPECT_EQ(found.symbols, (Names{"old", "new", "old", "old", "-"}));
+  EXPECT_EQ(found.files, (Files{0, 1, 0, 0, -1}));
+}
+
+TEST(RowNames, WithoutTimeAreOfWhatWasMappedLast) {
+  const std::vector<Mapped> mapped{{"old", 1, 100, 200}, {"new", 1, 200, 300}, {"shared", 0, 50, 60}};
+  EXPECT_EQ(name(mapped, {{}, {.space = 2}}, false).symbols, (Names{"new", "shared"}));
+  EXPECT_EQ(name(mapped, {{.time_known = false}, {.space = 2, .time_known = false}}).symbols,
+            (Names{"new", "shared"}));
+  // Rows of unknown time are decoded with the code of the beginning.
+  EXPECT_EQ(name({{"begin", 1, 0, 100}, {"end", 1, 100, 200}}, {{.time_known = false}}).symbols,
+            (Names{"begin"}));
+}
+
+TEST(RowNames, AreNoneWhereNothingIsKnown) {
+  const Found found = name({{"one", 1, 0, trace::kTscMax}},
+                           {{.known = false}, {.ip = kAddress}, {.ip = 0}, {.ip = ~std::uint64_t{0}}});
+  EXPECT_EQ(found.symbols, (Names{"-", "-", "-", "-"}));
+  EXPECT_EQ(found.files, (Files{-1, 0, -1, -1}));
+}
+
+TEST(RowNames, OfManyAddressesAndViewsAreEachTheirOwn) {
+  std::vector<Mapped> mapped;
+  for (std::uint64_t i = 0; i < 64; ++i) mapped.push_back({"f" + std::to_string(i), 1, 10 * i, 10 * i + 10});
+  std::vector<Row> rows;
+  for (std::uint64_t i = 0; i < 20'000; ++i)
+    rows.push_back({.tsc = i * 7 % 640, .ip = kAddress + kSize / 2 + i * 13 % (kSize / 2)});
+  const Found found = name(mapped, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(found.symbols[i], "f" + std::to_string(rows[i].tsc / 10)) << i;
+    ASSERT_EQ(found.symbol_offsets[i], rows[i].ip - kAddress - kSize / 2) << i;
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::symbol
