@@ -5,7 +5,6 @@
 
 #include "capture/file_table.h"
 #include "capture/guest_thread.h"
-#include "capture/tracee.h"
 
 namespace ptkit::capture {
 
@@ -69,11 +68,39 @@ void GuestProcess::note(trace::SidebandKind kind, pid_t tid, std::uint64_t tsc, 
   recording_.output().sideband(record);
 }
 
-// The emulator's threads are called like itself until they name themselves.
-std::string GuestProcess::thread_name(pid_t tid) const {
-  std::string name = capture::thread_name(origin_.pid, tid);
-  if (!name.empty() && name.rfind("qemu-", 0) != 0) return name;
-  return base_name(origin_.program).substr(0, kCommBytes);
+trace::Stream GuestProcess::stream_of(pid_t tid, const Named& named) const {
+  trace::Stream stream;
+  stream.pid = origin_.pid;
+  stream.tid = tid;
+  stream.space = space_;
+  stream.name = "thread " + std::to_string(tid) + " (" + named.name + ")";
+  return stream;
+}
+
+// Linux calls a process like its program until it names itself; the emulator's is called like the emulator.
+void GuestProcess::name_thread(pid_t tid, std::string name, std::uint64_t tsc) {
+  if (name.empty() || name.rfind("qemu-", 0) == 0) name = base_name(origin_.program).substr(0, kCommBytes);
+  note(trace::SidebandKind::THREAD, tid, tsc, 0, name);
+  const std::lock_guard lock(names_mutex_);
+  Named& named = names_[tid];
+  if (tsc < named.since) return;  // another thread told a later one
+  named.since = tsc;
+  if (named.name == name) return;
+  named.name = std::move(name);
+  if (named.stream) recording_.output().add_to(*named.stream, stream_of(tid, named));
+}
+
+std::uint32_t GuestProcess::begin_stream(pid_t tid) {
+  const std::lock_guard lock(names_mutex_);
+  Named& named = names_[tid];
+  if (named.name.empty()) named.name = base_name(origin_.program).substr(0, kCommBytes);
+  named.stream = recording_.output().stream(stream_of(tid, named));
+  return *named.stream;
+}
+
+void GuestProcess::end_stream(pid_t tid) {
+  const std::lock_guard lock(names_mutex_);
+  names_[tid].stream.reset();
 }
 
 // ---- workers

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -74,7 +75,11 @@ class GuestProcess {
   [[nodiscard]] bool dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   void exiting(int status) noexcept { exit_mark_ = status; }
   void note(trace::SidebandKind kind, pid_t tid, std::uint64_t tsc, std::int64_t value, std::string text);
-  [[nodiscard]] std::string thread_name(pid_t tid) const;
+  // A thread is called so from a time on.
+  void name_thread(pid_t tid, std::string name, std::uint64_t tsc);
+  // The stream of a thread, with its name.
+  [[nodiscard]] std::uint32_t begin_stream(pid_t tid);
+  void end_stream(pid_t tid);
 
  private:
   struct Seat {  // of a slot
@@ -82,6 +87,12 @@ class GuestProcess {
     unsigned worker = 0;
     bool final = false;  // nothing more comes
     std::unique_ptr<GuestThread> thread;
+  };
+
+  struct Named {  // a thread
+    std::string name;
+    std::uint64_t since = 0;
+    std::optional<std::uint32_t> stream;
   };
 
   struct FileMapping {
@@ -92,6 +103,7 @@ class GuestProcess {
   };
 
   void begin();
+  [[nodiscard]] trace::Stream stream_of(pid_t tid, const Named& named) const;
   void inherit_mappings(GuestProcess& parent);
   void add_mapping(FileMapping mapping, std::uint64_t tsc);
   bool visit(Seat& seat, std::uint32_t slot, const Visit& how);
@@ -115,6 +127,8 @@ class GuestProcess {
   std::uint32_t inherited_;
   std::vector<std::atomic<bool>> inherited_seen_;
   Conditions conditions_;
+  std::mutex names_mutex_;  // guards names_
+  std::map<pid_t, Named> names_;
   std::vector<Seat> seats_;
   std::atomic<std::uint32_t> used_seats_{0};
   std::atomic<End> end_{End::NONE};

@@ -30,6 +30,12 @@ qemu::MarkLine as_mark(const qemu::Line& line) {
   return mark;
 }
 
+std::string name_in(const qemu::MarkLine& mark) {
+  std::array<char, 2 * sizeof mark.values[1]> name{};
+  std::memcpy(name.data(), &mark.values[1], name.size());
+  return {name.data(), strnlen(name.data(), name.size() - 1)};
+}
+
 }  // namespace
 
 GuestThread::GuestThread(GuestProcess& process, std::uint32_t slot)
@@ -149,7 +155,7 @@ void GuestThread::finish(std::uint64_t tsc) {
   write_group(time(tsc));
   encoder_->end(time(tsc));
   count();
-  process_.note(trace::SidebandKind::THREAD, tid_, last_tsc_, 0, process_.thread_name(tid_));
+  process_.end_stream(tid_);
   if (encoder_->truth_failed())
     recording_.warn(recording_.options().truth_folder +
                     ": the log of executed instructions could not be written.");
@@ -237,12 +243,7 @@ void GuestThread::write_group(std::uint64_t tsc_end) {
 }
 
 void GuestThread::begin_stream() {
-  trace::Stream stream;
-  stream.pid = process_.pid();
-  stream.tid = tid_;
-  stream.space = process_.space();
-  stream.name = "thread " + std::to_string(tid_) + " (" + process_.thread_name(tid_) + ")";
-  stream_ = recording_.output().stream(stream);
+  stream_ = process_.begin_stream(tid_);
   BlockTruth truth;
   if (!recording_.options().truth_folder.empty()) {
     const std::string path = recording_.options().truth_folder + "/stream-" + std::to_string(stream_);
@@ -293,6 +294,8 @@ void GuestThread::on_mark(const qemu::MarkLine& mark) {
                            {});
     case qemu::MarkKind::PROCESS_EXIT:
       return process_.exiting(static_cast<std::uint8_t>(mark.values[0]));
+    case qemu::MarkKind::NAME:
+      return process_.name_thread(static_cast<pid_t>(mark.values[0]), name_in(mark), tsc);
     case qemu::MarkKind::EXEC:
     case qemu::MarkKind::EXEC_FAILED:
       return;

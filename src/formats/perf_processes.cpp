@@ -61,8 +61,8 @@ void Processes::take(const Event& event) {
       return load(event);
     case COMM:
       names_[{event.pid, event.tid}] = event.text;
-      if (event.exec) exec(event);
-      return;
+      if (event.exec) return exec(event);
+      return note(trace::SidebandKind::THREAD, event);
     case FORK:
       return fork(event);
     case EXIT:

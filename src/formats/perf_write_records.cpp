@@ -15,7 +15,8 @@ constexpr std::uint32_t kExecutable = 4;
 constexpr std::uint32_t kPrivate = 2;  // MAP_*
 constexpr std::size_t kBuildIdBytes = 20;
 
-enum Rank : std::uint8_t { BEGINS = 0, EXECUTES = 1, MAPS = 2, NAMES = 3, RUNS = 4, TRACES = 5, ENDS = 6 };
+// A name at the time of an exec is that of the program before it.
+enum Rank : std::uint8_t { BEGINS = 0, NAMES = 1, EXECUTES = 2, MAPS = 3, RUNS = 4, TRACES = 5, ENDS = 6 };
 
 unsigned digit_of(char letter) {
   return static_cast<unsigned>(letter <= '9' ? letter - '0' : letter - 'a' + 10);

@@ -187,12 +187,17 @@ void Tasks::find_images(std::vector<std::string>& notes) {
   }
 }
 
+// The first name of each; later ones have their times.
 void Tasks::name_threads() {
-  for (const trace::Thread& thread : bundle_.threads) names_[{thread.pid, thread.tid}] = thread.name;
   for (const trace::Sideband& record : bundle_.sideband) {
     auto& name = names_[{record.pid, record.tid}];
-    if (record.kind == SidebandKind::THREAD && !record.text.empty()) name = record.text;
-    if (record.kind == SidebandKind::EXEC && name.empty()) name = comm_of(record.text);
+    if (!name.empty()) continue;
+    if (record.kind == SidebandKind::THREAD) name = record.text;
+    if (record.kind == SidebandKind::EXEC) name = comm_of(record.text);
+  }
+  for (const trace::Thread& thread : bundle_.threads) {
+    auto& name = names_[{thread.pid, thread.tid}];
+    if (name.empty()) name = thread.name;
   }
 }
 

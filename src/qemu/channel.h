@@ -16,7 +16,7 @@
 namespace ptkit::qemu {
 
 constexpr uint32_t kChannelMagic = 0x6b74'7071;
-constexpr uint32_t kChannelVersion = 1;
+constexpr uint32_t kChannelVersion = 2;
 constexpr size_t kPageBytes = 4096;
 
 // ---- lines: what a thread executed
@@ -59,6 +59,7 @@ enum class MarkKind : uint32_t {
   EXEC_FAILED = 7,   // errno
   THREAD_EXIT = 8,   // by exit()
   PROCESS_EXIT = 9,  // by exit_group(): status
+  NAME = 10,  // a thread is called so from here on: tid, its name as prctl(PR_GET_NAME) has it (16 bytes)
 };
 
 struct MarkLine {

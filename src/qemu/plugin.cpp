@@ -15,6 +15,7 @@
 #include "qemu/blocks.h"
 #include "qemu/guest_exec.h"
 #include "qemu/maps.h"
+#include "qemu/names.h"
 #include "qemu/plugin_api.h"
 #include "qemu/process.h"
 #include "qemu/thread.h"
@@ -68,6 +69,8 @@ void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
 void before_syscall(qemu_plugin_id_t, unsigned, int64_t number, uint64_t a0, uint64_t a1, uint64_t a2,
                     uint64_t a3, uint64_t a4, uint64_t, uint64_t, uint64_t) {
   thread.in_syscall = true;
+  thread.call[0] = a0;
+  thread.call[1] = a1;
   mark(MarkKind::SYSCALL, static_cast<uint64_t>(number), a0, a1, a2, a3, a4);
   switch (number) {
     case SYS_execve:
@@ -95,6 +98,7 @@ void before_syscall(qemu_plugin_id_t, unsigned, int64_t number, uint64_t a0, uin
 
 void after_syscall(qemu_plugin_id_t, unsigned, int64_t number, int64_t result) {
   thread.in_syscall = false;
+  follow_names(number, result);
   mark(MarkKind::SYSCALL_END, static_cast<uint64_t>(number), static_cast<uint64_t>(result));
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "qemu/names.h"
 #include "qemu/process.h"
 
 __attribute__((tls_model("initial-exec"),
@@ -93,6 +94,7 @@ void attach_thread() {
   slot->tid = static_cast<int32_t>(syscall(SYS_gettid));
   clear_line();
   __atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
+  tell_own_name();
 }
 
 void next_line(uint64_t now) {
@@ -117,7 +119,9 @@ void leave_thread() {
 }
 
 void forget_thread() {
-  thread = Thread{nullptr, 0, thread.env, false, false, 0, 0};
+  const uint64_t* const env = thread.env;
+  thread = {};
+  thread.env = env;
   ptkit_cursor = 0;
 }
 

@@ -26,6 +26,9 @@ struct Thread {
   bool interrupted;     // between INTERRUPT and RESUME
   uint64_t interrupt_ip;
   uint64_t interrupt_sp;
+  uint64_t call[2];   // arguments 0 and 1 of the system call that the thread is in
+  int32_t name_file;  // an open /proc/PID/task/TID/comm, if named_tid is not 0
+  int32_t named_tid;  // whose name it has
 };
 
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
