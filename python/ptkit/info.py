@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from html import escape
 from shlex import join
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.schema import BRANCH_RECORD
@@ -93,6 +96,8 @@ class StreamInfo:
         Places where the recorder says that bytes are missing.
     lost_bytes : int
         How many, as far as that is known.
+    first_tsc, last_tsc : int or None
+        First and last time, in TSC ticks; None if there is none in the 64 MiB at either end.
     """
 
     name: str
@@ -105,6 +110,8 @@ class StreamInfo:
     switches: int
     losses: int
     lost_bytes: int
+    first_tsc: int | None = None
+    last_tsc: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,11 @@ class TraceInfo:
         ``end_ns`` (ns since 1970), ``exit_status`` (of the program; 128 + signal if it was killed),
         ``instructions``, ``redacted`` (bool: paths and names were left out), ... Each only if it is known.
 
+    first_tsc, last_tsc : int or None
+        First and last time of all streams, in TSC ticks; None if there is none.
+    first_ns, last_ns : int or None
+        The same in ns of the recorder's clock, as column ``time_ns``; None if the clock is not known.
+
     Notes
     -----
     Intel SDM vol. 3, "Intel Processor Trace": "IA32_RTIT_CTL MSR", "Timing". The conversion of times is that
@@ -180,6 +192,17 @@ class TraceInfo:
     code_bytes: int
     warnings: tuple[str, ...] = field(default=())
     recording: dict[str, Any] = field(default_factory=dict)
+    first_tsc: int | None = None
+    last_tsc: int | None = None
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the first to the last time; None if times or the clock are not known."""
+        if self.first_ns is None or self.last_ns is None:
+            return None
+        return (self.last_ns - self.first_ns) / 1e9
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, e.g. for JSON."""
@@ -199,12 +222,16 @@ class TraceInfo:
         lines = [("source", self.source), ("format", self.format), ("cpu", f"{cpu} (family/model/stepping)")]
         lines += self._recorded()
         lines.append(("clock", self._clock()))
+        lines.append(("times", self._times()))
         if self.rtit_ctl is not None:
             lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
         lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
         lines.append(("code", f"{self.code_bytes:,} bytes in {self.code_regions:,} regions"))
         lines += [("file", f"{path}  {build_id}".rstrip()) for path, build_id in self.files]
-        lines += [("stream", _stream_line(i, stream)) for i, stream in enumerate(self.streams)]
+        lines += [
+            ("stream", _stream_line(i, stream, self._stream_span(stream)))
+            for i, stream in enumerate(self.streams)
+        ]
         lines += [("warning", sentence) for sentence in self.warnings]
         return lines
 
@@ -227,6 +254,28 @@ class TraceInfo:
             lines.append(("redacted", "paths, command line and names of threads were left out"))
         return lines
 
+    def _stream_span(self, stream: StreamInfo) -> str:
+        """Where in the trace a stream begins and ends."""
+        if stream.first_tsc is None or stream.last_tsc is None or self.first_tsc is None:
+            return "no times"
+        if self.seconds is None or self.last_tsc == self.first_tsc:
+            return f"TSC {stream.first_tsc:,} to {stream.last_tsc:,}"
+        begin, end = (
+            (tsc - self.first_tsc) / ((self.last_tsc or 0) - self.first_tsc) * self.seconds
+            for tsc in (stream.first_tsc, stream.last_tsc)
+        )
+        return f"{begin:.6f} s to {end:.6f} s"
+
+    def _times(self) -> str:
+        """First time, last time and span."""
+        if self.first_tsc is None or self.last_tsc is None:
+            return "none (no TSC packet)"
+        ticks = self.last_tsc - self.first_tsc
+        text = f"TSC {self.first_tsc:,} to {self.last_tsc:,}"
+        if self.seconds is None:
+            return f"{text}, span {ticks:,} ticks"
+        return f"{text}, span {self.seconds:.9f} s ({ticks:,} ticks)"
+
     def _clock(self) -> str:
         parts = []
         if self.tsc_hz is not None:
@@ -242,7 +291,7 @@ class TraceInfo:
         return ", ".join(parts) or "not known"
 
 
-def _stream_line(index: int, stream: StreamInfo) -> str:
+def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
     parts = [f"{index}: {stream.size:,} bytes"]
     if stream.kind != "packets":
         parts.append(f"{stream.size // BRANCH_RECORD.itemsize:,} {stream.kind}")
@@ -253,6 +302,7 @@ def _stream_line(index: int, stream: StreamInfo) -> str:
         parts.append(f"{stream.switches:,} context switches")
     if stream.losses:
         parts.append(f"{stream.losses:,} losses ({stream.lost_bytes:,} bytes known)")
+    parts.append(span)
     return ", ".join(parts) + (f"  ({stream.name})" if stream.name else "")
 
 
@@ -289,3 +339,22 @@ def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
         warnings=tuple(bundle.warnings),
         recording=_recording(bundle.metadata),
     )
+
+
+def with_times(
+    info: TraceInfo,
+    session: _core.Session,
+    to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None,
+) -> TraceInfo:
+    """Add first and last times; `to_ns` converts TSC ticks, if the clock is known."""
+    spans = [_core.stream_span(session, index) for index in range(len(info.streams))]
+    streams = tuple(
+        stream if span is None else replace(stream, first_tsc=span[0], last_tsc=span[1])
+        for stream, span in zip(info.streams, spans, strict=True)
+    )
+    known = [span for span in spans if span is not None]
+    if not known:
+        return info
+    ends = min(first for first, _ in known), max(last for _, last in known)
+    ns = (None, None) if to_ns is None else to_ns(np.array(ends, np.uint64)).tolist()
+    return replace(info, streams=streams, first_tsc=ends[0], last_tsc=ends[1], first_ns=ns[0], last_ns=ns[1])

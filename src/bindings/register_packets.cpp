@@ -1,6 +1,9 @@
-// Counts of packets.
+// What a stream has, without rows: counts of packets, its first and last time, its threads.
+#include <set>
+
 #include "bindings/bindings.h"
 #include "packet/scan.h"
+#include "time/span.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -31,11 +34,34 @@ py::dict count_stream(const Session& session, std::uint32_t stream, bool sync) {
   return result;
 }
 
+using Ids = std::pair<std::int64_t, std::int64_t>;  // pid and tid; -1: not known
+
+std::set<Ids> threads_of(const Session& session, std::uint32_t index) {
+  const trace::Stream& stream = session.bundle->streams.at(index);
+  std::set<Ids> threads{{stream.pid, stream.tid}};
+  for (const trace::Switch& to : stream.switches) threads.emplace(to.pid, to.tid);
+  return threads;
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> span_of(const Session& session, std::uint32_t index) {
+  const trace::TraceBundle& bundle = *session.bundle;
+  const trace::Stream& stream = bundle.streams.at(index);
+  const py::gil_scoped_release release;
+  const auto errata = packet::errata_for(bundle.configuration.cpu);
+  const auto span = time::span_of(stream, bundle.configuration.clock, errata);
+  if (!span) return std::nullopt;
+  return std::pair(span->first, span->last);
+}
+
 }  // namespace
 
 void register_packets(py::module_& module) {
   module.def("count_packets", &count_stream, py::arg("session"), py::arg("stream"), py::arg("sync"),
              "Counts by value of PacketKind, and what else PacketCounter knows.");
+  module.def("stream_threads", &threads_of, py::arg("session"), py::arg("stream"),
+             "(pid, tid) of the threads that a stream can have rows of; -1 where one is not known.");
+  module.def("stream_span", &span_of, py::arg("session"), py::arg("stream"),
+             "First and last time of a stream in TSC ticks; None if it has no times.");
 }
 
 }  // namespace ptkit::bindings

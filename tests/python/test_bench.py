@@ -34,7 +34,7 @@ def stream(tmp_path: Path) -> list[str]:
     path.write_bytes(made_stream(8192))
     ((address, code),) = CODE.items()
     (tmp_path / "code.bin").write_bytes(code)
-    return [str(path), "--code", f"{tmp_path / 'code.bin'}@{address:#x}", "--cpu", CPU]
+    return [str(path), "--code", f"{tmp_path / 'code.bin'}@{address:#x}", "--processor", CPU]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -149,7 +149,7 @@ def test_misuse_is_told_in_one_line(
 
 
 def test_missing_code_is_told(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, stream[0], "--cpu", CPU, "--seconds", "0.001")
+    status, out, err = run(capsys, stream[0], "--processor", CPU, "--seconds", "0.001")
     assert status == 0
     assert "no rows" in next(line for line in out.splitlines() if line.startswith("instructions"))
     assert "errors: not everything could be decoded; --image and --code give code" in err

@@ -245,7 +245,8 @@ def test_selections(timed: ptkit.Trace) -> None:
     assert set(only["kind"].tolist()) == {int(BranchKind.COND)}
     assert len(timed.branches(ip=(0x1004, 0x1005))) > 0
     assert len(timed.instructions(ip=(0x1003, 0x1004))) == int((timed.instructions()["ip"] == 0x1003).sum())
-    assert len(timed.branches(tid=5)) == 0
+    with pytest.raises(ptkit.ConfigError, match="no thread 5"):
+        timed.branches(tid=5)
 
 
 def test_forced_format(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def stream(tmp_path: Path) -> list[str]:
     path.write_bytes(STREAM)
     code = tmp_path / "code.bin"
     code.write_bytes(CODE)
-    return [str(path), "--code", f"{code}@0x1000", "--cpu", "6/142/9"]
+    return [str(path), "--code", f"{code}@0x1000", "--processor", "6/142/9"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -86,7 +86,7 @@ def test_packets_with_the_branches_that_they_told(
 
 
 def test_packets_with_branches_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, err = run(capsys, "packets", "--branches", "--cpu", "6/142/9", damaged)
+    _, out, err = run(capsys, "packets", "--branches", "--processor", "6/142/9", damaged)
     lines = out.splitlines()
     assert lines[0].startswith("[gap: before the first PSB")
     assert sum(line.startswith("[error: no code") for line in lines) == 1
@@ -127,7 +127,7 @@ def test_limit(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 def test_missing_code_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM)
-    status, out, err = run(capsys, "instructions", "--cpu", "6/142/9", str(path))
+    status, out, err = run(capsys, "instructions", "--processor", "6/142/9", str(path))
     assert status == 0
     assert "[error: no code bytes are known at this address" in out
     assert "1 errors" in err
@@ -178,7 +178,7 @@ def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["branches", "EMPTY"], "empty"),
         (["branches", "TEXT"], "PSB"),
         (["instructions", "STREAM", "--symbol", "mian"], "mian"),
-        (["instructions", "STREAM", "--cpu", "pentium"], "pentium"),
+        (["instructions", "STREAM", "--processor", "pentium"], "pentium"),
         (["packets", "STREAM", "--stream", "7"], "7"),
         (["packets", "STREAM", "--format", "nonsense"], "nonsense"),
         (["record"], "no program"),
@@ -220,7 +220,7 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM * 20000)
-    process = _start("packets", "--cpu", "6/142/9", str(path))
+    process = _start("packets", "--processor", "6/142/9", str(path))
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
@@ -233,7 +233,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM * 400000)
-    process = _start("packets", "--cpu", "6/142/9", str(path))
+    process = _start("packets", "--processor", "6/142/9", str(path))
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -299,7 +299,7 @@ def damaged(tmp_path: Path) -> str:
 
 
 def test_packets_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = run(capsys, "packets", "--cpu", "6/142/9", damaged)
+    status, out, err = run(capsys, "packets", "--processor", "6/142/9", damaged)
     lines = out.splitlines()
     assert status == 0
     assert lines[0].startswith("[gap: before the first PSB")
@@ -310,7 +310,7 @@ def test_packets_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[
 
 
 def test_packets_as_json_show_what_was_lost(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, err = run(capsys, "packets", "--json", "--cpu", "6/142/9", damaged)
+    _, out, err = run(capsys, "packets", "--json", "--processor", "6/142/9", damaged)
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["table"] for row in rows if "table" in row] == ["gaps", "errors", "gaps"]
     assert [row["kind"] for row in rows if "table" not in row].count("PSB") == 2
@@ -323,7 +323,7 @@ def test_packets_as_json_show_what_was_lost(damaged: str, capsys: pytest.Capture
 def test_flow_as_json_shows_what_was_lost(
     verb: str, stream: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, out, _ = run(capsys, verb, "--json", stream[0], "--cpu", "6/142/9")
+    _, out, _ = run(capsys, verb, "--json", stream[0], "--processor", "6/142/9")
     rows = [json.loads(line) for line in out.splitlines()]
     assert "errors" in [row.get("table") for row in rows]
     assert any("no code bytes" in row.get("message", "") for row in rows)
@@ -334,15 +334,15 @@ def test_flow_as_json_shows_what_was_lost(
 def test_branches_show_errors_at_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM)
-    _, out, _ = run(capsys, "branches", "--cpu", "6/142/9", str(path))
+    _, out, _ = run(capsys, "branches", "--processor", "6/142/9", str(path))
     assert "[error: no code bytes are known" in out
 
 
 def test_limit_keeps_the_errors_before_the_cut(damaged: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, short, err = run(capsys, "packets", "--limit", "2", "--cpu", "6/142/9", damaged)
+    _, short, err = run(capsys, "packets", "--limit", "2", "--processor", "6/142/9", damaged)
     assert [line[0] for line in short.splitlines()] == ["[", "0", "0"]
     assert "0 errors, 1 gaps" in err
-    _, long, err = run(capsys, "packets", "--limit", "7", "--cpu", "6/142/9", damaged)
+    _, long, err = run(capsys, "packets", "--limit", "7", "--processor", "6/142/9", damaged)
     assert "[error: " in long
     assert "1 errors, 2 gaps" in err
 
@@ -379,7 +379,7 @@ def test_no_rows_print_nothing(verb: str, stream: list[str], capsys: pytest.Capt
         (["packets", "X", "--stream", "-1"], "-1 is not in 0 to"),
         (["packets", "X", "--stream", "two"], "'two' is no number"),
         (["branches", "X", "--ip", "5-1"], "FROM must be below TO"),
-        (["branches", "X", "--ip", "main"], "write FROM-TO"),
+        (["branches", "X", "--ip", "main"], "names of functions go to --symbol"),
         (["info", "X", "--code", "code.bin"], "PATH@ADDRESS"),
         (["info", "X", "--code", "code.bin@here"], "'here' is no number"),
         (["info", "X", "--tsc-ctc-ratio", "1/0"], "0 is not in 1 to"),
@@ -478,7 +478,7 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     code = (
         "from ptkit.cli import main, output\n"
         "output.PROGRESS_DELAY = output.PROGRESS_INTERVAL = 0\n"
-        f"main({[*verb.split(), str(path), '--cpu', '6/142/9']!r})\n"
+        f"main({[*verb.split(), str(path), '--processor', '6/142/9']!r})\n"
     )
     shown = _on_a_terminal(code)
     shares = [int(share) for share in re.findall(r"raw.pt \(2.7 MB\): (\d+)%", shown)]

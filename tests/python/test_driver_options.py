@@ -193,11 +193,14 @@ def test_options_of_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("cpus", "words"),
     [
-        ("x", "--cpu: expected numbers such as 0,2-3"),
+        ("x", "--cpu: expected numbers such as 0,2-3, found 'x'"),
+        ("6/142/9", "'6/142/9' is a processor's model: write --processor 6/142/9"),
         ("0-4000000000", "--cpu: expected numbers below 65536 in order, found '0-4000000000'"),
         ("3-1", "in order, found '3-1'"),
     ],
 )
 def test_bad_processors_are_said(cpus: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["record", "-C", cpus, "--", "true"]) != 0
+    with pytest.raises(SystemExit) as exit_info:
+        main(["record", "-C", cpus, "--", "true"])
+    assert exit_info.value.code == 2
     assert words in capsys.readouterr().err

@@ -392,7 +392,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = tmp_path / "code.bin"
     code.write_bytes(CODE)
     out = tmp_path / "out.data"
-    source = [str(trace.source), "--code", f"{code}@0x1000", "--cpu", "6/142/9"]
+    source = [str(trace.source), "--code", f"{code}@0x1000", "--processor", "6/142/9"]
     assert main(["export", *source, "--format", "perf.data", "-o", str(out)]) == 0
     said = capsys.readouterr()
     assert f"perf --buildid-dir {out}.debug script -i {out} --itrace=b" in said.out

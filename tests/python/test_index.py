@@ -223,7 +223,7 @@ def test_command_line(loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     path, code = tmp_path / "loop.pt", tmp_path / "code"
     path.write_bytes(loop.stream(300))
     code.write_bytes(loop.CODE)
-    words = ["index", str(path), "--code", f"{code}@{loop.BASE:#x}", "--cpu", "6/158"]
+    words = ["index", str(path), "--code", f"{code}@{loop.BASE:#x}", "--processor", "6/158"]
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["path"], told["segments"]) == (f"{path}.ptindex", 1)

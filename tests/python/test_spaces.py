@@ -106,3 +106,38 @@ def test_lines_of_branches_name_their_own_program(
     lines = [line for line in capsys.readouterr().out.splitlines() if "=>" in line]
     assert lines
     assert all("beta_fn" in line and "alpha_fn" not in line for line in lines)
+
+
+def test_modules_select_what_was_mapped_from_them(spaces: Any, tmp_path: Path) -> None:
+    for number, name in ((1, "alpha_fn"), (2, "beta_fn"), (3, "shared_fn")):
+        for form in (name, str(tmp_path / name), [name]):
+            rows = spaces.branches(module=form)
+            assert set(rows["space"].tolist()) == {number}
+            assert len(rows) == len(spaces.branches(stream=number - 1))
+    both = spaces.branches(module=["alpha_fn", "beta_fn"])
+    assert len(both) == len(spaces.branches(stream=[0, 1]))
+    assert len(spaces.branches(symbol=["alpha_fn", "beta_fn"])) == len(both)
+    assert len(spaces.branches(module="alpha_fn", symbol="beta_fn")) == 0
+    with pytest.raises(ptkit.ConfigError, match="no module 'alpha' in this trace; did you mean alpha_fn"):
+        spaces.branches(module="alpha")
+    with pytest.raises(
+        ptkit.ConfigError, match="no module 'x' in this trace: it has shared_fn, alpha_fn, beta_fn"
+    ):
+        spaces.branches(module="x")
+    with pytest.raises(ptkit.SymbolError, match="no symbol 'gamma_fn'"):
+        spaces.branches(symbol=["alpha_fn", "gamma_fn"])
+
+
+def test_modules_and_symbols_on_the_command_line(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: spaces)
+
+    def count(*words: str) -> int:
+        assert main(["branches", "--json", *words, "ignored"]) == 0
+        return len(capsys.readouterr().out.splitlines())
+
+    one, two = (len(spaces.branches(stream=stream)) for stream in (0, 1))
+    for option in ("--module", "--symbol"):
+        assert count(option, "alpha_fn") == one
+        assert count(option, "alpha_fn", option, "beta_fn") == one + two

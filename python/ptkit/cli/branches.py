@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ptkit.cli import common, output
+from ptkit.cli import common, output, selection
+from ptkit.cli.clock import Clock, print_heading
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -12,12 +13,15 @@ HELP = "print branches: from, to, kind, time"
 DESCRIPTION = (
     "Prints one line per branch: time, from, to, kind. Conditionals that fall through are lines too (--), "
     "with the next instruction as target. Errors and gaps stand in brackets at their place, unless rows are "
-    "selected by time, address, symbol or thread."
+    "selected by time, address, symbol, module, thread or process. With --order time, lines begin with "
+    "stream and thread."
 )
 EXAMPLES = """examples:
   ptkit branches sort.ptk --limit 20
   ptkit branches sort.ptk --symbol malloc --taken
   ptkit branches sort.ptk --kind CALL --kind CALL_INDIRECT --kind RETURN
+  ptkit branches sort.ptk --time 10ms-20ms --module libc.so.6
+  ptkit branches sort.ptk --order time --time-unit s
   ptkit branches sort.ptk --json > branches.jsonl"""
 
 _COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
@@ -27,59 +31,76 @@ _UNKNOWN = "?" * 16
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     common.add_open_options(parser)
-    common.add_selection_options(parser, flow=True)
+    selection.add_selection_options(parser, flow=True)
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--taken", action="store_true", help="taken branches only")
     direction.add_argument("--not-taken", action="store_true", help="conditionals that fell through only")
     parser.add_argument(
-        "--kind", action="append", metavar="KIND", help="branches of this kind only; may be repeated"
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="branches of this kind only: CALL, RETURN, ...; adds up",
     )
     parser.add_argument("--no-symbols", action="store_true", help="addresses only")
     common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the branches stream by stream."""
+    """Print the branches stream by stream, or merged by time."""
     trace = common.open_trace(options)
-    chosen = common.selection(options)
-    if options.kind:
-        chosen["kind"] = [kind.upper() for kind in options.kind]
+    chosen = selection.selection(trace, options)
+    narrowed = bool(chosen.keys() - {"stream", "cpu", "kind"})
     if options.taken or options.not_taken:
         chosen["taken"] = options.taken
-    narrowed = bool(common.selection(options).keys() - {"stream"})
-    losses = output.Losses()
-    budget = output.Budget(options.limit)
-    for stream in common.chosen_streams(trace, options):
+    lines = _Lines(trace, options)
+    losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
+    if not options.json:
+        lines.print_heading()
+    for stream, parts in selection.passes(trace, options, trace.iter_branches, _COLUMNS, chosen):
         if budget.spent:
             break
         if not options.json:
-            common.print_stream_heading(trace, stream)
-        parts = trace.iter_branches(rows=65536, columns=_COLUMNS, **chosen | {"stream": stream})
-        with output.progress(trace, "decoding", streams=[stream]) as at:
-            for part in losses.counted(budget.cut(output.watched(parts, at))):
-                if options.json:
-                    output.print_json_rows(part)
-                else:
-                    notes = [] if narrowed else output.side_lines(part, as_json=False)
-                    lines = _lines(trace, part, symbols=not options.no_symbols)
-                    output.print_rows(part["offset"].tolist(), lines, notes)
+            selection.print_stream_heading(trace, stream)
+        for part in losses.counted(budget.cut(parts)):
+            rows += len(part)
+            if options.json:
+                output.print_json_rows(part)
+            else:
+                notes = [] if narrowed else output.side_lines(part, as_json=False)
+                output.print_rows(part["offset"].tolist(), lines.of(part, merged=stream is None), notes)
+    selection.report_no_rows(trace, options, rows)
     losses.report()
     return 0
 
 
-def _lines(trace: Trace, part: Table, *, symbols: bool) -> list[str]:
-    sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
-    targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
-    names = [""] * len(part)
-    if symbols:
+class _Lines:
+    """Makes lines of branches."""
+
+    def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
+        self._trace = trace
+        self._symbols = not options.no_symbols
+        self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
+        self._clock = Clock(trace, options.time_unit)
+
+    def print_heading(self) -> None:
+        names = "  names" if self._symbols else ""
+        owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
+        print_heading(f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
+
+    def of(self, part: Table, *, merged: bool) -> list[str]:
+        sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
+        targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
+        arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
+        columns = (self._clock.texts(part), sources, arrows, targets, part.named("kind"), self._names(part))
+        lines = [
+            f"{time:>16}  {source} {arrow} {target}  {kind.lower():<13}{name}".rstrip()
+            for time, source, arrow, target, kind, name in zip(*columns, strict=True)
+        ]
+        return selection.with_owners(part, lines) if merged else lines
+
+    def _names(self, part: Table) -> list[str]:
+        if not self._symbols:
+            return [""] * len(part)
         spaces = part["space"]
-        ends = (trace.symbolize(part[end], space=spaces, modules=True) for end in ("from_ip", "to_ip"))
-        names = [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]
-    times = ["-" if tsc is None else str(tsc) for tsc in part.named("tsc")]
-    arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
-    return [
-        f"{time:>16}  {source} {arrow} {target}  {kind.lower():<13}{name}".rstrip()
-        for time, source, arrow, target, kind, name in zip(
-            times, sources, arrows, targets, part.named("kind"), names, strict=True
-        )
-    ]
+        ends = (self._trace.symbolize(part[end], space=spaces, modules=True) for end in ("from_ip", "to_ip"))
+        return [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]

@@ -36,22 +36,33 @@ def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
     return read
 
 
+def cpu_numbers(text: str) -> list[int]:
+    """Read numbers of processors as perf takes them: ``0,2-3``."""
+    from ptkit.capture.units import MOST_CPUS
+
+    if "/" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a processor's model: write --processor {text}; --cpu takes numbers such as 0,2-3"
+        )
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        try:
+            numbers = range(int(first), int(last or first) + 1)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected numbers such as 0,2-3, found {text!r}") from None
+        if not numbers or numbers[-1] >= MOST_CPUS:
+            raise argparse.ArgumentTypeError(f"expected numbers below {MOST_CPUS} in order, found {part!r}")
+        found += numbers
+    return found
+
+
 def _ratio(text: str) -> tuple[int, int]:
     numerator, separator, denominator = text.partition("/")
     if not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is no ratio: write EBX/EAX, such as 168/2")
     read = number(2**32 - 1, 1)
     return read(numerator), read(denominator)
-
-
-def _span(text: str) -> tuple[int, int]:
-    first, separator, last = text.partition("-")
-    if not separator or not first:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range: write FROM-TO, such as 0x1000-0x2000")
-    begin, end = number()(first), number()(last)
-    if begin >= end:
-        raise argparse.ArgumentTypeError(f"{text}: FROM must be below TO")
-    return begin, end
 
 
 def _image(text: str) -> tuple[str, int | None]:
@@ -89,7 +100,9 @@ def add_open_options(
     group.add_argument(
         format_option, dest="format", metavar="FORMAT", help="reader to force (default: by content)"
     )
-    group.add_argument("--cpu", metavar="FAMILY/MODEL[/STEPPING]", help="processor, for its errata")
+    group.add_argument(
+        "--processor", metavar="FAMILY/MODEL[/STEPPING]", help="processor that recorded, for its errata"
+    )
     group.add_argument(
         "--image",
         metavar="PATH[@ADDRESS]",
@@ -130,23 +143,6 @@ def add_open_options(
     group.add_argument("--threads", type=number(LAST_32, 1), help="decoding threads (default: all cores)")
 
 
-def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> None:
-    """Add the choice of rows; `flow` tells whether rows belong to threads and code."""
-    group = parser.add_argument_group("selection")
-    add_stream_option(group)
-    group.add_argument("--time", metavar="FROM-TO", type=_span, help="TSC ticks, [FROM, TO)")
-    group.add_argument("--limit", type=number(), metavar="N", help="at most N rows, of all streams together")
-    if flow:
-        group.add_argument("--tid", type=number(LAST_32), help="thread")
-        group.add_argument("--ip", metavar="FROM-TO", type=_span, help="addresses, [FROM, TO)")
-        group.add_argument("--symbol", help="name of a function")
-
-
-def add_stream_option(parser: argparse._ActionsContainer) -> None:
-    """Add ``--stream``."""
-    parser.add_argument("--stream", metavar="INDEX", type=number(LAST_32), help="index of a stream")
-
-
 def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -> None:
     """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help=help)
@@ -181,7 +177,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
         trace = ptkit.open(
             options.path,
             format=options.format,
-            cpu=options.cpu,
+            cpu=options.processor,
             images=images or None,
             binaries=options.binaries,
             engine=options.engine,
@@ -196,24 +192,3 @@ def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
     for warning in caught:
         say(f"ptkit: warning: {warning.message}", errors=True)
     return trace
-
-
-def selection(options: argparse.Namespace) -> dict[str, Any]:
-    """Collect the selection as keyword arguments of the tables."""
-    names = ("stream", "tid", "time", "ip", "symbol")
-    return {name: value for name in names if (value := getattr(options, name, None)) is not None}
-
-
-def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:
-    """Indices of the streams to print."""
-    if options.stream is None:
-        return list(range(len(trace.streams)))
-    if not 0 <= options.stream < len(trace.streams):
-        raise ValueError(f"--stream {options.stream}: the trace has streams 0 to {len(trace.streams) - 1}")
-    return [options.stream]
-
-
-def print_stream_heading(trace: Trace, stream: int) -> None:
-    """Say which stream follows, where there are several."""
-    if len(trace.streams) > 1:
-        say(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")

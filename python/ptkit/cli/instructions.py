@@ -6,7 +6,8 @@ import argparse
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from ptkit.cli import common, output
+from ptkit.cli import common, output, selection
+from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.listing import Listing
 from ptkit.cli.plain import say
 from ptkit.schema import schema_of
@@ -16,7 +17,8 @@ from ptkit.trace import Trace
 HELP = "print instructions with disassembly and symbols, in the manner of ptxed"
 DESCRIPTION = (
     "Prints one line per instruction; events, errors and gaps stand in brackets at their place. "
-    "With a selection by time, address, symbol or thread only instructions are printed."
+    "With a selection by time, address, symbol, module, thread or process only instructions are printed. "
+    "With --order time, lines begin with stream, thread and time, and there are no events."
 )
 EXAMPLES = """examples:
   ptkit instructions sort.ptk | head -50
@@ -24,44 +26,79 @@ EXAMPLES = """examples:
   ptkit instructions raw.pt --code code.bin@0x400000 --resync psb"""
 
 _EVENT_ROWS = 65536
-_COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space"]
+_COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space", "stream", "tid"]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     common.add_open_options(parser)
-    common.add_selection_options(parser, flow=True)
+    selection.add_selection_options(parser, flow=True)
     parser.add_argument("--no-inst", action="store_true", help="addresses only: no disassembly, no symbols")
     parser.add_argument("--no-events", action="store_true", help="instructions only")
     common.add_rows_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the instructions stream by stream."""
+    """Print the instructions stream by stream, or merged by time."""
     trace = common.open_trace(options)
-    chosen = common.selection(options)
-    losses = output.Losses()
-    budget = output.Budget(options.limit)
-    narrowed = bool(chosen.keys() - {"stream"})
+    chosen = selection.selection(trace, options)
+    narrowed = bool(chosen.keys() - {"stream", "cpu"})
+    lines = _Lines(trace, options)
     columns = _COLUMNS
     if options.json:
         columns = [*schema_of("instructions").names("stored"), "stream", "tid", "space"]
-    listing = Listing(trace, bare=options.no_inst)
-    for stream in common.chosen_streams(trace, options):
+    else:
+        lines.print_heading()
+    losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
+    for stream, parts in selection.passes(trace, options, trace.iter_instructions, columns, chosen):
         if budget.spent:
             break
-        with output.progress(trace, "decoding", streams=[stream]) as at:
-            parts = trace.iter_instructions(rows=65536, columns=columns, **chosen | {"stream": stream})
-            parts = losses.counted(budget.cut(output.watched(parts, at)))
-            if options.json:
-                for part in parts:
-                    output.print_json_rows(part)
-                continue
-            common.print_stream_heading(trace, stream)
+        counted = losses.counted(budget.cut(parts))
+        if options.json:
+            for part in counted:
+                rows += len(part)
+                output.print_json_rows(part)
+            continue
+        selection.print_stream_heading(trace, stream)
+        if stream is None:
+            rows += _print_merged(lines, counted, sides=not narrowed)
+        else:
             notes = iter(()) if options.no_events or narrowed else _notes(trace, stream)
-            _print_stream(listing, parts, notes)
+            rows += _print_stream(lines, counted, notes)
+    selection.report_no_rows(trace, options, rows)
     losses.report()
     return 0
+
+
+class _Lines:
+    """Makes lines of instructions."""
+
+    def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
+        self._listing = Listing(trace, bare=options.no_inst)
+        self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
+        timed = self._merged or options.time_unit is not None
+        self._clock = Clock(trace, options.time_unit) if timed else None
+
+    def print_heading(self) -> None:
+        owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
+        time = f"{self._clock.heading:>16}  " if self._clock else ""
+        print_heading(f"{owner}{time}{'address':<16}  {'instruction':<44} symbol")
+
+    def of(self, part: Table) -> list[str]:
+        lines = self._listing.lines(part)
+        if self._clock is not None:
+            times = self._clock.texts(part)
+            lines = [f"{time:>16}  {line}" for time, line in zip(times, lines, strict=True)]
+        return selection.with_owners(part, lines) if self._merged else lines
+
+
+def _print_merged(lines: _Lines, parts: Iterator[Table], *, sides: bool) -> int:
+    rows = 0
+    for part in parts:
+        rows += len(part)
+        notes = output.side_lines(part, as_json=False) if sides else []
+        output.print_rows(part["offset"].tolist(), lines.of(part), notes)
+    return rows
 
 
 def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
@@ -83,11 +120,11 @@ def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
     yield from ((before, text) for _, before, text in waiting)
 
 
-def _print_stream(listing: Listing, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> None:
+def _print_stream(making: _Lines, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> int:
     position = 0
     note = next(notes, None)
     for part in parts:
-        lines = listing.lines(part)
+        lines = making.of(part)
         out: list[str] = []
         done = 0
         while note is not None and note[0] < position + len(lines):
@@ -102,3 +139,4 @@ def _print_stream(listing: Listing, parts: Iterator[Table], notes: Iterator[tupl
     while note is not None and note[0] <= position:
         say(note[1])
         note = next(notes, None)
+    return position

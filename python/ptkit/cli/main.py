@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import ptkit
 from ptkit.cli.plain import say
@@ -33,8 +34,30 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
+class _Once(argparse._StoreAction):
+    """Stores the value of an option, and refuses a second one: the first must not vanish without a word."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = getattr(namespace, "given_options", frozenset())
+        if option_string is not None and self.dest in given:
+            parser.error(f"{'/'.join(self.option_strings)} is given twice: it takes one value")
+        namespace.given_options = given | {self.dest}
+        super().__call__(parser, namespace, values, option_string)
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports errors on one line, and says where help is."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
 
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")

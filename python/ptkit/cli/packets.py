@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ptkit import PacketKind
-from ptkit.cli import common, output
+from ptkit.cli import common, output, selection
+from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.told import Told
 from ptkit.errors import ConfigError
 from ptkit.table import Table
@@ -25,14 +26,16 @@ EXAMPLES = """examples:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     common.add_open_options(parser)
-    common.add_selection_options(parser, flow=False)
+    selection.add_selection_options(parser, flow=False)
     parser.add_argument("--last-ip", action="store_true", help="add the rebuilt IP")
     parser.add_argument(
         "--branches",
         action="store_true",
         help="add the branches that each packet told, with names (needs code)",
     )
-    parser.add_argument("--tsc", action="store_true", help="add the time, in TSC ticks, and its error")
+    parser.add_argument(
+        "--tsc", action="store_true", help="add the time, in TSC ticks or the unit of --time-unit"
+    )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
     common.add_rows_json_option(parser)
 
@@ -43,49 +46,100 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--branches is not for --json: the column offset of `ptkit branches --json` names the packet"
         )
+    if options.branches and options.order == "time":
+        raise ConfigError("--branches is for one stream after the other: leave out --order time")
     trace = common.open_trace(options)
-    columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
-    if options.tsc or options.json:
-        columns += ["tsc", "tsc_error"]
-    if options.json:
-        columns.append("stream")
-    if options.branches:
-        columns.append("space")
-    losses = output.Losses()
-    budget = output.Budget(options.limit)
-    for stream in common.chosen_streams(trace, options):
+    chosen = selection.selection(trace, options)
+    lines = _Lines(trace, options)
+    losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
+    if not options.json:
+        lines.print_heading()
+    for stream, parts in selection.passes(trace, options, trace.iter_packets, _columns(options), chosen):
         if budget.spent:
             break
         if not options.json:
-            common.print_stream_heading(trace, stream)
-        chosen = common.selection(options) | {"stream": stream}
-        parts = trace.iter_packets(rows=65536, columns=columns, **chosen)
-        told = Told(trace, losses, chosen) if options.branches else None
-        with output.progress(trace, "decoding", streams=[stream]) as at:
-            for part in budget.cut(output.watched(parts, at)):
-                if told is not None:
-                    _print_with_branches(trace, part, options, told)
-                elif options.json:
-                    output.print_json_rows(losses.count(part))
-                else:
-                    _print_part(losses.count(part), options)
-            if told is not None and not budget.spent:
-                output.print_rows([], [], told.until(None))
+            selection.print_stream_heading(trace, stream)
+        told = Told(trace, losses, chosen | {"stream": stream}) if options.branches else None
+        for part in budget.cut(parts):
+            rows += len(part)
+            if told is not None:
+                _print_with_branches(trace, part, lines, told)
+            elif options.json:
+                output.print_json_rows(losses.count(part))
+            else:
+                lines.print_part(losses.count(part))
+        if told is not None and not budget.spent:
+            output.print_rows([], [], told.until(None))
+    selection.report_no_rows(trace, options, rows)
     losses.report()
     return 0
 
 
-def _print_part(part: Table, options: argparse.Namespace) -> None:
-    ips = (
-        [f"  ip {ip:016x}" if ip is not None else "" for ip in part.named("ip")]
-        if options.last_ip
-        else [""] * len(part)
-    )
-    lines = _lines(part, options, ips)
-    output.print_rows(part["offset"].tolist(), lines, output.side_lines(part, as_json=False))
+def _columns(options: argparse.Namespace) -> list[str]:
+    columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
+    if options.tsc or options.json or options.time_unit or options.order == "time":
+        columns += ["tsc", "tsc_error"]
+    if options.json or options.order == "time":
+        columns.append("stream")
+    if options.order == "time":
+        columns.append("tid")
+    if options.branches:
+        columns.append("space")
+    return columns
 
 
-def _print_with_branches(trace: Trace, part: Table, options: argparse.Namespace, told: Told) -> None:
+class _Lines:
+    """Makes lines of packets."""
+
+    def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
+        self._options = options
+        self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
+        timed = options.tsc or options.time_unit or self._merged
+        self._clock = Clock(trace, options.time_unit) if timed else None
+
+    def print_heading(self) -> None:
+        owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
+        time = f"  {self._clock.heading}" if self._clock else ""
+        print_heading(f"{owner}{'offset':<16}  {'packet':<10} {'payload':<24}{time}")
+
+    def print_part(self, part: Table) -> None:
+        """Print packets, errors and gaps."""
+        notes = [""] * len(part)
+        if self._options.last_ip:
+            notes = [f"  ip {ip:016x}" if ip is not None else "" for ip in part.named("ip")]
+        sides = output.side_lines(part, as_json=False)
+        output.print_rows(part["offset"].tolist(), self.of(part, notes), sides)
+
+    def of(self, part: Table, notes: list[str]) -> list[str | None]:
+        """A line for each packet, with a note on its address."""
+        times = self._times(part)
+        columns = (part["offset"].tolist(), part["kind"].tolist(), part.messages(), notes, times)
+        lines = [
+            f"{offset:016x}  {text:<35}{note}{time}".rstrip()
+            for offset, _, text, note, time in zip(*columns, strict=True)
+        ]
+        if self._merged:
+            lines = selection.with_owners(part, lines)
+        no_pad = self._options.no_pad
+        kinds = part["kind"].tolist()
+        return [
+            None if no_pad and kind == PacketKind.PAD else line
+            for kind, line in zip(kinds, lines, strict=True)
+        ]
+
+    def _times(self, part: Table) -> list[str]:
+        if self._clock is None:
+            return [""] * len(part)
+        texts = self._clock.texts(part)
+        if self._clock.unit != "tsc":
+            return ["" if text == "-" else f"  {text} {self._clock.unit}" for text in texts]
+        errors = part["tsc_error"].tolist()
+        return [
+            "" if text == "-" else f"  tsc {text} +{error}" for text, error in zip(texts, errors, strict=True)
+        ]
+
+
+def _print_with_branches(trace: Trace, part: Table, lines: _Lines, told: Told) -> None:
     """The flow's errors and gaps are those of the packets, and more."""
     ips = part.named("ip")
     names = trace.symbolize([ip or 0 for ip in ips], space=part["space"], modules=True)
@@ -94,23 +148,7 @@ def _print_with_branches(trace: Trace, part: Table, options: argparse.Namespace,
         for ip, name, text in zip(ips, names, part.messages(), strict=True)
     ]
     offsets = part["offset"].tolist()
-    lines = _lines(part, options, notes)
-    output.print_rows(offsets, lines, told.until(offsets[-1] if offsets else 0))
-
-
-def _lines(part: Table, options: argparse.Namespace, notes: list[str]) -> list[str | None]:
-    """A line for each packet, with a note on its address."""
-    times = [""] * len(part)
-    if options.tsc:
-        pairs = zip(part.named("tsc"), part["tsc_error"].tolist(), strict=True)
-        times = ["" if tsc is None else f"  tsc {tsc} +{error}" for tsc, error in pairs]
-    rows = zip(part["offset"].tolist(), part["kind"].tolist(), part.messages(), notes, times, strict=True)
-    return [
-        None
-        if options.no_pad and kind == PacketKind.PAD
-        else f"{offset:016x}  {text:<35}{note}{time}".rstrip()
-        for offset, kind, text, note, time in rows
-    ]
+    output.print_rows(offsets, lines.of(part, notes), told.until(offsets[-1] if offsets else 0))
 
 
 def _whole(ip: int, text: str) -> str:

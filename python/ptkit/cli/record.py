@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ptkit.cli import common, output
+from ptkit.cli.common import cpu_numbers
 
 if TYPE_CHECKING:
     from ptkit.capture import Recorder, Recording
@@ -133,7 +134,7 @@ def _add_units(group: argparse._ArgumentGroup) -> None:
         "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="a process that runs"
     )
     group.add_argument("-a", "--all-cpus", action="store_true", help="everything that runs on any processor")
-    group.add_argument("-C", "--cpu", metavar="CPUS", help="everything that runs on these, such as 0,2-3")
+    group.add_argument("-C", "--cpu", metavar="CPUS", type=cpu_numbers, help="everything that runs on these, such as 0,2-3")
     group.add_argument(
         "--no-children", action="store_true", help="not what the process starts (default: that, too)"
     )
@@ -182,7 +183,7 @@ def _units(options: argparse.Namespace) -> dict[str, Any]:
     given = {
         "levels": options.levels,
         "pid": options.pid,
-        "cpus": "all" if options.all_cpus else _cpus(options.cpu),
+        "cpus": "all" if options.all_cpus else options.cpu,
         "children": False if options.no_children else None,
         "seconds": options.seconds,
         "buffer": options.buffer,
@@ -196,25 +197,6 @@ def _units(options: argparse.Namespace) -> dict[str, Any]:
         "sample_frequency": options.sample_frequency,
     }
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _cpus(text: str | None) -> list[int] | None:
-    """Numbers as perf takes them: ``0,2-3``."""
-    if text is None:
-        return None
-    from ptkit.capture.units import MOST_CPUS
-
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        try:
-            numbers = range(int(first), int(last or first) + 1)
-        except ValueError:
-            raise ValueError(f"--cpu: expected numbers such as 0,2-3, found {text!r}") from None
-        if not numbers or numbers[-1] >= MOST_CPUS:
-            raise ValueError(f"--cpu: expected numbers below {MOST_CPUS} in order, found {part!r}")
-        found += numbers
-    return found
 
 
 def _timing(text: str | None) -> tuple[str, ...] | None:

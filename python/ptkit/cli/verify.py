@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ptkit.cli import common, output
+from ptkit.cli import common, output, selection
 
 HELP = "compare our decoder with libipt, show the first difference with context"
 DESCRIPTION = (
@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     common.add_open_options(parser, decoding=False)
-    common.add_stream_option(parser)
+    selection.add_stream_option(parser)
     common.add_json_option(parser)
 
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from ptkit.analysis import verify as verification
 
     trace = common.open_trace(options)
-    streams = common.chosen_streams(trace, options)
+    streams = selection.chosen_streams(trace, options)
     with output.progress(
         trace, "verifying", streams=streams, passes=verification.PASSES, prints_rows=False
     ) as at:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptkit.decode.plan import Plan, Query, Range, Settings, plan_of
+from ptkit.decode.plan import Plan, Query, Settings, plan_of
 from ptkit.decode.read import iterate, read
+from ptkit.decode.scope import Range, Scope
 
-__all__ = ["Plan", "Query", "Range", "Settings", "iterate", "plan_of", "read"]
+__all__ = ["Plan", "Query", "Range", "Scope", "Settings", "iterate", "plan_of", "read"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
-from ptkit.arguments import LAST_ADDRESS, flag, integer, integers, member, names
+from ptkit.arguments import integer, names
+from ptkit.decode.scope import Scope
+from ptkit.decode.selection import bind, by_space, selection_of
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import schema_of
 from ptkit.table.derived import derived_of
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from ptkit.table import TableContext
 
 _TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "flags"}
-_NOWHERE = (1, 0, None)  # a range that contains nothing: no range at all would select everything
-
-#: First and last address, and the only space that is meant (None: every one).
-Range: TypeAlias = tuple[int, int, int | None]
-SymbolRanges: TypeAlias = Callable[[str], list[Range]]
 
 
 class Query(TypedDict, total=False):
@@ -39,16 +34,22 @@ class Query(TypedDict, total=False):
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
         Threads and processes.
+    cpu : int or sequence of int
+        Numbers of the processors that streams were recorded on.
     time : tuple of int
         ``(t0, t1)`` in TSC ticks: rows with a known ``tsc`` in [t0, t1). None leaves an end open.
-    ip : tuple of int, or sequence of tuples
-        Address ranges [low, high). A branch or gap is selected if one of its ends lies inside, a block if it
-        overlaps.
-    symbol : str
-        Name of a function: the addresses that it covers.
+        `Trace.between` takes other units.
+    ip : int, tuple of int, or sequence of these
+        Addresses, and ranges [low, high); two integers are one range. A branch or gap is selected if one of
+        its ends lies inside, a block if it overlaps.
+    symbol : str or sequence of str
+        Names of functions: the addresses that they cover.
+    module : str or sequence of str
+        Programs and libraries, by path or by name without folders (``"libc.so.6"``): the addresses that they
+        were mapped to.
     kind : int, str, ptkit.BranchKind, or sequence of these
-        Branches and edges: only of these kinds, such as ``("CALL", "CALL_INDIRECT", "RETURN")``. What is
-        not selected costs no row.
+        Branches and edges: only of these kinds, such as ``("CALL", "CALL_INDIRECT", "RETURN")``, in any case.
+        What is not selected costs no row.
     taken : bool
         Branches and edges: only those that were taken, or only conditionals that fell through.
     order : str
@@ -62,7 +63,8 @@ class Query(TypedDict, total=False):
     Raises
     ------
     ConfigError
-        If a value is out of range; the message says the range.
+        If a value is out of range, or the trace has no such stream, thread, process, processor, module or
+        time; the message says what there is.
     ColumnError, SymbolError
         If there is no such column or symbol; the message has names to choose from.
     TypeError
@@ -70,8 +72,10 @@ class Query(TypedDict, total=False):
 
     Notes
     -----
-    Whatever is selected, the whole stream is decoded: what a packet means depends on those before it. Rows
-    that are not selected, and columns that are not asked for, cost no memory. A trace that has an index
+    A row is selected if it meets all arguments; several values of one argument add up. Streams without rows
+    of the selected streams, processors, threads and processes are not decoded; their errors and gaps do not
+    appear. Any other stream is decoded as a whole: what a packet means depends on those before it. Rows that
+    are not selected, and columns that are not asked for, cost no memory. A trace that has an index
     (`Trace.index`) is decoded only where rows of the selected times and addresses may be.
     """
 
@@ -79,9 +83,11 @@ class Query(TypedDict, total=False):
     stream: int | Sequence[int] | None
     tid: int | Sequence[int] | None
     pid: int | Sequence[int] | None
+    cpu: int | Sequence[int] | None
     time: tuple[int | None, int | None] | None
-    ip: tuple[int, int] | Sequence[tuple[int, int]] | None
-    symbol: str | None
+    ip: int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
+    symbol: str | Sequence[str] | None
+    module: str | Sequence[str] | None
     kind: int | str | Sequence[int | str] | None
     taken: bool | None
     order: str
@@ -188,105 +194,6 @@ def _stored(table: str, needed: set[str]) -> tuple[str, ...]:
     )
 
 
-def _streams(value: Any, count: int) -> tuple[int, ...]:
-    if value is None:
-        return tuple(range(count))
-    return tuple(dict.fromkeys(integers("stream", value, 0, count - 1, hint="see trace.streams")))
-
-
-def _ranges(value: Any) -> list[Range]:
-    """Inclusive ranges of [low, high) pairs, in every space."""
-    pairs: Any = value.tolist() if isinstance(value, np.ndarray) else value
-    if (
-        isinstance(pairs, (tuple, list))
-        and len(pairs) == 2
-        and all(hasattr(end, "__index__") for end in pairs)
-    ):
-        pairs = [pairs]
-    ranges: list[Range] = []
-    try:
-        bounds = [(low, high) for low, high in pairs]
-    except (TypeError, ValueError):
-        raise ConfigError(f"ip={value!r} must be (low, high) or a list of such pairs") from None
-    for low, high in bounds:
-        low, high = integer("ip", low, 0, LAST_ADDRESS), integer("ip", high, 0, LAST_ADDRESS + 1)
-        if low >= high:
-            raise ConfigError(f"ip: [{low:#x}, {high:#x}) is empty")
-        ranges.append((low, high - 1, None))
-    return ranges
-
-
-def _intersection(some: list[Range], others: list[Range]) -> list[Range]:
-    """Meet ranges with others."""
-    both = [
-        (max(a, c), min(b, d), here if there is None else there)
-        for a, b, here in some
-        for c, d, there in others
-        if here is None or there is None or here == there
-    ]
-    return [found for found in both if found[0] <= found[1]]
-
-
-def _time(value: Any) -> tuple[int, int]:
-    try:
-        begin, end = value
-    except (TypeError, ValueError):
-        raise ConfigError(f"time={value!r} must be (t0, t1) in TSC ticks") from None
-    hint = "(t0, t1) are TSC ticks; None leaves an end open"
-    low = 0 if begin is None else integer("time", begin, 0, LAST_ADDRESS, floats=True, hint=hint)
-    high = LAST_ADDRESS if end is None else integer("time", end, 0, LAST_ADDRESS, floats=True, hint=hint)
-    if low > high:
-        raise ConfigError(f"time={value!r}: t0 must not be above t1")
-    return low, high
-
-
-def _kinds(value: Any) -> int:
-    """Kinds of branches as bits."""
-    bits = 0
-    for kind in [value] if isinstance(value, str) or not isinstance(value, Iterable) else value:
-        if not isinstance(kind, str):
-            bits |= 1 << integer("kind", kind, 0, max(_core.BranchKind), hint="see ptkit.BranchKind")
-        else:
-            bits |= 1 << member("kind", _core.BranchKind, kind)
-    return bits
-
-
-def _bind(selection: dict[str, Any], bound: dict[str, Any]) -> dict[str, Any]:
-    """Select among the rows that are selected already, by time and address."""
-    both = {**bound, **selection}
-    if "time" in bound and "time" in selection:
-        (a, b), (c, d) = bound["time"], selection["time"]
-        both["time"] = max(a, c), max(min(b, d), max(a, c))
-    if "ips" in bound and "ips" in selection:
-        both["ips"] = _intersection(selection["ips"], bound["ips"]) or [_NOWHERE]
-    return both
-
-
-def _selection(query: Query, symbol_ranges: SymbolRanges) -> dict[str, Any]:
-    selection: dict[str, Any] = {}
-    ips = None if query.get("ip") is None else _ranges(query["ip"])
-    symbol: Any = query.get("symbol")
-    if symbol is not None:
-        covered = symbol_ranges(symbol)
-        ips = covered if ips is None else _intersection(ips, covered)
-    if ips is not None:
-        selection["ips"] = ips or [_NOWHERE]
-    for name in ("tid", "pid"):
-        if query.get(name) is not None:
-            selection[f"{name}s"] = integers(name, query.get(name), 0, 2**31 - 1)
-    if query.get("time") is not None:
-        selection["time"] = _time(query["time"])
-    if query.get("kind") is not None:
-        selection["kinds"] = _kinds(query["kind"])
-    if query.get("taken") is not None:
-        selection["taken"] = flag("taken", query["taken"])
-    return selection
-
-
-def _by_space(selection: dict[str, Any]) -> bool:
-    return any(space is not None for _, _, space in selection.get("ips", ()))
-
-
 def plan_of(
     session: _core.Session,
     settings: Settings,
@@ -294,8 +201,7 @@ def plan_of(
     table: str,
     query: Query,
     *,
-    stream_count: int,
-    symbol_ranges: SymbolRanges,
+    scope: Scope,
     ticks: bool = False,
     sync: bool = True,
     bound: Query | None = None,
@@ -329,9 +235,9 @@ def plan_of(
         stored = tuple(name for name in schema_of(table).names("stored") if name in {*stored, "tsc", "flags"})
     if table == "edges":
         stored = schema_of(table).names("stored")
-    selection = _selection(query, symbol_ranges)
+    selection = selection_of(query, scope)
     if bound is not None:
-        selection = _bind(selection, _selection(bound, symbol_ranges))
+        selection = bind(selection, selection_of(bound, scope))
     runs = set(schema_of(table).names("run", "run flag"))
     return Plan(
         session=session,
@@ -340,10 +246,10 @@ def plan_of(
         table=table,
         shown=shown,
         stored=stored,
-        streams=_streams(query.get("stream"), stream_count),
+        streams=scope.streams(query),
         selection=selection,
         time=by_time or "time" in selection or bool(_TIMES & needed),
-        switches=bool(needed & runs) or bool({"tids", "pids"} & set(selection)) or _by_space(selection),
+        switches=bool(needed & runs) or bool({"tids", "pids"} & set(selection)) or by_space(selection),
         ticks=ticks,
         sync=sync,
         by_time=by_time,

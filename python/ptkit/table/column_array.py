@@ -134,7 +134,7 @@ def _plain(item: Any) -> Any:
 
 def column_array(values: NDArray[Any], name: str, enum: type[IntEnum] | None) -> NDArray[Any]:
     """View the values of a column as a `ColumnArray`; values that are no numbers are returned as they are."""
-    if values.dtype.kind not in "biu":
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biu":
         return values
     array: ColumnArray = values.view(ColumnArray)
     array._name, array._enum = name, enum

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -12,15 +13,18 @@ from numpy.typing import ArrayLike
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
-from ptkit.arguments import LAST_ADDRESS, integer, integers
+from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import Query, Settings
-from ptkit.errors import ConfigError, SymbolError
-from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of
+from ptkit.decode.scope import stream_indices
+from ptkit.errors import ConfigError
+from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of, with_times
 from ptkit.table import TableContext
 from ptkit.trace import index as _index
 from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
+from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.tables import Tables
+from ptkit.trace.time_range import TimeScale, interval
 from ptkit.trace.view import View
 
 if TYPE_CHECKING:
@@ -41,10 +45,10 @@ class Trace(Tables):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
-    arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``time``, ``ip``,
-    ``symbol``, ``taken``, ``order``, ``threads`` and ``errors``. The ``iter_`` methods give the same rows in
-    parts of ``rows`` rows, in bounded memory; with ``reuse=True`` parts share memory, so that a part is
-    valid until the next one is asked for.
+    arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``cpu``, ``time``, ``ip``,
+    ``symbol``, ``module``, ``kind``, ``taken``, ``order``, ``threads`` and ``errors``. The ``iter_`` methods
+    give the same rows in parts of ``rows`` rows, in bounded memory; with ``reuse=True`` parts share memory:
+    a part is valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
 
@@ -65,6 +69,11 @@ class Trace(Tables):
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = self._session.tsc_to_ns
+        self._times = TimeScale(self._find_span, to_ns)
+        self._ranges = CodeRanges(self._session, bundle, self._info)
+        self._scope = _decode.Scope(
+            self._session, self._info, self._ranges.of_symbol, self._ranges.of_module, self._check_time
+        )
         self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.name_rows, to_ns)
         self.recording: Recording | None = None
 
@@ -72,13 +81,27 @@ class Trace(Tables):
 
     @property
     def info(self) -> TraceInfo:
-        """Streams, configuration, processor, code and known losses; nothing is decoded for it."""
-        return self._info
+        """Streams, configuration, processor, times, code and known losses.
+
+        Only some packets at both ends of each stream are decoded for it: they have the first and last time.
+        """
+        return self._timed_info
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
-        """One entry per stream: name, size, processor, thread."""
-        return self._info.streams
+        """One entry per stream: name, size, processor, thread, times."""
+        return self._timed_info.streams
+
+    @cached_property
+    def _timed_info(self) -> TraceInfo:
+        return with_times(self._info, self._session, self._context.to_ns)
+
+    def _find_span(self) -> tuple[int, int] | None:
+        info = self._timed_info
+        return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
+
+    def _check_time(self, low: int, high: int) -> None:
+        self._times.check(low, high, "between() takes seconds=, ns= and percent=, too")
 
     @property
     def source(self) -> str:
@@ -102,8 +125,7 @@ class Trace(Tables):
             self._context,
             table,
             query,
-            stream_count=len(self.streams),
-            symbol_ranges=self._symbol_ranges,
+            scope=self._scope,
             bound=bound,
             **more,
         )
@@ -128,9 +150,8 @@ class Trace(Tables):
             If there is no such stream.
         """
         if stream is None:
-            return count_packets(self._session, range(len(self.streams)), sync=True)
-        only = integers("stream", stream, 0, len(self.streams) - 1, hint="see trace.streams")
-        return count_packets(self._session, only, sync=True)
+            return count_packets(self._session, range(len(self._info.streams)), sync=True)
+        return count_packets(self._session, stream_indices(stream, len(self._info.streams)), sync=True)
 
     def _find_index(self, path: str | os.PathLike[str] | None) -> None:
         found = _index.find(self._session, self._settings, self.source, path)
@@ -139,13 +160,27 @@ class Trace(Tables):
 
     # Parts of it.
 
-    def between(self, t0: int | None, t1: int | None) -> View:
-        """What happened in [t0, t1): all tables, with the rows that ``time=(t0, t1)`` selects.
+    def between(
+        self,
+        t0: int | None = None,
+        t1: int | None = None,
+        *,
+        seconds: tuple[float | None, float | None] | None = None,
+        ns: tuple[int | None, int | None] | None = None,
+        percent: tuple[float | None, float | None] | None = None,
+    ) -> View:
+        """What happened in an interval: all tables, with the rows that ``time=(t0, t1)`` selects.
 
         Parameters
         ----------
         t0, t1 : int or None
-            TSC ticks; None leaves an end open.
+            TSC ticks, [t0, t1); None leaves an end open, here and below.
+        seconds : tuple of float, optional
+            Instead: seconds from the start of the trace, ``trace.info.first_tsc``.
+        ns : tuple of int, optional
+            Instead: nanoseconds of the recorder's clock, as in column ``time_ns``.
+        percent : tuple of float, optional
+            Instead: per cent of the span of the trace, 0 to 100.
 
         Returns
         -------
@@ -156,23 +191,28 @@ class Trace(Tables):
         Raises
         ------
         ConfigError
-            If t0 is above t1.
+            If the begin is above the end, the interval lies outside the trace, the trace has no times or, for
+            seconds and nanoseconds, its clock is not known.
 
         Examples
         --------
         >>> import ptkit
         >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
-        >>> trace.between(10**9, 10**9 + 50_000).branches()  # doctest: +SKIP
+        >>> trace.between(seconds=(0.010, 0.020)).branches()  # doctest: +SKIP
+        >>> t0 = trace.info.first_tsc  # doctest: +SKIP
+        >>> trace.between(t0, t0 + 50_000).branches()  # doctest: +SKIP
         """
-        return View(self, Query(time=(t0, t1)), f"between {t0} and {t1}")
+        time, text = interval(self._times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
+        return View(self, Query(time=time), text)
 
-    def touching(self, what: str | int | tuple[int, int] | Sequence[tuple[int, int]]) -> View:
+    def touching(self, what: str | int | tuple[int, int] | Sequence[int | tuple[int, int]]) -> View:
         """What touches a function or an address: all tables, with the rows that ``ip=`` selects.
 
         Parameters
         ----------
         what : str, int, tuple of int, or sequence of tuples
-            Name of a function; an address; or ranges [low, high) of addresses.
+            Name of a function; an address; a range [low, high) of addresses; or a sequence of addresses and
+            ranges.
 
         Returns
         -------
@@ -197,7 +237,7 @@ class Trace(Tables):
             return View(self, Query(symbol=what), f"touching {what}")
         if hasattr(what, "__index__"):
             address = integer("what", what, 0, LAST_ADDRESS)
-            return View(self, Query(ip=(address, address + 1)), f"touching {address:#x}")
+            return View(self, Query(ip=address), f"touching {address:#x}")
         return View(self, Query(ip=what), f"touching {what}")
 
     def index(
@@ -344,38 +384,8 @@ class Trace(Tables):
         SymbolError
             If there is none; the message has names that are near.
         """
-        found = self._lookup(name)
+        found = self._ranges.lookup(name)
         return list(dict.fromkeys((symbol, address, size) for symbol, address, size, *_ in found))
-
-    def _lookup(self, name: str) -> list[tuple[str, int, int, int, int]]:
-        if not isinstance(name, str):
-            raise ConfigError(f"symbol={name!r} must be the name of a function")
-        name = name.encode(errors="replace").decode()  # surrogates are no text for the core
-        found = _core.lookup_symbol(self._session, name)
-        if not found:
-            near = _core.similar_symbols(self._session, name)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
-            if not self._bundle.files:
-                hint = "; the trace has no files with symbols: give images=[...]"
-            raise SymbolError(f"no symbol {name!r}{hint}")
-        return found
-
-    def _symbol_ranges(self, name: str) -> list[_decode.Range]:
-        ranges: list[_decode.Range] = []
-        for _, first, size, _, space in self._lookup(name):
-            last = min(first + max(size, 1) - 1, LAST_ADDRESS)
-            spaces = [space] if space else self._spaces_that_see(first, last)
-            ranges += [(first, last, one) for one in spaces]
-        return ranges
-
-    def _spaces_that_see(self, first: int, last: int) -> list[int | None]:
-        """Spaces in which nothing of their own hides code of space 0; [None] if that is all of them."""
-        hiding = {
-            space
-            for address, size, _, space, _ in self._bundle.code
-            if space and address <= last and first < address + size
-        }
-        return [space for space in range(len(self._info.spaces)) if space not in hiding] if hiding else [None]
 
     def code(self, ip: int, size: int, *, space: int | None = None, tsc: int | None = None) -> bytes:
         """Code bytes at an address; shorter than `size` where they are not known further.

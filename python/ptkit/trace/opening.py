@@ -11,8 +11,8 @@ from ptkit import _core
 from ptkit import decode as _decode
 from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import Query, Settings
-from ptkit.errors import FormatError, PtkitWarning, SymbolError
-from ptkit.info import PacketCounts, count_packets
+from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
+from ptkit.info import PacketCounts, count_packets, info_of
 from ptkit.table import Table, TableContext
 from ptkit.trace.facade import Trace
 
@@ -201,21 +201,17 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
 
     bundle = packet_source(data)
     session = _core.Session(bundle, None)
-    plan = _decode.plan_of(
-        session,
-        Settings(),
-        TableContext(),
-        "packets",
-        query,
-        stream_count=1,
-        symbol_ranges=_no_symbols,
-        sync=sync,
-    )
+    scope = _decode.Scope(session, info_of(bundle, "ptkit"), _no_symbols, _no_modules)
+    plan = _decode.plan_of(session, Settings(), TableContext(), "packets", query, scope=scope, sync=sync)
     return _decode.read(plan)
 
 
 def _no_symbols(name: str) -> list[_decode.Range]:
     raise SymbolError(f"no symbol {name!r}: packets alone have no code; use ptkit.open with images=[...]")
+
+
+def _no_modules(name: str) -> list[_decode.Range]:
+    raise ConfigError(f"no module {name!r}: packets alone have no code; use ptkit.open with images=[...]")
 
 
 def packet_counts(data: Source, *, sync: bool = False) -> PacketCounts:

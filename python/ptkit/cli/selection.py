@@ -1,0 +1,205 @@
+"""Options that choose rows, and the verbs' way through the streams that have them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ptkit.cli import output
+from ptkit.cli.common import LAST_32, cpu_numbers, number
+from ptkit.cli.plain import say
+from ptkit.cli.time_order import in_time_order
+from ptkit.decode import Query
+from ptkit.errors import ConfigError
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+_ROWS = 65536
+_REPEATED = ("stream", "tid", "pid", "cpu", "ip", "symbol", "module", "kind")
+_ADDRESS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
+_PLACE = re.compile(rf"({_ADDRESS})(?:-({_ADDRESS}))?")
+_NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_MOMENT = rf"({_NUMBER})(s|ms|us|ns|%|)"
+_INTERVAL = re.compile(rf"(?:{_MOMENT})?-(?:{_MOMENT})?")
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_TIME_FORMS = "write FROM-TO, such as 10ms-20ms, 0.1s-0.2s, 10%-20%, or TSC ticks"
+
+#: A time as it was written: its number and its unit, "" for ticks. None: an open end.
+Moment = tuple[str, str] | None
+
+
+def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> None:
+    """Add the choice of rows; `flow` tells whether rows belong to threads and code."""
+    group = parser.add_argument_group("selection", "Repeated options add up, but for --time and --limit.")
+    add_stream_option(group)
+    several = {"action": "append", "metavar": "N"}
+    group.add_argument(
+        "-C", "--cpu", metavar="CPUS", type=cpu_numbers, action="extend", help="processors, such as 0,2-3"
+    )
+    group.add_argument("--tid", type=number(LAST_32), help="thread", **several)
+    group.add_argument("--pid", type=number(LAST_32), help="process", **several)
+    if flow:
+        group.add_argument(
+            "--ip", metavar="ADDRESS[-TO]", type=_place, action="append", help="an address, or [ADDRESS, TO)"
+        )
+        group.add_argument("--symbol", metavar="NAME", action="append", help="name of a function")
+        group.add_argument(
+            "--module", metavar="NAME", action="append", help="program or library: libc.so.6, or its path"
+        )
+    group.add_argument(
+        "--time",
+        metavar="FROM-TO",
+        type=_interval,
+        help="[FROM, TO), each with s, ms, us or ns from the start of the trace, with %% of its span, or in "
+        "TSC ticks; one end may be left out",
+    )
+    group.add_argument("--limit", type=number(), metavar="N", help="at most N rows, of all streams together")
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--order",
+        choices=("stream", "time"),
+        default="stream",
+        help="stream by stream (default), or all streams merged by time",
+    )
+    group.add_argument(
+        "--time-unit",
+        choices=("s", "ns", "tsc"),
+        help="show times in seconds or nanoseconds from the start of the trace, or in TSC ticks (default: "
+        "seconds on a terminal, if the clock is known; else ticks)",
+    )
+
+
+def add_stream_option(parser: argparse._ActionsContainer) -> None:
+    """Add ``--stream``."""
+    parser.add_argument(
+        "--stream", metavar="INDEX", type=number(LAST_32), action="append", help="stream, by index"
+    )
+
+
+def _place(text: str) -> int | tuple[int, int]:
+    """Read an address or a range of addresses."""
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an address: write 0x1000 or 0x1000-0x2000; names of functions go to --symbol"
+        )
+    address = number()
+    if found[2] is None:
+        return address(found[1])
+    begin, end = address(found[1]), address(found[2])
+    if begin >= end:
+        raise argparse.ArgumentTypeError(f"{text}: FROM must be below TO")
+    return begin, end
+
+
+def _interval(text: str) -> tuple[Moment, Moment]:
+    """Read an interval of time, each end in its own unit."""
+    found = _INTERVAL.fullmatch(text)
+    if found is None or text == "-":
+        raise argparse.ArgumentTypeError(f"{text!r} is not an interval of time: {_TIME_FORMS}")
+    begin: Moment = None if found[1] is None else (found[1], found[2])
+    end: Moment = None if found[3] is None else (found[3], found[4])
+    for moment in (begin, end):
+        if moment is not None and not moment[1] and not re.fullmatch(_ADDRESS, moment[0].replace(",", "")):
+            raise argparse.ArgumentTypeError(
+                f"{text}: {moment[0]} has no unit, and TSC ticks are whole numbers"
+            )
+    if begin and end and bool(begin[1]) != bool(end[1]):
+        raise argparse.ArgumentTypeError(f"{text}: give both ends a unit, or none (TSC ticks)")
+    return begin, end
+
+
+def selection(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
+    """Collect the selection as keyword arguments of the tables.
+
+    Raises
+    ------
+    ConfigError, SymbolError
+        If the trace does not have what is selected.
+    """
+    chosen = {name: found for name in _REPEATED if (found := getattr(options, name, None))}
+    interval = getattr(options, "time", None)
+    if interval is not None:
+        chosen["time"] = _ticks(trace, interval)
+    # The plan says what is wrong before anything is printed.
+    trace._plan("branches" if "kind" in chosen else "events", Query(**chosen))  # type: ignore[typeddict-item]
+    return chosen
+
+
+def _ticks(trace: Trace, interval: tuple[Moment, Moment]) -> tuple[int | None, int | None]:
+    """Turn an interval into TSC ticks; it must meet the trace's span."""
+    begin, end = (_tick(trace, moment) for moment in interval)
+    if begin is not None and end is not None and begin > end:
+        raise ConfigError("--time: FROM must be below TO")
+    low, high = 0 if begin is None else begin, 2**64 - 1 if end is None else end
+    trace._times.check(low, high, "--time takes s, ms, us, ns and %, too: --time 10ms-20ms")
+    return begin, end
+
+
+def _tick(trace: Trace, moment: Moment) -> int | None:
+    if moment is None:
+        return None
+    text, unit = moment[0].replace(",", ""), moment[1]
+    if not unit:
+        return number()(text)
+    value = float(int(text, 0)) if text[:2] in ("0x", "0X") else float(text)
+    if unit == "%":
+        if value > 100:
+            raise ConfigError(f"--time: {text}% is more than 100%")
+        return trace._times.ticks("percent", value)
+    return trace._times.ticks("seconds", value * _SECONDS[unit])
+
+
+def chosen_streams(trace: Trace, options: argparse.Namespace) -> list[int]:
+    """Indices of the streams that have what is selected."""
+    names = ("stream", "cpu", "tid", "pid")
+    query = {name: found for name in names if (found := getattr(options, name, None))}
+    return list(trace._scope.streams(Query(**query)))  # type: ignore[typeddict-item]
+
+
+def passes(
+    trace: Trace,
+    options: argparse.Namespace,
+    read: Callable[..., Iterator[Table]],
+    columns: list[str],
+    chosen: dict[str, Any],
+) -> Iterator[tuple[int | None, Iterator[Table]]]:
+    """Parts of the selected rows: of one stream after the other, or (stream None) of all, merged by time.
+
+    Parts of merged streams have either rows, or errors and gaps.
+    """
+    streams = chosen_streams(trace, options)
+    if options.order == "time" and len(streams) > 1:
+        parts = read(rows=_ROWS, columns=columns, order="time", **chosen)
+        yield None, in_time_order(parts)
+        return
+    for stream in streams:
+        with output.progress(trace, "decoding", streams=[stream]) as at:
+            yield stream, output.watched(read(rows=_ROWS, columns=columns, **chosen | {"stream": stream}), at)
+
+
+def print_stream_heading(trace: Trace, stream: int | None) -> None:
+    """Say which stream follows, where there are several."""
+    if stream is not None and len(trace.streams) > 1:
+        say(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")
+
+
+def with_owners(part: Table, lines: list[str]) -> list[str]:
+    """Put stream and thread in front of the lines of merged rows."""
+    tids = ["-" if tid is None else tid for tid in part.named("tid")]
+    owners = zip(part["stream"].tolist(), tids, lines, strict=True)
+    return [f"{stream:>6} {tid:>7}  {line}" for stream, tid, line in owners]
+
+
+def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None:
+    """Say on standard error that nothing was selected, and what the trace spans."""
+    names = (*_REPEATED, "time")
+    given = [f"--{name}" for name in names if getattr(options, name, None)]
+    given += [
+        f"--{name.replace('_', '-')}" for name in ("taken", "not_taken") if getattr(options, name, False)
+    ]
+    if rows == 0 and given and options.limit != 0:
+        span = f"; the trace spans {trace._times.text()}" if "--time" in given else ""
+        say(f"ptkit {options.verb}: note: no rows match {', '.join(given)}{span}", errors=True)

@@ -1,0 +1,114 @@
+// First and last times of streams, found at their ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "time/span.h"
+#include "time/synthetic.h"
+#include "time/track.h"
+#include "trace/branch_record.h"
+
+namespace ptkit::time {
+namespace {
+
+trace::Stream stream_of(std::vector<std::uint8_t> bytes) {
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(std::move(bytes));
+  return stream;
+}
+
+std::vector<std::uint8_t> records(const std::vector<std::uint64_t>& times) {
+  std::vector<std::uint8_t> bytes(times.size() * sizeof(trace::BranchRecord));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    trace::BranchRecord record;
+    record.tsc = times[i];
+    std::memcpy(bytes.data() + i * sizeof record, &record, sizeof record);
+  }
+  return bytes;
+}
+
+constexpr std::uint8_t kPsb[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+
+void put_psb(std::vector<std::uint8_t>& bytes) {
+  bytes.insert(bytes.end(), std::begin(kPsb), std::end(kPsb));
+}
+
+void put_tsc(std::vector<std::uint8_t>& bytes, std::uint64_t tsc) {
+  bytes.push_back(0x19);
+  for (unsigned i = 0; i < 7; ++i) bytes.push_back(static_cast<std::uint8_t>(tsc >> (8 * i)));
+}
+
+std::optional<TimeSpan> span_of(std::vector<std::uint8_t> bytes) {
+  return time::span_of(stream_of(std::move(bytes)), {}, {});
+}
+
+TEST(TimeSpan, IsThatOfAllPackets) {
+  for (const bool cyc : {false, true}) {
+    for (std::uint64_t seed = 1; seed < 9; ++seed) {
+      test::SyntheticConfig config;
+      config.seed = seed;
+      config.cyc = cyc;
+      const test::SyntheticTrace made = test::synthesize(config);
+      const auto span = time::span_of(stream_of(made.bytes), made.clock, {});
+      ASSERT_TRUE(span.has_value());
+      TimeTrack track(made.bytes, made.clock, {});
+      TimeRange range;
+      std::uint64_t first = 0;
+      for (const test::Truth& packet : made.packets) {
+        range = track.at(packet.offset, packet.offset);
+        if (first == 0 && range.known) first = range.tsc;
+      }
+      EXPECT_EQ(span->first, first);
+      // From the last PSB+ on, estimates need not be the same to the tick.
+      EXPECT_NEAR(static_cast<double>(span->last), static_cast<double>(range.tsc), 100);
+    }
+  }
+}
+
+TEST(TimeSpan, IsFoundBehindPsbsWithoutTimes) {
+  std::vector<std::uint8_t> bytes(100'000, 0);
+  put_psb(bytes);
+  bytes.resize(bytes.size() + 100'000);
+  put_psb(bytes);
+  put_tsc(bytes, 500);
+  for (int i = 0; i < 3; ++i) {
+    put_psb(bytes);
+    bytes.resize(bytes.size() + 100'000);
+  }
+  EXPECT_EQ(span_of(bytes), (TimeSpan{500, 500}));
+  put_psb(bytes);
+  put_tsc(bytes, 700);
+  put_tsc(bytes, 900);
+  EXPECT_EQ(span_of(bytes), (TimeSpan{500, 900}));
+}
+
+TEST(TimeSpan, OfStreamsWithoutTimesIsNone) {
+  EXPECT_FALSE(span_of({}).has_value());
+  EXPECT_FALSE(span_of(std::vector<std::uint8_t>(1000, 0)).has_value());
+  std::vector<std::uint8_t> bytes;
+  put_tsc(bytes, 500);  // before the first PSB
+  put_psb(bytes);
+  EXPECT_FALSE(span_of(bytes).has_value());
+}
+
+TEST(TimeSpan, GoesOnAfterBytesThatAreNoPackets) {
+  std::vector<std::uint8_t> bytes;
+  put_psb(bytes);
+  bytes.insert(bytes.end(), {0x02, 0xff, 0x02, 0xff});
+  put_psb(bytes);
+  put_tsc(bytes, 77);
+  bytes.insert(bytes.end(), {0x02, 0xff});
+  EXPECT_EQ(span_of(bytes), (TimeSpan{77, 77}));
+}
+
+TEST(TimeSpan, OfBranchRecordsIsThatOfKnownTimes) {
+  trace::Stream stream = stream_of(records({0, 10, 0, 0, 30, 50, 0}));
+  stream.kind = trace::StreamKind::BRANCH_RECORDS;
+  EXPECT_EQ(time::span_of(stream, {}, {}), (TimeSpan{10, 50}));
+  stream.data = trace::TraceBuffer::from_vector(records({0, 0}));
+  EXPECT_FALSE(time::span_of(stream, {}, {}).has_value());
+}
+
+}  // namespace
+}  // namespace ptkit::time
