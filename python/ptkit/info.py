@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.schema import BRANCH_RECORD
 
+EMULATOR = "emulator"
+#: What the times of a recording by the emulator are good for (docs/emulator.md).
+EMULATED_TIMES = "emulated: compare instructions, not durations"
 # Members of a bundle's metadata that the bundle's configuration repeats.
 _CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
 
@@ -248,6 +251,8 @@ class TraceInfo:
         if "exit_status" in said:
             parts.append(f"exit status {said['exit_status']}")
         lines = [("recorded", ", ".join(parts))] if parts else []
+        if said.get("backend") == EMULATOR:
+            lines.append(("times", EMULATED_TIMES))
         if said.get("command"):
             lines.append(("command", join(said["command"])))
         if said.get("redacted"):

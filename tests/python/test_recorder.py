@@ -346,7 +346,7 @@ def test_the_last_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert lines[:2] == ["warn", "ptkit: warning: the moon is full"]
     assert lines[2].startswith("ptkit: backend emulator: 5 branches, ")
     assert f"instructions of 1 stream, {len(STREAM)} bytes of trace in " in lines[2]
-    assert lines[2].endswith(f" s: {out}")
+    assert lines[2].endswith(f" s (emulated: compare instructions, not durations): {out}")
     assert len(lines) == 3
     assert main(["record", "-q", "-o", str(out), "--", "true"]) == 0
     assert capfd.readouterr().err == ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit.cli import common, output
 from ptkit.cli.common import cpu_numbers
+from ptkit.info import EMULATED_TIMES, EMULATOR
 
 if TYPE_CHECKING:
     from ptkit.capture import Recorder, Recording
@@ -283,9 +284,10 @@ def _summary(recording: Recording) -> str:
         ring = f", {recording.dropped_bytes:,} bytes before them dropped"
     if recording.snapshots:
         ring += f", {recording.snapshots} snapshots"
+    times = f" ({EMULATED_TIMES})" if recording.backend == EMULATOR else ""
     counted = f"{branches}{recording.instructions:,} instructions" if recording.instructions else "recording"
     return (
         f"backend {recording.backend}{why}: {counted}{ended} of "
         f"{recording.streams} stream{plural}, {recording.trace_bytes:,} bytes of trace{ring} in "
-        f"{recording.seconds:.1f} s: {recording.path}"
+        f"{recording.seconds:.1f} s{times}: {recording.path}"
     )
