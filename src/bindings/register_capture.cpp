@@ -63,6 +63,7 @@ py::dict to_dict(const capture::RecordResult& result) {
   out["snapshots"] = result.snapshots;
   out["interrupted"] = result.interrupted;
   out["limited"] = result.limited;
+  out["unmatched"] = result.unmatched;
   out["warnings"] = result.warnings;
   return out;
 }

@@ -1,5 +1,6 @@
 // Files and folders of every known format.
 #include "bindings/bindings.h"
+#include "formats/files.h"
 #include "formats/ptk_writer.h"
 #include "formats/registry.h"
 
@@ -26,6 +27,11 @@ std::uint64_t save_bundle(const BundleHandle& handle, const std::string& path, b
   return value_or_raise(std::move(result));
 }
 
+std::string describe_content(const py::bytes& head) {
+  const std::string_view bytes = head;
+  return formats::describe({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
 py::list format_rows() {
   py::list rows;
   for (const auto& format : formats::formats()) rows.append(py::make_tuple(format.name, format.description));
@@ -40,6 +46,8 @@ void register_open(py::module_& module) {
              "Reads a trace by content, or by the named format; looks for programs in these folders first.");
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
+  module.def("describe_content", &describe_content, py::arg("head"),
+             "What a file with these first bytes is, in words.");
   module.def("formats", &format_rows, "(name, description) of every reader.");
 }
 

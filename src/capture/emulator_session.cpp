@@ -281,7 +281,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   info_.instructions = counts.instructions;
   recording_->output().info(info_);
   write_configuration();  // clock and ranges are known better now
-  recording_->warn_of_missing();
+  result.unmatched = recording_->warn_of_missing();
   result.warnings = recording_->warnings();
   for (const std::string& warning : result.warnings) recording_->output().warning(warning);
   auto size = recording_->output().finish();

@@ -120,9 +120,11 @@ void Recording::trigger_is_found(std::size_t index) {
   triggers_found_[index] = true;
 }
 
-void Recording::warn_of_missing() {
-  const auto look = [this](bool found, const std::string& symbol, const std::string& file, const char* what) {
+std::uint32_t Recording::warn_of_missing() {
+  std::uint32_t missing = 0;
+  const auto look = [&](bool found, const std::string& symbol, const std::string& file, const char* what) {
     if (found || (symbol.empty() && file.empty())) return;
+    ++missing;
     std::string sentence = what;
     if (symbol.empty()) return warn(sentence + file + " was not mapped, or not that part of it.");
     sentence +=
@@ -135,6 +137,7 @@ void Recording::warn_of_missing() {
     look(filters_found_[i], options_.filters[i].symbol, options_.filters[i].file, "Filter: ");
   for (std::size_t i = 0; i < options_.triggers.size(); ++i)
     look(triggers_found_[i], options_.triggers[i].symbol, options_.triggers[i].file, "Trigger: ");
+  return missing;
 }
 
 void Recording::warn(const std::string& sentence) {

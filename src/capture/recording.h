@@ -66,7 +66,8 @@ class Recording {
   void ranges_are(const ProcessRanges& process);  // of one that has ended
   [[nodiscard]] std::vector<trace::AddressRange> ranges();
   void trigger_is_found(std::size_t index);
-  void warn_of_missing();  // of those that were not found anywhere
+  // Warns of filters and triggers whose place was found nowhere; returns how many they are.
+  [[nodiscard]] std::uint32_t warn_of_missing();
 
   // A call to fork in `parent` returned `pid`: somebody will say hello, unless it has already.
   void expect_child(pid_t parent, pid_t pid);

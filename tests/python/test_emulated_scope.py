@@ -73,13 +73,15 @@ def ranges(trace: ptkit.Trace) -> set[tuple[str, str | None]]:
 # A decoder takes the ranges for those of all processes.
 def test_ranges_of_several_processes(rounds: Path, tmp_path: Path) -> None:
     shell = ["/bin/sh", "-c", f"{rounds} 10; {rounds} 10; exit 5"]
-    trace = record(shell, tmp_path, filters="filter work")
+    trace = record(shell, tmp_path, filters="filter work @ rounds")
     assert ranges(trace) == {("filter", "work")}
     assert entries(trace)["work"] == 20
-    trace = record(shell, tmp_path, filters="tracestop end")
+    trace = record(shell, tmp_path, filters="tracestop end @ rounds")
     assert trace.info.ranges == ()  # the shell, which has other code there, has none
     assert (entries(trace)["work"], entries(trace)["end"]) == (20, 2)
-    trace = record(shell, tmp_path, filters="filter work, tracestop other")  # the shell is not traced
+    trace = record(
+        shell, tmp_path, filters="filter work @ rounds, tracestop other @ rounds"
+    )  # the shell is not traced
     assert ranges(trace) == {("filter", "work"), ("stop", "other")}
     assert names(trace) == {"work"}
     assert (entries(trace)["work"], entries(trace)["other"]) == (2, 2)

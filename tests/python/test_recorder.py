@@ -353,7 +353,8 @@ def test_the_last_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_options_reach_the_core(tmp_path: Path, emulator: list[FakeEmulator]) -> None:
-    words = ["--filter", "filter main", "--filter", "start 16 @ a.out, stop f", "--trigger", "stop at g x2"]
+    words = ["--filter", "filter main @ later.so", "--filter", "start 16 @ a.out, stop f @ later.so"]
+    words += ["--trigger", "stop at g x2 @ later.so"]
     words += ["--ring", "1M", "--timing", "none", "--psb-period", "2048", "--no-return-compression"]
     words += ["--snapshot-on", "USR2", "--redact", "--tnt-64", "--max-instructions", "0x10"]
     assert main(["record", "-q", "-o", str(tmp_path / "x"), *words, "--", "true", "--ring", "2M"]) == 0

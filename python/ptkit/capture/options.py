@@ -11,6 +11,7 @@ from ptkit.arguments import chosen, flag, integer
 from ptkit.capture import qemu
 from ptkit.capture.backends import choose
 from ptkit.capture.filters import Filter, filters_of
+from ptkit.capture.functions import check_functions
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
 from ptkit.capture.triggers import Trigger, triggers_of
@@ -64,6 +65,9 @@ class Options(TypedDict, total=False):
         and ``driver`` of each processor. Not for ``step``.
     redact : bool
         Leave paths and command lines out of the bundle.
+    force : bool
+        Write the bundle also where a file is that is no recording. An earlier recording is kept as
+        ``FILE.old`` in any case.
     quiet : bool
         Discard the program's standard output.
     truth : path
@@ -116,6 +120,7 @@ class Options(TypedDict, total=False):
     triggers: Trigger | str | Sequence[Trigger | str] | None
     ring: int | str | None
     redact: bool
+    force: bool
     quiet: bool
     truth: str | os.PathLike[str] | None
     levels: str | None
@@ -146,11 +151,14 @@ class Plan:
         Why it and no better one; empty if it was asked for.
     arguments : dict
         What the core's recorder takes, without the output.
+    force : bool
+        The output may replace a file that is no recording.
     """
 
     backend: str
     reason: str
     arguments: dict[str, Any]
+    force: bool = False
 
 
 def path_of(name: str, path: str | os.PathLike[str]) -> bytes:
@@ -268,6 +276,8 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         special["ring_bytes"] = special.pop("ring")
     arguments |= {name: value for name, value in special.items() if name not in arguments}
     if backend.name == "emulator":
+        filters, triggers = filters_of(options.get("filters")), triggers_of(options.get("triggers"))
+        check_functions(program[0], filters, triggers)
         found = qemu.find()
         arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
     if backend.name in ("perf", "driver"):
@@ -275,4 +285,4 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         # What nobody asked for gives way where the processor lacks it.
         arguments["usual_timing"] = timing is None and mtc_period is None
         arguments["usual_mtc_period"] = mtc_period is None
-    return Plan(backend.name, reason, arguments)
+    return Plan(backend.name, reason, arguments, flag("force", options.get("force", False)))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptkit.errors import ConfigError
 
-__all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "machine_of", "words_of"]
+__all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "files_of", "machine_of", "words_of"]
 
 NATIVE = "x86-64"
 SMALL = "32-bit x86"
@@ -20,6 +22,10 @@ UNKNOWN = ""  # it cannot be read: whoever runs it will say
 _MAX_SCRIPTS = 5  # interpreters of interpreters: the kernel's limit
 _MACHINES = {3: SMALL, 8: "MIPS", 21: "PowerPC", 22: "S390", 40: "ARM", 183: "AArch64", 243: "RISC-V"}
 _EM_X86_64 = 62
+_PT_INTERP = 3
+_HEAD_BYTES = 4096
+_ELF_HEADER_BYTES = 64
+_LOADER_SECONDS = 10
 
 
 def words_of(argv: Sequence[str | os.PathLike[str]]) -> list[bytes]:
@@ -56,6 +62,22 @@ def _find(name: str) -> str:
     raise ConfigError(f"argv: there is no program {name!r} that can be run; check the name and PATH")
 
 
+def _interpreted(name: str) -> Iterator[tuple[str, bytes]]:
+    """Path and first bytes of a program, then of the interpreter of a script, and so on."""
+    for _ in range(_MAX_SCRIPTS):
+        path = shutil.which(name) or name
+        try:
+            with Path(path).open("rb") as file:
+                head = file.read(_HEAD_BYTES)
+        except OSError:
+            return
+        yield path, head
+        interpreter = head[2:].partition(b"\n")[0].split() if head.startswith(b"#!") else []
+        if not interpreter:
+            return
+        name = os.fsdecode(interpreter[0])
+
+
 def machine_of(program: bytes) -> str:
     """For which machine a program was built; of a script: its interpreter.
 
@@ -69,21 +91,12 @@ def machine_of(program: bytes) -> str:
     str
         `NATIVE`, `SMALL`, `ODD`, `UNKNOWN`, or the name of another machine.
     """
-    name = os.fsdecode(program)
-    for _ in range(_MAX_SCRIPTS):
-        found = shutil.which(name)
-        try:
-            with Path(found or name).open("rb") as file:
-                head = file.read(256)
-        except OSError:
-            return UNKNOWN
-        if not head.startswith(b"#!"):
-            return _machine(head)
-        interpreter = head[2:].partition(b"\n")[0].split()
-        if not interpreter:
-            return ODD
-        name = os.fsdecode(interpreter[0])
-    return UNKNOWN
+    heads = [head for _, head in _interpreted(os.fsdecode(program))]
+    if not heads:
+        return UNKNOWN
+    if not heads[-1].startswith(b"#!"):
+        return _machine(heads[-1])
+    return ODD if not heads[-1][2:].partition(b"\n")[0].split() else UNKNOWN
 
 
 def _machine(head: bytes) -> str:
@@ -94,3 +107,51 @@ def _machine(head: bytes) -> str:
     if machine == _EM_X86_64:
         return NATIVE if head[4] == 2 else "x32"
     return _MACHINES.get(machine, f"ELF machine {machine}")
+
+
+def files_of(program: bytes) -> list[str]:
+    """Files that the kernel and the loader map when a program starts: itself first, then its libraries.
+
+    Of a script: those of its interpreter. The libraries are what the program's own loader lists; none where
+    it cannot be asked.
+    """
+    programs = list(_interpreted(os.fsdecode(program)))
+    if not programs:
+        return []
+    path, head = programs[-1]
+    loader = _loader_of(Path(path), head)
+    files = [os.path.realpath(path)]
+    if loader is None:
+        return files
+    try:
+        command = [loader, "--list", path]
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=_LOADER_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return files
+    # "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f...)", "/lib64/ld-linux-x86-64.so.2 (0x...)"
+    names = re.findall(r"^\s*(?:\S+ => )?(/\S+) \(0x", listed.stdout, re.MULTILINE)
+    return list(dict.fromkeys([*files, *names]))
+
+
+def _loader_of(path: Path, head: bytes) -> str | None:
+    """The program interpreter (PT_INTERP) of an ELF file for x86; None if it has none."""
+    if len(head) < _ELF_HEADER_BYTES or _machine(head) not in (NATIVE, SMALL, "x32"):
+        return None
+    wide = head[4] == 2
+    table, entry_bytes, entries = (
+        struct.unpack_from("<Q", head, 32) + struct.unpack_from("<HH", head, 54)
+        if wide
+        else struct.unpack_from("<I", head, 28) + struct.unpack_from("<HH", head, 42)
+    )
+    with path.open("rb") as file:
+        file.seek(table)
+        headers = file.read(entry_bytes * entries)
+        for at in range(0, len(headers) - entry_bytes + 1, max(entry_bytes, 1)):
+            (kind,) = struct.unpack_from("<I", headers, at)
+            if kind == _PT_INTERP:
+                offset, size = struct.unpack_from(
+                    "<Q16xQ" if wide else "<I8xI", headers, at + (8 if wide else 4)
+                )
+                file.seek(offset)
+                return os.fsdecode(file.read(min(size, _HEAD_BYTES)).rstrip(b"\0"))
+    return None

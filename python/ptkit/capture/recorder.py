@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptkit.capture.options import Options, path_of, plan_of
+from ptkit.capture.output_file import OutputFile
 from ptkit.capture.recording import Progress, Recording
 from ptkit.errors import ConfigError
 
@@ -127,7 +128,9 @@ class Recorder:
             os.close(handle)
             self._output = os.fsencode(name)
         self._begin = time.monotonic()
+        file = OutputFile(self._output, force=self._plan.force)
         try:
+            file.keep_earlier()
             core = _core_of(self._plan.backend, {**self._plan.arguments, "output": self._output})
             self._core = core
             threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
@@ -136,12 +139,13 @@ class Recorder:
             # What is wrong from the beginning is told here, not in the end.
             while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
                 pass
-        except BaseException:  # by Ctrl-C, too: nobody else would end what goes on in the background
+            self._pid = core.pid
+            if not self.running:
+                self.wait()
+        except BaseException:  # by Ctrl-C, too: what goes on in the background has to end
             self._give_up()
+            file.restore_earlier()
             raise
-        self._pid = core.pid
-        if not self.running:
-            self.wait()
         return self
 
     def _give_up(self) -> None:

@@ -43,6 +43,8 @@ class Recording(os.PathLike[str]):
         Ctrl-C or `Recorder.stop` ended it.
     limited : bool
         ``max_instructions`` or a trigger ended it.
+    unmatched : int
+        Filters and triggers whose place was never executed, or mapped; each has a warning.
     warnings : list of str
         What went wrong without stopping it.
     """
@@ -61,6 +63,7 @@ class Recording(os.PathLike[str]):
     snapshots: int = 0
     interrupted: bool = False
     limited: bool = False
+    unmatched: int = 0
     warnings: list[str] = field(default_factory=list)
 
     def __fspath__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +156,20 @@ def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
         "one JSON object per line for each row; errors and gaps are objects with a member "
         '"table" ("errors" or "gaps") at their place',
     )
+
+
+def add_force_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force`` for verbs that write a recording to ``--output``."""
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite the output also if it is no recording"
+    )
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse to overwrite a file that is no recording, unless ``--force`` is given."""
+    from ptkit.capture.output_file import OutputFile
+
+    OutputFile(os.fsencode(options.output), force=options.force)
 
 
 def _code_bytes(path: str) -> bytes:

@@ -26,6 +26,7 @@ then, where perf is installed:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="what to write")
+    common.add_force_option(parser)
     # Packages' own formats are not named here: their modules would be imported by each verb.
     parser.add_argument(
         "--format",
@@ -45,6 +46,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write it."""
+    if options.to == "perf.data":
+        common.check_output(options)
     trace = common.open_trace(options)
     more = {} if options.with_code is None else {"code": options.with_code}
     written = trace.export(options.output, options.to, **more)

@@ -21,7 +21,9 @@ HELP = "trace a program"
 DESCRIPTION = """\
 Runs PROGRAM and writes a bundle with its trace, mappings, names and executed code. Threads, children and
 programs that it executes are followed. The program's own input, output and exit status pass through; what
-ptkit says goes to standard error. Ctrl-C ends the recording and keeps what was recorded until then.
+ptkit says goes to standard error. Ctrl-C, SIGTERM and SIGHUP end the recording and keep what was recorded
+until then. An earlier recording of the same name is kept as FILE.old; a file that is no recording is not
+overwritten.
 
 FILTER says which code is traced, in the words of `perf record --filter`:
   filter PLACE [@ FILE]      only code of a function, or of ADDRESS/SIZE, or (PLACE is *) of a whole file
@@ -52,6 +54,8 @@ EXAMPLES = """examples:
   ptkit record --bts -- ./a.out
   ptkit record --branch-stack=any_call --sample-frequency 1000 -- ./a.out"""
 
+_NOTHING_MATCHED = 2  # exit status
+
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
@@ -59,6 +63,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
     )
+    common.add_force_option(parser)
     parser.add_argument(
         "--backend", default="auto", help="auto, or a name that `ptkit doctor` lists (default: auto)"
     )
@@ -135,7 +140,9 @@ def _add_units(group: argparse._ArgumentGroup) -> None:
         "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="a process that runs"
     )
     group.add_argument("-a", "--all-cpus", action="store_true", help="everything that runs on any processor")
-    group.add_argument("-C", "--cpu", metavar="CPUS", type=cpu_numbers, help="everything that runs on these, such as 0,2-3")
+    group.add_argument(
+        "-C", "--cpu", metavar="CPUS", type=cpu_numbers, help="everything that runs on these, such as 0,2-3"
+    )
     group.add_argument(
         "--no-children", action="store_true", help="not what the process starts (default: that, too)"
     )
@@ -227,16 +234,53 @@ def run(options: argparse.Namespace) -> int:
         triggers=options.trigger,
         ring=options.ring,
         redact=options.redact,
+        force=options.force,
         **units,
     )
     line = output.RecordingLine(enabled=not options.quiet)
     try:
-        with _snapshots(recorder, options.snapshot_on):
+        with _ending_signals(), _snapshots(recorder, options.snapshot_on):
             recording = recorder.run(line.at)
     finally:
         line.clear()
     _report(recording, as_json=options.json, quiet=options.quiet)
+    if nothing := _nothing_matched(options, recording):
+        print(f"ptkit record: error: {nothing}", file=sys.stderr)
+        return recording.exit_status or _NOTHING_MATCHED
     return recording.exit_status
+
+
+def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
+    """Why filters or triggers make the recording useless; empty if they do not."""
+    if not options.filter and not options.trigger:
+        return ""
+    if recording.unmatched:
+        return f"{recording.unmatched} of the filters and triggers matched nothing (see the warnings)"
+    if recording.instructions == 0 and recording.backend == "emulator":
+        return "no instruction was recorded: no code of the filters and no start trigger was executed"
+    return ""
+
+
+@contextmanager
+def _ending_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a recording as Ctrl-C does.
+
+    SIGINT is taken as well where it is inherited as ignored (background jobs of scripts), as `perf record`
+    takes it. SIGHUP that is ignored (nohup) stays ignored.
+    """
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = [(number, signal.signal(number, interrupt)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -21,11 +21,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("source", metavar="TRACE", help="a recording of any known format")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the bundle to write")
+    common.add_force_option(parser)
     common.add_json_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the bundle."""
+    common.check_output(options)
     ptkit.redact(options.source, options.output)
     size = Path(options.output).stat().st_size
     if options.json:

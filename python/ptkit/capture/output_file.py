@@ -1,0 +1,96 @@
+"""The file that a recording is written to: what is there already is not lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from ptkit import _core
+from ptkit.errors import OpenError
+
+__all__ = ["OutputFile"]
+
+# First bytes of recordings: a bundle, perf.data (file and pipe), a raw stream (PSB).
+_RECORDINGS = (b"\x89PTK\r\n\x1a\n", b"PERFILE2", b"\x02\x82" * 8)
+_HEAD_BYTES = 4096
+
+
+class OutputFile:
+    """Makes room for a recording, as perf does: an earlier recording is kept as ``FILE.old``.
+
+    What is no regular file (a device, a pipe) is written to as it is; of a symbolic link, the file that it
+    names is meant.
+
+    Parameters
+    ----------
+    path : bytes
+        The file that will be written.
+    force : bool
+        Also replace a file that is no recording.
+
+    Raises
+    ------
+    OpenError
+        If `path` is a file that is no recording, and `force` is false.
+    """
+
+    def __init__(self, path: bytes, *, force: bool) -> None:
+        self._path = Path(os.path.realpath(os.fsdecode(path)))
+        self._kept = False
+        if not self._is_regular():
+            return
+        head = _head(self._path)
+        if head and not head.startswith(_RECORDINGS) and not force:
+            raise OpenError(
+                f"{os.fsdecode(path)} is {_kind(head)}, not a recording: not overwritten; "
+                "give another name, or --force (force=True in Python) to replace it"
+            )
+
+    def _is_regular(self) -> bool:
+        try:
+            return stat.S_ISREG(self._path.stat().st_mode)
+        except OSError:
+            return False  # absent, or not to be looked at: writing it will say
+
+    @property
+    def _old(self) -> Path:
+        return self._path.with_name(self._path.name + ".old")
+
+    def keep_earlier(self) -> None:
+        """Rename an earlier recording.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be renamed.
+        """
+        if not self._is_regular() or not _head(self._path).startswith(_RECORDINGS):
+            return
+        try:
+            self._path.replace(self._old)
+        except OSError as error:
+            raise OpenError(
+                f"{self._path}: the earlier recording cannot be kept as {self._old.name}: "
+                f"{(error.strerror or str(error)).lower()}; remove it, or give another name"
+            ) from None
+        self._kept = True
+
+    def restore_earlier(self) -> None:
+        """Undo `keep_earlier` where nothing was recorded."""
+        if self._kept and not self._path.exists():
+            self._old.replace(self._path)
+        self._kept = False
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD_BYTES)
+    except OSError:
+        return b"?"  # there, and of unknown content
+
+
+def _kind(head: bytes) -> str:
+    kind = _core.describe_content(head)
+    return "a file of unknown form" if kind.endswith("unknown form") else kind
