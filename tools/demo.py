@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,32 +19,47 @@ import ptkit
 
 
 def hottest_functions(trace: ptkit.Trace, top: int) -> Table:
-    """Counts executed instructions per function, address by address."""
-    ips, counts = np.unique(trace.instructions(columns=["ip"])["ip"], return_counts=True)
-    totals: dict[str, int] = {}
-    for name, count in zip(trace.symbolize(ips, offsets=False, modules=True), counts, strict=True):
-        totals[name or "?"] = totals.get(name or "?", 0) + int(count)
-    all_of_it = int(counts.sum())
+    """Counts executed instructions per function, or per file where no function is known."""
+    totals: Counter[str] = Counter()
+    for part in trace.iter_instructions(columns=["symbol", "module"]):
+        names = part.to_pandas().groupby(["symbol", "module"], observed=True, dropna=False).size()
+        for (symbol, module), count in names.items():
+            nameless = f"[{module}]" if isinstance(module, str) else "?"
+            totals[symbol if isinstance(symbol, str) else nameless] += int(count)
+    all_of_it = totals.total()
     table = Table(title=f"Hottest functions of {all_of_it:,} instructions")
     table.add_column("instructions", justify="right")
     table.add_column("share", justify="right")
     table.add_column("function")
-    for function, count in sorted(totals.items(), key=lambda item: -item[1])[:top]:
+    for function, count in totals.most_common(top):
         table.add_row(f"{count:,}", f"{100 * count / all_of_it:.1f} %", escape(function))
     return table
 
 
+def places(table: ptkit.Table, end: str) -> list[str]:
+    """Function and offset of each address, or file and offset where no function is known."""
+    names, offsets = table[f"{end}_symbol"], table[f"{end}_symbol_offset"]
+    files, file_offsets = table[f"{end}_module"], table[f"{end}_module_offset"]
+    return [
+        (f"{name}+{offset:#x}" if offset else name) if name else f"[{file}]+{place:#x}" if file else "?"
+        for name, offset, file, place in zip(names, offsets, files, file_offsets, strict=True)
+    ]
+
+
 def hottest_branches(trace: ptkit.Trace, top: int) -> Table:
     edges = trace.edges()
-    order = np.argsort(edges["count"])[::-1][:top]
+    hottest = edges[np.argsort(edges["count"])[::-1][:top]]
     table = Table(title=f"Hottest of {len(edges):,} branch edges")
     for heading in ("times", "kind", "from", "to"):
         table.add_column(heading, justify="right" if heading == "times" else "left")
-    sources = trace.symbolize(edges["from_ip"][order], modules=True)
-    targets = trace.symbolize(edges["to_ip"][order], modules=True)
-    for row, source, target in zip(order, sources, targets, strict=True):
-        kind = ptkit.BranchKind(int(edges["kind"][row])).name
-        table.add_row(f"{int(edges['count'][row]):,}", kind, escape(source or "?"), escape(target or "?"))
+    columns = (
+        hottest["count"].tolist(),
+        hottest.named("kind"),
+        places(hottest, "from"),
+        places(hottest, "to"),
+    )
+    for count, kind, source, target in zip(*columns, strict=True):
+        table.add_row(f"{count:,}", kind, escape(source), escape(target))
     return table
 
 
