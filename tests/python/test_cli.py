@@ -366,7 +366,9 @@ def test_limit_is_for_all_streams(
 
 @pytest.mark.parametrize("verb", ["packets", "branches", "instructions"])
 def test_no_rows_print_nothing(verb: str, stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, verb, "--time", "1-2", *stream)[:2] == (0, "")
+    status, out, err = run(capsys, verb, "--time", "1-2", *stream)
+    assert (status, out) == (2, "")
+    assert "the trace has no times" in err
     assert run(capsys, verb, "--limit", "0", *stream)[:2] == (0, "")
 
 
