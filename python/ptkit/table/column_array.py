@@ -76,10 +76,11 @@ class ColumnArray(np.ndarray):
     def __ne__(self, other: Any) -> Any:
         return np.not_equal(self, other) if _comparable(other) else super().__ne__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __reduce__(self) -> Any:
-        function, arguments, state = super().__reduce__()
+        made_by: tuple[Any, ...] = super().__reduce__()  # type: ignore[assignment]
+        function, arguments, state = made_by
         return function, arguments, (state, self._name, self._enum)
 
     def __setstate__(self, state: Any) -> None:

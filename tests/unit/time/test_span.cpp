@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "time/span.h"
-#include "time/synthetic.h"
 #include "time/track.h"
 #include "trace/branch_record.h"
+#include "unit/time/synthetic.h"
 
 namespace ptkit::time {
 namespace {
