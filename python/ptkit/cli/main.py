@@ -44,7 +44,7 @@ class _Once(argparse._StoreAction):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        given = getattr(namespace, "given_options", frozenset())
+        given: frozenset[str] = getattr(namespace, "given_options", frozenset())
         if option_string is not None and self.dest in given:
             parser.error(f"{'/'.join(self.option_strings)} is given twice: it takes one value")
         namespace.given_options = given | {self.dest}
@@ -59,9 +59,10 @@ class _Parser(argparse.ArgumentParser):
         for name in (None, "store"):
             self.register("action", name, _Once)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, rest = super().parse_known_args(args, namespace)
-        vars(options).pop("given_options", None)
+        if hasattr(options, "given_options"):
+            del options.given_options
         return options, rest
 
     def error(self, message: str) -> None:  # type: ignore[override]

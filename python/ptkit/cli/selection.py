@@ -34,12 +34,11 @@ def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> Non
     """Add the choice of rows; `flow` tells whether rows belong to threads and code."""
     group = parser.add_argument_group("selection", "Repeated options add up, but for --time and --limit.")
     add_stream_option(group)
-    several = {"action": "append", "metavar": "N"}
     group.add_argument(
         "-C", "--cpu", metavar="CPUS", type=cpu_numbers, action="extend", help="processors, such as 0,2-3"
     )
-    group.add_argument("--tid", type=number(LAST_32), help="thread", **several)
-    group.add_argument("--pid", type=number(LAST_32), help="process", **several)
+    group.add_argument("--tid", metavar="N", type=number(LAST_32), action="append", help="thread")
+    group.add_argument("--pid", metavar="N", type=number(LAST_32), action="append", help="process")
     if flow:
         group.add_argument(
             "--ip", metavar="ADDRESS[-TO]", type=_place, action="append", help="an address, or [ADDRESS, TO)"
