@@ -67,9 +67,8 @@ def test_doctor_says_what_the_driver_can_do(run: Run) -> None:
 def test_a_module_by_address_range(run: Run, bundle: Path) -> None:
     executed = Truth(run.truth).executed(1, 0)
     trace = ptkit.open(bundle)
-    found = trace.instructions(columns=["ip"])
-    names = trace.symbolize(found["ip"], offsets=False)
-    assert set(names) == {"target_work"}
+    found = trace.instructions(columns=["ip", "symbol"])
+    assert set(found["symbol"].tolist()) == {"target_work"}
     first, last = int(found["ip"].min()), int(found["ip"].max())
     inside = (executed.ip >= first) & (executed.ip <= last)
     assert np.array_equal(found["ip"], executed.ip[inside])

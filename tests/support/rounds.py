@@ -53,5 +53,4 @@ def opened(path: Path) -> tuple[ptkit.Trace, str]:
 
 def names(trace: ptkit.Trace) -> set[str | None]:
     """Functions of which instructions were traced."""
-    ips = np.unique(trace.instructions(columns=["ip"])["ip"])
-    return set(trace.symbolize(ips, offsets=False))
+    return set(trace.instructions(columns=["symbol"])["symbol"].tolist())
