@@ -39,7 +39,7 @@ from ptkit.errors import (
     SymbolError,
     UnsupportedError,
 )
-from ptkit.info import PacketCounts, StreamInfo, TraceInfo
+from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
 from ptkit.schema import BRANCH_RECORD
 from ptkit.table import Table
 from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
@@ -100,6 +100,7 @@ __all__ = [
     "GapCause",
     "IndexInfo",
     "InsnClass",
+    "MissingFile",
     "MissingFileError",
     "OpenError",
     "PacketCounts",

@@ -43,7 +43,7 @@ def _checked_path(path: Any, what: str) -> str:
     if not Path(text).exists():
         raise MissingFileError(f"{text}: there is no such {what}; check the path")
     if not os.access(text, os.R_OK):
-        raise OpenError(f"{text}: no right to read this {what}; check its permissions")
+        raise OpenError(f"{text}: permission denied: this {what} cannot be read")
     return str(text)
 
 
@@ -230,7 +230,7 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     place = None if address is None else _checked_address(address)
     if not _is_path(image):
         if not _is_buffer(image):
-            raise ConfigError(f"images: {image!r} is none of {_IMAGES}")
+            raise ConfigError(f"images: {image!r} is not one of {_IMAGES}")
         if place is None:
             raise ConfigError("images: bytes need an address: {address: bytes} or (bytes, address)")
         bundle.add_code(place, image)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from html import escape
@@ -19,6 +20,9 @@ from ptkit.schema import BRANCH_RECORD
 EMULATOR = "emulator"
 #: What the times of a recording by the emulator are good for (docs/emulator.md).
 EMULATED_TIMES = "emulated: compare instructions, not durations"
+_NAMED_FILES = 3
+# Formats whose readers look for files in the folders that --binaries names.
+_TAKES_FOLDERS = frozenset({"libipt-script", "perf.data", "simple-pt"})
 # Members of a bundle's metadata that the bundle's configuration repeats.
 _CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
 
@@ -117,6 +121,35 @@ class StreamInfo:
     last_tsc: int | None = None
 
 
+def last_part(path: str) -> str:
+    """The name of a file without its folders, as Windows and as Linux write them."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class MissingFile:
+    """A file that the recording names and that was not found: code in it is not decoded.
+
+    Attributes
+    ----------
+    path : str
+        Where it was.
+    build_id : str
+        Hexadecimal; empty if it is not known.
+    reason : str
+        Why a file of this name was not taken; empty if there was none.
+    """
+
+    path: str
+    build_id: str
+    reason: str
+
+    def __str__(self) -> str:
+        about = [f"build-id {self.build_id}"] if self.build_id else []
+        about += [self.reason] if self.reason else []
+        return f"{self.path} ({'; '.join(about)})" if about else self.path
+
+
 @dataclass(frozen=True)
 class TraceInfo:
     """Streams, processor, clock, filters, code and warnings of a trace.
@@ -157,8 +190,10 @@ class TraceInfo:
         (path, build-id or empty text) of images; the column ``file`` of errors is an index into it.
     code_regions, code_bytes : int
         How many regions of code are known, and their bytes.
+    missing_files : tuple of MissingFile
+        Files that the recording names and that were not found, by path.
     warnings : tuple of str
-        What is odd with the input, and what is missing from it.
+        What is odd with the input, and what is missing from it: one sentence for each fact.
     recording : dict
         What a bundle's recorder says: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
         ``end_ns`` (ns since 1970), ``exit_status`` (of the program; 128 + signal if it was killed),
@@ -193,7 +228,8 @@ class TraceInfo:
     files: tuple[tuple[str, str], ...]
     code_regions: int
     code_bytes: int
-    warnings: tuple[str, ...] = field(default=())
+    missing_files: tuple[MissingFile, ...] = ()
+    warnings: tuple[str, ...] = ()
     recording: dict[str, Any] = field(default_factory=dict)
     first_tsc: int | None = None
     last_tsc: int | None = None
@@ -212,7 +248,24 @@ class TraceInfo:
         return asdict(self)
 
     def __str__(self) -> str:
-        return "\n".join(f"{name + ':':<14} {text}" for name, text in self._lines())
+        return self.text()
+
+    def text(self, *, verbose: bool = False) -> str:
+        """One line for each fact.
+
+        Parameters
+        ----------
+        verbose : bool
+            Also a line for each file that is missing.
+
+        Returns
+        -------
+        str
+        """
+        lines = self._lines()
+        if verbose:
+            lines += [("missing", str(file)) for file in self.missing_files]
+        return "\n".join(f"{name + ':':<14} {text}" for name, text in lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -230,7 +283,8 @@ class TraceInfo:
             lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
         lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
         lines.append(("code", f"{self.code_bytes:,} bytes in {self.code_regions:,} regions"))
-        lines += [("file", f"{path}  {build_id}".rstrip()) for path, build_id in self.files]
+        files = Counter(f"{path}  {build_id}".rstrip() for path, build_id in self.files)
+        lines += [("file", text if count == 1 else f"{text} x {count:,}") for text, count in files.items()]
         lines += [
             ("stream", _stream_line(i, stream, self._stream_span(stream)))
             for i, stream in enumerate(self.streams)
@@ -317,11 +371,52 @@ def _recording(metadata: str) -> dict[str, Any]:
     return {name: value for name, value in said.items() if name not in _CONFIGURATION}
 
 
-def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
-    """Describe a bundle."""
+def _warnings(bundle: _core.Bundle, missing: Sequence[MissingFile]) -> Iterator[str]:
+    """One sentence for each fact that is odd, or missing."""
+    yield from bundle.warnings
+    if missing:
+        yield _missing(missing, bundle.format)
+    has_packets = any(stream["kind"] == "packets" for stream in bundle.streams)
+    if has_packets and bundle.configuration["cpu"] is None:
+        yield (
+            f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply: "
+            'name it by --processor FAMILY/MODEL/STEPPING, or cpu="family/model/stepping" in Python'
+        )
+
+
+def _missing(files: Sequence[MissingFile], format: str) -> str:
+    """How many files are missing, the first ones, and how to give them."""
+    remedy = (
+        "name folders that have them by --binaries DIR, or binaries=[...] in Python"
+        if format in _TAKES_FOLDERS
+        else "give them by --image PATH, or images=[...] in Python"
+    )
+    if len(files) == 1:
+        return f"{files[0]} is missing, so code in it is not decoded: {remedy}"
+    names = ", ".join(file.path for file in files[:_NAMED_FILES])
+    more = f" and {len(files) - _NAMED_FILES:,} more" if len(files) > _NAMED_FILES else ""
+    return (
+        f"{len(files):,} files are missing, so code in them is not decoded: {names}{more} "
+        f"(ptkit info --verbose, trace.info.missing_files); {remedy}"
+    )
+
+
+def _missing_files(listed: Any, given: Collection[str]) -> Iterator[MissingFile]:
+    """Files that a bundle's metadata lists, but for those of which an image of the same name was given."""
+    for row in listed if isinstance(listed, list) else []:
+        if isinstance(row, dict) and isinstance(row.get("path"), str):
+            path, build_id, reason = (str(row.get(name, "")) for name in ("path", "build_id", "reason"))
+            if last_part(path) not in given:
+                yield MissingFile(path, build_id, reason)
+
+
+def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> TraceInfo:
+    """Describe a bundle; `given` are the names of images that were given besides."""
     configuration = bundle.configuration
     streams = tuple(StreamInfo(**row) for row in bundle.streams)
     code = bundle.code
+    recording = _recording(bundle.metadata)
+    missing = tuple(_missing_files(recording.pop("missing_files", None), given))
     return TraceInfo(
         source=bundle.source,
         format=bundle.format,
@@ -341,8 +436,9 @@ def info_of(bundle: _core.Bundle, engine: str) -> TraceInfo:
         files=tuple(bundle.files),
         code_regions=len(code),
         code_bytes=sum(size for _, size, known, _, _ in code if known),
-        warnings=tuple(bundle.warnings),
-        recording=_recording(bundle.metadata),
+        missing_files=missing,
+        warnings=tuple(_warnings(bundle, missing)),
+        recording=recording,
     )
 
 

@@ -16,6 +16,12 @@ constexpr Raised kRaised[] = {
     {base::Status::NO_SYNC, "FormatError"},
 };
 
+// Whether the detail is a sentence of its own: it names the file or the setting, and what is wrong with it.
+bool says_all(base::Status status) noexcept {
+  return status == base::Status::IO_ERROR || status == base::Status::BAD_FILE ||
+         status == base::Status::BAD_CONFIG || status == base::Status::UNSUPPORTED;
+}
+
 const char* exception_for(base::Status status) noexcept {
   for (const auto& row : kRaised) {
     if (row.status == status) return row.exception;
@@ -56,7 +62,11 @@ py::array_t<T> run_column(const std::vector<columns::Run>& runs, Get get) {
 void raise_failure(const base::Failure& failure) {
   if (failure.status == base::Status::NO_MEMORY) throw std::bad_alloc();
   std::string message(base::status_sentence(failure.status));
-  if (!failure.detail.empty()) message += ": " + failure.detail;
+  if (!failure.detail.empty() && says_all(failure.status)) {
+    message = failure.detail;
+  } else if (!failure.detail.empty()) {
+    message += ": " + failure.detail;
+  }
   if (failure.offset != 0) message += " (at byte " + std::to_string(failure.offset) + ")";
   const auto remedy = base::status_remedy(failure.status);
   if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);

@@ -86,7 +86,7 @@ std::string describe(base::Bytes bytes) {
   for (const Magic& magic : kMagics) {
     if (text.substr(0, magic.bytes.size()) == magic.bytes) return std::string(magic.name);
   }
-  if (is_text(bytes.first(std::min<std::size_t>(bytes.size(), 4096)))) return "text";
+  if (is_text(bytes.first(std::min<std::size_t>(bytes.size(), 4096)))) return "a text file";
   return std::to_string(bytes.size()) + " bytes of unknown form";
 }
 

@@ -215,7 +215,7 @@ class Loader {
       bundle_.code.push_back(std::move(region));
     }
     for (trace::Stream& stream : bundle_.streams) stream.pid = pids.empty() ? trace::kNoId : *pids.begin();
-    for (const std::string& problem : binaries.problems()) bundle_.warnings.push_back(problem);
+    binaries.list_missing();
   }
 
   std::string path_;

@@ -5,6 +5,7 @@
 
 #include "formats/files.h"
 #include "formats/json.h"
+#include "formats/missing_files.h"
 #include "formats/perf_switch.h"
 #include "formats/readers.h"
 #include "image/elf.h"
@@ -72,8 +73,9 @@ class Loader {
     if (root["cpus"].present()) read_cpus(root["cpus"]);
     if (root["kernel"].present()) read_kernel(root);
     if (!json_.failure() && bundle_.streams.empty())
-      root.fail("names no trace: there is no thread with iptTrace and no cpu");
+      root.fail("contains no Intel PT data (no thread has a member iptTrace, and there is no member cpus)");
     if (json_.failure()) return *json_.failure();
+    list_missing_files(bundle_, missing_);
     return std::move(bundle_);
   }
 
@@ -171,8 +173,7 @@ class Loader {
                      const image::Placement& placement) {
     auto added = image::add_elf(bundle_, path, placement);
     if (added.ok()) return added.value();
-    bundle_.warnings.push_back(document_ + ": the code of module " + system_path + " is not there (" +
-                               added.failure().detail + "); its instructions cannot be decoded.");
+    missing_.push_back({.path = system_path, .reason = added.failure().detail});
     bundle_.files.push_back({system_path, "", {}, {}});
     return -1;
   }
@@ -251,6 +252,7 @@ class Loader {
   std::string folder_;
   JsonReader json_;
   trace::TraceBundle bundle_;
+  std::vector<MissingFile> missing_;
   std::map<std::int64_t, trace::SpaceId> spaces_;  // by pid
   std::vector<std::string> trace_files_;
 };

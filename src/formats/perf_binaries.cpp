@@ -8,6 +8,7 @@
 
 #include "base/paths.h"
 #include "formats/files.h"
+#include "formats/missing_files.h"
 #include "formats/perf_jit.h"
 #include "image/elf.h"
 
@@ -130,9 +131,7 @@ std::int32_t Binaries::add(const std::string& path, const std::string& build_id)
   if (take_first(candidates(path, build_id), compare)) return number;
   if (path == "[vdso]" && !build_id.empty() && take(own_vdso(), "this system", file, other)) return number;
   if (path.empty() || is_memory(path)) return number;  // what was in it nobody kept
-  std::string sentence = path + (build_id.empty() ? "" : " (build-id " + build_id + ")") + " is not here";
-  if (!other.empty()) sentence += " (" + other + ")";
-  missing_.insert(sentence + "; its instructions cannot be decoded.");
+  missing_.try_emplace({path, build_id}, other);
   return number;
 }
 
@@ -165,6 +164,10 @@ std::int32_t Binaries::find_map(std::int64_t pid, bool is_here) {
   return number;
 }
 
-std::vector<std::string> Binaries::problems() const { return {missing_.begin(), missing_.end()}; }
+void Binaries::list_missing() {
+  std::vector<MissingFile> files;
+  for (const auto& [file, reason] : missing_) files.push_back({file.first, file.second, reason});
+  list_missing_files(bundle_, files);
+}
 
 }  // namespace ptkit::formats::perf

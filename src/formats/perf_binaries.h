@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +36,10 @@ class Binaries {
   [[nodiscard]] std::int32_t find_map(std::int64_t pid, bool is_here);
   // A file that was at this path, without a look at what it is; empty: it is not here.
   [[nodiscard]] trace::TraceBuffer contents_of(const std::string& path) const;
-  // A sentence for each file that was not found, or is another one than was mapped.
-  [[nodiscard]] std::vector<std::string> problems() const;
+  // Adds a file that was not found to the list.
+  void miss(const std::string& path) { missing_.try_emplace({path, {}}); }
+  // Lists the files that were not found, or have another build-id than was mapped, in the bundle's metadata.
+  void list_missing();
 
  private:
   [[nodiscard]] std::int32_t add(const std::string& path, const std::string& build_id);
@@ -53,8 +54,8 @@ class Binaries {
   std::vector<std::string> folders_;
   std::map<std::string, std::string> build_ids_;
   std::map<std::pair<std::string, std::string>, std::int32_t> found_;
-  std::map<std::int64_t, std::int32_t> maps_;  // by pid
-  std::set<std::string> missing_;
+  std::map<std::int64_t, std::int32_t> maps_;                           // by pid
+  std::map<std::pair<std::string, std::string>, std::string> missing_;  // reason, by path and build-id
 };
 
 }  // namespace ptkit::formats::perf

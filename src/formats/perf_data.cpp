@@ -48,7 +48,7 @@ class Reader {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
     file_.for_each([this](const Record& record) { take(record); }, [this] { miss_records(); });
     if (!failure_ && info_.kind == TraceKind::NONE && branches_.empty()) {
-      refuse("has no trace: it was not recorded with -e intel_pt//, -e intel_bts// or -b");
+      refuse("contains no Intel PT, BTS or LBR data (record with -e intel_pt//, -e intel_bts// or -b)");
     }
     if (failure_) return with_damage(*failure_);
     perf::configure(info_, file_.attrs(), bundle_.configuration);
@@ -56,7 +56,7 @@ class Reader {
     if (const auto failure = make_streams()) return *failure;
     if (bundle_.streams.empty()) {
       return with_damage(
-          bad_file(path_, "has no trace: perf recorded none, or lost all of it (AUXTRACE records)"));
+          bad_file(path_, "contains no trace: perf recorded none, or lost all of it (no AUXTRACE record)"));
     }
     describe();
     take_build_ids();
@@ -241,8 +241,11 @@ class Reader {
         break;
       }
       const trace::TraceBuffer dump = binaries_.contents_of(event.text);
-      const std::string wrong = dump.size() == 0 ? "is not here; code that the program made cannot be decoded"
-                                                 : perf::read_jit_dump(bundle_, dump, event, loads);
+      if (dump.size() == 0) {
+        binaries_.miss(event.text);
+        continue;
+      }
+      const std::string wrong = perf::read_jit_dump(bundle_, dump, event, loads);
       if (!wrong.empty()) bundle_.warnings.push_back(event.text + " " + wrong + ".");
     }
     sideband_.add(std::move(loads));
@@ -299,7 +302,8 @@ class Reader {
           "if it had been so all the time.");
     }
     if (!has_kernel && (bundle_.configuration.rtit_ctl & kOs) != 0) {
-      warnings.push_back(at + "the kernel was traced and its code is not here: record with --kcore.");
+      warnings.push_back(
+          at + "kernel code is missing and cannot be added later; the next time: perf record --kcore.");
     }
     if (sideband_.lost() != 0) {
       warnings.push_back(at + "perf lost " + std::to_string(sideband_.lost()) +
@@ -315,7 +319,7 @@ class Reader {
                          "cannot trace through that; end them before recording.");
     }
     tell_of_records(at);
-    for (const std::string& problem : binaries_.problems()) warnings.push_back(problem);
+    binaries_.list_missing();
   }
 
   // What was not read.

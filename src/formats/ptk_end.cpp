@@ -41,7 +41,7 @@ std::string when(const Json& meta, std::int64_t ns) {
   return text;
 }
 
-// Threads that are recorded and whose end is not.
+// Threads that are recorded and whose end is not: "2 of 3 threads".
 std::string running_threads(const trace::TraceBundle& bundle) {
   std::set<std::int64_t> running;
   for (const trace::Stream& stream : bundle.streams) running.insert(stream.tid);
@@ -51,8 +51,7 @@ std::string running_threads(const trace::TraceBundle& bundle) {
     if (record.kind == trace::SidebandKind::EXIT) running.erase(record.tid);
   }
   if (running.empty()) return {};
-  return std::to_string(running.size()) + " of " + std::to_string(all) +
-         " threads had not ended, as far as it was recorded";
+  return std::to_string(running.size()) + " of " + std::to_string(all) + (all == 1 ? " thread" : " threads");
 }
 
 std::string first_sentence(const Json& meta, bool finished) {
@@ -81,9 +80,10 @@ std::vector<std::string> describe_end(const Json& meta, const trace::TraceBundle
   const bool none = program != meta.end() && program->is_boolean() && !program->get<bool>();
   const bool ran = meta.contains("backend") && meta.contains("begin_ns") && !none;
   if (!ran || meta.contains("exit_status")) return sentences;
-  std::string rest = "it is not recorded how the program ended";
-  if (const std::string threads = running_threads(bundle); !threads.empty()) rest += "; " + threads;
-  sentences.push_back(rest);
+  const std::string threads = running_threads(bundle);
+  sentences.push_back(threads.empty()
+                          ? "the recording does not say how the program ended"
+                          : "the program was still running when the recording ended (" + threads + ")");
   return sentences;
 }
 

@@ -14,10 +14,10 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
   if (!has_early_psb(data.value().bytes())) {
-    return bad_file(
-        path,
-        "expected an Intel PT stream with a PSB packet (02 82, eight times) in its first 64 KiB, found " +
-            describe(data.value().bytes()));
+    return base::Failure{base::Status::BAD_FILE, 0,
+                         path + " is not a trace: it is " + describe(data.value().bytes()) +
+                             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
+                             "streams and others (docs/formats.md)"};
   }
   trace::TraceBundle bundle;
   trace::Stream stream;

@@ -54,11 +54,7 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
     }
   }
   if (options.format.empty()) {
-    return bad_file(
-        path,
-        "is of no known form; a folder must hold a trace.json (LLDB), a trace with page_cache.addr "
-        "and page_cache.dump (libxdc), data and kcore_dir (perf), ipt_stream_vcpuN (DRAKVUF), "
-        "ptout.N (simple-pt), cpuNN_bin.bin (WindowsIntelPT) or NAME-aux-idxN.bin (libipt)");
+    return bad_file(path, "no trace in this folder (formats of folders: docs/formats.md)");
   }
   return base::Failure{base::Status::BAD_CONFIG, 0,
                        "format '" + options.format + "' is not known; there are " + known_names()};

@@ -138,7 +138,7 @@ class Loader {
     }
     bundle_.configuration.cpu.known = seen_family_ && seen_model_;
     if (bad != 0) warn(std::to_string(bad) + " lines of ptout.sideband could not be read and were skipped");
-    for (const std::string& problem : binaries_.problems()) bundle_.warnings.push_back(problem);
+    binaries_.list_missing();
   }
 
   bool read_meta(const std::vector<std::string>& words) {

@@ -5,6 +5,7 @@
 
 #include "base/paths.h"
 #include "formats/files.h"
+#include "formats/missing_files.h"
 #include "formats/names.h"
 #include "formats/readers.h"
 #include "image/pe.h"
@@ -95,7 +96,11 @@ class Loader {
     bundle_.files.push_back({module.name, "", {}, {}});
     bundle_.code.push_back(std::move(region));
     const std::string beside = join(folder, std::string(base::last_part(module.name)));
-    if (!is_file(beside)) return;
+    if (!is_file(beside)) {
+      const MissingFile missing{.path = module.name};
+      list_missing_files(bundle_, {&missing, 1});
+      return;
+    }
     image::Placement placement;
     placement.load_address = module.base;
     if (const auto added = image::add_pe(bundle_, beside, placement); !added.ok())

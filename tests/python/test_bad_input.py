@@ -47,12 +47,12 @@ def test_missing_and_unreadable_paths(tmp_path: Path, loop: Any) -> None:
     locked.chmod(0)
     if os.access(locked, os.R_OK):
         pytest.skip("this user may read everything, whatever the permissions say")
-    with pytest.raises(ptkit.OpenError, match="permissions"):
+    with pytest.raises(ptkit.OpenError, match="permission denied"):
         ptkit.open(locked)
 
 
 def test_a_folder_that_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(ptkit.FormatError, match="no known form"):
+    with pytest.raises(ptkit.FormatError, match="no trace in this folder"):
         ptkit.open(tmp_path)
 
 
@@ -64,7 +64,7 @@ def test_missing_image_names_the_range(open_trace: Any, loop: Any) -> None:
     assert int(errors["ip"][row]) == loop.BASE
     message = errors.messages()[row]
     assert ", ip 0x1000): addresses [0x1000, 0x2000); " in message
-    assert "images=[...] in ptkit.open" in message
+    assert "images=[...] in Python" in message
     assert "--image or --code" in message
     assert len(trace.packets()) > 0
     assert len(trace.gaps) > 0

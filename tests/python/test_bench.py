@@ -132,7 +132,7 @@ def test_what_takes_too_long_is_estimated() -> None:
         (["--made", "some.pt"], "--made takes no FILE"),
         (["missing.pt"], "missing.pt"),
         (["--made", "--seconds", "0"], "0 is not above 0"),
-        (["--made", "--seconds", "soon"], "'soon' is no number"),
+        (["--made", "--seconds", "soon"], "'soon' is not a number"),
     ],
 )
 def test_misuse_is_told_in_one_line(

@@ -339,13 +339,13 @@ def test_its_own_source_is_refused(tmp_path: Path) -> None:
 
 def test_unknown_formats_and_options(tmp_path: Path) -> None:
     trace = bundle(tmp_path)
-    with pytest.raises(ptkit.ConfigError, match=r"format='csv' is none of perf\.data"):
+    with pytest.raises(ptkit.ConfigError, match=r"format='csv' is not one of perf\.data"):
         trace.export(tmp_path / "out", "csv")
     with pytest.raises(
         ptkit.ConfigError, match=r"'perf\.data': got an unexpected.*'colour'; its options: code"
     ):
         trace.export(tmp_path / "out", colour="red")
-    with pytest.raises(ptkit.ConfigError, match="code='some' is none of needed, all, none"):
+    with pytest.raises(ptkit.ConfigError, match="code='some' is not one of needed, all, none"):
         trace.export(tmp_path / "out", code="some")
 
 
@@ -398,7 +398,7 @@ def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"perf --buildid-dir {out}.debug script -i {out} --itrace=b" in said.out
     assert "nobody knows the thread" in said.err
     assert main(["export", *source, "--format", "svg", "-o", str(out)]) == 2
-    assert "format='svg' is none of perf.data" in capsys.readouterr().err
+    assert "format='svg' is not one of perf.data" in capsys.readouterr().err
 
 
 def add_package(folder: Path) -> None:
@@ -430,7 +430,7 @@ def test_other_verbs_import_no_strangers(
     assert main(["info", str(raw)]) == 0
     assert "other_lines" not in sys.modules
     assert main(["export", str(raw), "--format", "svg", "-o", str(tmp_path / "out")]) == 2
-    assert "format='svg' is none of lines, perf.data" in capsys.readouterr().err
+    assert "format='svg' is not one of lines, perf.data" in capsys.readouterr().err
 
 
 def test_others_can_add_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,11 @@ def test_explain_prints_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "explain", "rtit_ctl", "0xe209") == (0, text)
     document = json.loads(run(capsys, "explain", "0x1d9", "0x1c0", "--json")[1])
     assert document["register"]["name"] == "IA32_DEBUGCTL"
-    assert [field["name"] for field in document["fields"] if field["value"]] == ["TR", "BTS", "BTINT"]
+    assert [field["name"] for field in document["fields"] if field["value"] != "0x0"] == [
+        "TR",
+        "BTS",
+        "BTINT",
+    ]
 
 
 def test_plan_prints_every_write(capsys: pytest.CaptureFixture[str], words: str) -> None:
@@ -203,10 +207,10 @@ def test_plan_of_tables_and_of_perf(capsys: pytest.CaptureFixture[str], words: s
     status, text = run(capsys, "plan", "--perf", "intel_pt/tsc/", *options.split(), "--cpuid", words)
     document = json.loads(text)
     assert status == 0
-    assert [step["value"] for step in document["memory"]] == [0x1000003C4, 0x1080003D4, 0xFF000001]
+    assert [step["value"] for step in document["memory"]] == ["0x1000003c4", "0x1080003d4", "0xff000001"]
     assert list(document["sequences"]) == ["interrupt"]
     assert document["perf"] == {"event": "intel_pt/tsc/", "lost": []}
-    assert document["registers"]["IA32_RTIT_OUTPUT_BASE"] == 0xFF000000
+    assert document["registers"]["IA32_RTIT_OUTPUT_BASE"] == "0xff000000"
 
 
 def test_plan_that_a_processor_refuses(capsys: pytest.CaptureFixture[str], words: str) -> None:
@@ -233,24 +237,24 @@ def test_every_sequence_can_be_planned(capsys: pytest.CaptureFixture[str], words
 
 def test_bts_sets_the_bits_of_later_processors(capsys: pytest.CaptureFixture[str]) -> None:
     status, text = run(capsys, "bts", "64K", "--user", "--reserve", "100", "--json")
-    document = json.loads(text)
+    document = json.loads(text)["sequences"]
     assert status == 0
-    assert [step["value"] for step in document["before"]] == [
+    assert [int(step["value"], 0) for step in document["before"]] == [
         0x200000,
         0x200000,
         0x200000 + 2730 * 24,
         0x200000 + 2630 * 24,
     ]
     writes = [(step["name"], step["value"]) for step in document["start"] if step["access"] == "write"]
-    assert writes == [("IA32_DS_AREA", 0x100000), ("IA32_DEBUGCTL", 0x3C0)]
+    assert writes == [("IA32_DS_AREA", "0x100000"), ("IA32_DEBUGCTL", "0x3c0")]
     writes = [(step["name"], step["value"]) for step in document["stop"] if step["access"] == "write"]
-    assert writes == [("IA32_DEBUGCTL", 0), ("IA32_DS_AREA", 0)]
+    assert writes == [("IA32_DEBUGCTL", "0x0"), ("IA32_DS_AREA", "0x0")]
     assert "write IA32_DEBUGCTL = 0xc0: TR, BTS; other bits as they were" in run(capsys, "bts", "1M")[1]
 
 
 def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "list")[1].count("\n") == len(msr.registers())
-    assert len(json.loads(run(capsys, "list", "--json")[1])) == len(msr.registers())
+    assert len(json.loads(run(capsys, "list", "--json")[1])["registers"]) == len(msr.registers())
 
 
 @pytest.mark.parametrize(
@@ -260,8 +264,8 @@ def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
         ("explain 0x99 0", "0x99 is no register of tracing"),
         ("explain nothing 0", "'nothing'"),
         ("explain -5 0", "-5"),
-        ("explain 0x570 12345678901234567890123", "not in 0 to"),
-        ("explain 0x570 many", "'many' is no number"),
+        ("explain 0x570 12345678901234567890123", "must be 18446744073709551615 or less"),
+        ("explain 0x570 many", "'many' is not a number"),
         ("plan --single 5000", "power of two"),
         ("plan --single 1M --base 4096", "1048576 bytes at 0x1000"),
         ("plan --single 1M --interrupt-every 4K", "--single"),

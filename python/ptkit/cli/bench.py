@@ -17,6 +17,7 @@ from typing import Any
 import ptkit
 from ptkit import _core
 from ptkit.cli import common, output
+from ptkit.cli.json_values import print_document
 from ptkit.cli.made import CODE, made_stream
 from ptkit.cli.rounds import TABLES, Figure, measure
 from ptkit.errors import PtkitError
@@ -57,7 +58,7 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not 0 < value <= 3600:
         raise argparse.ArgumentTypeError(f"{text} is not above 0 and up to 3600")
     return value
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         reference = _libipt(options, figures, notice)
     differing = [one for one in reference if not _same(one, figures)]
     if options.json:
-        output.print_json(_report(what, trace, figures + reference))
+        print_document("bench", _report(what, trace, figures + reference))
     else:
         _print(what, trace, figures, reference)
     errors = max(one.errors for one in figures)
@@ -116,10 +117,11 @@ def _input(options: argparse.Namespace, notice: Callable[[str], None]) -> Iterat
 
 
 def _opened(options: argparse.Namespace, engine: str | None = None) -> Trace:
+    again = engine is not None  # what is odd with the trace was said when it was opened first
     engine = engine or options.engine
     if options.made:
         return ptkit.open(made_stream(_MADE_BYTES), images=[CODE], cpu="6/143/8", engine=engine)
-    return common.open_trace(argparse.Namespace(**{**vars(options), "engine": engine}))
+    return common.open_trace(argparse.Namespace(**{**vars(options), "engine": engine}), warn=not again)
 
 
 def _ours(trace: Trace, options: argparse.Namespace, notice: Callable[[str], None]) -> list[Figure]:

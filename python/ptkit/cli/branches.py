@@ -6,6 +6,7 @@ import argparse
 
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
+from ptkit.cli.json_rows import JsonRows, json_columns
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -54,9 +55,13 @@ def run(options: argparse.Namespace) -> int:
         chosen["taken"] = options.taken
     lines = _Lines(trace, options)
     losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
-    if not options.json:
+    columns = json_columns("branches") if options.json else _COLUMNS
+    form = JsonRows(trace, "branches", symbols=not options.no_symbols)
+    if options.json:
+        form.print_header()
+    else:
         lines.print_heading()
-    for stream, parts in selection.passes(trace, options, trace.iter_branches, _COLUMNS, chosen):
+    for stream, parts in selection.passes(trace, options, trace.iter_branches, columns, chosen):
         if budget.spent:
             break
         if not options.json:
@@ -64,12 +69,12 @@ def run(options: argparse.Namespace) -> int:
         for part in losses.counted(budget.cut(parts)):
             rows += len(part)
             if options.json:
-                output.print_json_rows(part)
+                form.print(part, sides=not narrowed)
             else:
-                notes = [] if narrowed else output.side_lines(part, as_json=False)
+                notes = [] if narrowed else output.side_lines(part)
                 output.print_rows(part["offset"].tolist(), lines.of(part, merged=stream is None), notes)
     selection.report_no_rows(trace, options, rows)
-    losses.report()
+    losses.report(options.path)
     return 0
 
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ptkit import _core
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import print_document
 
 HELP = "show or clear the folder in which decoded code is kept"
 DESCRIPTION = (
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     path = _core.code_folder()
     if not path:
         if options.json:
-            output.print_json({"folder": None, "files": [], "size_bytes": 0})
+            print_document("cache", {"folder": None, "files": [], "size_bytes": 0})
         else:
             print("no decoded code is kept: PTKIT_CACHE is empty, or there is no home folder")
         return 0
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     size = sum(file.size_bytes for file in files)
     if options.json:
         rows = {"folder": path, "files": [asdict(file) for file in files], "size_bytes": size}
-        output.print_json(rows if removed is None else {**rows, "removed": removed})
+        print_document("cache", rows if removed is None else {**rows, "removed": removed})
         return 0
     if removed is not None:
         print(f"removed {removed} files from {path}")

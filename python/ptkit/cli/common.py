@@ -11,7 +11,7 @@ from typing import Any
 
 import ptkit
 from ptkit.cli.plain import say
-from ptkit.errors import OpenError
+from ptkit.errors import OpenError, PtkitWarning
 from ptkit.trace import Trace
 
 _LAST_64 = 2**64 - 1
@@ -22,7 +22,9 @@ def _integer(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number: write it decimal, 0x... or 0b...") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number: write it decimal, 0x... or 0b..."
+        ) from None
 
 
 def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
@@ -30,8 +32,10 @@ def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         value = _integer(text)
-        if not first <= value <= last:
-            raise argparse.ArgumentTypeError(f"{text} is not in {first} to {last}")
+        if value < first:
+            raise argparse.ArgumentTypeError(f"{text}: must be {first} or more")
+        if value > last:
+            raise argparse.ArgumentTypeError(f"{text}: must be {last} or less")
         return value
 
     return read
@@ -153,8 +157,8 @@ def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json`` of the verbs that print tables."""
     add_json_option(
         parser,
-        "one JSON object per line for each row; errors and gaps are objects with a member "
-        '"table" ("errors" or "gaps") at their place',
+        "one JSON object on each line: a header, then rows; errors and gaps stand at their place. The "
+        'member "table" says which is which (docs/json.md)',
     )
 
 
@@ -182,13 +186,16 @@ def _code_bytes(path: str) -> bytes:
         ) from None
 
 
-def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
-    """Open the verb's input; warnings go to standard error, one line each."""
+def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = True) -> Trace:
+    """Open the verb's input; `warn`: print what is odd with it on standard error, one line each.
+
+    A function that there is not is refused before anything is printed.
+    """
     images: list[Any] = [path if address is None else (path, address) for path, address in options.image]
     if options.code:
         images.append({address: _code_bytes(path) for path, address in options.code})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PtkitWarning)  # they are those of trace.info
         trace = ptkit.open(
             options.path,
             format=options.format,
@@ -204,6 +211,9 @@ def open_trace(options: argparse.Namespace, *, index: bool = True) -> Trace:
             tsc_hz=options.tsc_hz,
             index=index,
         )
-    for warning in caught:
-        say(f"ptkit: warning: {warning.message}", errors=True)
+    names = getattr(options, "symbol", None) or ()
+    for name in (names,) if isinstance(names, str) else names:
+        trace.symbols(name)
+    for sentence in trace.info.warnings if warn else ():
+        say(f"ptkit: warning: {sentence}", errors=True)
     return trace

@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 import ptkit
 from ptkit import _core
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import print_document
 
 HELP = "say which ways of recording work here, and what others need"
 DESCRIPTION = "Probes every recording back end and the decoders."
@@ -29,13 +30,14 @@ def run(options: argparse.Namespace) -> int:
     best = next((backend.name for backend in backends if backend.available), None)
     engines = _core.engines()
     if options.json:
-        output.print_json(
+        print_document(
+            "doctor",
             {
                 "backends": [asdict(backend) for backend in backends],
                 "best": best,
                 "engines": engines,
                 "version": ptkit.__version__,
-            }
+            },
         )
         return 0
     from rich.console import Console

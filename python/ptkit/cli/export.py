@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import print_document
 from ptkit.cli.plain import say
 
 HELP = "write a recording for other tools"
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     more = {} if options.with_code is None else {"code": options.with_code}
     written = trace.export(options.output, options.to, **more)
     if options.json:
-        output.print_json(asdict(written))
+        print_document("export", asdict(written))
         return 0
     for note in written.notes:
         say(f"ptkit export: {note}", errors=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import print_document
 
 HELP = "write an index beside a trace, so that parts of it can be decoded alone"
 DESCRIPTION = (
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the index, unless there is a good one."""
     made = common.open_trace(options, index=False).index(options.output)
     if options.json:
-        output.print_json(asdict(made))
+        print_document("index", asdict(made))
     else:
         parts = "1 segment" if made.segments == 1 else f"{made.segments:,} segments"
         print(f"{made.path}: {made.size_bytes:,} bytes, {parts}")

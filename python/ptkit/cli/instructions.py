@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
+from ptkit.cli.json_rows import JsonRows, json_columns
 from ptkit.cli.listing import Listing
 from ptkit.cli.plain import say
-from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -26,6 +26,8 @@ EXAMPLES = """examples:
   ptkit instructions raw.pt --code code.bin@0x400000 --resync psb"""
 
 _EVENT_ROWS = 65536
+_Form = Callable[[Table], list[str]]  # lines of a table's rows
+_Sides = Callable[[Table], list[tuple[int, str]]]  # lines of its errors and gaps
 _COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space", "stream", "tid"]
 
 
@@ -44,9 +46,12 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"})
     lines = _Lines(trace, options)
-    columns = _COLUMNS
+    columns, form, texts = _COLUMNS, lines.of, _texts
     if options.json:
-        columns = [*schema_of("instructions").names("stored"), "stream", "tid", "space"]
+        made = JsonRows(trace, "instructions", symbols=not options.no_inst)
+        columns, texts = json_columns("instructions"), _json_notes(made)
+        form = _json_lines(made, Listing(trace, bare=options.no_inst), bare=options.no_inst)
+        made.print_header()
     else:
         lines.print_heading()
     losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
@@ -54,19 +59,16 @@ def run(options: argparse.Namespace) -> int:
         if budget.spent:
             break
         counted = losses.counted(budget.cut(parts))
-        if options.json:
-            for part in counted:
-                rows += len(part)
-                output.print_json_rows(part)
-            continue
-        selection.print_stream_heading(trace, stream)
+        if not options.json:
+            selection.print_stream_heading(trace, stream)
         if stream is None:
-            rows += _print_merged(lines, counted, sides=not narrowed)
+            sides = made.side_lines if options.json else output.side_lines
+            rows += _print_merged(form, counted, sides=None if narrowed else sides)
         else:
-            notes = iter(()) if options.no_events or narrowed else _notes(trace, stream)
-            rows += _print_stream(lines, counted, notes)
+            notes = iter(()) if options.no_events or narrowed else _notes(trace, stream, texts)
+            rows += _print_stream(form, counted, notes)
     selection.report_no_rows(trace, options, rows)
-    losses.report()
+    losses.report(options.path)
     return 0
 
 
@@ -92,25 +94,45 @@ class _Lines:
         return selection.with_owners(part, lines) if self._merged else lines
 
 
-def _print_merged(lines: _Lines, parts: Iterator[Table], *, sides: bool) -> int:
+def _print_merged(form: _Form, parts: Iterator[Table], *, sides: _Sides | None) -> int:
     rows = 0
     for part in parts:
         rows += len(part)
-        notes = output.side_lines(part, as_json=False) if sides else []
-        output.print_rows(part["offset"].tolist(), lines.of(part), notes)
+        notes = sides(part) if sides is not None else []
+        output.print_rows(part["offset"].tolist(), form(part), notes)
     return rows
 
 
-def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
+def _texts(table: Table) -> list[str]:
+    """Events, errors or gaps in words."""
+    prefix = {"errors": "error: ", "gaps": "gap: "}.get(table.name, "")
+    return [f"[{prefix}{message}]" for message in table.messages()]
+
+
+def _json_notes(rows: JsonRows) -> _Form:
+    """What makes JSON of events, errors or gaps."""
+    return lambda table: rows.lines(table, message=table.messages())
+
+
+def _json_lines(rows: JsonRows, listing: Listing, *, bare: bool) -> _Form:
+    """What makes JSON of instructions; `bare`: without their disassembly."""
+
+    def lines(part: Table) -> list[str]:
+        more = {} if bare else {"disassembly": [text for text, _ in listing.texts(part)]}
+        return rows.lines(part, **more)
+
+    return lines
+
+
+def _notes(trace: Trace, stream: int, form: _Form) -> Iterator[tuple[int, str]]:
     """Events, errors and gaps of a stream with the number of instructions before each, in order."""
     waiting: list[tuple[int, int, str]] = []  # order, instruction, text
     for part in trace.iter_events(rows=_EVENT_ROWS, stream=stream):
-        for table, prefix in ((part, ""), (part.errors, "error: "), (part.gaps, "gap: ")):
+        for table in (part, part.errors, part.gaps):
             if table is not None:
-                places = zip(
-                    table["order"].tolist(), table["instruction"].tolist(), table.messages(), strict=True
+                waiting += zip(
+                    table["order"].tolist(), table["instruction"].tolist(), form(table), strict=True
                 )
-                waiting += [(order, before, f"[{prefix}{message}]") for order, before, message in places]
         waiting.sort()
         # Errors of the next part cannot stand before the last event of this one.
         last = int(part["order"][-1]) if len(part) else -1
@@ -120,11 +142,11 @@ def _notes(trace: Trace, stream: int) -> Iterator[tuple[int, str]]:
     yield from ((before, text) for _, before, text in waiting)
 
 
-def _print_stream(making: _Lines, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> int:
+def _print_stream(form: _Form, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> int:
     position = 0
     note = next(notes, None)
     for part in parts:
-        lines = making.of(part)
+        lines = form(part)
         out: list[str] = []
         done = 0
         while note is not None and note[0] < position + len(lines):

@@ -31,7 +31,7 @@ class Listing:
     def __init__(self, trace: Trace, *, bare: bool) -> None:
         self._trace = trace
         self._bare = bare
-        self._kept: dict[_Key, str] = {}
+        self._kept: dict[_Key, tuple[str, str]] = {}
         self._changing = _changing_code(trace._bundle.code)
 
     def lines(self, part: Table) -> list[str]:
@@ -40,7 +40,14 @@ class Listing:
         marks = ["? " if in_tx else "" for in_tx in part["in_tx"].tolist()]
         if self._bare:
             return [f"{mark}{ip:016x}" for mark, ip in zip(marks, ips, strict=True)]
-        sizes, spaces = part["size"].tolist(), part["space"].tolist()
+        return [
+            f"{mark}{ip:016x}  {text:<44} {symbol}".rstrip()
+            for mark, ip, (text, symbol) in zip(marks, ips, self.texts(part), strict=True)
+        ]
+
+    def texts(self, part: Table) -> list[tuple[str, str]]:
+        """Disassembly and symbol (or an empty text) of each row of a part with these columns."""
+        ips, sizes, spaces = part["ip"].tolist(), part["size"].tolist(), part["space"].tolist()
         # The earliest time of a row chose the version of the code when it was decoded.
         times = np.where(part["time_known"], part["tsc"], 0).tolist()
         read = self._trace._session.read_code
@@ -52,20 +59,16 @@ class Listing:
         kept = self._kept
         if len(kept) > _KEPT_LINES:
             kept.clear()
-        return [
-            mark + (kept.get(key) or self._line(key, time))
-            for mark, time, key in zip(marks, times, keys, strict=True)
-        ]
+        return [kept.get(key) or self._text(key, time) for time, key in zip(times, keys, strict=True)]
 
-    def _line(self, key: _Key, time: int) -> str:
+    def _text(self, key: _Key, time: int) -> tuple[str, str]:
         ip, size, mode, space, _ = key
         text = self._trace.disassemble(ip, size, mode=mode, space=space, tsc=time)
         symbol = self._trace.symbolize([ip], space=space, tsc=time)[0]
         if symbol is None:
             symbol = self._trace.symbolize([ip], space=space)[0] or ""
-        line = f"{ip:016x}  {text:<44} {symbol}".rstrip()
-        self._kept[key] = line
-        return line
+        self._kept[key] = text, symbol
+        return text, symbol
 
     def _changes(self, part: Table) -> NDArray[np.bool_]:
         """Which rows are of code that may have several versions."""

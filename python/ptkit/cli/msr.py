@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ptkit import msr
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import hexadecimal, print_document, with_hexadecimals
 from ptkit.errors import ConfigError, OpenError
 
 HELP = "explain and plan registers of Processor Trace"
@@ -163,7 +164,8 @@ def _register(text: str) -> msr.Register:
 
 def _list(options: argparse.Namespace) -> int:
     if options.json:
-        output.print_json([asdict(row) for row in msr.registers()])
+        rows = [with_hexadecimals(asdict(row), {"number"}) for row in msr.registers()]
+        print_document("msr list", {"registers": rows})
         return 0
     for row in msr.registers():
         print(f"{row.number:#7x}  {row.name:<28} {row.words}")
@@ -174,8 +176,10 @@ def _explain(options: argparse.Namespace) -> int:
     register = _register(options.register)
     fields = msr.explain(register.number, options.value)
     if options.json:
-        rows = [asdict(field) for field in fields]
-        output.print_json({"register": asdict(register), "value": options.value, "fields": rows})
+        rows = [with_hexadecimals(asdict(field), {"value"}) for field in fields]
+        about = with_hexadecimals(asdict(register), {"number"})
+        members = {"register": about, "value": hexadecimal(options.value), "fields": rows}
+        print_document("msr explain", members)
         return 0
     print(f"{register.name} ({register.number:#x}) = {options.value:#x}: {register.words}")
     for field in fields:
@@ -256,15 +260,16 @@ def _plan(options: argparse.Namespace) -> int:
     plans = {} if refused else {name: msr.plan(config, name) for name in names}
     event, lost = msr.to_perf(config)
     if options.json:
-        output.print_json(
+        print_document(
+            "msr plan",
             {
                 "processor": whose,
                 "violations": [asdict(violation) for violation in violations],
-                "registers": config.registers,
-                "memory": [] if refused else [asdict(step) for step in memory],
-                "sequences": {name: [asdict(step) for step in steps] for name, steps in plans.items()},
+                "registers": {name: hexadecimal(value) for name, value in config.registers.items()},
+                "memory": [] if refused else _step_rows(memory),
+                "sequences": {name: _step_rows(steps) for name, steps in plans.items()},
                 "perf": {"event": event, "lost": lost},
-            }
+            },
         )
         return 1 if refused else 0
     print(f"checked against {whose}")
@@ -290,11 +295,16 @@ def _bts(options: argparse.Namespace) -> int:
         user=both or options.user,
     )
     if options.json:
-        output.print_json({name: [asdict(step) for step in steps] for name, steps in plans.items()})
+        rows = {name: _step_rows(steps) for name, steps in plans.items()}
+        print_document("msr bts", {"sequences": rows})
         return 0
     for name, steps in plans.items():
         _print_steps(name, steps)
     return 0
+
+
+def _step_rows(steps: list[msr.Step]) -> list[dict[str, object]]:
+    return [with_hexadecimals(asdict(step), {"place", "value"}) for step in steps]
 
 
 def _print_steps(title: str, steps: list[msr.Step]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -10,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptkit.cli.plain import say
 from ptkit.table import Table
@@ -80,6 +79,11 @@ def _first_rows(part: Table, count: int) -> Table:
     return cut
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts: ``"1 error"``, ``"0 gaps"``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class Losses:
     """Counts the errors and gaps that come up while parts are read."""
 
@@ -97,23 +101,26 @@ class Losses:
         """Pass parts on, counting."""
         return map(self.count, parts)
 
-    def report(self) -> None:
+    def report(self, source: str) -> None:
         """Say on standard error what was not decoded: nothing is lost in silence."""
         if self.errors or self.gaps:
-            text = f"{self.errors:,} errors, {self.gaps:,} gaps"
-            print(f"ptkit: warning: {text}: not everything could be decoded", file=sys.stderr)
+            text = f"{counted(self.errors, 'error')} and {counted(self.gaps, 'gap')}"
+            hint = f"ptkit info --decode {source} shows them"
+            say(f"ptkit: warning: {text}: not everything could be decoded ({hint})", errors=True)
 
 
-def side_lines(part: Table, *, as_json: bool) -> list[tuple[int, str]]:
+def placed(part: Table, lines: Callable[[Table], list[str]]) -> list[tuple[int, str]]:
     """Errors and gaps of a part as lines, with the stream offset where each stands, in order."""
     notes: list[tuple[int, str]] = []
     for side in sides(part):
-        lines = [f"[{_KINDS[side.name]}: {message}]" for message in side.messages()]
-        if as_json:
-            lines = _json_rows(side, {"table": [side.name] * len(side), "message": side.messages()})
-        notes += zip(side[_PLACES[side.name]].tolist(), lines, strict=True)
+        notes += zip(side[_PLACES[side.name]].tolist(), lines(side), strict=True)
     notes.sort(key=lambda note: note[0])
     return notes
+
+
+def side_lines(part: Table) -> list[tuple[int, str]]:
+    """The same in words: ``[error: ...]``, ``[gap: ...]``."""
+    return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side.messages()])
 
 
 def print_rows(offsets: Sequence[int], lines: Sequence[str | None], notes: Iterable[tuple[int, str]]) -> None:
@@ -132,22 +139,6 @@ def print_rows(offsets: Sequence[int], lines: Sequence[str | None], notes: Itera
     shown = [line for line in out if line is not None]
     if shown:
         say("\n".join(shown))
-
-
-def _json_rows(table: Table, first: dict[str, list[Any]] | None = None) -> list[str]:
-    columns = (first or {}) | {name: table.named(name) for name in table.columns}
-    names = list(columns)
-    return [json.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-
-
-def print_json_rows(part: Table) -> None:
-    """Print a part's rows as one JSON object per line, enumerations by name, errors and gaps between."""
-    print_rows(part["offset"].tolist(), _json_rows(part), side_lines(part, as_json=True))
-
-
-def print_json(value: Any, *, errors: bool = False) -> None:
-    """Print one JSON document on standard output, or on standard error."""
-    print(json.dumps(value, indent=2, default=str), file=sys.stderr if errors else sys.stdout)
 
 
 class Progress:

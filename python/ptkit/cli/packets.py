@@ -7,6 +7,7 @@ import argparse
 from ptkit import PacketKind
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
+from ptkit.cli.json_rows import JsonRows, json_columns
 from ptkit.cli.told import Told
 from ptkit.errors import ConfigError
 from ptkit.table import Table
@@ -52,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     lines = _Lines(trace, options)
     losses, budget, rows = output.Losses(), output.Budget(options.limit), 0
-    if not options.json:
+    form = JsonRows(trace, "packets")
+    if options.json:
+        form.print_header()
+    else:
         lines.print_heading()
     for stream, parts in selection.passes(trace, options, trace.iter_packets, _columns(options), chosen):
         if budget.spent:
@@ -65,21 +69,23 @@ def run(options: argparse.Namespace) -> int:
             if told is not None:
                 _print_with_branches(trace, part, lines, told)
             elif options.json:
-                output.print_json_rows(losses.count(part))
+                form.print(losses.count(part))
             else:
                 lines.print_part(losses.count(part))
         if told is not None and not budget.spent:
             output.print_rows([], [], told.until(None))
     selection.report_no_rows(trace, options, rows)
-    losses.report()
+    losses.report(options.path)
     return 0
 
 
 def _columns(options: argparse.Namespace) -> list[str]:
+    if options.json:
+        return json_columns("packets")
     columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
-    if options.tsc or options.json or options.time_unit or options.order == "time":
+    if options.tsc or options.time_unit or options.order == "time":
         columns += ["tsc", "tsc_error"]
-    if options.json or options.order == "time":
+    if options.order == "time":
         columns.append("stream")
     if options.order == "time":
         columns.append("tid")
@@ -107,7 +113,7 @@ class _Lines:
         notes = [""] * len(part)
         if self._options.last_ip:
             notes = [f"  ip {ip:016x}" if ip is not None else "" for ip in part.named("ip")]
-        sides = output.side_lines(part, as_json=False)
+        sides = output.side_lines(part)
         output.print_rows(part["offset"].tolist(), self.of(part, notes), sides)
 
     def of(self, part: Table, notes: list[str]) -> list[str | None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit.cli import common, output
 from ptkit.cli.common import cpu_numbers
+from ptkit.cli.json_values import print_document
 from ptkit.info import EMULATED_TIMES, EMULATOR
 
 if TYPE_CHECKING:
@@ -308,11 +309,13 @@ def _snapshots(recorder: Recorder, name: str | None) -> Iterator[None]:
 
 
 def _report(recording: Recording, *, as_json: bool, quiet: bool) -> None:
-    for warning in recording.warnings:
-        print(f"ptkit: warning: {warning}", file=sys.stderr)
+    if not as_json:
+        for warning in recording.warnings:
+            print(f"ptkit: warning: {warning}", file=sys.stderr)
     if as_json:
         # Standard output belongs to the program.
-        output.print_json(asdict(recording), errors=True)
+        members = asdict(recording) | {"path": str(recording.path)}
+        print_document("record", members, errors=True)
     elif not quiet:
         print(f"ptkit: {_summary(recording)}", file=sys.stderr)
 

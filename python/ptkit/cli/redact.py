@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 import ptkit
-from ptkit.cli import common, output
+from ptkit.cli import common
+from ptkit.cli.json_values import print_document
 
 HELP = "leave paths, command lines and names out of a recording"
 DESCRIPTION = (
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     ptkit.redact(options.source, options.output)
     size = Path(options.output).stat().st_size
     if options.json:
-        output.print_json({"source": options.source, "output": options.output, "bytes": size})
+        print_document("redact", {"source": options.source, "output": options.output, "bytes": size})
     else:
         print(f"{options.output}: {size:,} bytes, without paths, command lines and names of threads")
     return 0

@@ -44,7 +44,7 @@ class Told:
         for part in self._parts:
             rows = list(zip(part["offset"].tolist(), _lines(self._trace, part), strict=True))
             # Sorting is stable: a note comes behind the rows of its packet.
-            yield from sorted(rows + output.side_lines(part, as_json=False), key=lambda line: line[0])
+            yield from sorted(rows + output.side_lines(part), key=lambda line: line[0])
 
 
 def _lines(trace: Trace, part: Table) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ptkit.cli import common, output, selection
+from ptkit.cli.json_values import print_document
 
 HELP = "compare our decoder with libipt, show the first difference with context"
 DESCRIPTION = (
@@ -26,6 +27,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what was compared, and the first difference if there is one."""
     from ptkit.analysis import verify as verification
+    from ptkit.cli.json_documents import verify_document
 
     trace = common.open_trace(options)
     streams = selection.chosen_streams(trace, options)
@@ -34,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     ) as at:
         report = verification.verify(trace, streams=streams, progress=at)
     if options.json:
-        output.print_json(report.as_dict())
+        print_document("verify", verify_document(report))
     else:
         print(report)
     return 0 if report.same else 1

@@ -151,7 +151,7 @@ class Plan:
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raise ConfigError if the value is none of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ConfigError(f"{name}={value!r} is none of {', '.join(map(repr, choices))}")
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
 
 
 def thread_count(threads: int | None) -> int:

@@ -31,7 +31,7 @@ def write_perf_data(trace: _Trace, path: str, *, code: str = "needed") -> dict[s
         machine has; ``"all"``, all that is known, for other machines; or ``"none"``.
     """
     if code not in _CODE:
-        raise ConfigError(f"code={code!r} is none of {', '.join(_CODE)}")
+        raise ConfigError(f"code={code!r} is not one of {', '.join(_CODE)}")
     said = _core.write_perf_data(trace._bundle, os.fsencode(path), code=code)
     folder = os.fsdecode(said["code_folder"])
     return {"bytes": said["bytes"], "files": (folder,) if folder else (), "notes": said["notes"]}

@@ -107,7 +107,7 @@ def export(trace: object, path: str | os.PathLike[str], *, format: str, **option
     """Write a trace; see `ptkit.Trace.export`."""
     known = exporters()
     if format not in known:
-        raise ConfigError(f"format={format!r} is none of {', '.join(sorted(known))}")
+        raise ConfigError(f"format={format!r} is not one of {', '.join(sorted(known))}")
     text = os.fspath(path)
     if not text or "\0" in text:
         raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
@@ -19,11 +19,13 @@ _CAUSES = {
     _core.GapCause.ERROR: "after an error",
     _core.GapCause.OVERFLOW: "the processor's buffer overflowed",
     _core.GapCause.LOST: "the recorder lost bytes",
-    _core.GapCause.START: "before the first PSB, or the first branch record that is left",
+    _core.GapCause.START: "before the first PSB",
     _core.GapCause.TNT_DISABLED: "conditional branches were not recorded",
     _core.GapCause.TRACE_STOP: "a TraceStop range was entered",
     _core.GapCause.FILTERED: "what ran in between was not to be recorded, or another thread ran",
 }
+
+_START_OF_RECORDS = "start of a branch stack, or of the branch records: what ran before is not recorded"
 
 
 def error_messages(table: Table, files: Sequence[str]) -> list[str]:
@@ -74,17 +76,24 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
     return ""
 
 
-def gap_messages(table: Table) -> list[str]:
-    """One sentence per row of a gaps table."""
+def gap_messages(table: Table, record_streams: Collection[int]) -> list[str]:
+    """One sentence per row of a gaps table; `record_streams` are those of branch records."""
     columns = ("cause", "code", "begin", "end", "from_ip", "from_known", "to_ip", "to_known")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
-    return [_gap_message(*row) for row in rows]
+    streams = table["stream"].tolist() if record_streams else [-1] * len(table)
+    return [
+        _START_OF_RECORDS
+        if stream in record_streams and row[0] == _core.GapCause.START
+        else _gap_message(*row)
+        for stream, row in zip(streams, rows, strict=True)
+    ]
 
 
 def _gap_message(
     cause: int, code: int, begin: int, end: int, from_ip: int, from_known: bool, to_ip: int, to_known: bool
 ) -> str:
-    text = f"{_CAUSES[_core.GapCause(cause)]}: nothing is known of stream offsets [{begin:#x}, {end:#x})"
+    size = "1 byte" if end - begin == 1 else f"{end - begin:,} bytes"
+    text = f"{_CAUSES[_core.GapCause(cause)]}: {size} of trace ({begin:#x} to {end:#x}) could not be followed"
     if code:
         text += f" ({_core.status_text(code)[0]})"
     if from_known:

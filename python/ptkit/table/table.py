@@ -35,11 +35,14 @@ class TableContext:
         Names of the code that rows executed, and offsets in it: `ptkit.trace.names.Names.name_rows`.
     to_ns : callable or None
         TSC ticks to nanoseconds; None if the clock is not known.
+    record_streams : frozenset of int
+        Streams of branch records.
     """
 
     files: tuple[str, ...] = ()
     name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
+    record_streams: frozenset[int] = frozenset()
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -373,8 +376,9 @@ class Table:
 
         if self.name == "errors":
             return messages.error_messages(self, self._context.files)
+        if self.name == "gaps":
+            return messages.gap_messages(self, self._context.record_streams)
         makers = {
-            "gaps": messages.gap_messages,
             "events": messages.event_messages,
             "packets": messages.packet_messages,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -59,12 +59,16 @@ class Trace(Tables):
     """
 
     def __init__(
-        self, bundle: _core.Bundle, settings: Settings, image_callback: ImageCallback | None = None
+        self,
+        bundle: _core.Bundle,
+        settings: Settings,
+        image_callback: ImageCallback | None = None,
+        given: Collection[str] = (),
     ) -> None:
         self._bundle = bundle
         self._session = _core.Session(bundle, image_callback)
         self._settings = settings
-        self._info = info_of(bundle, settings.engine)
+        self._info = info_of(bundle, settings.engine, given)
         self._names = Names(self._session, len(self._info.spaces), [path for path, _ in bundle.files])
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
@@ -74,7 +78,9 @@ class Trace(Tables):
         self._scope = _decode.Scope(
             self._session, self._info, self._ranges.of_symbol, self._ranges.of_module, self._check_time
         )
-        self._context = TableContext(tuple(path for path, _ in bundle.files), self._names.name_rows, to_ns)
+        records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
+        files = tuple(path for path, _ in bundle.files)
+        self._context = TableContext(files, self._names.name_rows, to_ns, records)
         self.recording: Recording | None = None
 
     # What it is.
@@ -154,9 +160,11 @@ class Trace(Tables):
         return count_packets(self._session, stream_indices(stream, len(self._info.streams)), sync=True)
 
     def _find_index(self, path: str | os.PathLike[str] | None) -> None:
-        found = _index.find(self._session, self._settings, self.source, path)
+        found, problem = _index.find(self._session, self._settings, self.source, path)
         if found is not None:
-            self._settings = replace(self._settings, index=found[0])
+            self._settings = replace(self._settings, index=found)
+        if problem:
+            self._info = replace(self._info, warnings=(*self._info.warnings, problem))
 
     # Parts of it.
 
@@ -434,7 +442,7 @@ class Trace(Tables):
             As for `code`.
         """
         if mode not in (16, 32, 64):
-            raise ConfigError(f"mode={mode!r} is none of 16, 32, 64")
+            raise ConfigError(f"mode={mode!r} is not one of 16, 32, 64")
         ip = integer("ip", ip, 0, LAST_ADDRESS)
         if size is not None:
             size = integer("size", size, 1, _MAX_INSN)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptkit import _core
 from ptkit.decode import Settings
 from ptkit.decode.plan import thread_count
-from ptkit.errors import ConfigError, PtkitError, PtkitWarning
+from ptkit.errors import ConfigError, PtkitError
 
 #: Bytes of trace in a segment, about.
 SEGMENT = 1 << 20
@@ -87,18 +86,16 @@ def make(
 
 def find(
     session: _core.Session, settings: Settings, source: str, path: str | os.PathLike[str] | None
-) -> tuple[_core.Index, IndexInfo] | None:
-    """Open the index of a trace, if there is one that can be used; warns if there is one that cannot."""
+) -> tuple[_core.Index | None, str]:
+    """Open the index of a trace, or say why the one that is there cannot be used."""
     target = path_beside(source) if path is None else Path(path)
     if not target.is_file() and path is None:
-        return None
+        return None, ""
     try:
         index = _core.Index.open(os.fsencode(target), session, resync=settings.resync, trace=source)
     except (PtkitError, ValueError) as error:
-        warnings.warn(
+        return (
+            None,
             f"{target}: {error}; the whole trace is decoded instead, until trace.index() makes it anew",
-            PtkitWarning,
-            stacklevel=4,
         )
-        return None
-    return index, _info(index, target)
+    return index, ""

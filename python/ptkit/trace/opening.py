@@ -12,7 +12,7 @@ from ptkit import decode as _decode
 from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
-from ptkit.info import PacketCounts, count_packets, info_of
+from ptkit.info import PacketCounts, count_packets, info_of, last_part
 from ptkit.table import Table, TableContext
 from ptkit.trace.facade import Trace
 
@@ -127,7 +127,9 @@ def open(
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
     bundle = open_source(path, format, binaries)
+    recorded = len(bundle.files)
     add_images(bundle, images)
+    given = {last_part(name) for name, _ in bundle.files[recorded:]}
     apply_settings(
         bundle,
         cpu=cpu,
@@ -139,25 +141,13 @@ def open(
         perf_time=perf_time,
     )
     if not bundle.streams:
-        raise FormatError(f"{bundle.source}: holds no trace stream")
-    _warn(bundle)
-    trace = Trace(bundle, Settings(engine, resync, threads, errors), image_callback)
+        raise FormatError(f"{bundle.source} contains no trace: no stream of packets or branches")
+    trace = Trace(bundle, Settings(engine, resync, threads, errors), image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
+    for sentence in trace.info.warnings:
+        warnings.warn(sentence, PtkitWarning, stacklevel=2)
     return trace
-
-
-def _warn(bundle: _core.Bundle) -> None:
-    for sentence in bundle.warnings:
-        warnings.warn(sentence, PtkitWarning, stacklevel=3)
-    has_packets = any(stream["kind"] == "packets" for stream in bundle.streams)
-    if has_packets and bundle.configuration["cpu"] is None:
-        warnings.warn(
-            f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply; "
-            'give cpu="family/model/stepping" if you know it',
-            PtkitWarning,
-            stacklevel=3,
-        )
 
 
 def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Table:

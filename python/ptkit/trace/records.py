@@ -122,7 +122,7 @@ def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
     if isinstance(branches, np.ndarray) and branches.ndim == 2 and branches.shape[1] == 2:
         return _from_fields({"from_ip": branches[:, 0], "to_ip": branches[:, 1]})
     if record_bytes not in _DS_BYTES:
-        raise ConfigError(f"record_bytes={record_bytes!r} is none of {', '.join(map(str, _DS_BYTES))}")
+        raise ConfigError(f"record_bytes={record_bytes!r} is not one of {', '.join(map(str, _DS_BYTES))}")
     try:
         view = memoryview(branches)
         if not view.c_contiguous:

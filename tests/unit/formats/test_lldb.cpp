@@ -3,6 +3,7 @@
 #include "base/fields.h"
 #include "formats/perf_switch.h"
 #include "formats/registry.h"
+#include "missing.h"
 #include "unit/formats/scratch.h"
 
 namespace ptkit::formats {
@@ -61,8 +62,10 @@ TEST_F(Lldb, ThreadsHaveStreams) {
   EXPECT_EQ(bundle.value().configuration.cpu.model, 79);
   ASSERT_EQ(bundle.value().files.size(), 1U);  // absent, but known by name
   EXPECT_EQ(bundle.value().files[0].path, "/nowhere/lib.so");
-  ASSERT_EQ(bundle.value().warnings.size(), 1U);
-  EXPECT_NE(bundle.value().warnings[0].find("/nowhere/lib.so"), std::string::npos);
+  EXPECT_TRUE(bundle.value().warnings.empty());
+  ASSERT_EQ(ptkit::test::missing_files(bundle.value()).size(), 1U);
+  EXPECT_EQ(ptkit::test::missing_files(bundle.value())[0].path, "/nowhere/lib.so");
+  EXPECT_NE(ptkit::test::missing_files(bundle.value())[0].reason.find("/nowhere/lib.so"), std::string::npos);
 }
 
 TEST_F(Lldb, FolderOpensByItsDocument) {

@@ -3,6 +3,7 @@
 
 #include "formats/ptk_format.h"
 #include "formats/registry.h"
+#include "missing.h"
 #include "trace/branch_record.h"
 #include "unit/formats/scratch.h"
 #include "unit/formats/stream_maker.h"
@@ -151,6 +152,8 @@ TEST(WindowsIntelPt, ReadsProcessorsAndTheModule) {
   EXPECT_EQ(bundle.code[0].address, 0x7ff612340000u);
   EXPECT_EQ(bundle.code[0].size, 0xc000u);
   EXPECT_EQ(bundle.code[0].bytes.size(), 0u);
+  ASSERT_EQ(ptkit::test::missing_files(bundle).size(), 1U);
+  EXPECT_EQ(ptkit::test::missing_files(bundle)[0].path, "C:\\work\\Target.exe");
   EXPECT_TRUE(warns(bundle, "the last buffer of 1 processors was written up to its first 16 zero bytes"));
   EXPECT_EQ(opened(scratch.at("cpu02_bin.bin")).streams.size(), 1u);
 }
@@ -205,7 +208,8 @@ TEST(SimplePt, ReadsNumbersInTheirRadix) {
   EXPECT_EQ(bundle.spaces[1].cr3, 0x1a2b3000u);
   EXPECT_EQ(bundle.spaces[1].pid, 100);
   EXPECT_TRUE(warns(bundle, "2 lines of ptout.sideband"));
-  EXPECT_TRUE(warns(bundle, "/no/such_file"));
+  ASSERT_EQ(ptkit::test::missing_files(bundle).size(), 1U);
+  EXPECT_EQ(ptkit::test::missing_files(bundle)[0].path, "/no/such_file");
   scratch.write("copies/such_file", std::string(0x1000, 'n'));
   EXPECT_EQ(opened(scratch.path(), {.binaries = {scratch.at("copies")}}).code.size(), 3u);
 }

@@ -13,6 +13,7 @@
 #include "formats/registry.h"
 #include "image/image.h"
 #include "jit_maker.h"
+#include "missing.h"
 #include "perf_sample.h"
 #include "unit/formats/scratch.h"
 #include "unit/image/elf_maker.h"
@@ -52,6 +53,11 @@ class PerfCode : public ::testing::Test {
   bool warns(const std::string& words) {
     return std::ranges::any_of(bundle_->warnings,
                                [&](const std::string& one) { return one.find(words) != std::string::npos; });
+  }
+  bool misses(const std::string& path, const std::string& build_id = {}, const std::string& reason = {}) {
+    return std::ranges::any_of(ptkit::test::missing_files(*bundle_), [&](const ptkit::test::Missing& one) {
+      return one.path == path && one.build_id == build_id && one.reason.find(reason) != std::string::npos;
+    });
   }
   test::Scratch scratch_;
   std::shared_ptr<trace::TraceBundle> bundle_;
@@ -200,7 +206,8 @@ TEST_F(PerfCode, DumpsThatAreNotGoodAreNamed) {
     with(damaged);
   }
   open_file(test::mmap2({.tsc = 100}, 0x5000, 0x1000, 0, "/nowhere/jit-7.dump"));
-  EXPECT_TRUE(warns("/nowhere/jit-7.dump is not here"));
+  EXPECT_TRUE(misses("/nowhere/jit-7.dump"));
+  EXPECT_EQ(ptkit::test::missing_files(*bundle_).size(), 1U);
 }
 
 TEST(PerfJit, NamesOfDumps) {
@@ -257,13 +264,13 @@ TEST_F(PerfCode, FoldersOfBinariesComeFirst) {
   const std::string records = test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, "/opt/app/tool") +
                               test::mmap2({.tsc = 100}, 0x9000, 0x1000, 0, recorded);
   open_file(records);
-  EXPECT_TRUE(warns("/opt/app/tool is not here"));
+  EXPECT_TRUE(misses("/opt/app/tool"));
   EXPECT_EQ(code(1, 0x9000, 100), "here");
   open_file(records, {}, {.binaries = {folder + "/root", folder + "/flat"}});
   EXPECT_EQ(code(1, 0x7000, 100), "deep");
   open_file(records, {}, {.binaries = {folder + "/flat", folder + "/root"}});
   EXPECT_EQ(code(1, 0x7000, 100), "flat");
-  EXPECT_FALSE(warns("is not here"));
+  EXPECT_TRUE(ptkit::test::missing_files(*bundle_).empty());
 }
 
 // A program of four bytes of code at 0x200, with a build-id of four bytes.
@@ -296,7 +303,7 @@ TEST_F(PerfCode, DebugInformationAloneIsNoCode) {
   std::filesystem::remove(path);
   open_file(mapped_build(path), {}, {.binaries = {scratch_.at("store")}});
   EXPECT_EQ(code(1, 0x7000, 100), "");
-  EXPECT_TRUE(warns("has debug information alone"));
+  EXPECT_TRUE(misses(path, "abcdef01", "has debug information alone"));
 }
 
 // The kernel says so of a file that was replaced while it ran. Who has a copy may give it.
@@ -305,7 +312,7 @@ TEST_F(PerfCode, ADeletedFileIsNotTheOneThatIsThereNow) {
   const std::string records = test::mmap2({.tsc = 100}, 0x7000, 0x1000, 0, path + " (deleted)");
   open_file(records);
   EXPECT_EQ(code(1, 0x7000, 100), "");
-  EXPECT_TRUE(warns(path + " (deleted) is not here"));
+  EXPECT_TRUE(misses(path + " (deleted)"));
   scratch_.write("copies/app", "old!");
   open_file(records, {}, {.binaries = {scratch_.at("copies")}});
   EXPECT_EQ(code(1, 0x7000, 100), "old!");
@@ -316,7 +323,7 @@ TEST_F(PerfCode, AnotherBuildIsNotTaken) {
   const std::string records = mapped_build(path);
   open_file(records);
   EXPECT_EQ(code(1, 0x7000, 100), "");
-  EXPECT_TRUE(warns(path + " (build-id abcdef01) is not here (" + path + " has abcdef02)"));
+  EXPECT_TRUE(misses(path, "abcdef01", path + " has abcdef02"));
   scratch_.write("store/.build-id/ab/cdef01/elf", program("old!", 1));
   open_file(records, {}, {.binaries = {scratch_.at("store")}});
   EXPECT_EQ(code(1, 0x7000, 100), "old!");
@@ -324,7 +331,7 @@ TEST_F(PerfCode, AnotherBuildIsNotTaken) {
   scratch_.write("perf.data.debug/.build-id/ab/cdef01/elf", program("old!", 1));
   open_file(records);
   EXPECT_EQ(code(1, 0x7000, 100), "old!");
-  EXPECT_FALSE(warns("is not here"));
+  EXPECT_TRUE(ptkit::test::missing_files(*bundle_).empty());
 }
 
 // A variable of the environment, for a while.
@@ -356,13 +363,13 @@ TEST_F(PerfCode, FilesThatAreGoneAreFoundInCachesByBuildId) {
   const std::string gone = "/nowhere/app";
   open_file(mapped_build(gone));
   EXPECT_EQ(code(1, 0x7000, 100), "");
-  EXPECT_TRUE(warns("/nowhere/app (build-id abcdef01) is not here; its instructions cannot be decoded"));
+  EXPECT_TRUE(misses("/nowhere/app", "abcdef01"));
   const auto found_at = [&](const std::string& name) {
     SCOPED_TRACE(name);
     scratch_.write(name, program("code", 1));
     open_file(mapped_build(gone));
     EXPECT_EQ(code(1, 0x7000, 100), "code");
-    EXPECT_FALSE(warns("is not here"));
+    EXPECT_TRUE(ptkit::test::missing_files(*bundle_).empty());
     std::filesystem::remove(scratch_.at(name));
   };
   found_at("home/.debug/.build-id/ab/cdef01/elf");
@@ -372,7 +379,7 @@ TEST_F(PerfCode, FilesThatAreGoneAreFoundInCachesByBuildId) {
   // Another build under the right name is said to be what it is.
   scratch_.write("cache/abcdef01/executable", program("code", 2));
   open_file(mapped_build(gone));
-  EXPECT_TRUE(warns("abcdef01/executable has abcdef02"));
+  EXPECT_TRUE(misses("/nowhere/app", "abcdef01", "abcdef01/executable has abcdef02"));
 }
 
 TEST_F(PerfCode, TheVdsoIsThatOfPerfsCacheOrOfThisSystem) {
@@ -383,12 +390,12 @@ TEST_F(PerfCode, TheVdsoIsThatOfPerfsCacheOrOfThisSystem) {
   std::filesystem::remove(scratch_.at("home/.debug/.build-id/ab/cdef01/vdso"));
   open_file(mapped_build("[vdso]"));  // this system has another one
   EXPECT_EQ(code(1, 0x7000, 100), "");
-  EXPECT_TRUE(warns("[vdso] (build-id abcdef01) is not here (this system has "));
+  EXPECT_TRUE(misses("[vdso]", "abcdef01", "this system has "));
   // perf's table names the one of this system: it is taken out of memory.
   std::string own;
-  for (const std::string& one : bundle_->warnings) {
-    const std::size_t at = one.find("this system has ");
-    if (at != std::string::npos) own = one.substr(at + 16, one.find(')', at) - at - 16);
+  for (const ptkit::test::Missing& one : ptkit::test::missing_files(*bundle_)) {
+    const std::size_t at = one.reason.find("this system has ");
+    if (at != std::string::npos) own = one.reason.substr(at + 16);
   }
   if (own == "none") GTEST_SKIP() << "this system's vDSO has no build-id";
   Bytes id;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/registry.h"
+#include "missing.h"
 #include "perf_packed.h"
 #include "perf_reading.h"
 #include "perf_sample.h"
@@ -47,7 +48,9 @@ void expect_one_cpu(const trace::TraceBundle& bundle) {
   EXPECT_EQ(bundle.code[0].address, 0x400000U);
   EXPECT_EQ(bundle.code[0].tsc_from, 100U);
   EXPECT_EQ(bundle.files.at(0).path, "/nowhere/ls");
-  EXPECT_TRUE(warns(bundle, "/nowhere/ls is not here"));
+  EXPECT_FALSE(warns(bundle, "/nowhere/ls"));
+  ASSERT_EQ(ptkit::test::missing_files(bundle).size(), 1U);
+  EXPECT_EQ(ptkit::test::missing_files(bundle)[0].path, "/nowhere/ls");
   const trace::Configuration& configuration = bundle.configuration;
   EXPECT_TRUE(configuration.cpu.known);
   EXPECT_EQ(configuration.cpu.model, 142);
@@ -67,7 +70,8 @@ TEST_F(PerfData, Pipe) { expect_one_cpu(read(test::perf_pipe(one_cpu()))); }
 TEST_F(PerfData, TheKernelWasTraced) {
   const auto bundle = read(test::perf_file(one_cpu(), test::kOsAndUser));
   EXPECT_EQ(bundle.configuration.rtit_ctl, 0xe70dU);
-  EXPECT_TRUE(warns(bundle, "record with --kcore"));
+  EXPECT_TRUE(
+      warns(bundle, "kernel code is missing and cannot be added later; the next time: perf record --kcore"));
 }
 
 TEST_F(PerfData, PackedRecordsMayGoOnInTheNext) {
@@ -290,9 +294,11 @@ TEST_F(PerfData, SpacesAreThoseOfTheirTime) {
 }
 
 TEST_F(PerfData, WhatHasNoTraceIsRefused) {
-  EXPECT_NE(failure(test::perf_file(test::comm({}, "ls", true))).find("was not recorded with -e intel_pt//"),
+  EXPECT_NE(failure(test::perf_file(test::comm({}, "ls", true)))
+                .find("perf.data contains no Intel PT, BTS or LBR data (record with -e intel_pt//, "
+                      "-e intel_bts// or -b)"),
             std::string::npos);
-  EXPECT_NE(failure(test::perf_file(test::auxtrace_info())).find("has no trace"), std::string::npos);
+  EXPECT_NE(failure(test::perf_file(test::auxtrace_info())).find("contains no trace"), std::string::npos);
   std::string other_kind = test::auxtrace_info();
   other_kind[8] = 3;
   EXPECT_NE(failure(test::perf_file(other_kind)).find("another kind of processor"), std::string::npos);

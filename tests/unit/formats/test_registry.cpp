@@ -40,11 +40,13 @@ TEST(Registry, SaysWhatWasFoundInsteadOfATrace) {
   EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "its header is cut"));
   EXPECT_TRUE(
       has(failure_of(scratch.write("perf.data", "PERFILE2........"), {.format = "raw"}), "a perf.data file"));
-  EXPECT_TRUE(has(failure_of(scratch.write("notes", "Dear diary,\n")), "found text"));
+  EXPECT_TRUE(has(failure_of(scratch.write("notes", "Dear diary,\n")),
+                  "is not a trace: it is a text file without a PSB packet"));
   EXPECT_TRUE(has(failure_of(scratch.write("noise", "\x01\x02\x03\xff")), "4 bytes of unknown form"));
   EXPECT_TRUE(has(failure_of(scratch.write("late", std::string(70000, '\0') + test::small_stream())),
                   "first 64 KiB"));
-  EXPECT_TRUE(has(failure_of(scratch.path()), "is of no known form"));
+  EXPECT_TRUE(
+      has(failure_of(scratch.path()), ": no trace in this folder (formats of folders: docs/formats.md)"));
 }
 
 TEST(Registry, NamesPathsThatCannotBeRead) {

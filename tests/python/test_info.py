@@ -1,0 +1,167 @@
+"""What is said of a trace: each fact once, on one line, before anything else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ptkit
+from ptkit.cli import main
+
+
+def recording(folder: Path, files: int, stream: bytes) -> Path:
+    """A recording of simple-pt whose programs are not on this machine."""
+    path = folder / "ptout.0"
+    path.write_bytes(stream)
+    mapped = [f"0.0 77 1000 {0x10000 * (i + 1):x} 0 4096 \t/absent/lib{i}.so\n" for i in range(files)]
+    meta = "meta family 6\nmeta model 61\nmeta stepping 4\n"
+    (folder / "ptout.sideband").write_text(meta + "".join(mapped))
+    return path
+
+
+@pytest.fixture
+def five(tmp_path: Path, loop: Any) -> Path:
+    """With five files that are missing."""
+    return recording(tmp_path, 5, loop.stream(2))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], list[str]]:
+    status = main(list(arguments))
+    captured = capsys.readouterr()
+    return status, captured.out.splitlines(), captured.err.splitlines()
+
+
+def test_missing_files_are_one_warning(five: Path) -> None:
+    with pytest.warns(ptkit.PtkitWarning) as caught:
+        info = ptkit.open(five).info
+    assert [str(one.message) for one in caught] == list(info.warnings)
+    (said,) = (sentence for sentence in info.warnings if "absent" in sentence)
+    assert said == (
+        "5 files are missing, so code in them is not decoded: /absent/lib0.so, /absent/lib1.so, "
+        "/absent/lib2.so and 2 more (ptkit info --verbose, trace.info.missing_files); name folders that have "
+        "them by --binaries DIR, or binaries=[...] in Python"
+    )
+
+
+def test_missing_files_are_data(five: Path, open_trace: Any) -> None:
+    files = open_trace(five).info.missing_files
+    assert [file.path for file in files] == [f"/absent/lib{i}.so" for i in range(5)]
+    assert files[0] == ptkit.MissingFile("/absent/lib0.so", "", "")
+    assert str(ptkit.MissingFile("/a", "ab", "other")) == "/a (build-id ab; other)"
+
+
+def test_one_missing_file_is_named(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+    info = open_trace(recording(tmp_path, 1, loop.stream(2))).info
+    assert any(one.startswith("/absent/lib0.so is missing, so code in it") for one in info.warnings)
+
+
+def test_an_image_of_that_name_is_not_missing(five: Path, open_trace: Any, tmp_path: Path) -> None:
+    given = tmp_path / "lib3.so"
+    given.write_bytes(Path(ptkit._core.__file__).read_bytes())
+    files = open_trace(five, images=[(given, 0x7F0000000000)]).info.missing_files
+    assert [file.path[-4] for file in files] == ["0", "1", "2", "4"]
+
+
+def test_info_lists_missing_files_if_asked_to(five: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, short, _ = run(capsys, "info", str(five))
+    assert sum("/absent/lib4.so" in line for line in short if not line.startswith("file:")) == 0
+    _, long, _ = run(capsys, "info", "--verbose", str(five))
+    listed = [line.split()[1] for line in long if line.startswith("missing:")]
+    assert listed == [f"/absent/lib{i}.so" for i in range(5)]
+    main(["info", "--json", str(five)])
+    found = json.loads(capsys.readouterr().out)
+    assert found["missing_files"][4] == {"path": "/absent/lib4.so", "build_id": None, "reason": None}
+
+
+def test_a_warning_is_printed_once(five: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = run(capsys, "info", str(five))
+    assert err == []
+    assert sum("files are missing" in line for line in out) == 1
+    _, out, err = run(capsys, "packets", str(five))
+    assert sum("files are missing" in line for line in out) == 0
+    assert sum("files are missing" in line for line in err) == 1
+
+
+def test_info_has_every_warning(tmp_path: Path, loop: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(loop.stream(2))
+    (tmp_path / "raw.pt.ptindex").write_bytes(b"no index")
+    with pytest.warns(ptkit.PtkitWarning) as caught:
+        info = ptkit.open(path).info
+    assert [str(one.message) for one in caught] == list(info.warnings)
+    _, out, err = run(capsys, "info", str(path))
+    assert err == []
+    said = [line for line in out if line.startswith("warning:")]
+    assert len(said) == 2
+    assert "--processor FAMILY/MODEL/STEPPING" in said[0]
+    assert "raw.pt.ptindex" in said[1]
+
+
+def test_files_of_one_name_are_counted(open_trace: Any, loop: Any) -> None:
+    info = open_trace(loop.stream(2)).info
+    text = str(replace(info, files=(("[bpf]", ""),) * 41 + (("/bin/ls", "ab12"),)))
+    assert [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("file:")] == [
+        "[bpf] x 41",
+        "/bin/ls  ab12",
+    ]
+
+
+@pytest.mark.parametrize("verb", ["branches", "instructions"])
+def test_an_unknown_symbol_is_said_before_anything_else(
+    verb: str, tmp_path: Path, loop: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(loop.stream(2))
+    image = ["--image", f"{ptkit._core.__file__}@0x7f0000000000"]
+    status, out, err = run(capsys, verb, str(path), *image, "--symbol", "PyInit__coree")
+    assert (status, out) == (2, [])
+    (said,) = err
+    assert said.startswith(f"ptkit {verb}: error: no symbol 'PyInit__coree'; did you mean ")
+    assert "PyInit__core" in said.split("did you mean")[1]
+
+
+def test_info_shows_what_was_not_decoded(
+    tmp_path: Path, loop: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "raw.pt"
+    path.write_bytes(loop.stream(2))
+    _, out, err = run(capsys, "branches", str(path), "--processor", "6/142/9")
+    assert f"1 error and 1 gap: not everything could be decoded (ptkit info --decode {path} " in err[0]
+    _, shown, _ = run(capsys, "info", "--decode", str(path), "--processor", "6/142/9")
+    assert [line for line in shown if line.startswith("stream 0: [")] == [
+        f"stream 0: {line}" for line in out if line.startswith(("[error: ", "[gap: "))
+    ]
+
+
+def test_sentences_of_errors_and_gaps(open_trace: Any, loop: Any) -> None:
+    trace = open_trace(loop.stream(2))
+    (error,) = trace.errors.messages()
+    assert error.startswith(f"no code at this address (at stream offset 0x1c, ip {loop.BASE:#x})")
+    assert error.endswith("give it by --image or --code, or images=[...] in Python")
+    (gap,) = trace.gaps.messages()
+    assert gap.startswith("after an error: ")
+    assert " bytes of trace (0x" in gap
+    assert "could not be followed" in gap
+
+
+def test_a_branch_stack_has_no_psb() -> None:
+    first = {"from_ip": [0x1001], "to_ip": [0x1000], "flags": [int(ptkit.RecordFlag.FIRST)]}
+    trace = ptkit.open_branches(first, images={0x1000: bytes.fromhex("90ebfd")})
+    assert trace.gaps.messages() == [
+        "start of a branch stack, or of the branch records: what ran before is not recorded"
+    ]
+
+
+def test_text_is_not_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader,\n" * 100)
+    with pytest.raises(ptkit.FormatError) as raised:
+        ptkit.open(path)
+    assert str(raised.value).startswith(f"{path} is not a trace: it is a text file ")
+    with pytest.raises(ptkit.FormatError) as raised:
+        ptkit.open(tmp_path)
+    assert str(raised.value) == f"{tmp_path}: no trace in this folder (formats of folders: docs/formats.md)"
