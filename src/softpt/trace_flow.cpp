@@ -24,9 +24,9 @@ bool TraceUnit::lands_filtered(std::uint64_t target) {
   tell_time();
   if (branches_ && was_on && inside() && !stops) return true;
   if (branches_ && was_on) {
-    unit_->disable(target);
+    unit_->disable(payload(target));
   } else if (branches_ && inside() && !stops) {
-    unit_->enable(target);
+    unit_->enable(payload(target));
   } else {
     unit_->assume(context_, filter_);
   }
@@ -36,31 +36,31 @@ bool TraceUnit::lands_filtered(std::uint64_t target) {
 
 void TraceUnit::on_conditional(bool taken, std::uint64_t ip_after) {
   if (taken) {
-    if (lands(ip_after)) unit_->conditional(true, ip_after);
+    if (lands(ip_after)) unit_->conditional(true, payload(ip_after));
   } else if (branches_ && inside() && !lost_) {
     tell_time();
-    unit_->conditional(false, ip_after);
+    unit_->conditional(false, payload(ip_after));
   }
 }
 
 void TraceUnit::on_jump(std::uint64_t target) {
-  if (lands(target)) unit_->at(target);
+  if (lands(target)) unit_->at(payload(target));
 }
 
 void TraceUnit::on_call(std::uint64_t next_ip, std::uint64_t target) {
-  if (lands(target)) unit_->call(next_ip, target);
+  if (lands(target)) unit_->call(payload(next_ip), payload(target));
 }
 
 void TraceUnit::on_jump_indirect(std::uint64_t target) {
-  if (lands(target)) unit_->jump_indirect(target);
+  if (lands(target)) unit_->jump_indirect(payload(target));
 }
 
 void TraceUnit::on_call_indirect(std::uint64_t next_ip, std::uint64_t target) {
-  if (lands(target)) unit_->call_indirect(next_ip, target);
+  if (lands(target)) unit_->call_indirect(payload(next_ip), payload(target));
 }
 
 void TraceUnit::on_ret(std::uint64_t target) {
-  if (lands(target)) unit_->ret(target);
+  if (lands(target)) unit_->ret(payload(target));
 }
 
 // ---- far transfers
@@ -70,7 +70,8 @@ void TraceUnit::far_transfer(std::uint64_t target, const ProcessorState& after) 
 }
 
 void TraceUnit::interrupt(std::uint64_t from, std::uint64_t target, const ProcessorState& after) {
-  transfer(&from, target, after);
+  const std::uint64_t told = payload(from);  // in the segment that is left
+  transfer(&told, target, after);
 }
 
 void TraceUnit::transfer(const std::uint64_t* from, std::uint64_t target, const ProcessorState& after) {
@@ -92,16 +93,16 @@ void TraceUnit::transfer(const std::uint64_t* from, std::uint64_t target, const 
   const bool tells_flow = branches_ && (was_on || (inside() && !stops));
   if (tells_flow) {
     if (cr3_loaded) unit_->transfer_loads_cr3(told_cr3());
-    transfer_packets(from, target, was_on, stops);
+    transfer_packets(from, payload(target), was_on, stops);
   } else {
     unit_->assume(context_, inside() ? !stops : filter_);
     if (cr3_loaded) tell_cr3();
-    unit_->at(target);
+    unit_->at(payload(target));
   }
   if (stops) stop();
 }
 
-// PacketEn was set, is set, or both.
+// PacketEn was set, is set, or both. `from` and `target` are payloads.
 void TraceUnit::transfer_packets(const std::uint64_t* from, std::uint64_t target, bool was_on, bool stops) {
   if (!was_on) {
     unit_->enable(target);
@@ -148,17 +149,17 @@ void TraceUnit::change(const ProcessorState& after, std::uint64_t next_ip, bool 
   if (stops) return stop();
   if (!inside()) return;
   if (branches_) {
-    unit_->enable(next_ip);
+    unit_->enable(payload(next_ip));
   } else {
     unit_->assume(true, true);
   }
 }
 
 void TraceUnit::change_inside(std::uint64_t next_ip, bool cr3_written) {
-  if (branches_) unit_->set_interrupt_flag(state_.interrupt_flag, next_ip);
+  if (branches_) unit_->set_interrupt_flag(state_.interrupt_flag, payload(next_ip));
   tell_mode();
   if (cr3_written) tell_cr3();
-  unit_->at(next_ip);
+  unit_->at(payload(next_ip));
 }
 
 }  // namespace ptkit::softpt

@@ -129,10 +129,10 @@ void TraceUnit::begin_packets(Place at) {
   tell_time();
   tell_mode();
   tell_cr3();
-  unit_->tsx(in_transaction_, false, at.next_ip);
+  unit_->tsx(in_transaction_, false, payload(at.next_ip));
   unit_->begin(context_, bytes_since_psb);
   if (inside() && branches_) {
-    unit_->enable(at.next_ip);
+    unit_->enable(payload(at.next_ip));
   } else {
     unit_->assume(context_, filter_);
   }
@@ -145,7 +145,7 @@ void TraceUnit::disable(Place at) {
     } else {
       tell_time();
     }
-    if (inside() && branches_ && !lost_) unit_->async_out(at.ip);
+    if (inside() && branches_ && !lost_) unit_->async_out(payload(at.ip));
     unit_->assume(false, false);
     unit_->disable();
     unit_->flush();
@@ -232,7 +232,7 @@ void TraceUnit::resolve_overflow(const std::uint64_t* next_ip) {
   unit_->tsx(in_transaction_, false, 0);
   unit_->hold_psb(false);
   const bool stops = std::exchange(stop_waits_, false);
-  if (next_ip != nullptr && inside() && branches_ && !stops) return unit_->overflow(*next_ip);
+  if (next_ip != nullptr && inside() && branches_ && !stops) return unit_->overflow(payload(*next_ip));
   unit_->overflow();
   if (stops) return stop();
   if (next_ip != nullptr) unit_->assume(context_, filter_);
@@ -242,11 +242,11 @@ void TraceUnit::resolve_overflow(const std::uint64_t* next_ip) {
 
 void TraceUnit::transaction(bool in_tx, bool aborted, std::uint64_t ip) {
   in_transaction_ = in_tx;
-  if (branches_ && telling()) unit_->tsx(in_tx, aborted, ip);
+  if (branches_ && telling()) unit_->tsx(in_tx, aborted, payload(ip));
 }
 
 void TraceUnit::ptwrite(std::uint64_t value, bool wide, std::uint64_t ip) {
-  if (telling()) unit_->ptwrite(value, wide, ip);
+  if (telling()) unit_->ptwrite(value, wide, payload(ip));
 }
 
 void TraceUnit::mwait(std::uint8_t hints, std::uint8_t extensions) {
@@ -258,7 +258,7 @@ void TraceUnit::power_entry(std::uint8_t state, std::uint8_t sub_state, bool har
 }
 
 void TraceUnit::execution_stop(std::uint64_t ip) {
-  if (telling()) unit_->exstop(ip);
+  if (telling()) unit_->exstop(payload(ip));
 }
 
 void TraceUnit::power_exit(std::uint8_t last, std::uint8_t deepest, std::uint8_t reasons) {
@@ -270,7 +270,7 @@ void TraceUnit::event(EventType type, std::uint8_t vector) {
 }
 
 void TraceUnit::event_at(EventType type, std::uint8_t vector, std::uint64_t ip) {
-  if (context_ && telling()) unit_->event_at(type, vector, ip);
+  if (context_ && telling()) unit_->event_at(type, vector, payload(ip));
 }
 
 void TraceUnit::event_data(EventDataType type, std::uint64_t value) {

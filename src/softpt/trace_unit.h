@@ -30,6 +30,7 @@ struct ProcessorState {
   bool pae = false;             // PAE paging (not 64-bit): the CR3 filter compares bits 63:5
   bool cs_l = true;             // CS.L with EFER.LMA
   bool cs_d = false;            // CS.D
+  std::uint32_t cs_base = 0;    // of the code segment; without effect in 64-bit mode
   bool interrupt_flag = false;  // RFLAGS.IF; told with event trace only
 };
 
@@ -51,8 +52,8 @@ class TraceUnit {
   TraceUnit& operator=(const TraceUnit&) = delete;
 
   // --- registers: RDMSR and WRMSR of 0x560-0x561, 0x570-0x572, 0x580-0x587. FAULT: #GP(0), and nothing
-  // changed. A write that clears TraceEn comes as FUP with at.ip; one that sets it begins the trace at
-  // at.next_ip.
+  // changed. Addresses, here and below, are linear. A write that clears TraceEn comes as FUP with at.ip; one
+  // that sets it begins the trace at at.next_ip.
   MsrResult write_msr(std::uint32_t index, std::uint64_t value, Place at = {});
   [[nodiscard]] MsrResult read_msr(std::uint32_t index, std::uint64_t& value) const;
   void reset(
@@ -153,6 +154,12 @@ class TraceUnit {
   void change_inside(std::uint64_t next_ip, bool cr3_written);
   void resolve_overflow(const std::uint64_t* next_ip);
 
+  // What the IP payload of a packet says of a linear address: itself, or its offset in the code segment
+  // (CPUID.14H:ECX[31], "LIP"). Filters compare linear addresses.
+  [[nodiscard]] std::uint64_t payload(std::uint64_t ip) const noexcept {
+    if (state_.cs_l || registers_.capabilities().ecx(PT_CPUID_14_ECX_LIP)) return ip;
+    return static_cast<std::uint32_t>(ip - state_.cs_base);
+  }
   [[nodiscard]] bool inside() const noexcept { return context_ && filter_; }
   [[nodiscard]] bool telling();  // packets that do not depend on PacketEn come out now
   void tell_time() { unit_->set_time(now_.tsc, now_.cycles); }

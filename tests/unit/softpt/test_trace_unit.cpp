@@ -446,6 +446,101 @@ TEST_F(Filtering, TransfersOutsideOfTheRangeTellCr3) {
             "FUP 1001\nPIP 6000\nTIP.PGD 5000\nPIP 5000\nPIP 6000\nTIP.PGE 1100\nFUP 9000\nTIP.PGD -\n");
 }
 
+// ---- IP payloads: linear addresses, or offsets in the code segment
+
+struct Payloads : testing::TestWithParam<bool> {
+  static constexpr std::uint32_t kBase = 0x7'0000;
+  static Capabilities capabilities() {
+    Capabilities out;
+    if (!GetParam()) out.leaf_14_ecx &= ~(1U << PT_CPUID_14_ECX_LIP);
+    return out;
+  }
+  static ProcessorState segmented(bool wide, std::uint32_t base = kBase) {
+    ProcessorState state = user();
+    state.cs_l = false;
+    state.cs_d = wide;
+    state.cs_base = base;
+    return state;
+  }
+  // Traces [0x71000, 0x71fff]; begins at 0x71000.
+  void start(const ProcessorState& state) {
+    machine.write(PT_MSR_RTIT_ADDR0_A, kBase + 0x1000);
+    machine.write(PT_MSR_RTIT_ADDR0_A + 1, kBase + 0x1fff);
+    unit.set_state(state);
+    machine.start(kUser | kBranches | std::uint64_t{PT_ADDR_CFG_FILTER} << PT_CTL_ADDR0_CFG_SHIFT,
+                  kBase + 0x1000);
+  }
+  std::string rest() {
+    machine.end(kBase + 0x9000);
+    return machine.packets();
+  }
+  static std::string either(const char* linear, const char* effective) {
+    return GetParam() ? linear : effective;
+  }
+
+  Machine machine{capabilities()};
+  TraceUnit& unit = machine.unit;
+};
+
+TEST_P(Payloads, FiltersCompareLinearAddresses) {
+  for (const bool wide : {false, true}) {
+    Machine own{capabilities()};
+    own.write(PT_MSR_RTIT_ADDR0_A, kBase + 0x1000);
+    own.write(PT_MSR_RTIT_ADDR0_A + 1, kBase + 0x1fff);
+    own.unit.set_state(segmented(wide));
+    own.start(kUser | kBranches | std::uint64_t{PT_ADDR_CFG_FILTER} << PT_CTL_ADDR0_CFG_SHIFT,
+              kBase + 0x1000);
+    for (const std::uint64_t offset : {0x1fffU, 0x2000U, 0x1000U, 0xfffU, 0x1800U})
+      own.unit.jump_indirect(kBase + offset);
+    own.end(kBase + 0x9000);
+    const std::string mode = wide ? "MODE.Exec 20,2\n" : "MODE.Exec 10\n";
+    EXPECT_EQ(own.packets(), mode + either("TIP.PGE 71000\nTIP 71fff\nTIP.PGD 72000\nTIP.PGE 71000\n"
+                                           "TIP.PGD 70fff\nTIP.PGE 71800\nFUP 79000\nTIP.PGD -\n",
+                                           "TIP.PGE 1000\nTIP 1fff\nTIP.PGD 2000\nTIP.PGE 1000\n"
+                                           "TIP.PGD fff\nTIP.PGE 1800\nFUP 9000\nTIP.PGD -\n"));
+  }
+}
+
+TEST_P(Payloads, SixtyFourBitCodeHasNoBase) {
+  ProcessorState state = user();
+  state.cs_base = kBase;
+  start(state);
+  unit.jump_indirect(kBase + 0x1010);
+  EXPECT_EQ(rest(), "MODE.Exec 40,1\nTIP.PGE 71000\nTIP 71010\nFUP 79000\nTIP.PGD -\n");
+}
+
+TEST_P(Payloads, AnInterruptSaysWhereItCameFromInTheSegmentThatItLeaves) {
+  start(segmented(true));
+  unit.interrupt(kBase + 0x1010, kBase + 0x1800, segmented(true, kBase + 0x1000));
+  unit.far_transfer(kBase + 0x1020, segmented(false));
+  EXPECT_EQ(rest(), either("MODE.Exec 20,2\nTIP.PGE 71000\nFUP 71010\nTIP 71800\nMODE.Exec 10\nTIP 71020\n"
+                           "FUP 79000\nTIP.PGD -\n",
+                           "MODE.Exec 20,2\nTIP.PGE 1000\nFUP 1010\nTIP 800\nMODE.Exec 10\nTIP 1020\n"
+                           "FUP 9000\nTIP.PGD -\n"));
+}
+
+TEST_P(Payloads, ReturnsAreCompressedAllTheSame) {
+  start(segmented(true));
+  unit.call(kBase + 0x1005, kBase + 0x1100);
+  unit.ret(kBase + 0x1005);
+  unit.ret(kBase + 0x1400);
+  EXPECT_EQ(rest(), either("MODE.Exec 20,2\nTIP.PGE 71000\nTNT.8 !\nTIP 71400\nFUP 79000\nTIP.PGD -\n",
+                           "MODE.Exec 20,2\nTIP.PGE 1000\nTNT.8 !\nTIP 1400\nFUP 9000\nTIP.PGD -\n"));
+}
+
+TEST_P(Payloads, AddressesWrapAtFourGigabytes) {
+  ProcessorState state = segmented(true, 0xffff'0000);
+  unit.set_state(state);
+  machine.start(kUser | kBranches, 0x1000);  // offset 0x11000
+  unit.jump_indirect(0xffff'2000);
+  machine.end(0x1004);
+  EXPECT_EQ(machine.packets(), either("MODE.Exec 20,2\nTIP.PGE 1000\nTIP ffff2000\nFUP 1004\nTIP.PGD -\n",
+                                      "MODE.Exec 20,2\nTIP.PGE 11000\nTIP 2000\nFUP 11004\nTIP.PGD -\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Lip, Payloads, testing::Bool(),
+                         [](const auto& linear) { return linear.param ? "linear" : "effective"; });
+
 // ---- TraceStop
 
 TEST_F(Filtering, TraceStopEndsItWhenABranchLandsThere) {
