@@ -42,6 +42,7 @@ PYTHON_RANKS = {
     "_core": 0,
     "errors": 0,
     "arguments": 1,
+    "memory": 1,
     "schema": 1,
     "msr": 2,
     "bundle": 2,

@@ -34,6 +34,11 @@ categoricals, in Arrow dictionaries of strings; offsets count from the begin of 
 `time_ns` is there where the trace knows its clock; see [time.md](time.md).
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
+
+A table that takes more memory than the process may take raises `ptkit.OutOfMemoryError` (a
+`MemoryError`) before much of it is read. Ask for fewer columns (`columns=[...]`), for a part
+(`trace.between(...)`, `trace.touching(...)`), or read parts of bounded memory
+(`trace.iter_branches()`, and so on).
 """
 
 ABOUT = {

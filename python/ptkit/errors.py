@@ -41,6 +41,20 @@ class UnsupportedError(PtkitError, RuntimeError):
     """Something cannot be done with this build or on this machine."""
 
 
+class OutOfMemoryError(PtkitError, MemoryError):
+    """What was asked for takes more memory than this process may take; nothing large was allocated.
+
+    Attributes
+    ----------
+    fact : str
+        How many rows, how many bytes, what is free, and which limit says so.
+    """
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
+        self.fact = fact
+
+
 class SymbolError(PtkitError, LookupError):
     """No symbol has this name."""
 

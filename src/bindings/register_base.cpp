@@ -1,4 +1,5 @@
 // Statuses as exceptions, in one table; buffers and batches across the border.
+#include "base/memory_left.h"
 #include "bindings/bindings.h"
 
 namespace ptkit::bindings {
@@ -55,6 +56,14 @@ py::array_t<T> run_column(const std::vector<columns::Run>& runs, Get get) {
   for (std::size_t i = 0; i < runs.size(); ++i) cells[i] = get(runs[i]);
   array.attr("flags").attr("writeable") = false;
   return array;
+}
+
+std::string memory_sentence() {
+  const base::MemoryBound least = base::memory_left().least();
+  const std::string free = std::to_string(least.bytes >> 20U) + " MiB are free (" +
+                           std::string(base::memory_limit_name(least.limit)) + ")";
+  return "out of memory: " + (least.limit == base::MemoryLimit::NONE ? "the system gives no more" : free) +
+         "; ask for fewer rows or columns, or read parts (iter_...)";
 }
 
 }  // namespace
@@ -145,6 +154,13 @@ py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch) {
 }
 
 void register_base(py::module_& module) {
+  py::register_exception_translator([](std::exception_ptr raised) {
+    try {
+      if (raised != nullptr) std::rethrow_exception(raised);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, memory_sentence().c_str());
+    }
+  });
   module.def(
       "status_text",
       [](int code) {

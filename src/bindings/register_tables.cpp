@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <system_error>
 #include <thread>
 
 #include "bindings/bindings.h"
@@ -101,7 +102,8 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
                                     const py::dict& selection, const std::string& engine,
                                     const std::string& resync, bool time, bool context, bool ticks, bool sync,
                                     bool side_tables, bool select_sides, std::size_t threads,
-                                    const std::shared_ptr<IndexHandle>& index) {
+                                    const std::shared_ptr<IndexHandle>& index,
+                                    const std::shared_ptr<columns::RowBudget>& budget) {
   columns::Request request;
   request.table = table_by_name(table);
   request.mask = mask_of(request.table, names);
@@ -126,6 +128,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.cut = engine == "ptkit";
   if (index != nullptr && !ticks) input.index = index->index;
   input.memory = session->part_memory;
+  if (budget != nullptr) input.budget = budget;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
   reader->session = std::move(session);
@@ -158,6 +161,12 @@ void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
+// There is no memory, or the budget says so.
+[[nodiscard]] bool has_no_room(TableReader::Step step) noexcept {
+  return step == TableReader::Step::NO_MEMORY || step == TableReader::Step::COUNT ||
+         step == TableReader::Step::NO_ROOM;
+}
+
 // Works until `rows` rows are there or all are read. With `stop_on_error`, stops at the first error row as
 // well.
 void work(Reader& self, std::size_t rows, bool stop_on_error) {
@@ -175,7 +184,7 @@ void work(Reader& self, std::size_t rows, bool stop_on_error) {
     }
   }
   self.rethrow();
-  if (step == TableReader::Step::NO_MEMORY) throw std::bad_alloc();
+  if (has_no_room(step)) throw std::bad_alloc();
 }
 
 py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error) {
@@ -243,8 +252,7 @@ class Crew {
  public:
   Crew(const std::vector<Reader*>& readers, std::size_t threads)
       : readers_(readers), working_(std::min(threads, readers.size())) {
-    const std::size_t count = working_;
-    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
+    start(working_);
   }
   ~Crew() {
     if (stop_) {
@@ -276,6 +284,17 @@ class Crew {
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
+  // As many threads as the system gives.
+  void start(std::size_t count) {
+    try {
+      for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      const std::scoped_lock lock(mutex_);
+      working_ -= count - threads_.size();
+      out_of_memory_ = threads_.empty();
+    }
+  }
+
   void run() {
     while (!stop_) {
       const std::size_t index = next_++;
@@ -283,7 +302,7 @@ class Crew {
       try {
         auto step = TableReader::Step::MORE;
         while (step == TableReader::Step::MORE && !stop_) step = readers_[index]->reader->step(SIZE_MAX);
-        if (step == TableReader::Step::NO_MEMORY) out_of_memory_ = true;
+        if (has_no_room(step)) out_of_memory_ = true;
       } catch (const std::bad_alloc&) {
         out_of_memory_ = true;
       }
@@ -352,15 +371,48 @@ py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   return py::make_tuple(batch_to_python(std::move(all)), side(std::move(errors)), side(std::move(gaps)));
 }
 
+std::shared_ptr<columns::RowBudget> make_budget(std::uint64_t row_bytes, std::uint64_t after_bytes,
+                                                std::optional<std::uint64_t> most_rows, bool estimate,
+                                                const std::string& root) {
+  columns::RowBudget::Input input;
+  input.row_bytes = row_bytes;
+  input.after_bytes = after_bytes;
+  input.most_rows = most_rows.value_or(UINT64_MAX);
+  input.estimate = estimate;
+  input.left = [root] { return base::memory_left(root); };
+  return std::make_shared<columns::RowBudget>(std::move(input));
+}
+
+// (bytes that may be taken, the limit's name): of all limits the least.
+py::tuple memory_left(const std::string& root) {
+  const base::MemoryBound least = base::memory_left(root).least();
+  return py::make_tuple(least.usable(), py::str(std::string(base::memory_limit_name(least.limit))));
+}
+
 }  // namespace
 
 void register_tables(py::module_& module) {
+  py::class_<columns::RowBudget, std::shared_ptr<columns::RowBudget>>(
+      module, "RowBudget", "What the rows of a table may take, for all its readers.")
+      .def(py::init(&make_budget), py::kw_only(), py::arg("row_bytes") = 0, py::arg("after_bytes") = 0,
+           py::arg("most_rows") = py::none(), py::arg("estimate") = true, py::arg("root") = "")
+      .def_property_readonly("rows", &columns::RowBudget::rows)
+      .def_property_readonly("expected_rows", &columns::RowBudget::expected_rows);
+  module.def("memory_left", &memory_left, py::arg("root") = "",
+             "Bytes that this process may take, and the limit that says so.");
   py::class_<Reader>(module, "Reader", "One table of some streams, in parts.")
       .def(py::init(&make_reader), py::arg("session"), py::arg("table"), py::kw_only(), py::arg("columns"),
            py::arg("streams"), py::arg("selection"), py::arg("engine"), py::arg("resync"), py::arg("time"),
            py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"),
-           py::arg("select_sides") = false, py::arg("threads") = 1, py::arg("index") = py::none())
+           py::arg("select_sides") = false, py::arg("threads") = 1, py::arg("index") = py::none(),
+           py::arg("budget") = py::none())
       .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
+      .def(
+          "reserve",
+          [](Reader& self, std::size_t rows) {
+            if (!self.reader->reserve(rows)) throw std::bad_alloc();
+          },
+          py::arg("rows"))
       .def("make_part", &make_part, py::arg("rows"))
       .def("fill", &fill, py::arg("stop_on_error") = false)
       .def("errors", [](Reader& self) { return side(self.reader->take_errors()); })

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <system_error>
 
 #include "packet/decoder.h"
 
@@ -83,7 +84,17 @@ void AheadSource::start() {
   if (first == flow::kNoPsb) return;
   decoder_->stop_behind_psb_after(first);
   likely_ = decoder_->checkpoint();  // whose stream it is, and what its configuration tells
-  for (std::size_t i = 1; i < input_.threads; ++i) threads_.emplace_back([this] { work(); });
+  start_threads();
+}
+
+void AheadSource::start_threads() {
+  input_.threads = std::clamp<std::uint64_t>(input_.room / (kAhead * kMostBytes), 1, input_.threads);
+  most_bytes_ = std::max<std::uint64_t>(kMostBytes, input_.room / (kAhead * input_.threads));
+  try {
+    for (std::size_t i = 1; i < input_.threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    return;  // no more of them, or no address space for a stack: those that there are decode all
+  }
 }
 
 // Where segment `number` begins to learn: at a PSB about one segment behind the one before. With the lock
@@ -135,6 +146,11 @@ void AheadSource::work_on(Job& job, bool once) {
       more = job.decoder.run();
       if (job.sink.out_of_memory()) more = false;
       if (job.sink.bytes() > kMostBytes) job.decoder.stop_soon();
+      // The next PSB+ is too far behind: the segment is decoded in its turn, straight into the sink.
+      if (job.sink.bytes() > most_bytes_) {
+        job.sink.run_out_of_memory();
+        more = false;
+      }
       if (once && more) return;
     }
   } catch (const std::bad_alloc&) {

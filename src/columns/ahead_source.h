@@ -31,6 +31,7 @@ class AheadSource final : public flow::RowSource {
     bool times = false;                                                   // that `sink` has a track for
     std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
     std::size_t part = 0;                                                 // rows of the parts that are read
+    std::uint64_t room = UINT64_MAX;  // bytes that rows of segments may take
   };
   // What `input` refers to and `sink` must outlive this.
   AheadSource(Input input, RowSink& sink);
@@ -59,6 +60,7 @@ class AheadSource final : public flow::RowSource {
   };
 
   void start();
+  void start_threads();
   void work();
   [[nodiscard]] Job* claim(std::size_t threads_ahead);
   void work_on(Job& job, bool once);
@@ -102,6 +104,7 @@ class AheadSource final : public flow::RowSource {
   std::list<Job> jobs_;
   std::size_t next_claim_ = 1;
   std::size_t segment_ = 0;
+  std::uint64_t most_bytes_ = 0;  // of one segment's rows
   flow::Checkpoint likely_;
   std::size_t turn_ = 1;  // = next_
 

@@ -120,13 +120,22 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
 }
 
 bool Batch::append(Batch&& other) {
-  if (!reserve(other.rows_)) return false;
+  const bool grows = !has_room(other.rows_);
+  if (grows) close_up();
   const auto columns = columns_of(table_);
+  std::size_t room = SIZE_MAX;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || other.rows_ == 0) continue;
+    if (((mask_ >> i) & 1) == 0) continue;
     const std::size_t size = cell_size(columns[i].type);
+    if (grows && !buffers_[i].reserve((rows_ + other.rows_) * size)) return false;
+    room = std::min(room, buffers_[i].capacity() / size);
+    if (other.rows_ == 0) continue;
     std::memcpy(at(i, rows_), other.at(i, 0), other.rows_ * size);
     (void)other.buffers_[i].release();
+  }
+  if (grows) {
+    room_ = room;
+    if (!is_lent()) owner_.reset();
   }
   const std::size_t base = rows_;
   for (const Run& run : other.runs_) {

@@ -12,6 +12,8 @@ namespace {
 // A slice of work: some milliseconds in our decoder, so that whoever waits can look around often.
 constexpr std::size_t kSlicePackets = 8192;
 constexpr std::size_t kSliceRows = std::size_t{1} << 18;
+// Of what is free, threads that decode ahead of their turn take one part in so many.
+constexpr std::uint64_t kShareAhead = 4;
 
 [[nodiscard]] bool has_packets(const trace::Stream& stream) noexcept {
   return stream.kind == trace::StreamKind::PROCESSOR_TRACE;
@@ -42,6 +44,7 @@ class NoPackets final : public flow::RowSource {
 TableReader::TableReader(Input input, const Request& request)
     : input_(std::move(input)), request_(request), sink_(request_, cancelled_) {
   for (const auto stream : input_.streams) bytes_total_ += input_.bundle->streams[stream].data.size();
+  input_.budget->add_streams(bytes_total_);
 }
 
 std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
@@ -112,7 +115,8 @@ void TableReader::open_stream() {
                              input_.segment,
                              row_track_ != nullptr,
                              input_.memory,
-                             part_.rows - std::min(part_.rows, kSlackRows)};
+                             part_.rows - std::min(part_.rows, kSlackRows),
+                             input_.budget->left().least().usable() / kShareAhead};
     source_ = std::make_unique<AheadSource>(std::move(input), sink_);
     settles_ = true;
     return;
@@ -142,7 +146,23 @@ TableReader::Step TableReader::step(std::size_t rows) {
     row_track_.reset();
     bytes_before_ += stream_->data.size();
   }
-  return sink_.out_of_memory() ? Step::NO_MEMORY : Step::MORE;
+  return sink_.out_of_memory() ? Step::NO_MEMORY : ask_budget();
+}
+
+TableReader::Step TableReader::ask_budget() {
+  const auto bytes_of = [](const std::unique_ptr<Batch>& side) {
+    return side == nullptr ? 0 : side->bytes();
+  };
+  const std::size_t sides = bytes_of(sink_.errors()) + bytes_of(sink_.gaps());
+  switch (input_.budget->ask(share_, sink_.main()->rows(), sides, bytes_done())) {
+    case RowBudget::Answer::COUNT:
+      return Step::COUNT;
+    case RowBudget::Answer::STOP:
+      return Step::NO_ROOM;
+    case RowBudget::Answer::GO_ON:
+      break;
+  }
+  return Step::MORE;
 }
 
 std::unique_ptr<Batch> TableReader::take(std::size_t rows) {

@@ -8,6 +8,7 @@
 
 #include "columns/ahead_source.h"
 #include "columns/indexed_source.h"
+#include "columns/row_budget.h"
 #include "columns/row_sink.h"
 #include "packet/errata.h"
 
@@ -40,6 +41,7 @@ class TableReader {
     std::shared_ptr<const index::Index> index;  // of the bundle; may be null
     bool cut = true;                            // may streams be cut into segments?
     std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
+    std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();    // of all readers of the table
   };
   TableReader(Input input, const Request& request);
 
@@ -48,9 +50,13 @@ class TableReader {
     READY,      // `rows` rows are there
     END,        // all rows are there, fewer than asked for
     NO_MEMORY,  // what was read so far is there
+    COUNT,      // the budget says so: see RowBudget::Answer. Can go on all the same
+    NO_ROOM,    // the budget says STOP
   };
   // Works for a few milliseconds at most. The same thread or not: calls must not overlap.
   [[nodiscard]] Step step(std::size_t rows);
+  // Room for so many rows in all, at once. False: out of memory.
+  [[nodiscard]] bool reserve(std::size_t rows) { return sink_.main()->reserve(rows + kSlackRows); }
   // Takes up to `rows` rows that are there (null: out of memory).
   [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
   // Behind the last row that is asked for, columns that are lent need room for so many more.
@@ -79,6 +85,7 @@ class TableReader {
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
   [[nodiscard]] bool open_indexed(std::uint32_t index);
+  [[nodiscard]] Step ask_budget();
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
 
   Input input_;
@@ -86,6 +93,7 @@ class TableReader {
   std::atomic<bool> cancelled_{false};
   RowSink sink_;
   PartMemory part_;
+  RowBudget::Share share_;
   std::size_t next_stream_ = 0;
   const trace::Stream* stream_ = nullptr;
   std::unique_ptr<time::TimeTrack> row_track_;

@@ -11,7 +11,7 @@ from typing import Any
 
 import ptkit
 from ptkit.cli.plain import say
-from ptkit.errors import PtkitError
+from ptkit.errors import OutOfMemoryError, PtkitError
 
 # In the order of `ptkit --help`.
 VERBS = (
@@ -32,6 +32,8 @@ VERBS = (
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+
+_FEWER_ROWS = "choose fewer rows (--limit, --time, --stream) or fewer --threads"
 
 
 class _Once(argparse._StoreAction):
@@ -132,8 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _sentence(error: Exception) -> str:
     """One line that says what went wrong, and for surprises how to learn more."""
     text = " ".join(str(error).split())
+    if isinstance(error, OutOfMemoryError):
+        return f"{error.fact}; {_FEWER_ROWS}"
     if isinstance(error, (PtkitError, OSError, ValueError)):
         return text
     if isinstance(error, MemoryError):
-        return "out of memory; choose fewer rows (--limit, --time, --stream) or fewer --threads"
+        return f"out of memory; {_FEWER_ROWS}"
     return f"{type(error).__name__}: {text}; PTKIT_DEBUG=1 shows where"

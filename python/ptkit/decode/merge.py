@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from ptkit.table import Table, concatenate
 
+#: Bytes of working memory for each row that is sorted, besides a copy of the row: keys, their order, and what
+#: the sort and the runs need meanwhile.
+MERGE_BYTES = 48
+
 
 def _keys(table: Table, before: int = 0) -> NDArray[np.uint64]:
     """Times of one stream's rows that never go back."""
@@ -33,7 +37,9 @@ def sorted_by_time(table: Table) -> Table:
     changes = np.flatnonzero(np.diff(streams)) + 1
     bounds = [0, *changes.tolist(), len(streams)]
     keys = [_keys(table._rows_of(slice(a, b))) for a, b in pairwise(bounds)]
-    return table[np.argsort(np.concatenate(keys), kind="stable")]
+    order = np.argsort(np.concatenate(keys), kind="stable")
+    del keys
+    return table._rows_of(order, table.errors, table.gaps)
 
 
 class _Head:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
@@ -126,8 +126,29 @@ class Plan:
     threads: int = 1
     raises: bool = False
     select_sides: bool = False
+    sides: bool = True  # errors and gaps come with the rows
 
-    def reader(self, streams: Sequence[int] | None = None, *, side_tables: bool = True) -> _core.Reader:
+    @property
+    def merges(self) -> bool:
+        """Are rows of several streams to be put in the order of time?"""
+        return self.by_time and len(self.streams) > 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a row takes."""
+        columns = schema_of(self.table).columns
+        return sum(columns[name].dtype.itemsize for name in self.stored)
+
+    def counting(self) -> Plan:
+        """The same question, of which only the number of rows is wanted."""
+        return replace(self, stored=(), shown=(), time="time" in self.selection, raises=False, sides=False)
+
+    def reader(
+        self,
+        streams: Sequence[int] | None = None,
+        *,
+        budget: _core.RowBudget | None = None,
+    ) -> _core.Reader:
         """Make a reader of the core for some of the streams (all by default)."""
         return _core.Reader(
             self.session,
@@ -141,10 +162,11 @@ class Plan:
             context=self.switches,
             ticks=self.ticks,
             sync=self.sync,
-            side_tables=side_tables,
+            side_tables=self.sides,
             select_sides=self.select_sides,
             index=self.settings.index,
             threads=1 if self.raises else self.threads,
+            budget=budget,
         )
 
 

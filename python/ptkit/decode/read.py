@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ptkit import _core
+from ptkit import _core, memory
 from ptkit.arguments import integer
-from ptkit.decode.merge import merge_in_time, sorted_by_time
+from ptkit.decode.merge import MERGE_BYTES, merge_in_time, sorted_by_time
 from ptkit.decode.plan import Plan
-from ptkit.errors import ConfigError, DecodeError
+from ptkit.errors import ConfigError, DecodeError, OutOfMemoryError
 from ptkit.schema import schema_of
 from ptkit.table import Runs, Table
 from ptkit.table.table import from_core
 
+if TYPE_CHECKING:
+    _Tables = tuple[_core._Columns, _core._Columns | None, _core._Columns | None]
+
+_LESS = "ask for less: columns=[...], between(...) or touching(...), or read parts: iter_{}()"
 _MOST_ROWS = 2**48 - 1  # more than any memory holds
 _MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merged
 
@@ -67,16 +71,93 @@ def _check_errors(plan: Plan, reader: _core.Reader, result: Any = None) -> None:
         _raise_first(plan, errors)
 
 
-def read(plan: Plan) -> Table:
-    """Read a whole table; the streams are decoded on several threads."""
-    streams = plan.streams
-    if len(streams) > 1 and plan.threads > 1 and not plan.raises:
-        result, errors, gaps = _core.read_all([plan.reader([stream]) for stream in streams], plan.threads)
-    else:
-        reader = plan.reader()
-        result = reader.read(None, plan.raises)
-        _check_errors(plan, reader, result)
-        errors, gaps = reader.errors(), reader.gaps()
+def _too_large(plan: Plan, rows: int, after: int, *, about: bool) -> OutOfMemoryError:
+    count = f"{'about ' if about else ''}{rows:,} rows"
+    return memory.too_large(
+        f"{plan.table}: {count}", rows * (plan.row_bytes + after), _LESS.format(plan.table), about=about
+    )
+
+
+def _read_apart(plan: Plan, budget: _core.RowBudget) -> _Tables:
+    """Read each stream for itself, on several threads; MemoryError: it does not fit, or seems not to."""
+    readers = [plan.reader([stream], budget=budget) for stream in plan.streams]
+    return _core.read_all(readers, plan.threads)
+
+
+def _read_in_order(plan: Plan, budget: _core.RowBudget, rows: int = 0) -> _Tables:
+    """Read one stream after the other, into memory for `rows` rows; MemoryError: as `_read_apart`."""
+    reader = plan.reader(budget=budget)
+    if rows:
+        reader.reserve(rows)
+    result = reader.read(None, plan.raises)
+    _check_errors(plan, reader, result)
+    return result, reader.errors(), reader.gaps()
+
+
+def _attempt(
+    plan: Plan,
+    way: Callable[[Plan, _core.RowBudget], _Tables],
+    budget: _core.RowBudget,
+) -> _Tables | None:
+    """Read; None where memory does not suffice. What was read until then is free afterwards."""
+    try:
+        return way(plan, budget)
+    except MemoryError:
+        return None
+
+
+def _count(plan: Plan, after: int) -> int:
+    """Count the rows without keeping them.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If there are more than fit; counting goes on until that is certain.
+    """
+    budget = memory.budget(most_rows=memory.free()[0] // max(plan.row_bytes + after, 1))
+    counting = plan.counting()
+    apart = len(plan.streams) > 1 and plan.threads > 1
+    if _attempt(counting, _read_apart if apart else _read_in_order, budget) is None:
+        raise _too_large(plan, budget.expected_rows, after, about=True)
+    return budget.rows
+
+
+def _read(plan: Plan, after: int) -> _Tables:
+    """Read all rows; `after` more bytes for each are free then.
+
+    Where rows that were read seem to be the first of more than fit, they are dropped and all are counted; if
+    they fit after all, they are read again, into memory that does not grow.
+    """
+    apart = len(plan.streams) > 1 and plan.threads > 1 and not plan.raises
+    budget = memory.budget(plan.row_bytes, after)
+    found = _attempt(plan, _read_apart if apart else _read_in_order, budget)
+    if found is None:
+        rows = _count(plan, after)
+        budget = memory.budget(plan.row_bytes, after, estimate=False)
+        found = _attempt(plan, partial(_read_in_order, rows=rows), budget)
+        if found is None:
+            raise _too_large(plan, rows, after, about=False)
+    return found
+
+
+def read(plan: Plan, after: int = 0) -> Table:
+    """Read a whole table; the streams are decoded on several threads.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to read.
+    after : int
+        Bytes for each row that the caller is going to take besides.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If the rows take more memory than this process may take. Little of it is taken before.
+    """
+    if plan.merges:
+        after = max(after, plan.row_bytes + MERGE_BYTES)
+    result, errors, gaps = _read(plan, after)
     table = from_core(
         plan.table,
         result,
@@ -85,13 +166,25 @@ def read(plan: Plan) -> Table:
         errors=_side(plan, "errors", errors),
         gaps=_side(plan, "gaps", gaps),
     )
-    return sorted_by_time(table) if plan.by_time and len(streams) > 1 else table
+    return sorted_by_time(table) if plan.merges else table
+
+
+def _part_budget(plan: Plan) -> _core.RowBudget:
+    return memory.budget(plan.row_bytes, estimate=False)
+
+
+def _part_too_large(plan: Plan, rows: int) -> OutOfMemoryError:
+    what = f"{plan.table}: parts of {rows:,} rows"
+    return memory.too_large(what, rows * plan.row_bytes, "ask for smaller parts: rows=...")
 
 
 def _parts(plan: Plan, rows: int) -> Iterator[Table]:
-    reader = plan.reader()
+    reader = plan.reader(budget=_part_budget(plan))
     while True:
-        result = reader.read(rows, plan.raises)
+        try:
+            result = reader.read(rows, plan.raises)
+        except MemoryError:
+            raise _part_too_large(plan, rows) from None
         _check_errors(plan, reader, result)
         errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
         part = from_core(
@@ -107,14 +200,20 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
 def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     schema = schema_of(plan.table)
     has_runs = bool(schema.names("run"))
-    reader = plan.reader()
-    memory = reader.make_part(rows)
+    reader = plan.reader(budget=_part_budget(plan))
+    try:
+        arrays = reader.make_part(rows)
+    except MemoryError:
+        raise _part_too_large(plan, rows) from None
     no_sides = _no_side(plan, "errors"), _no_side(plan, "gaps")
     runs: dict[str, NDArray[Any]] = {}
     kept: Runs | None = None
     count = rows
     while count == rows:
-        filled, found, has_sides, elsewhere = reader.fill(plan.raises)
+        try:
+            filled, found, has_sides, elsewhere = reader.fill(plan.raises)
+        except MemoryError:
+            raise _part_too_large(plan, rows) from None
         sides = no_sides
         if has_sides:
             _check_errors(plan, reader)
@@ -124,11 +223,11 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
         count, runs = filled, found
         if count or has_sides:
             if elsewhere is None and count < rows:
-                elsewhere = {name: array[:count] for name, array in memory.items()}
+                elsewhere = {name: array[:count] for name, array in arrays.items()}
             yield Table(
                 schema,
                 count,
-                elsewhere or memory,
+                elsewhere or arrays,
                 kept,
                 columns=plan.shown,
                 context=plan.context,
@@ -153,10 +252,9 @@ def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
         If `rows` is no positive integer, or parts of a merged order are to share memory.
     """
     rows = integer("rows", rows, 1, _MOST_ROWS)
-    merged = plan.by_time and len(plan.streams) > 1
-    if reuse and merged:
+    if reuse and plan.merges:
         raise ConfigError('reuse=True and order="time" do not go together: merged parts are new memory')
-    if merged:
+    if plan.merges:
         return _parts_in_time(plan, rows)
     in_place = reuse and not (plan.raises and plan.table == "errors")
     return _parts_in_place(plan, rows) if in_place else _parts(plan, rows)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import _core
+from ptkit import _core, memory
 from ptkit.arguments import names
+from ptkit.schema import schema_of
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
@@ -34,11 +35,35 @@ def _names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
     return table.columns if columns is None else tuple(names("columns", columns))
 
 
+_LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
+
+
+def _cell_bytes(table: str, name: str) -> int:
+    """Bytes of a value; what is in no schema (``time_ns``) has eight."""
+    column = schema_of(table).columns.get(name)
+    return 8 if column is None else column.dtype.itemsize
+
+
+def pandas_bytes(table: str, columns: Sequence[str]) -> int:
+    """Bytes that a row of these columns of a table takes in a DataFrame, and on the way there."""
+    sizes = [_cell_bytes(table, name) for name in columns]
+    # Codes of a categorical are two bytes; a column of which values may be unknown has a mask beside it.
+    return max(sizes, default=0) + sum(size + 2 for size in sizes)
+
+
+def _arrow_bytes(table: Table, columns: Sequence[str]) -> int:
+    """Bytes for each row: stored columns are shared, others are made; any may need a mask of known values."""
+    stored = table._schema.names("stored")
+    return sum(1 if name in stored else 1 + _cell_bytes(table.name, name) for name in columns)
+
+
 def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
     """Copy a table into a DataFrame."""
     import pandas
 
     shown = _names(table, columns)
+    size = len(table) * pandas_bytes(table.name, shown)
+    memory.ask(f"{table.name}: {len(table):,} rows in pandas", size, _LESS.format(table.name, "to_pandas"))
     frame: pandas.DataFrame = pandas.DataFrame(
         {name: _pandas_column(table, name) for name in shown}, copy=False
     )
@@ -77,7 +102,10 @@ _Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None,
 
 
 def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
-    return [_field(table, name) for name in _names(table, columns)]
+    shown = _names(table, columns)
+    size = len(table) * _arrow_bytes(table, shown)
+    memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, _LESS.format(table.name, "to_arrow"))
+    return [_field(table, name) for name in shown]
 
 
 def _field(table: Table, name: str) -> _Field:

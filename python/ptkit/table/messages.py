@@ -15,6 +15,9 @@ _MISMATCHES = {_CODE.TNT_MISMATCH, _CODE.TIP_MISMATCH, _CODE.FUP_MISMATCH, _CODE
 _BYTES = {_CODE.BAD_OPCODE, _CODE.BAD_PACKET, _CODE.TRUNCATED_PACKET, _CODE.BAD_IP_COMPRESSION}
 _CODE_NEEDED = {_CODE.NO_CODE, _CODE.BAD_INSN}
 
+#: Bytes for each row, about: the values that a text is made of, as Python has them, and the text.
+ROW_BYTES = 800
+
 _CAUSES = {
     _core.GapCause.ERROR: "after an error",
     _core.GapCause.OVERFLOW: "the processor's buffer overflowed",

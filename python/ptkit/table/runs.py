@@ -47,10 +47,20 @@ class Runs:
         if isinstance(index, slice) and index.step in (None, 1):
             start, stop, _ = index.indices(self.rows)
             return self._clip(start, max(start, stop))
-        of_row = np.repeat(np.arange(len(self)), self._lengths())[index]
+        chosen = self._positions(index)
+        of_row = np.searchsorted(self.arrays["row"].astype(np.int64), chosen, side="right") - 1
         first = np.flatnonzero(np.diff(of_row, prepend=-1))
         arrays = {name: self.arrays[name][of_row[first]] for name in _NAMES}
         return Runs(len(of_row), {"row": first.astype(np.uint64)} | arrays)
+
+    def _positions(self, index: slice | NDArray[Any]) -> NDArray[np.int64]:
+        if isinstance(index, slice):
+            return np.arange(*index.indices(self.rows), dtype=np.int64)
+        if index.dtype == np.bool_:
+            return np.flatnonzero(index)
+        positions = index.astype(np.int64)
+        positions[positions < 0] += self.rows
+        return positions
 
     def _clip(self, start: int, stop: int) -> Runs:
         starts = self.arrays["row"].astype(np.int64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit import memory
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.column_array import column_array
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Table", "TableContext", "concatenate"]
+
+_INDEX_BYTES = 16  # for each row that is copied, while its run is looked up
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Table:
         By ``table[name]``: there is no such column, or it was not asked for.
     ConfigError
         By ``table[index]``: it is none of these, or a mask of another length than the table.
+    OutOfMemoryError
+        By ``table[mask]`` and by columns that are made on access: they take more memory than is free.
 
     Notes
     -----
@@ -199,7 +204,15 @@ class Table:
             raise TypeError("a table has no row objects: write table['column'][i], or table[i:i+1]")
         if isinstance(key, (list, tuple)) and key and all(isinstance(name, str) for name in key):
             return self._with_columns(key)
-        return self._rows_of(self._checked_index(key), self.errors, self.gaps)
+        index = self._checked_index(key)
+        if isinstance(index, np.ndarray):
+            self._ask_copy(index)
+        return self._rows_of(index, self.errors, self.gaps)
+
+    def _ask_copy(self, index: NDArray[Any]) -> None:
+        rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+        row_bytes = sum(array.dtype.itemsize for array in self._arrays.values())
+        self._ask(f"a copy of {rows:,} rows", rows * (row_bytes + _INDEX_BYTES))
 
     def _checked_index(self, key: Any) -> slice | NDArray[Any]:
         if isinstance(key, slice):
@@ -236,7 +249,9 @@ class Table:
         rows = (
             len(range(*index.indices(self._rows)))
             if isinstance(index, slice)
-            else len(np.arange(self._rows)[index])
+            else int(np.count_nonzero(index))
+            if index.dtype == np.bool_
+            else len(index)
         )
         return Table(
             self._schema,
@@ -249,8 +264,14 @@ class Table:
             gaps=gaps,
         )
 
+    def _ask(self, what: str, size: int) -> None:
+        """Raise OutOfMemoryError if so many bytes are not free."""
+        memory.ask(f"{self.name}: {what}", size, f"read parts: iter_{self.name}()")
+
     def _column_array(self, name: str) -> NDArray[Any]:
         column = self.column(name)
+        if column.role != "stored":
+            self._ask(f"column {name!r} of {self._rows:,} rows", self._rows * column.dtype.itemsize)
         if column.role == "derived":
             values = self._derived_values(name)
             return _read_only(values.texts() if isinstance(values, Labels) else values)
@@ -371,9 +392,12 @@ class Table:
             If it is another table.
         ColumnError
             If a column that the text is made of was not asked for.
+        OutOfMemoryError
+            If the texts of so many rows take more memory than is free.
         """
         from ptkit.table import messages
 
+        self._ask(f"messages of {self._rows:,} rows", self._rows * messages.ROW_BYTES)
         if self.name == "errors":
             return messages.error_messages(self, self._context.files)
         if self.name == "gaps":
@@ -399,6 +423,11 @@ class Table:
         Returns
         -------
         pandas.DataFrame
+
+        Raises
+        ------
+        OutOfMemoryError
+            If the copy takes more memory than is free.
         """
         from ptkit.table.convert import to_pandas
 

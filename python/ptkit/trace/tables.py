@@ -42,7 +42,7 @@ class Tables(Parts):
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
             As for `branches`.
 
         Notes
@@ -75,8 +75,8 @@ class Tables(Parts):
             If an argument is out of range, or there is no such symbol or column.
         DecodeError
             With ``errors="raise"``: the first error.
-        MemoryError
-            If the columns do not fit; use `iter_branches`.
+        OutOfMemoryError
+            If the rows take more memory than this process may take; use `iter_branches`, or fewer columns.
 
         Notes
         -----
@@ -104,7 +104,7 @@ class Tables(Parts):
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
             As for `branches`.
 
         Notes
@@ -134,7 +134,7 @@ class Tables(Parts):
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
             As for `branches`.
 
         Notes
@@ -167,7 +167,7 @@ class Tables(Parts):
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
             As for `branches`.
 
         Notes
@@ -195,7 +195,7 @@ class Tables(Parts):
 
         Raises
         ------
-        ConfigError, SymbolError, ColumnError, DecodeError, MemoryError
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
             As for `branches`.
 
         Notes
@@ -260,7 +260,10 @@ class Tables(Parts):
 
     def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
         """Return a table as a pandas DataFrame; see `Table.to_pandas`."""
-        return _decode.read(self._plan(self._table(table), query)).to_pandas()
+        from ptkit.table.convert import pandas_bytes
+
+        plan = self._plan(self._table(table), query)
+        return _decode.read(plan, pandas_bytes(plan.table, plan.shown)).to_pandas()
 
     def to_arrow(self, table: str = "branches", **query: Unpack[Query]) -> pyarrow.Table:
         """Return a table as a pyarrow Table; see `Table.to_arrow`."""
