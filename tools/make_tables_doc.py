@@ -118,7 +118,8 @@ def columns(schema: dict[str, Any]) -> str:
         for role, names in (("stored", rows["columns"]), ("run", rows["runs"])):
             for name, dtype, unit, doc in names:
                 flag = f"`{known[name]}`" if name in known else ""
-                lines.append((f"`{name}`", dtype, unit, role, flag, doc))
+                kept = "on demand" if role == "stored" and name in rows["on_demand"] else role
+                lines.append((f"`{name}`", dtype, unit, kept, flag, doc))
         for role, names in (("flag", rows["derived"]), ("run flag", rows["run_derived"])):
             lines += [(f"`{name}`", "bool", "", role, "", doc) for name, _, doc in names]
         for one in derived_of(table).values():

@@ -51,8 +51,9 @@ class Column:
     doc : str
         What it means; docs/tables.md has all columns.
     role : str
-        ``"stored"``; ``"run"``: kept as runs, spread over rows on access; ``"flag"``: a bit of ``flags``;
-        ``"run flag"``: a bit of a run; ``"derived"``: made of other columns (`ptkit.table.derived`).
+        ``"stored"``; ``"on demand"``: stored where it is asked for by name; ``"run"``: kept as runs, spread
+        over rows on access; ``"flag"``: a bit of ``flags``; ``"run flag"``: a bit of a run; ``"derived"``:
+        made of other columns (`ptkit.table.derived`).
     mask : int
         The bits, for flags.
     """
@@ -108,7 +109,9 @@ def tables() -> Mapping[str, TableSchema]:
     """All tables by name."""
     result = {}
     for table, rows in _core.schema().items():
-        columns = [_column(row, "stored") for row in rows["columns"]]
+        columns = [
+            _column(row, "on demand" if row[0] in rows["on_demand"] else "stored") for row in rows["columns"]
+        ]
         columns += [_column(row, "run") for row in rows["runs"]]
         boolean = np.dtype(np.bool_)
         columns += [Column(name, boolean, "", doc, "flag", mask) for name, mask, doc in rows["derived"]]

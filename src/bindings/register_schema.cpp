@@ -34,6 +34,9 @@ py::dict table_row(columns::TableId table) {
   py::dict validity;
   for (const auto& info : columns::validity_of(table)) validity[text(info.column)] = text(info.derived);
   row["validity"] = validity;
+  py::list on_demand;
+  for (const auto& info : columns::on_demand_of(table)) on_demand.append(text(info.column));
+  row["on_demand"] = on_demand;
   return row;
 }
 

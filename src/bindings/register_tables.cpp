@@ -108,6 +108,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.table = table_by_name(table);
   request.mask = mask_of(request.table, names);
   request.time = time;
+  request.estimate = time && columns::wants_estimate(request.table, request.mask);
   request.context = context;
   request.sync = sync;
   request.side_tables = side_tables;

@@ -4,23 +4,31 @@
 namespace ptkit::columns {
 namespace {
 
-template <Column INSTRUCTION, Column ORDER>
-void shift(Batch& batch, std::uint64_t instructions, std::uint64_t orders) noexcept {
-  for (std::size_t row = 0; row < batch.rows(); ++row) {
-    if (auto* cells = batch.cells<INSTRUCTION>()) cells[row] += instructions;
-    if (auto* cells = batch.cells<ORDER>()) cells[row] += orders;
-  }
+template <Column COLUMN>
+void shift(Batch& batch, std::uint64_t by) noexcept {
+  auto* const cells = batch.cells<COLUMN>();
+  if (cells == nullptr) return;
+  for (std::size_t row = 0; row < batch.rows(); ++row) cells[row] += by;
 }
 
 void shift(Batch* batch, std::uint64_t instructions, std::uint64_t orders) noexcept {
   if (batch == nullptr) return;
   switch (batch->table()) {
+    case TableId::branches:
+      return shift<Column::branches_instruction>(*batch, instructions);
+    case TableId::blocks:
+      return shift<Column::blocks_instruction>(*batch, instructions);
+    case TableId::instructions:
+      return shift<Column::instructions_instruction>(*batch, instructions);
     case TableId::events:
-      return shift<Column::events_instruction, Column::events_order>(*batch, instructions, orders);
+      shift<Column::events_instruction>(*batch, instructions);
+      return shift<Column::events_order>(*batch, orders);
     case TableId::errors:
-      return shift<Column::errors_instruction, Column::errors_order>(*batch, instructions, orders);
+      shift<Column::errors_instruction>(*batch, instructions);
+      return shift<Column::errors_order>(*batch, orders);
     case TableId::gaps:
-      return shift<Column::gaps_instruction, Column::gaps_order>(*batch, instructions, orders);
+      shift<Column::gaps_instruction>(*batch, instructions);
+      return shift<Column::gaps_order>(*batch, orders);
     default:
       return;
   }

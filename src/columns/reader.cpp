@@ -57,7 +57,8 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
 // Code that changes with time is followed from the beginning of a stream only, and so are times that decide
 // what becomes a row.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
-  if (input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream)) return false;
+  if (request_.estimate || input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream))
+    return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : AheadSource::kSmallestSegment;
   return stream.data.size() >= least * 2 && !request_.selection.by_time &&
          flow::can_begin_ahead(*input_.bundle, stream);
@@ -66,7 +67,8 @@ bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
 // Only what is selected is decoded, unless it is so much that all of it on all threads takes less time.
 bool TableReader::open_indexed(std::uint32_t index) {
   const Selection& selection = request_.selection;
-  if (input_.index == nullptr || !input_.decoder || (!selection.by_time && selection.ips.empty()))
+  if (request_.estimate || input_.index == nullptr || !input_.decoder ||
+      (!selection.by_time && selection.ips.empty()))
     return false;
   if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
@@ -90,6 +92,7 @@ void TableReader::open_stream() {
       input_.index != nullptr && has_packets(*stream_) && input_.index->streams()[index].timeless;
   if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
+  if (request_.estimate) sink_.begin_estimates(row_track_ != nullptr ? make_track(*stream_) : nullptr);
   if (packets && !has_packets(*stream_)) {
     source_ = std::make_unique<NoPackets>(sink_);
     return;
@@ -127,7 +130,8 @@ void TableReader::open_stream() {
 
 TableReader::Step TableReader::step(std::size_t rows) {
   const bool bounded = request_.table != TableId::edges;
-  if (bounded && sink_.main()->rows() >= rows) return Step::READY;
+  const std::size_t open = sink_.open_rows();
+  if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
   if (source_ == nullptr) {
     if (next_stream_ < input_.streams.size()) {
       open_stream();
@@ -138,8 +142,10 @@ TableReader::Step TableReader::step(std::size_t rows) {
     }
   }
   if (!settles_) sink_.settle();
-  sink_.begin_slice(std::min(rows, sink_.main()->rows() + kSliceRows), kSlicePackets);
+  const std::size_t limit = open == 0 ? rows : SIZE_MAX;
+  sink_.begin_slice(std::min(limit, sink_.main()->rows() + kSliceRows), kSlicePackets);
   if (source_ == nullptr || !source_->run()) {
+    sink_.end_estimates();
     source_.reset();
     settles_ = false;
     flow_track_.reset();

@@ -36,6 +36,7 @@ struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
   bool time = true;           // compute times (and the flags that say that they are known)
+  bool estimate = false;      // compute estimates of times; needs `time`
   bool context = true;        // packets: follow context switches (needs time)
   bool side_tables = true;    // also keep the errors and gaps that were met, all of them
   bool select_sides = false;  // ... only those that are selected

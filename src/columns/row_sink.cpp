@@ -1,6 +1,7 @@
 #include "columns/row_sink.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "columns/place_times.h"
 
@@ -40,13 +41,14 @@ template <Column... COLUMNS>
       return false;
     case TableId::branches:
       return wants_any<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source,
-                       Column::branches_flags>(batch);
+                       Column::branches_flags, Column::branches_tsc_estimate>(batch);
     case TableId::blocks:
       return wants_any<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source,
-                       Column::blocks_flags>(batch);
+                       Column::blocks_flags, Column::blocks_tsc_estimate>(batch);
     case TableId::instructions:
       return wants_any<Column::instructions_tsc, Column::instructions_tsc_error,
-                       Column::instructions_tsc_source, Column::instructions_flags>(batch);
+                       Column::instructions_tsc_source, Column::instructions_flags,
+                       Column::instructions_tsc_estimate>(batch);
     default:
       return true;
   }
@@ -59,8 +61,10 @@ RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
   main_ = std::make_unique<Batch>(request.table, request.mask);
   rows_ask_ = request.selection.by_time || rows_have_time(*main_);
   if (!request.side_tables) return;
-  if (request.table != TableId::errors) errors_ = std::make_unique<Batch>(TableId::errors, kAllColumns);
-  if (request.table != TableId::gaps) gaps_ = std::make_unique<Batch>(TableId::gaps, kAllColumns);
+  if (request.table != TableId::errors)
+    errors_ = std::make_unique<Batch>(TableId::errors, usual_columns(TableId::errors));
+  if (request.table != TableId::gaps)
+    gaps_ = std::make_unique<Batch>(TableId::gaps, usual_columns(TableId::gaps));
 }
 
 void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track) {
@@ -95,6 +99,25 @@ void RowSink::begin_slice(std::size_t row_limit, std::size_t packet_limit) noexc
   row_limit_ = row_limit;
   packet_limit_ = packet_limit;
   packets_ = 0;
+}
+
+void RowSink::begin_estimates(std::unique_ptr<time::TimeTrack> track) {
+  estimates_.begin_stream(std::move(track));
+}
+
+void RowSink::end_estimates() {
+  if (request_.estimate) estimates_.end_stream(*main_);
+}
+
+// Of the newest rows of the main table.
+void RowSink::estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range) {
+  if (!request_.estimate) {
+    if (auto* const cells = estimate_cells(*main_))
+      std::fill(cells + main_->rows() - rows, cells + main_->rows(), 0);
+    return;
+  }
+  for (std::size_t i = 0; i < rows; ++i) estimates_.add_row(first_retired + i, range);
+  estimates_.fill(*main_);
 }
 
 bool RowSink::finish() { return request_.table != TableId::edges || edges_.move_to(*main_); }
@@ -204,6 +227,7 @@ void RowSink::on_packet(const packet::Packet& packet) {
 }
 
 void RowSink::on_block(const flow::Block& block) {
+  estimates_.pass(block.place, instruction_ + block.insns.size());
   if (context_selected_) {
     if (main_->table() == TableId::blocks) put_block(block);
     if (main_->table() == TableId::instructions) put_instructions(block);
@@ -224,26 +248,29 @@ void RowSink::put_block(const flow::Block& block) {
   batch.put<Column::blocks_flags>(row, with(block.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::blocks_tsc, Column::blocks_tsc_error, Column::blocks_tsc_source>(batch, row, range);
   batch.put<Column::blocks_offset>(row, block.place.offset);
+  batch.put<Column::blocks_instruction>(row, instruction_);
   batch.add_rows(1);
+  estimate_rows(1, instruction_ + block.insns.size(), range);
 }
 
 void RowSink::put_instructions(const flow::Block& block) {
   const auto range = row_time(block.place);
   if (!selects_time(range)) return;
   if (request_.selection.ips.empty()) {
-    put_some_instructions(block, block.insns, block.ip, range);
+    put_some_instructions(block, {0, block.insns.size()}, block.ip, range);
     return;
   }
   std::uint64_t ip = block.ip;
   for (std::size_t i = 0; i < block.insns.size(); ++i) {
-    if (selects_ip(ip)) put_some_instructions(block, block.insns.subspan(i, 1), ip, range);
+    if (selects_ip(ip)) put_some_instructions(block, {i, 1}, ip, range);
     ip += block.insns[i].size;
   }
 }
 
-void RowSink::put_some_instructions(const flow::Block& block, std::span<const flow::BlockInsn> insns,
-                                    std::uint64_t ip, const time::TimeRange& range) {
+void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std::uint64_t ip,
+                                    const time::TimeRange& range) {
   Batch& batch = *main_;
+  const auto insns = block.insns.subspan(span.first, span.count);
   if (!room_for(batch, insns.size())) return;
   const std::size_t row = batch.rows();
   const std::size_t count = insns.size();
@@ -259,6 +286,8 @@ void RowSink::put_some_instructions(const flow::Block& block, std::span<const fl
   if (auto* classes = batch.cells<Column::instructions_cls>()) {
     for (std::size_t i = 0; i < count; ++i) classes[row + i] = static_cast<std::uint8_t>(insns[i].cls);
   }
+  if (auto* cells = batch.cells<Column::instructions_instruction>())
+    std::iota(cells + row, cells + row + count, instruction_ + span.first);
   const auto fill = [row, count](auto* cells, auto value) {
     if (cells != nullptr) std::fill_n(cells + row, count, value);
   };
@@ -269,9 +298,11 @@ void RowSink::put_some_instructions(const flow::Block& block, std::span<const fl
   fill(batch.cells<Column::instructions_tsc_source>(), static_cast<std::uint8_t>(range.source));
   fill(batch.cells<Column::instructions_offset>(), block.place.offset);
   batch.add_rows(count);
+  estimate_rows(count, instruction_ + span.first + 1, range);
 }
 
 void RowSink::on_branch(const flow::Branch& branch) {
+  estimates_.pass(branch.place, instruction_);
   const bool edges = main_->table() == TableId::edges;
   if ((!edges && main_->table() != TableId::branches) || !selects_branch(branch)) return;
   const auto range = row_time(branch.place);
@@ -291,10 +322,15 @@ void RowSink::on_branch(const flow::Branch& branch) {
   batch.put<Column::branches_flags>(row, with(branch.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source>(batch, row, range);
   batch.put<Column::branches_offset>(row, branch.place.offset);
+  batch.put<Column::branches_instruction>(row, instruction_ - (branch.is_counted() ? 1 : 0));
   batch.add_rows(1);
+  estimate_rows(1, instruction_, range);
 }
 
 void RowSink::on_event(const flow::Event& event) {
+  const bool off_before = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
+  if (off_before && (event.flags & flow::EV_STATUS) == 0) estimates_.pause(instruction_);
+  estimates_.pass(event.place, instruction_);
   const std::uint64_t order = order_++;
   Batch* batch = batch_for(TableId::events, false);
   if (batch == nullptr || !context_selected_) return;
@@ -315,6 +351,7 @@ void RowSink::on_event(const flow::Event& event) {
   batch->put<Column::events_instruction>(row, instruction_);
   batch->put<Column::events_order>(row, order);
   batch->add_rows(1);
+  estimate_rows(1, instruction_, range);
 }
 
 void RowSink::on_error(const flow::FlowError& error) {

@@ -10,6 +10,7 @@
 #include "columns/edges.h"
 #include "columns/part_memory.h"
 #include "columns/request.h"
+#include "columns/time_estimate.h"
 #include "flow/sink.h"
 #include "packet/scan.h"
 #include "time/track.h"
@@ -63,6 +64,13 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Rows of the main table go here as long as there is room, behind `front` rows that are left free.
   void use_memory(const PartMemory& part, std::size_t front) noexcept;
 
+  // --- Estimates of times, where they are asked for
+  // Once after begin_stream(): `track` is for estimates alone; null: no time is known.
+  void begin_estimates(std::unique_ptr<time::TimeTrack> track);
+  void end_estimates();  // at the stream's end
+  // The last rows of the main table whose estimates are not known yet.
+  [[nodiscard]] std::size_t open_rows() const noexcept { return estimates_.open_rows(); }
+
   // --- Rows of a part that somebody reads
   // The next `rows` rows are a part. They go to `part`, which has room for some more, if nothing better is
   // found until settle().
@@ -97,10 +105,15 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool room_for(Batch& batch, std::size_t rows) noexcept;
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void begin_runs();
+  void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);
-  void put_some_instructions(const flow::Block& block, std::span<const flow::BlockInsn> insns,
-                             std::uint64_t ip, const time::TimeRange& range);
+  struct InsnSpan {  // instructions of a block
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  void put_some_instructions(const flow::Block& block, InsnSpan span, std::uint64_t ip,
+                             const time::TimeRange& range);
   void put_error(Batch& batch, const flow::FlowError& error, const time::TimeRange& range);
   [[nodiscard]] std::uint64_t lost_bytes(const flow::Gap& gap) const noexcept;
   void put_gap(Batch& batch, const flow::Gap& gap, const time::TimeRange& range);
@@ -116,6 +129,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   EdgeCounter edges_;
   time::TimeTrack* track_ = nullptr;
   DeferredTimes deferred_;
+  TimeEstimates estimates_;
   bool deferring_ = false;
   bool first_bits_ = false;  // see time::TimeTrack::tells_first_bits()
   flow::Place last_place_{UINT64_MAX, UINT64_MAX};

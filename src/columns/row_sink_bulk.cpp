@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "columns/place_times.h"
@@ -40,7 +41,7 @@ flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
   // What is counted does not say which way a conditional went.
   const bool by_way = request_.table == TableId::edges && !selection.branches.both_ways();
-  const bool by_row = !selection.ips.empty() || selection.by_time || by_way;
+  const bool by_row = !selection.ips.empty() || selection.by_time || by_way || request_.estimate;
   return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
 }
 
@@ -48,6 +49,7 @@ bool RowSink::open(flow::BulkRoom& room) {
   Batch& batch = *main_;
   room.kind = context_selected_ ? rows_of(batch.table()) : flow::BulkRows::NONE;
   room.space = run_.space;
+  room.first_instruction = instruction_;
   room.row = batch.rows();
   room.limit = SIZE_MAX;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return true;
@@ -59,12 +61,14 @@ bool RowSink::open(flow::BulkRoom& room) {
       room.to_ip = batch.cells<Column::branches_to_ip>();
       room.branch = batch.cells<Column::branches_kind>();
       room.flags = batch.cells<Column::branches_flags>();
+      room.instruction = batch.cells<Column::branches_instruction>();
       room.choice = request_.selection.branches;
       break;
     case flow::BulkRows::BLOCKS:
       room.ip = batch.cells<Column::blocks_ip>();
       room.bytes = batch.cells<Column::blocks_size>();
       room.insns = batch.cells<Column::blocks_instructions>();
+      room.instruction = batch.cells<Column::blocks_instruction>();
       break;
     default:
       room.ip = batch.cells<Column::instructions_ip>();
@@ -108,9 +112,12 @@ void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
     fill(batch.cells<Column::blocks_mode>(), begin, room.row, mode);
   } else if (batch.table() == TableId::instructions) {
     fill(batch.cells<Column::instructions_mode>(), begin, room.row, mode);
+    if (auto* const cells = batch.cells<Column::instructions_instruction>())
+      std::iota(cells + begin, cells + room.row, room.first_instruction);
   }
   const PlaceCells cells = place_cells(batch);
   if (batch.table() != TableId::branches) fill<std::uint8_t>(cells.flags, begin, room.row, 0);
+  fill<std::uint64_t>(estimate_cells(batch), begin, room.row, 0);
   if (track_ != nullptr) return;
   fill<std::uint64_t>(cells.tsc, begin, room.row, 0);
   fill<std::uint32_t>(cells.tsc_error, begin, room.row, 0);

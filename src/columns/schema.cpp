@@ -9,6 +9,7 @@ namespace {
 #define PT_DERIVED(table, name, mask, doc)
 #define PT_RUN_DERIVED(table, name, mask, doc)
 #define PT_VALID(table, column, derived)
+#define PT_ON_DEMAND(table, column)
 
 #undef PT_TABLE
 #define PT_TABLE(table) #table,
@@ -56,6 +57,14 @@ constexpr DerivedInfo kRunDerived[] = {
 constexpr ValidInfo kValidity[] = {
 #include "columns/schema.def"
 };
+#undef PT_VALID
+#define PT_VALID(table, column, derived)
+
+#undef PT_ON_DEMAND
+#define PT_ON_DEMAND(table, column) OnDemandInfo{TableId::table, #column},
+constexpr OnDemandInfo kOnDemand[] = {
+#include "columns/schema.def"
+};
 
 // Rows of one table stand together in schema.def.
 template <typename Info, std::size_t N>
@@ -83,5 +92,17 @@ std::span<const ColumnInfo> runs_of(TableId table) noexcept { return part(kRuns,
 std::span<const DerivedInfo> derived_of(TableId table) noexcept { return part(kDerived, table); }
 std::span<const DerivedInfo> run_derived_of(TableId table) noexcept { return part(kRunDerived, table); }
 std::span<const ValidInfo> validity_of(TableId table) noexcept { return part(kValidity, table); }
+std::span<const OnDemandInfo> on_demand_of(TableId table) noexcept { return part(kOnDemand, table); }
+
+ColumnMask usual_columns(TableId table) noexcept {
+  const auto columns = columns_of(table);
+  ColumnMask mask = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    bool on_demand = false;
+    for (const OnDemandInfo& one : on_demand_of(table)) on_demand |= one.column == columns[i].name;
+    if (!on_demand) mask |= ColumnMask{1} << i;
+  }
+  return mask;
+}
 
 }  // namespace ptkit::columns

@@ -25,6 +25,7 @@ enum class TableId : std::uint8_t {
 #define PT_DERIVED(table, name, mask, doc)
 #define PT_RUN_DERIVED(table, name, mask, doc)
 #define PT_VALID(table, column, derived)
+#define PT_ON_DEMAND(table, column)
 #include "columns/schema.def"
 #undef PT_TABLE
 #undef PT_COLUMN
@@ -54,6 +55,7 @@ struct CellOf;
 #undef PT_DERIVED
 #undef PT_RUN_DERIVED
 #undef PT_VALID
+#undef PT_ON_DEMAND
 template <Column C>
 using Cell = typename CellOf<C>::type;
 
@@ -93,6 +95,12 @@ struct ValidInfo {
   std::string_view derived;
 };
 
+// A stored column that is computed only where it is asked for by name.
+struct OnDemandInfo {
+  TableId table;
+  std::string_view column;
+};
+
 inline constexpr std::size_t kTableCount = 8;
 inline constexpr std::size_t kMaxColumns = 20;  // stored columns of the widest table, at most
 
@@ -102,6 +110,7 @@ inline constexpr std::size_t kMaxColumns = 20;  // stored columns of the widest 
 [[nodiscard]] std::span<const DerivedInfo> derived_of(TableId table) noexcept;
 [[nodiscard]] std::span<const DerivedInfo> run_derived_of(TableId table) noexcept;
 [[nodiscard]] std::span<const ValidInfo> validity_of(TableId table) noexcept;
+[[nodiscard]] std::span<const OnDemandInfo> on_demand_of(TableId table) noexcept;
 
 namespace detail {
 // The global index of a table's first stored column.
@@ -114,6 +123,7 @@ constexpr std::array<std::uint16_t, kTableCount> first_columns() {
 #define PT_DERIVED(table, name, mask, doc)
 #define PT_RUN_DERIVED(table, name, mask, doc)
 #define PT_VALID(table, column, derived)
+#define PT_ON_DEMAND(table, column)
 #include "columns/schema.def"
 #undef PT_TABLE
 #undef PT_COLUMN
@@ -121,6 +131,7 @@ constexpr std::array<std::uint16_t, kTableCount> first_columns() {
 #undef PT_DERIVED
 #undef PT_RUN_DERIVED
 #undef PT_VALID
+#undef PT_ON_DEMAND
   return first;
 }
 inline constexpr std::array<std::uint16_t, kTableCount> kFirstColumns = first_columns();
@@ -141,5 +152,6 @@ inline constexpr std::array<std::uint16_t, kTableCount> kFirstColumns = first_co
 
 using ColumnMask = std::uint64_t;
 inline constexpr ColumnMask kAllColumns = ~ColumnMask{0};
+[[nodiscard]] ColumnMask usual_columns(TableId table) noexcept;  // all but those on demand
 
 }  // namespace ptkit::columns

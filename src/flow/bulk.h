@@ -47,6 +47,8 @@ struct BulkRoom {
   std::uint8_t* cls = nullptr;
   std::uint32_t* bytes = nullptr;  // BLOCKS
   std::uint32_t* insns = nullptr;
+  std::uint64_t* instruction = nullptr;  // BRANCHES, BLOCKS: instructions that came before
+  std::uint64_t first_instruction = 0;   // those that came before the first row
   std::size_t row = 0;
   std::size_t limit = 0;
   // Where rows stand: one or two runs for each packet. Null: places are not asked for.

@@ -194,18 +194,21 @@ std::vector<WayBranch> DecisionGraph::branches_of(const Way& way) const {
   std::vector<WayBranch> branches;
   const WayTail& tail = tails_[way.tail];
   const PathStep* const steps = steps_.data() + way.step;
+  std::uint32_t insns = 0;
   for (std::size_t i = 0; i < way.steps; ++i) {
     const Run& run = cache_.run(steps[i].run());
     const bool is_last = i + 1U == way.steps;
     if (is_last && way.part != 0) break;
+    insns += run.count;
+    const auto before = static_cast<std::uint16_t>(insns - 1);
     if (is_last && tail.has_branch) {
-      branches.push_back({run.last_ip, tail.to, run.branch, tail.flags});
+      branches.push_back({run.last_ip, tail.to, run.branch, tail.flags, before});
     } else if (run.end == RunEnd::RETURN) {
-      branches.push_back({run.last_ip, cache_.run(steps[i + 1].run()).ip, run.branch, kWent});
+      branches.push_back({run.last_ip, cache_.run(steps[i + 1].run()).ip, run.branch, kWent, before});
     } else if (steps[i].taken()) {
-      branches.push_back({run.last_ip, run.target, run.branch, kWent});
+      branches.push_back({run.last_ip, run.target, run.branch, kWent, before});
     } else if (run.end == RunEnd::COND) {
-      branches.push_back({run.last_ip, run.next_ip, run.branch, kBoth});
+      branches.push_back({run.last_ip, run.next_ip, run.branch, kBoth, before});
     }
   }
   return branches;

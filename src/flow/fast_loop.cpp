@@ -436,9 +436,14 @@ FastStop FastLoop::run(DecisionGraph& graph, FastState& state, BulkRoom& room) {
       return room.in_order ? pass<EdgeRows>(graph, filter_, calls_, base, state, room)
                            : pass<UsedRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
+      if (room.instruction != nullptr) {
+        return room.choice == BranchChoice{}
+                   ? pass<BranchRows<false, true>>(graph, filter_, calls_, base, state, room)
+                   : pass<BranchRows<true, true>>(graph, filter_, calls_, base, state, room);
+      }
       return room.choice == BranchChoice{}
-                 ? pass<BranchRows<false>>(graph, filter_, calls_, base, state, room)
-                 : pass<BranchRows<true>>(graph, filter_, calls_, base, state, room);
+                 ? pass<BranchRows<false, false>>(graph, filter_, calls_, base, state, room)
+                 : pass<BranchRows<true, false>>(graph, filter_, calls_, base, state, room);
     case BulkRows::BLOCKS:
       return pass<BlockRows>(graph, filter_, calls_, base, state, room);
     case BulkRows::INSTRUCTIONS:

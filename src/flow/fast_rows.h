@@ -55,8 +55,8 @@ struct UsedRows : NoRows {
   DecisionGraph* graph_ = nullptr;
 };
 
-// kChosen: branches of the room's choice; otherwise all.
-template <bool kChosen>
+// kChosen: branches of the room's choice; otherwise all. kCounted: with the instructions that came before.
+template <bool kChosen, bool kCounted>
 struct BranchRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = kChosen;
@@ -66,12 +66,15 @@ struct BranchRows {
         from_(room.from_ip),
         to_(room.to_ip),
         kind_(room.branch),
-        flags_(room.flags) {}
+        flags_(room.flags),
+        instruction_(room.instruction),
+        retired_(room.first_instruction) {}
   void begin(DecisionGraph& graph) noexcept {
     graph_ = &graph;
     const WayRows& known = rows_of(graph);
     parts_ = known.branch_parts();
     groups_ = known.groups();
+    if constexpr (kCounted) counts_ = known.counts();
   }
   void bits(const Cell& cell) { static_cast<void>(put(cell)); }
   void target(const Cell& cell) {
@@ -97,8 +100,15 @@ struct BranchRows {
       if (kind_ != nullptr) std::memcpy(kind_ + at, group->kind.data(), sizeof group->kind);
       if (flags_ != nullptr) std::memcpy(flags_ + at, group->flags.data(), sizeof group->flags);
     }
+    if constexpr (kCounted) put_counts(counts_ + part.first, end, cell.insns);
     rows = end;
     return kChosen && (part.rows & WayPart::kLast) == 0 ? 0 : 1;
+  }
+  void put_counts(const GroupCounts* counts, std::size_t end, std::uint32_t insns) noexcept {
+    for (std::size_t at = rows; at < end; at += RowGroup::kRows, ++counts) {
+      for (std::size_t i = 0; i < RowGroup::kRows; ++i) instruction_[at + i] = retired_ + (*counts)[i];
+    }
+    retired_ += insns;
   }
   [[nodiscard]] const WayRows& rows_of(DecisionGraph& graph) const {
     if constexpr (kChosen) return graph.chosen_rows(choice_);
@@ -116,12 +126,15 @@ struct BranchRows {
   DecisionGraph* graph_ = nullptr;
   std::span<const WayPart> parts_;
   const RowGroup* groups_ = nullptr;
+  const GroupCounts* counts_ = nullptr;
   std::size_t last_ = 1;  // of a target's rows: its own
   BranchChoice choice_;
   std::uint64_t* from_;
   std::uint64_t* to_;
   std::uint8_t* kind_;
   std::uint8_t* flags_;
+  std::uint64_t* instruction_;
+  std::uint64_t retired_;  // instructions of the stream so far; kCounted
 };
 
 // In whole pieces: what is too much is overwritten by what comes next.
@@ -167,7 +180,12 @@ struct BlockRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   explicit BlockRows(const BulkRoom& room)
-      : rows(room.row), ip_(room.ip), bytes_(room.bytes), insns_(room.insns) {}
+      : rows(room.row),
+        ip_(room.ip),
+        bytes_(room.bytes),
+        insns_(room.insns),
+        instruction_(room.instruction),
+        retired_(room.first_instruction) {}
   void begin(DecisionGraph& graph) noexcept {
     graph_ = &graph;
     parts_ = graph.way_rows().block_parts();
@@ -182,6 +200,10 @@ struct BlockRows {
       if (ip_ != nullptr) ip_[rows] = block->ip;
       if (bytes_ != nullptr) bytes_[rows] = block->bytes;
       if (insns_ != nullptr) insns_[rows] = block->insns;
+      if (instruction_ != nullptr) {
+        instruction_[rows] = retired_;
+        retired_ += block->insns;
+      }
     }
   }
   void target(const Cell& cell) { bits(cell); }
@@ -201,6 +223,8 @@ struct BlockRows {
   std::uint64_t* ip_;
   std::uint32_t* bytes_;
   std::uint32_t* insns_;
+  std::uint64_t* instruction_;
+  std::uint64_t retired_;  // instructions of the stream so far, where they are asked for
 };
 
 }  // namespace ptkit::flow

@@ -171,7 +171,7 @@ void Placer::give_unseen_branch(std::uint64_t to_ip) {
   if (!recovery_.is_open() || recovery_.gap().cause != GapCause::TNT_DISABLED) return;
   const Run* only = walker_.only_indirect_from(recovery_.gap().from_ip);
   if (only != nullptr) {
-    walker_.give_branch(only->branch, only->last_ip, to_ip, FROM_KNOWN | TO_KNOWN | TAKEN);
+    walker_.give_unseen_branch(*only, to_ip);
   } else {
     walker_.give_branch(BranchKind::JUMP_INDIRECT, 0, to_ip, TO_KNOWN | TAKEN);
   }

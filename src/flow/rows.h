@@ -61,6 +61,13 @@ struct Branch {
   std::uint64_t to_ip = 0;  // of a conditional that falls through: the next instruction
   BranchKind kind = BranchKind::COND;
   std::uint8_t flags = 0;
+  bool in_block = true;  // its instruction, if it has one, is the last one that was given in a block
+
+  // Is the branch itself an instruction that was given?
+  [[nodiscard]] bool is_counted() const noexcept {
+    return in_block && (flags & FROM_KNOWN) != 0 && kind != BranchKind::ASYNC &&
+           kind != BranchKind::TX_ABORT && kind != BranchKind::UNKNOWN;
+  }
 };
 
 // One instruction of a block: as cached by the decoder, so spans of these stay valid during the call only.

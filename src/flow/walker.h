@@ -162,6 +162,12 @@ class Walker {
   void give_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
     sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
   }
+  // The branch at the end of a run through which control went unseen: the run's block is not given.
+  void give_unseen_branch(const Run& run, std::uint64_t to) {
+    constexpr std::uint8_t kWent = FROM_KNOWN | TO_KNOWN | TAKEN;
+    sink_.on_branch(
+        Branch{place_, run.last_ip, to, run.branch, static_cast<std::uint8_t>(kWent | tx_flag()), false});
+  }
 
  private:
   friend struct CheckpointAccess;

@@ -47,11 +47,15 @@ void WayRows::put_branches(std::uint32_t way, std::span<const WayBranch> branche
   put(branches_, way, groups_.size(), branches.size() | last, head);
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const std::size_t at = i % RowGroup::kRows;
-    if (at == 0) groups_.emplace_back();
+    if (at == 0) {
+      groups_.emplace_back();
+      counts_.emplace_back();
+    }
     groups_.back().from[at] = branches[i].from;
     groups_.back().to[at] = branches[i].to;
     groups_.back().kind[at] = static_cast<std::uint8_t>(branches[i].kind);
     groups_.back().flags[at] = branches[i].flags;
+    counts_.back()[at] = branches[i].before;
   }
 }
 

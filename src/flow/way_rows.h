@@ -22,11 +22,15 @@ struct alignas(16) RowGroup {
   std::array<std::uint8_t, kRows> flags{};
 };
 
+// Of each branch of a group: instructions of the way that come before it.
+using GroupCounts = std::array<std::uint16_t, RowGroup::kRows>;
+
 struct WayBranch {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
   BranchKind kind = BranchKind::COND;
   std::uint8_t flags = 0;
+  std::uint16_t before = 0;  // instructions of the way
 };
 
 struct WayBlock {
@@ -49,12 +53,13 @@ struct WayPart {
 class WayRows {
  public:
   explicit WayRows(base::Arena& arena)
-      : branches_(arena), block_parts_(arena), groups_(2, arena), blocks_(1, arena) {}
+      : branches_(arena), block_parts_(arena), groups_(2, arena), counts_(2, arena), blocks_(1, arena) {}
 
   // By way, as far as they were asked for.
   [[nodiscard]] std::span<const WayPart> branch_parts() const noexcept { return branches_; }
   [[nodiscard]] std::span<const WayPart> block_parts() const noexcept { return block_parts_; }
   [[nodiscard]] const RowGroup* groups() const noexcept { return groups_.data(); }
+  [[nodiscard]] const GroupCounts* counts() const noexcept { return counts_.data(); }  // by group
   [[nodiscard]] const WayBlock* blocks() const noexcept { return blocks_.data(); }
 
   void add_branches(std::uint32_t way, std::span<const WayBranch> branches);
@@ -63,7 +68,8 @@ class WayRows {
   void add_blocks(std::uint32_t way, std::span<const WayBlock> blocks, std::size_t head);
   [[nodiscard]] std::size_t bytes() const noexcept {
     return (branches_.capacity() + block_parts_.capacity()) * sizeof(WayPart) +
-           groups_.capacity() * sizeof(RowGroup) + blocks_.capacity() * sizeof(WayBlock);
+           groups_.capacity() * sizeof(RowGroup) + counts_.capacity() * sizeof(GroupCounts) +
+           blocks_.capacity() * sizeof(WayBlock);
   }
 
  private:
@@ -73,6 +79,7 @@ class WayRows {
   base::ArenaVector<WayPart> branches_;
   base::ArenaVector<WayPart> block_parts_;
   base::ArenaVector<RowGroup> groups_;  // number 1 stands for no rows
+  base::ArenaVector<GroupCounts> counts_;
   base::ArenaVector<WayBlock> blocks_;
 };
 

@@ -93,7 +93,7 @@ void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t e
   const Rank* const ranks = cycles.rank.data() + begin;
   const std::uint8_t* const flags = cycles.flags.data() + begin;
   for (std::size_t i = 0; i < end - begin; ++i) {
-    infos[i] = {ranks[i], flags[i]};
+    infos[i] = {ranks[i], static_cast<std::uint8_t>(flags[i] | CYCLES)};
   }
   for (std::size_t i = begin; i < end; ++i) {
     low_[size_ + i - begin] = add_floor(origin, cycles.low[i]);

@@ -27,6 +27,7 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
   const __m512d most = _mm512_set1_pd(kConvertible);
   const __m512i base = all_of(origin);
   const __m512i all = _mm512_set1_epi64(-1);
+  const __m128i cycles_flag = _mm_set1_epi16(CYCLES << 8);
   std::size_t to = size_;
   for (std::size_t i = begin; i < end; i += 8, to += 8) {
     const auto left = static_cast<unsigned>(end - i);
@@ -50,7 +51,7 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
                              _mm512_maskz_loadu_epi64(second, cycles.place.data() + i + 4));
     const __m128i rank = _mm_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, cycles.rank.data() + i));
     const __m128i flags = _mm_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, cycles.flags.data() + i));
-    const __m128i info = _mm_or_si128(rank, _mm_slli_epi16(flags, 8));
+    const __m128i info = _mm_or_si128(_mm_or_si128(rank, _mm_slli_epi16(flags, 8)), cycles_flag);
     _mm_mask_storeu_epi16(info_.data() + to, lanes, info);
   }
   return true;

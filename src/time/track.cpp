@@ -7,6 +7,7 @@
 #include "base/fields.h"
 #include "packet/scan.h"
 #include "time/calibrate.h"
+#include "time/likely.h"
 #include "time/record_track.h"
 #include "time/timeline.h"
 
@@ -65,6 +66,29 @@ class TimeTrack::Impl {
 
   [[nodiscard]] bool tells_first_bits() const noexcept {
     return line_.model().tnt_time == TntTime::FIRST_BRANCH;
+  }
+
+  TimePoints points(const Question& asked) {
+    std::uint64_t since = asked.since;
+    const std::uint64_t offset = std::max(since, asked.packet());
+    TimePoints out;
+    out.at_before = out.at_after = since == offset;
+    read_past(since);
+    if (since < line_.first_psb() && offset >= line_.first_psb()) since = line_.first_psb();
+    const History& known = line_.history();
+    if (!known.empty() && known.first_offset() <= since) {
+      low_hint_ = known.seek(low_hint_, since);
+      out.before = point(low_hint_);
+      out.at_before = out.at_before && since <= known.place(low_hint_).last;
+    }
+    read_past(offset);
+    find_after(offset, asked.before_first_bit(), out);
+    return out;
+  }
+
+  TimePoint numbered(std::uint64_t number) const noexcept {
+    if (number < line_.forgotten() || number - line_.forgotten() >= line_.history().size()) return {};
+    return point(static_cast<std::size_t>(number - line_.forgotten()));
   }
 
   std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc) {
@@ -256,6 +280,39 @@ class TimeTrack::Impl {
     return known.high_before(next);
   }
 
+  [[nodiscard]] TimePoint point(std::size_t index) const noexcept {
+    const History& known = line_.history();
+    const bool cycles = (known.info(index).flags & History::CYCLES) != 0;
+    const ClockModel& model = line_.model();
+    const double mtc_ticks = model.mtc_usable ? model.edge_ticks() : 0;
+    return {line_.forgotten() + index, known.low(index), likely_time(known, index, mtc_ticks), cycles};
+  }
+
+  // The point after what happened not after the packet at `offset` was made, as high_at() finds it.
+  void find_after(std::uint64_t offset, bool before_first_bit, TimePoints& out) {
+    const History& known = line_.history();
+    std::size_t next = 0;
+    if (!known.empty() && known.first_offset() <= offset) {
+      const std::size_t at = high_hint_ = known.seek(high_hint_, offset);
+      const History::Info info = known.info(at);
+      const bool at_once = offset <= known.place(at).last;
+      const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
+      const bool first = tells_first_bits();
+      if (at_once && (!before_tnt || (first && before_first_bit))) {
+        out.after = point(at);
+        out.at_after = !before_tnt;
+        return;
+      }
+      if (first && before_tnt && !before_first_bit) {
+        out.before = point(at);
+        out.at_before = at_once;
+      }
+      next = at + 1;
+    }
+    out.at_after = false;
+    if (next < known.size() && (known.info(next).flags & History::BACK) == 0) out.after = point(next);
+  }
+
   void read_past(std::uint64_t offset) {
     if (line_.is_past(offset)) return;
     keep_hints([&] { line_.read_past(offset); });
@@ -310,6 +367,13 @@ void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
 }
 
 bool TimeTrack::tells_first_bits() const noexcept { return impl_ != nullptr && impl_->tells_first_bits(); }
+TimePoints TimeTrack::points(const Question& asked) {
+  return records_ != nullptr ? TimePoints{} : impl_->points(asked);
+}
+
+TimePoint TimeTrack::point(std::uint64_t number) const {
+  return records_ != nullptr ? TimePoint{} : impl_->numbered(number);
+}
 
 std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
   return records_ != nullptr ? offset : impl_->quiet_until(offset, tsc);

@@ -41,6 +41,25 @@ struct Question {
   bool operator==(const Question&) const = default;
 };
 
+// A packet of which something is known of the time when it was made.
+struct TimePoint {
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+  std::uint64_t number = kNone;  // counts these packets along the stream
+  std::uint64_t low = 0;         // the least time
+  std::uint64_t likely = 0;      // the most likely time
+  bool cycles = false;           // CYC
+
+  [[nodiscard]] bool is_known() const noexcept { return number != kNone; }
+};
+
+// The points next to something that happened: the last one before it and the first one after it.
+struct TimePoints {
+  TimePoint before;
+  TimePoint after;
+  bool at_before = false;  // the first thing that is asked for at this place happened at `before` itself
+  bool at_after = false;   // the last thing that is asked for at this place happened at `after` itself
+};
+
 class RecordTrack;
 
 class TimeTrack {
@@ -64,6 +83,13 @@ class TimeTrack {
   // Does the CYC packet before a TNT packet tell the time of its first bit? If not, Question::kBeforeFirstBit
   // makes no difference.
   [[nodiscard]] bool tells_first_bits() const noexcept;
+
+  // The points that bound what happened at a place; none in a stream of branch records. The same demands on order as at().
+  [[nodiscard]] TimePoints points(const Question& asked);
+
+  // The point with this number, which lies between those that points() named last; not known if it has been
+  // forgotten.
+  [[nodiscard]] TimePoint point(std::uint64_t number) const;
 
   // For who asks about packets themselves only (since == offset), and only to learn when a time comes: at
   // offsets from `offset` up to the returned one, tsc + error is less than `tsc`, and whether they are asked

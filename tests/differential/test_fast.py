@@ -12,6 +12,7 @@ from figures import CORPUS, TRACES, open_trace
 
 import ptkit
 from ptkit import Table, capture
+from ptkit.schema import schema_of
 
 TABLES = ["branches", "blocks", "instructions", "events", "edges", "errors", "gaps"]
 # The simple decoder takes a second for a million rows: of these, only tables with fewer.
@@ -34,7 +35,8 @@ def assert_same(fast: Table, simple: Table, what: str) -> None:
 def check(fast: ptkit.Trace, simple: ptkit.Trace, name: str) -> None:
     """Compare one table, and the errors and gaps that were met while it was read."""
     ways = [getattr(trace, name) for trace in (fast, simple)]
-    ours, theirs = (way() if callable(way) else way for way in ways)
+    columns = schema_of(name).names("stored", "on demand")
+    ours, theirs = (way(columns=columns) if callable(way) else way for way in ways)
     assert_same(ours, theirs, name)
     for side in ("errors", "gaps"):
         mine, other = getattr(ours, side, None), getattr(theirs, side, None)

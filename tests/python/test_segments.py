@@ -13,12 +13,14 @@ import ptkit
 from ptkit.schema import schema_of
 from ptkit.table import concatenate
 
-TIMES = {"tsc", "tsc_error", "tsc_source", "flags"}
+TIMES = {"tsc", "tsc_error", "tsc_source", "flags", "tsc_estimate"}
 
 
 def columns_of(table: str, *, times: bool) -> list[str]:
     """All columns, or those for which no time is needed."""
-    return [name for name in schema_of(table).names("stored", "run") if times or name not in TIMES]
+    return [
+        name for name in schema_of(table).names("stored", "on demand", "run") if times or name not in TIMES
+    ]
 
 
 def assert_same(cut: Any, whole: Any) -> None:

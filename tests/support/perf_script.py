@@ -62,6 +62,14 @@ def perf_instructions(data: Path, cpu: int | None = None) -> Samples:
     return samples(_run(data, "tid,ip", "i0nse", *options), 2)
 
 
+def perf_times(data: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Where each branch that was taken came from (0: trace begins), and its time in nanoseconds."""
+    lines = [line.split() for line in _run(data, "ip,time", "be").splitlines() if "error" not in line]
+    seconds = [time.rstrip(":").split(".") for time, _ in lines]
+    times = np.array([int(whole) * 10**9 + int(part) for whole, part in seconds], dtype=np.uint64)
+    return np.array([int(ip, 16) for _, ip in lines], dtype=np.uint64), times
+
+
 def perf_branches(data: Path) -> Samples:
     """Every branch that was taken (``--itrace=b``), begins and ends of trace included."""
     return samples(_run(data, "tid,ip,addr", "be"), 3)

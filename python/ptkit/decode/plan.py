@@ -18,7 +18,7 @@ from ptkit.table.derived import derived_of
 if TYPE_CHECKING:
     from ptkit.table import TableContext
 
-_TIMES = {"tsc", "tsc_error", "tsc_source", "time_known", "flags"}
+_TIMES = {"tsc", "tsc_error", "tsc_source", "tsc_estimate", "time_known", "flags"}
 
 
 class Query(TypedDict, total=False):
@@ -28,8 +28,8 @@ class Query(TypedDict, total=False):
     ----------
     columns : sequence of str
         Columns to compute; by default all stored ones. Columns made on access (``taken``, ``tid``,
-        ``time_ns``, ``from_symbol``, ...) may be among them. What is not asked for, or needed for it, is not
-        computed.
+        ``time_ns``, ``from_symbol``, ...) and columns on demand (``instruction``, ``tsc_estimate``,
+        ``time_ns_estimate``) may be among them. What is not asked for, or needed for it, is not computed.
     stream : int or sequence of int
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
@@ -202,7 +202,7 @@ def _needed(
             )
     # What a table can make of its columns without being asked for it must come out right, too.
     for one in derived.values():
-        if needed.issuperset(set(one.needs) & set(schema.names("stored"))):
+        if needed.issuperset(set(one.needs) & set(schema.names("stored", "on demand"))):
             needed.update(one.needs)
     return shown, needed
 
@@ -212,7 +212,9 @@ def _stored(table: str, needed: set[str]) -> tuple[str, ...]:
     schema = schema_of(table)
     with_flags = set(schema.names("flag")) & (needed | {schema.validity.get(name, "") for name in needed})
     return tuple(
-        name for name in schema.names("stored") if name in needed or (name == "flags" and with_flags)
+        name
+        for name in schema.names("stored", "on demand")
+        if name in needed or (name == "flags" and with_flags)
     )
 
 
@@ -254,7 +256,8 @@ def plan_of(
     stored = _stored(table, needed)
     by_time = order == "time" and table != "edges"
     if by_time:
-        stored = tuple(name for name in schema_of(table).names("stored") if name in {*stored, "tsc", "flags"})
+        every = schema_of(table).names("stored", "on demand")
+        stored = tuple(name for name in every if name in {*stored, "tsc", "flags"})
     if table == "edges":
         stored = schema_of(table).names("stored")
     selection = selection_of(query, scope)

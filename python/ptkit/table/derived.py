@@ -70,24 +70,23 @@ def _column(name: str, dtype: Any, unit: str, doc: str) -> Column:
 
 
 def _nanoseconds(schema: TableSchema) -> list[Derived]:
-    if "tsc" not in schema.columns:
-        return []
+    ticks = {"time_ns": "tsc", "time_ns_estimate": "tsc_estimate"}
+    return [_clock_column(name, of) for name, of in ticks.items() if of in schema.columns]
 
+
+def _clock_column(name: str, ticks: str) -> Derived:
     def values(table: Table) -> NDArray[np.int64]:
         assert table._context.to_ns is not None
-        return table._context.to_ns(table._arrays["tsc"])
+        return table._context.to_ns(table._arrays[ticks])
 
-    column = _column("time_ns", np.int64, "ns", "`tsc` as nanoseconds of the recorder's clock")
-    return [
-        Derived(
-            column,
-            ("tsc",),
-            values,
-            lambda table: table.known("tsc"),
-            "`time_known`",
-            lambda context: context.to_ns is not None,
-        )
-    ]
+    return Derived(
+        _column(name, np.int64, "ns", f"`{ticks}` as nanoseconds of the recorder's clock"),
+        (ticks,),
+        values,
+        lambda table: table.known(ticks),
+        "`time_known`",
+        lambda context: context.to_ns is not None,
+    )
 
 
 # Names of functions and files.

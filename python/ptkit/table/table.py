@@ -87,7 +87,7 @@ class Table:
     Notes
     -----
     ``time_ns`` is perf's conversion (the kernel's tools/perf/util/tsc.c) of ``tsc``, the earliest possible
-    time: docs/time.md.
+    time: docs/time.md. ``time_ns_estimate`` is that of ``tsc_estimate``.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Table:
         if column.role == "derived":
             values = self._derived_values(name)
             return _read_only(values.texts() if isinstance(values, Labels) else values)
-        if column.role == "stored":
+        if column.role in ("stored", "on demand"):
             return self._arrays[name]
         if column.role == "flag":
             return _read_only((self._arrays["flags"] & column.mask) != 0)

@@ -68,6 +68,8 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
             lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
             ``offset`` (uint64, stream bytes: the packet that decided it).
+            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
+            (uint64, TSC ticks: a likely time within the interval).
 
         Raises
         ------
@@ -101,6 +103,8 @@ class Tables(Parts):
             (uint32), ``mode`` (uint8, bits: 16, 32 or 64), ``flags`` (uint8, `ptkit.RowFlag`),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how it ends).
+            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
+            (uint64, TSC ticks: a likely time within the interval).
 
         Raises
         ------
@@ -131,6 +135,8 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that decided how its block
             ends).
+            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
+            (uint64, TSC ticks: a likely time within the interval).
 
         Raises
         ------
@@ -163,7 +169,8 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
             `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that told it), ``instruction``
             (uint64, instructions of the stream before it), ``order`` (uint64, place among events, errors
-            and gaps of the stream).
+            and gaps of the stream). On demand: ``tsc_estimate`` (uint64, TSC ticks: a likely time within
+            the interval).
 
         Raises
         ------

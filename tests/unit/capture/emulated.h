@@ -57,7 +57,7 @@ class Emulator {
  public:
   Emulator(Emulation& out, const EmulationOptions& options)
       : out_(out), options_(options), random_(options.seed * 31 + 7) {
-    out_.program = walk::ProgramMaker(options.seed, true).make(12);
+    out_.program = walk::ProgramMaker(options.seed, {.strings = true}).make(12);
     ip_ = out_.program.functions[0].entry;
   }
 

@@ -102,7 +102,7 @@ walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
   options.functions = 4 + static_cast<std::uint32_t>(seed % 16);
   options.overflow_per_mille = form.overflow_per_mille;
   options.odd_return_per_mille = form.odd_return_per_mille;
-  options.dense = form.config.cyc_of_first_bit;
+  options.program.dense = form.config.cyc_of_first_bit;
   return walk::random_walk(options);
 }
 

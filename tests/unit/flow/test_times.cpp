@@ -141,7 +141,7 @@ class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
     options.functions = 8 + static_cast<std::uint32_t>(seed % 24);
     options.ratio_per_mille = seed % 2 == 0 ? 2 : 20;
     options.halt_per_mille = seed % 3 == 0 ? 0 : 3;
-    options.dense = true;
+    options.program.dense = true;
     options.plain_steps = true;
     const Walk walk = walk::random_walk(options);
     const std::shared_ptr<trace::TraceBundle> bundle = bundle_of(walk, unit);

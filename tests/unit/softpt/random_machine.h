@@ -57,7 +57,7 @@ class RandomMachine {
   static constexpr std::uint64_t kTable = 0x10000;
 
   explicit RandomMachine(const RunOptions& options)
-      : program(walk::ProgramMaker(options.seed, false, true).make(12)),
+      : program(walk::ProgramMaker(options.seed, {.system = true}).make(12)),
         options_(options),
         random_(options.seed * 104729),
         config_(make_config()),

@@ -55,12 +55,22 @@ struct Program {
 // Far apart, so that every width of IP compression occurs.
 inline constexpr std::uint64_t kModules[] = {0x401000, 0x7ffff7dd1000, 0x555555554000, 0xffffffffa0001000};
 
+// Which instructions a program has beside NOPs, conditionals, calls, jumps and returns.
+struct ProgramOptions {
+  bool strings = false;  // string instructions that repeat
+  bool system = false;   // MOV CR3
+  bool dense = false;    // mostly direct jumps and calls between conditionals
+  bool plain = false;    // no SYSCALL and no PTWRITE either, and all code in one module
+};
+
 class ProgramMaker {
  public:
-  // `strings`: with string instructions that repeat; `system`: with MOV CR3; `dense`: mostly direct jumps and
-  // calls between conditionals.
-  explicit ProgramMaker(std::uint64_t seed, bool strings = false, bool system = false, bool dense = false)
-      : random_(seed), strings_(strings), system_(system), dense_(dense) {}
+  explicit ProgramMaker(std::uint64_t seed, const ProgramOptions& options = {})
+      : random_(seed),
+        strings_(options.strings),
+        system_(options.system),
+        dense_(options.dense),
+        plain_(options.plain) {}
 
   Program make(std::uint32_t functions) {
     for (const std::uint64_t address : kModules) program_.regions.push_back({address, {}});
@@ -82,7 +92,7 @@ class ProgramMaker {
 
   void make_function(std::uint32_t f, bool handler) {
     Function function;
-    function.module = below(std::size(kModules));
+    function.module = plain_ ? 0 : below(std::size(kModules));
     CodeRegion& region = program_.regions[function.module];
     function.entry = region.address + region.bytes.size();
     program_.functions.push_back(function);
@@ -114,9 +124,9 @@ class ProgramMaker {
       case 9:
         return emit(f, Op::JMP_INDIRECT, {0xff, 0xe0});
       case 10:
-        return emit(f, Op::SYSCALL, {0x0f, 0x05});
+        return plain_ ? conditional(f, blocks) : emit(f, Op::SYSCALL, {0x0f, 0x05});
       case 11:
-        return emit(f, Op::PTWRITE, {0xf3, 0x48, 0x0f, 0xae, 0xe0});
+        return plain_ ? conditional(f, blocks) : emit(f, Op::PTWRITE, {0xf3, 0x48, 0x0f, 0xae, 0xe0});
       case 12:
       case 13:
         return emit(f, Op::RET, {0xc3});
@@ -124,8 +134,12 @@ class ProgramMaker {
         // A conditional parts it from what comes then: without a packet in between, a TIP.PGD could be of
         // either.
         if (system_ && below(3) == 0) emit(f, Op::MOV_CR3, {0x0f, 0x22, 0xd8});
-        return direct(f, Op::JCC, {0x0f, 0x84}, {0, f, false, below(blocks)});
+        return conditional(f, blocks);
     }
+  }
+
+  void conditional(std::uint32_t f, std::uint32_t blocks) {
+    direct(f, Op::JCC, {0x0f, 0x84}, {0, f, false, below(blocks)});
   }
 
   void nop(std::uint32_t f) {
@@ -178,6 +192,7 @@ class ProgramMaker {
   bool strings_;
   bool system_;
   bool dense_;
+  bool plain_;
   Program program_;
   std::vector<Patch> patches_;
 };
@@ -198,6 +213,7 @@ enum class StepKind : std::uint8_t {
   RESUME,     // packets on at `to`
   OVERFLOW,   // steps were lost; known again at `to`
   PLAIN,      // no branch
+  HALT,       // the core clock stops or runs again; no branch
 };
 
 struct Step {
@@ -223,9 +239,12 @@ struct WalkOptions {
   std::uint32_t odd_return_per_mille = 20;  // returns that go elsewhere
   std::uint32_t sleep_per_mille = 1;
   std::uint32_t ratio_per_mille = 2;
-  std::uint32_t halt_per_mille = 0;  // the core clock stops for less than a sleep
-  bool dense = false;                // see ProgramMaker
-  bool plain_steps = false;          // instructions that do not branch are steps, too
+  std::uint32_t halt_per_mille = 0;     // the core clock stops for less than a sleep
+  bool plain_steps = false;             // instructions that do not branch are steps, too
+  std::uint32_t cycles = 4;             // of an instruction, at most
+  std::uint32_t halts_per_million = 0;  // instructions: the core clock stops, MTC goes on
+  std::uint32_t halt_ticks = 20'000;    // mean
+  ProgramOptions program;
 };
 
 struct Walk {
@@ -242,7 +261,7 @@ struct Walk {
 class Walker {
  public:
   explicit Walker(const WalkOptions& options) : options_(options), random_(options.seed * 7919) {
-    walk_.program = ProgramMaker(options.seed, false, false, options.dense).make(options.functions);
+    walk_.program = ProgramMaker(options.seed, options.program).make(options.functions);
     walk_.entry = ip_ = walk_.program.functions[0].entry;
     walk_.start_tsc = tsc_;
     walk_.start_cycles = cycles_;
@@ -289,7 +308,8 @@ class Walker {
   void execute() {
     const Insn& insn = walk_.program.insns.at(ip_);
     if (seen_) walk_.ips.push_back(ip_);
-    pass(1 + below(4));
+    pass(1 + below(options_.cycles));
+    if (options_.halts_per_million != 0 && below(1'000'000) < options_.halts_per_million) halt();
     if (chance(options_.ratio_per_mille)) ratio_ = static_cast<std::uint8_t>(8 + below(28));
     if (chance(options_.sleep_per_mille)) tsc_ += 300000 + below(1000000);
     if (options_.halt_per_mille != 0 && chance(options_.halt_per_mille)) tsc_ += 50 + below(4000);
@@ -362,6 +382,13 @@ class Walker {
     return &from == &stack_ && chance(options_.odd_return_per_mille) ? random_entry() : ip;
   }
 
+  void halt() {
+    const double mean = options_.halt_ticks;
+    note({.kind = StepKind::HALT});
+    tsc_ += static_cast<std::uint64_t>(std::exponential_distribution<double>(1 / mean)(random_));
+    note({.kind = StepKind::HALT});
+  }
+
   void pass(std::uint64_t cycles) {
     cycles_ += cycles;
     fraction_ += cycles * 30;
@@ -425,6 +452,8 @@ inline void tell(softpt::PtUnit& unit, const Step& step) {
       return unit.enable(step.to);
     case StepKind::OVERFLOW:
       return unit.overflow(step.to);
+    case StepKind::HALT:
+      return;
   }
 }
 
