@@ -119,8 +119,8 @@ struct RecordResult {
   std::uint64_t bundle_bytes = 0;
   std::uint64_t dropped_bytes = 0;  // ring mode: trace that was overwritten
   std::uint32_t snapshots = 0;
-  bool interrupted = false;  // request_stop() ended it
-  bool limited = false;      // max_instructions or a trigger ended it
+  bool interrupted = false;     // request_stop() ended it
+  bool limited = false;         // max_instructions or a trigger ended it
   std::uint32_t unmatched = 0;  // filters and triggers whose place no process executed; each has a warning
   std::vector<std::string> warnings;
 };

@@ -16,7 +16,7 @@ class History {
   enum Flag : std::uint8_t {
     BEFORE_TNT = Cycles::BEFORE_TNT,
     CYCLES = 4,  // a CYC packet
-    BACK = 8,  // what precedes the point has no upper limit: there time begins, or went back
+    BACK = 8,    // what precedes the point has no upper limit: there time begins, or went back
   };
   struct Info {
     Rank rank = Rank::NONE;

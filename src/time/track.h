@@ -84,7 +84,8 @@ class TimeTrack {
   // makes no difference.
   [[nodiscard]] bool tells_first_bits() const noexcept;
 
-  // The points that bound what happened at a place; none in a stream of branch records. The same demands on order as at().
+  // The points that bound what happened at a place; none in a stream of branch records. The same demands on
+  // order as at().
   [[nodiscard]] TimePoints points(const Question& asked);
 
   // The point with this number, which lies between those that points() named last; not known if it has been

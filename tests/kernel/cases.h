@@ -33,5 +33,4 @@ void can_only_be_stopped_after_a_stop_that_failed(void);
 void stays_while_it_traces(void);
 void leaves_nothing_behind(void);
 
-
 #endif /* PTKIT_TESTS_KERNEL_CASES_H */

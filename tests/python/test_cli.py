@@ -416,7 +416,9 @@ def test_code_that_cannot_be_read_is_one_line(
     [
         (MemoryError(), "out of memory"),
         (
-            ptkit.OutOfMemoryError("branches: 7 rows take 9 GiB, and 1 GiB are free (cgroup)", "columns=[...]"),
+            ptkit.OutOfMemoryError(
+                "branches: 7 rows take 9 GiB, and 1 GiB are free (cgroup)", "columns=[...]"
+            ),
             "error: branches: 7 rows take 9 GiB, and 1 GiB are free (cgroup); choose fewer rows (--limit, ",
         ),
         (RuntimeError("odd\nthing"), "RuntimeError: odd thing; PTKIT_DEBUG=1 shows where"),
