@@ -244,7 +244,7 @@ struct WalkOptions {
   std::uint32_t cycles = 4;             // of an instruction, at most
   std::uint32_t halts_per_million = 0;  // instructions: the core clock stops, MTC goes on
   std::uint32_t halt_ticks = 20'000;    // mean
-  ProgramOptions program;
+  ProgramOptions program{};
 };
 
 struct Walk {
