@@ -15,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
+#include <linux/smp.h>
 #include <linux/sysfs.h>
 
 #include <asm/apic.h>
@@ -111,21 +112,22 @@ MODULE_PARM_DESC(model_cr3_match, "register CR3_MATCH when TraceEn was last set"
 static DEFINE_PER_CPU(struct model_unit, units);
 static u64 written_by_all;
 
+static void reset_here(void *unused)
+{
+	struct model_unit *unit = this_cpu_ptr(&units);
+
+	unit->ctl = 0;
+	unit->debugctl = 0;
+	unit->status = 0;
+	unit->base = 0;
+	unit->mask_ptrs = 0;
+	unit->global_status = 0;
+}
+
 /* As the reset of a processor does. */
 static int reset_units(const char *text, const struct kernel_param *parameter)
 {
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu) {
-		struct model_unit *unit = per_cpu_ptr(&units, cpu);
-
-		unit->ctl = 0;
-		unit->debugctl = 0;
-		unit->status = 0;
-		unit->base = 0;
-		unit->mask_ptrs = 0;
-		unit->global_status = 0;
-	}
+	on_each_cpu(reset_here, NULL, 1);
 	return 0;
 }
 

@@ -42,6 +42,22 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 	WRITE_ONCE(trace->head, trace->head + bytes);
 }
 
+/*
+ * Registers that do not lie in our buffer are somebody else's. They must not be loaded again: after
+ * PTKIT_RESUME tracing goes on where the last stop was.
+ */
+static int find_position(struct ptkit_trace *trace)
+{
+	u64 position;
+	int error = ptkit_memory_position(&trace->memory, &trace->state, &position);
+
+	if (!error)
+		trace->position = position;
+	else if (ptkit_memory_output(&trace->memory, trace->position, &trace->state))
+		ptkit_memory_output(&trace->memory, 0, &trace->state);
+	return error;
+}
+
 /* What was read back becomes a position. */
 static void settle(struct ptkit_trace *trace)
 {
@@ -51,7 +67,7 @@ static void settle(struct ptkit_trace *trace)
 	if (!trace->error && (trace->state.status & BIT(PT_STATUS_ERROR)))
 		trace->error = -EIO;
 	if (!trace->error)
-		trace->error = ptkit_memory_position(memory, &trace->state, &trace->position);
+		trace->error = find_position(trace);
 	if (trace->error)
 		return;
 	if (trace->wakes_up) {

@@ -30,6 +30,7 @@ void takes_interrupts_during_requests(void);
 void begins_nothing_on_a_processor_that_goes(void);
 void stops_once_after_a_start_that_failed(void);
 void can_only_be_stopped_after_a_stop_that_failed(void);
+void goes_on_in_its_own_buffer(void);
 void stays_while_it_traces(void);
 void leaves_nothing_behind(void);
 

@@ -527,6 +527,7 @@ static const struct {
     CASE(begins_nothing_on_a_processor_that_goes),
     CASE(stops_once_after_a_start_that_failed),
     CASE(can_only_be_stopped_after_a_stop_that_failed),
+    CASE(goes_on_in_its_own_buffer),
     CASE(stays_while_it_traces),
     CASE(leaves_nothing_behind),
     CASE(survives_nonsense),

@@ -92,6 +92,26 @@ void can_only_be_stopped_after_a_stop_that_failed(void) {
   close(session);
 }
 
+/* Registers that somebody else has changed lead elsewhere: they are not loaded again. */
+void goes_on_in_its_own_buffer(void) {
+  uint64_t bytes = 0;
+  int session = open_session(simple_config(0));
+  const uint8_t* data = map_buffer(session, 0, &bytes);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+  set_parameter("model_reset", 1);
+  CHECK_FAILS(ioctl(session, PTKIT_PAUSE), EIO);
+  CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_CLEARED);
+  CHECK_EQUAL(status_of(session, 0).position, 5000); /* where the stop before was */
+  CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  CHECK_EQUAL(status_of(session, 0).position, 10000);
+  CHECK(is_stretch(data, 10000));
+  munmap((void*)data, bytes);
+  close(session);
+}
+
 void stays_while_it_traces(void) {
   int session = open_session(simple_config(0));
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
