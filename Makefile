@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= 2400
+EMULATED_SECONDS ?= 3600
+EMULATED_FUZZ_SECONDS ?= 600
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once. So it does for other checkouts, too,
 # as it does not ask which folder debug information names.
@@ -82,8 +83,8 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 
 # One process: two would boot two machines. The first run downloads and builds for some minutes.
 emulated: build $(STAMPS)/packages-emulated
-	PTKIT_EMULATED=1 timeout $(EMULATED_SECONDS) $(VENV)/bin/python -m pytest -q --durations=10 \
-	  --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
+	PTKIT_EMULATED=1 PTKIT_FUZZ_SECONDS=$(EMULATED_FUZZ_SECONDS) timeout $(EMULATED_SECONDS) \
+	  $(VENV)/bin/python -m pytest -q --durations=10 --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint

@@ -34,4 +34,7 @@ void goes_on_in_its_own_buffer(void);
 void stays_while_it_traces(void);
 void leaves_nothing_behind(void);
 
+/* walk.c */
+void walks_all_sequences_of_requests(void);
+
 #endif /* PTKIT_TESTS_KERNEL_CASES_H */

@@ -528,6 +528,7 @@ static const struct {
     CASE(stops_once_after_a_start_that_failed),
     CASE(can_only_be_stopped_after_a_stop_that_failed),
     CASE(goes_on_in_its_own_buffer),
+    CASE(walks_all_sequences_of_requests),
     CASE(stays_while_it_traces),
     CASE(leaves_nothing_behind),
     CASE(survives_nonsense),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* Random requests, half of them nearly right, on several threads at once, while a processor comes and goes.
+/*
+ * Random requests, half of them nearly right, on several threads at once, while a processor comes and goes,
+ * and while registers, allocations and copies fail now and then.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "faults.h"
 #include "machine.h"
 
 #define THREADS 3
@@ -18,6 +21,7 @@
 static atomic_int sessions[SESSIONS];
 static atomic_int done;
 static atomic_bool over;
+static bool steps_fail; /* of the kernel */
 
 static unsigned below(unsigned* seed, unsigned limit) { return (unsigned)rand_r(seed) % limit; }
 
@@ -96,12 +100,22 @@ static void map_something(unsigned* seed, int session) {
   munmap((void*)place, bytes);
 }
 
+/* Most of the time none. Failures of registers hit whichever thread is next. */
+static enum fault_kind random_fault(unsigned* seed) {
+  enum fault_kind kind = below(seed, 16) ? NO_FAULT : ONE_ACCESS + below(seed, FAULT_KINDS - ONE_ACCESS);
+  if (kind == ONE_STEP && !steps_fail) kind = ONE_ACCESS;
+  begin_fault(kind, 1 + below(seed, 40));
+  return kind;
+}
+
 /* Closed while others use it: they get EBADF, or somebody else's new session. */
 static void renew(unsigned* seed, unsigned slot) {
   int fresh = open_device();
   struct ptkit_config config = random_config(seed);
+  enum fault_kind fault = random_fault(seed);
   ioctl(fresh, PTKIT_CONFIGURE, &config);
   close(atomic_exchange(&sessions[slot], fresh));
+  end_fault(fault);
 }
 
 static void* make_requests(void* first_seed) {
@@ -123,7 +137,9 @@ static void* make_requests(void* first_seed) {
     } else {
       scribble(&seed, argument, 64);
     }
+    enum fault_kind fault = random_fault(&seed);
     ioctl(session, request, below(&seed, 32) ? (uintptr_t)argument : (uintptr_t)rand_r(&seed));
+    end_fault(fault);
     if (below(&seed, 4) == 0) map_something(&seed, session);
     if (below(&seed, 16) == 0) renew(&seed, slot);
     atomic_fetch_add(&done, 1);
@@ -135,6 +151,7 @@ int fuzz_driver(unsigned seconds) {
   static unsigned seeds[THREADS] = {1, 2, 3};
   pthread_t threads[THREADS];
   time_t end = time(NULL) + seconds;
+  steps_fail = prepare_faults();
   for (unsigned i = 0; i < SESSIONS; i++) sessions[i] = open_device();
   for (unsigned i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_requests, &seeds[i]);
   while (time(NULL) < end) {
@@ -142,6 +159,7 @@ int fuzz_driver(unsigned seconds) {
     usleep(100000);
     set_online(1, true);
     begin_and_end_a_process();
+    set_parameter("model_reset", 1); /* units that could not be stopped can be used again */
     usleep(100000);
   }
   atomic_store(&over, true);
