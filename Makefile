@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= 3600
+EMULATED_SECONDS ?= 5400
 EMULATED_FUZZ_SECONDS ?= 600
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once. So it does for other checkouts, too,
