@@ -3,8 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BUILD := build
 JOBS ?= $(shell nproc)
-EMULATED_SECONDS ?= 5400
-EMULATED_FUZZ_SECONDS ?= 600
+EMULATED_SECONDS ?= $(if $(FULL),14400,3000)
 STAMPS := $(BUILD)/.stamps
 # The package is built here and, for a wheel, in a copy: ccache then compiles once. So it does for other checkouts, too,
 # as it does not ask which folder debug information names.
@@ -21,7 +20,7 @@ help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
 	@echo "make build     .venv/ with ptkit and its extras"
 	@echo "make test      every test (C++ and Python)"
-	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first)"
+	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first); FULL=1: hours more"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
 	@echo "make sanitize  C++ tests and short fuzzing under ASan and UBSan"
 	@echo "make wheel     dist/: source archive and a wheel that needs no libraries, tested in an environment of its own"
@@ -82,8 +81,9 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 	@touch $@
 
 # One process: two would boot two machines. The first run downloads and builds for some minutes.
+# FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
 emulated: build $(STAMPS)/packages-emulated
-	PTKIT_EMULATED=1 PTKIT_FUZZ_SECONDS=$(EMULATED_FUZZ_SECONDS) timeout $(EMULATED_SECONDS) \
+	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) timeout $(EMULATED_SECONDS) \
 	  $(VENV)/bin/python -m pytest -q --durations=10 --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 

@@ -174,8 +174,8 @@ def run_case(kernel: Kernel, folder: Path, case: str, arguments: str = "") -> No
 
 def test_all_sequences_of_six_requests(strict: Kernel, tmp_path: Path) -> None:
     """With a failure at each step that can fail (walk.c)."""
-    if os.environ.get("PTKIT_EMULATED") != "1":
-        pytest.skip("set PTKIT_EMULATED=1 to walk all sequences of six requests (minutes)")
+    if os.environ.get("PTKIT_WALK") != "1":
+        pytest.skip("set PTKIT_WALK=1 to walk all sequences of six requests (an hour)")
     run_case(strict, tmp_path, "walks_all_sequences_of_requests")
 
 

@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"})
     lines = _Lines(trace, options)
-    columns, form, texts = _COLUMNS, lines.of, _texts
+    columns = _COLUMNS
+    form: _Form = lines.of
+    texts: _Form = _texts
     if options.json:
         made = JsonRows(trace, "instructions", symbols=not options.no_inst)
         columns, texts = json_columns("instructions"), _json_notes(made)

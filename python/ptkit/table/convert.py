@@ -111,15 +111,18 @@ def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
 def _field(table: Table, name: str) -> _Field:
     column = table.column(name)
     dictionary = None
+    values: NDArray[Any]
+    known: NDArray[np.bool_] | None
     made = table._derived_values(name) if column.dtype == object else None
     if isinstance(made, Labels):
         made = made.compact()
         values, known, dictionary = made.codes, made.known(), _dictionary(made.names)
     else:
-        values, known = np.ascontiguousarray(table[name]), table.known(name)
+        values = np.ascontiguousarray(table[name])
+        known = table.known(name)
     validity = None if known is None or bool(known.all()) else _bits(known)
     nulls = 0 if validity is None or known is None else int(len(known) - np.count_nonzero(known))
-    data = _bits(values) if column.dtype == np.bool_ else values
+    data: NDArray[Any] = _bits(values.astype(np.bool_, copy=False)) if column.dtype == np.bool_ else values
     return (
         name,
         _FORMATS[data.dtype.name if dictionary else column.dtype.name],

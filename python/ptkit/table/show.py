@@ -34,6 +34,7 @@ def _places(table: Table, symbol: str) -> list[str | None]:
         return [None] * len(table)
     names, offsets = derived[symbol].values(table), derived[f"{symbol}_offset"].values(table)
     assert isinstance(names, Labels)
+    assert not isinstance(offsets, Labels)
     rows = zip(names.texts(), offsets, strict=True)
     return [f"{name}+{offset:#x}" if name and offset else name for name, offset in rows]
 
