@@ -71,6 +71,16 @@ EDITS = (
         "    if ((ECX & 0x7fffffff) >= 18)\n",
         "    if ((ECX & 0xbfffffff) >= 18)\n",
     ),
+    (  # A run can be had again: what RDRAND and RDSEED give comes from the machine's clock,
+        "cpu/init.cc",
+        "  srand(time(NULL)); //",
+        "  srand((unsigned) SIM->get_param_num(BXPN_CLOCK_TIME0)->get64()); //",
+    ),
+    (  # and no timer looks at this machine's.
+        "iodev/virt_timer.cc",
+        "#define GET_VIRT_REALTIME64_USEC() (bx_get_realtime64_usec())\n",
+        "#define GET_VIRT_REALTIME64_USEC() (bx_pc_system.time_usec())\n",
+    ),
     (  # A file larger than one block of memory does not lie in one piece there.
         "memory/misc_mem.cc",
         "    ret = read(fd, (bx_ptr_t) BX_MEM_THIS get_vector(offset), size);\n"

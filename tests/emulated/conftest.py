@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from debian import Missing
 from guest_programs import compile_programs
 from kernels import build_folder
-from machine import Machine
+from machine import CLOCK, Machine
+
+# All runs of the machine have this clock, and a test that fails says which.
+os.environ.setdefault(CLOCK, str(int(time.time())))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """How to have the machine's run again in which a test failed."""
+    report = yield
+    if report.failed and "machine" in item.fixturenames:
+        report.sections.append(("emulated machine", f"{CLOCK}={os.environ[CLOCK]} executes the same again"))
+    return report
 
 
 @pytest.fixture(scope="session")

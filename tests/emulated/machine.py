@@ -21,6 +21,7 @@ from kernels import build_folder, build_lock
 from userland import Userland
 
 MEMORY = 1024 * boot_image.MEGABYTE
+CLOCK = "PTKIT_EMULATED_CLOCK"  # of the environment
 IPS = 50_000_000  # instructions in a second of the machine's own time
 
 CONFIGURATION = """\
@@ -36,7 +37,7 @@ optramimage2: file="{folder}/initrd.img", address={initrd:#x}
 optramimage3: file="{folder}/info.img", address={info:#x}
 floppya: 1_44="{folder}/boot.img", status=inserted, write_protected=1
 boot: floppy
-clock: sync=none, time0=utc
+clock: sync=none, time0={clock}
 com1: enabled=1, mode=file, dev="{folder}/serial.txt"
 log: "{folder}/bochs.txt"
 panic: action=fatal
@@ -58,6 +59,9 @@ class Run:
         The file of the log of what was executed.
     seconds
         Of this machine's time.
+    clock
+        What the guest's clock showed at power-on, in seconds since 1970: two runs with the same clock and the
+        same files are the same, instruction by instruction.
     """
 
     files: dict[str, bytes]
@@ -65,6 +69,7 @@ class Run:
     truth: Path
     seconds: float
     stopped: bool  # by itself, not by the limit
+    clock: int
     status: int | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +111,7 @@ class Machine:
         cpus: int = 1,
         limit: float = 300,
         arguments: str = "",
+        clock: int | None = None,
     ) -> Run:
         """Boots, runs `script` (busybox' shell) and switches off.
 
@@ -121,7 +127,11 @@ class Machine:
             Seconds of processor time, whatever else this machine does, after which the machine is stopped.
         arguments
             More of the kernel's command line.
+        clock
+            See `Run`; None: $PTKIT_EMULATED_CLOCK, else the time of now.
         """
+        if clock is None:
+            clock = int(os.environ.get(CLOCK, time.time()))
         folder.mkdir(parents=True, exist_ok=True)
         archive = self.userland.base(self.host)
         archive.add("script", script.encode())
@@ -131,7 +141,7 @@ class Machine:
         (folder / "initrd.img").write_bytes(initrd)
         boot_image.write_boot_files(folder, self.kernel, len(initrd), MEMORY, arguments)
         configuration = folder / "bochsrc.txt"
-        configuration.write_text(self._configuration(folder, cpus))
+        configuration.write_text(self._configuration(folder, cpus, clock))
         begun = time.monotonic()
         stopped = self._emulate(configuration, folder, limit)
         return Run(
@@ -140,16 +150,18 @@ class Machine:
             folder / "truth.bin",
             time.monotonic() - begun,
             stopped,
+            clock,
         )
 
     def _python(self) -> bytes:
         with build_lock(self.folder):
             return self.userland.python()
 
-    def _configuration(self, folder: Path, cpus: int) -> str:
+    def _configuration(self, folder: Path, cpus: int, clock: int) -> str:
         return CONFIGURATION.format(
             cpus=cpus,
             ips=IPS,
+            clock=clock,
             msrs=boot_image.HERE / "instrument" / "msrs.def",
             megabytes=MEMORY // boot_image.MEGABYTE,
             bios=self.bios / "usr" / "share",
