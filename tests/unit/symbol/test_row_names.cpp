@@ -127,13 +127,14 @@ TEST(RowNames, AreNoneWhereNothingIsKnown) {
 
 TEST(RowNames, OfManyAddressesAndViewsAreEachTheirOwn) {
   std::vector<Mapped> mapped;
-  for (std::uint64_t i = 0; i < 64; ++i) mapped.push_back({"f" + std::to_string(i), 1, 10 * i, 10 * i + 10});
+  for (std::uint64_t i = 0; i < 64; ++i)
+    mapped.push_back({std::string("f").append(std::to_string(i)), 1, 10 * i, 10 * i + 10});
   std::vector<Row> rows;
   for (std::uint64_t i = 0; i < 20'000; ++i)
     rows.push_back({.tsc = i * 7 % 640, .ip = kAddress + kSize / 2 + i * 13 % (kSize / 2)});
   const Found found = name(mapped, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    ASSERT_EQ(found.symbols[i], "f" + std::to_string(rows[i].tsc / 10)) << i;
+    ASSERT_EQ(found.symbols[i], std::string("f").append(std::to_string(rows[i].tsc / 10))) << i;
     ASSERT_EQ(found.symbol_offsets[i], rows[i].ip - kAddress - kSize / 2) << i;
   }
 }
