@@ -306,7 +306,7 @@ class TraceInfo:
             parts.append(f"exit status {said['exit_status']}")
         lines = [("recorded", ", ".join(parts))] if parts else []
         if said.get("backend") == EMULATOR:
-            lines.append(("times", EMULATED_TIMES))
+            lines.append(("durations", EMULATED_TIMES))
         if said.get("command"):
             lines.append(("command", join(said["command"])))
         if said.get("redacted"):

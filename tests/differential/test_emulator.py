@@ -45,6 +45,9 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 # Four that have each value of each at least once.
 SOME = ["compressed-psb2k-mtc", "plain-psb1024k-cyc", "plain-psb2k-untimed", "compressed-psb1024k-tsc"]
+# A branch after which code changes has no exact time in the log: it lies between the begin of its block and
+# that of the next one, and the log has the former. A packet in between may tell a later time.
+MOST_OUTSIDE = 1e-5
 LARGE = bool(os.environ.get("PTKIT_LARGE_TESTS"))
 LIBIPT_INSTRUCTIONS = 10_000_000  # it takes a second for one to three millions
 
@@ -90,9 +93,15 @@ def check(recording: capture.Recording, folder: Path, form: str) -> ptkit.Trace:
     times = check_branches(trace, folder / "truth")
     assert len(trace.errors) == 0, str(trace.errors)
     if FORMS[form]["timing"]:
-        assert times.early + times.late == 0, explained(times)
-        assert times.unknown <= times.rows / 1000, explained(times)
+        check_times(times)
     return trace
+
+
+def check_times(times: Times) -> None:
+    """Check that all branches but a few have their logged time in their interval."""
+    assert times.late == 0, explained(times)
+    assert times.early <= 2 + times.rows * MOST_OUTSIDE, explained(times)
+    assert times.unknown <= times.rows / 1000, explained(times)
 
 
 def check_libipt(trace: ptkit.Trace, recording: capture.Recording) -> None:
@@ -302,8 +311,7 @@ def test_true_times_with_cyc(
     times = check_branches(ptkit.open(recording), tmp_path / "truth")
     record_property("branches", times.rows)
     assert times.rows > 0
-    assert times.early + times.late == 0, explained(times)
-    assert times.unknown <= times.rows / 1000, explained(times)
+    check_times(times)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -345,24 +344,23 @@ def test_defaults_depend_on_the_back_end() -> None:
 
 @pytest.mark.usefixtures("no_pt")
 def test_special_options_reach_the_core() -> None:
-    program_file = os.path.realpath(shutil.which("true") or "")
     told: dict[str, Any] = options.plan_of(
         ["true"],
         {
-            "filters": [ptkit.Filter.function("main", program_file), "stop 0x10 @ a.out"],
-            "triggers": ["snapshot on USR1 x2", ptkit.Trigger.symbol("work", count=3, action="start")],
+            "filters": [ptkit.Filter.function("main", "later.so"), "stop 0x10 @ a.out"],
+            "triggers": ["snapshot on USR1 x2", "start at work x3 @ later.so"],
             "ring": "64M",
             "redact": True,
             "max_instructions": 7,
         },
     ).arguments
     assert told["filters"] == [
-        ("filter", os.fsencode(program_file), "main", 0, 0),
+        ("filter", b"later.so", "main", 0, 0),
         ("stop", b"a.out", "", 16, 16),
     ]
     assert told["triggers"] == [
         ("signal", "snapshot", b"", "", 0, 10, 2),
-        ("symbol", "start", b"", "work", 0, 0, 3),
+        ("symbol", "start", b"later.so", "work", 0, 0, 3),
     ]
     assert (told["ring_bytes"], told["redact"], told["max_instructions"]) == (64 << 20, True, 7)
 

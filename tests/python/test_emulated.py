@@ -140,7 +140,7 @@ def test_input_output_and_status_pass_through(tmp_path: Path) -> None:
     assert lines[1].startswith("ptkit: backend emulator (perf, driver: ")
     assert " instructions of 1 stream, " in lines[1]
     assert lines[1].endswith(f" s (emulated: compare instructions, not durations): {out}")
-    assert "times:         emulated: compare instructions, not durations" in str(ptkit.open(out).info)
+    assert "durations:     emulated: compare instructions, not durations" in str(ptkit.open(out).info)
     assert len(lines) == 2
     done = _run("--json", "-o", out, "--", "sh", "-c", "kill -TERM $$")
     report = json.loads(done.stderr)

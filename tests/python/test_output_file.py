@@ -47,7 +47,11 @@ def test_a_recording_that_fails_brings_the_earlier_one_back(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("content", "kind"),
-    [(b"\x7fELF" + bytes(60), "an ELF file"), (b"notes\n", "text"), (bytes(range(256)), "unknown form")],
+    [
+        (b"\x7fELF" + bytes(60), "an ELF file"),
+        (b"notes\n", "a text file"),
+        (bytes(range(256)), "unknown form"),
+    ],
 )
 def test_what_is_no_recording_is_not_overwritten(tmp_path: Path, content: bytes, kind: str) -> None:
     path = tmp_path / "precious"
@@ -77,7 +81,7 @@ def test_the_file_that_a_link_names_is_meant(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert (tmp_path / "target.old").read_bytes() == BUNDLE
     target.write_bytes(b"text")
-    with pytest.raises(ptkit.OpenError, match="link is text, not a recording"):
+    with pytest.raises(ptkit.OpenError, match="link is a text file, not a recording"):
         prepare(link)
 
 
@@ -100,6 +104,6 @@ def test_other_verbs_overwrite_recordings_only(
     out.write_text("notes\n")
     assert main([verb, str(source), "-o", str(out)]) == 2
     assert out.read_text() == "notes\n"
-    assert "out is text, not a recording" in capsys.readouterr().err
+    assert "out is a text file, not a recording" in capsys.readouterr().err
     assert main([verb, str(source), "-o", str(out), "--force"]) == 0
     assert main([verb, str(source), "-o", str(out)]) == 0

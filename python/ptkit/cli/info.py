@@ -18,7 +18,7 @@ DESCRIPTION = (
 )
 EXAMPLES = """examples:
   ptkit info sort.ptk
-  ptkit info --verbose perf.data
+  ptkit info --verbose sort.ptk
   ptkit info --decode --json sort.ptk"""
 
 _ROWS = 1 << 17  # between two looks at the progress

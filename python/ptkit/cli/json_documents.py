@@ -35,6 +35,11 @@ def info_document(info: TraceInfo, counts: Mapping[str, int]) -> dict[str, Any]:
         "max_nonturbo_ratio": info.max_nonturbo_ratio,
         "tsc_hz": info.tsc_hz,
         "perf_time": None if times is None else with_hexadecimals(times, {"time_zero"}),
+        "first_tsc": hexadecimal(info.first_tsc),
+        "last_tsc": hexadecimal(info.last_tsc),
+        "first_ns": decimal(info.first_ns),
+        "last_ns": decimal(info.last_ns),
+        "seconds": info.seconds,
         "rtit_ctl": hexadecimal(info.rtit_ctl),
         "ranges": [
             {"kind": kind, "first": hexadecimal(first), "last": hexadecimal(last)}

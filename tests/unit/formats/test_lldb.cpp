@@ -118,7 +118,7 @@ TEST_F(Lldb, MalformedMembersAreNamed) {
   expect_failure(R"({"type": "intel-pt", "cpuInfo": 5})", "cpuInfo: expected an object, found number 5");
   expect_failure(document(R"("processes": [123])"), "processes[0]: expected an object, found number 123");
   expect_failure(document(R"("processes": [{"pid": "x"}])"), "processes[0].pid: expected a number");
-  expect_failure(document(R"("processes": [])"), "names no trace");
+  expect_failure(document(R"("processes": [])"), "contains no Intel PT data");
   expect_failure(
       document(R"("processes": [{"pid": 1, "threads": [{"tid": 2, "iptTrace": "gone"}], "modules": []}])"),
       "processes[0].threads[0].iptTrace");
