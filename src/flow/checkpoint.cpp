@@ -83,9 +83,7 @@ void Checkpoint::begin_at_psb(std::uint64_t psb, const trace::Stream& stream) {
   events.since = psb;
   events.event_trace = event_trace;
   const bool tnt_disabled = placed.tnt_disabled;
-  const bool tips_deferred = placed.tips_deferred;
   placed = {};
-  placed.tips_deferred = tips_deferred;
   placed.tnt_disabled = tnt_disabled;
   walk = {};
   walk.place = {psb, psb};

@@ -49,8 +49,7 @@ void EventDecoder::restart() {
 
 void EventDecoder::begin(const Packet& packet, bool tnt) {
   // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
-  // that follows wrote it out, and direct branches in between may be older than it. TIPs that may have been
-  // deferred were written with the TNT packet before them.
+  // that follows wrote it out, and direct branches in between may be older than it.
   if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
   context_.reach(packet.offset);
   watch_tips(packet);
@@ -74,7 +73,6 @@ void EventDecoder::apply_rest(const Packet& tnt, std::uint64_t bits, unsigned co
 void EventDecoder::apply(const Packet& packet) {
   const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
   begin(packet, tnt);
-  tip_may_be_deferred_ = false;
   switch (packet.kind) {
     case PacketKind::PAD:
       return;
@@ -99,22 +97,20 @@ void EventDecoder::apply(const Packet& packet) {
       break;
   }
   if (in_header_) on_header_packet(packet);
-  end(packet, tnt || tip_may_be_deferred_);
+  end(packet, tnt);
 }
 
 void EventDecoder::watch_tips(const Packet& packet) noexcept {
   constexpr std::uint64_t kFullShortTnt = 6;
   switch (packet.kind) {
     case PacketKind::PAD:
-    case PacketKind::TSC:
-    case PacketKind::MTC:
-    case PacketKind::TMA:
-    case PacketKind::CYC:
-    case PacketKind::TIP:  // see on_tip()
       return;
     case PacketKind::TNT_8:
       if (tip_watch_ == TipWatch::TIP) placer_.tips_are_not_deferred();
       tip_watch_ = packet.payload2 < kFullShortTnt ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
+      return;
+    case PacketKind::TIP:
+      if (tip_watch_ == TipWatch::PARTIAL_TNT) tip_watch_ = TipWatch::TIP;
       return;
     default:
       tip_watch_ = TipWatch::NONE;
@@ -233,7 +229,6 @@ void EventDecoder::give_bound(std::uint8_t bindings, const Packet* ip_packet) {
 
 void EventDecoder::on_tip(const Packet& packet) {
   std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
-  const bool partial = std::exchange(tip_watch_, TipWatch::NONE) == TipWatch::PARTIAL_TNT;
   if (!ip_is_known(packet)) {
     pending_.clear();
     return placer_.contradiction(Status::NO_IP);
@@ -243,9 +238,7 @@ void EventDecoder::on_tip(const Packet& packet) {
     async->flags |= EV_IP_KNOWN;
     give(*async);
   } else {
-    // Only behind a TNT packet: a TIP does not wait where no bits do.
-    tip_may_be_deferred_ = (tnt_before_ || placer_.waits_for_target()) && placer_.tips_may_be_deferred();
-    if (placer_.tip(packet.ip, tip_may_be_deferred_) && partial) tip_watch_ = TipWatch::TIP;
+    placer_.tip(packet.ip);
   }
   tick();
   give_bound(AT_TIP, &packet);

@@ -129,7 +129,6 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   if (state.tnt_before != FastState::kNone) events_.tnt_before_ = state.tnt_before;
   events_.tip_watch_ = static_cast<EventDecoder::TipWatch>(state.tip_watch);
   placer_.tips_deferred_ = state.tips_deferred;
-  placer_.relied_on_deferral_ = placer_.relied_on_deferral_ || state.relied_on_deferral;
   walker_.instructions_ += room.instructions;
   // Places never go back: what comes next is not older.
   walker_.place_.since = state.since;

@@ -389,23 +389,14 @@ FastStop Pass<Rows, kPlaces>::run() {
       }
       if (form.size != 1) last_ip = ip;
       if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
-        watch_ = watch_ == kPartialTnt && (cell->flags & CELL_NEAR) != 0 ? kTip : kNoWatch;
-        at += form.size;
-        const bool behind_bits = last_ != since_;
-        last_ = offset;
-        if (deferred_ && behind_bits) [[unlikely]] {
-          state_.relied_on_deferral = true;
-          place(rows_.rows, since_, offset);
-          continue;
-        }
         place(rows_.before_target(), since_, offset);
         place(rows_.rows, offset, offset);
-        since_ = offset;
-        continue;
+        if (watch_ == kPartialTnt) watch_ = kTip;
+      } else {
+        if (packet != static_cast<std::uint8_t>(Packet::PGE)) place(rows_.rows, since_, offset);
+        ++room_.events;
+        watch_ = kNoWatch;
       }
-      if (packet != static_cast<std::uint8_t>(Packet::PGE)) place(rows_.rows, since_, offset);
-      ++room_.events;
-      watch_ = kNoWatch;
       since_ = last_ = offset;
       at += form.size;
       continue;
@@ -414,9 +405,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       stop = take_long(at, base);
       if (stop != FastStop::NONE) break;
       at += kLongTntSize;
-    } else if (skip_timing(at)) {
-      continue;
-    } else if (!take_psb(at, base, last_ip)) {
+    } else if (!skip_timing(at) && !take_psb(at, base, last_ip)) {
       stop = FastStop::PACKET;
       break;
     }

@@ -38,9 +38,8 @@ struct FastState {
   std::uint8_t tip_watch = 0;
   bool tips_deferred = true;
   FastLast last = FastLast::NONE;
-  bool moved = false;               // the walker
-  bool relied_on_deferral = false;  // see Placer
-  std::uint64_t psbs = 0;           // that were used
+  bool moved = false;      // the walker
+  std::uint64_t psbs = 0;  // that were used
   // REST
   std::uint64_t rest = 1;                 // with a leading 1, as DecisionGraph::bits() takes them
   std::uint64_t instructions_before = 0;  // in the room, when the packet began

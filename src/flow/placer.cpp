@@ -40,31 +40,29 @@ void Placer::more_tnt(std::uint64_t bits, unsigned count) {
   if (state_ != State::OFF) tnt(bits, count);
 }
 
-bool Placer::tip(std::uint64_t ip, bool deferred) {
+void Placer::tip(std::uint64_t ip) {
   after_branch_ = true;
   if (state_ == State::OFF) {
     contradiction(Status::UNEXPECTED_PACKET);
-    if (wants_psb_) return false;
+    if (wants_psb_) return;
   }
   if (state_ == State::ON) {
-    const bool waited = waits_for_target();
-    relied_on_deferral_ = relied_on_deferral_ || deferred;
-    const Status status = walker_.take_target(ip, deferred);
+    const bool deferred = waits_for_target();
+    const Status status = walker_.take_target(ip);
     trig_anchored_ = true;
     trig_anchor_ = walker_.instructions();
-    if (status == Status::OK) return !waited && walker_.target_was_near();
+    if (status == Status::OK) return;
     if (!lost_to_missing_tnt(status)) fail(status, nullptr);
     // Bits behind the target did not fit: it is of no use, nor are targets that were deferred with it.
-    bits_dropped_ = waited;
-    if (wants_psb_ || waited) return false;
+    bits_dropped_ = deferred;
+    if (wants_psb_ || deferred) return;
   }
   if (bits_dropped_ && tips_deferred_) {
     relied_on_deferral_ = true;
-    return false;
+    return;
   }
   give_unseen_branch(ip);
   anchor(ip);
-  return false;
 }
 
 void Placer::event(Event event) {

@@ -48,12 +48,9 @@ class Placer {
   }  // the one that is being applied, for errors
   void tnt(std::uint64_t bits, unsigned count);
   void more_tnt(std::uint64_t bits, unsigned count);  // the rest of a packet whose first bits were given
-  // True: the TIP follows its branch, a near jump or call. Those of returns and far transfers are never
-  // deferred. `deferred`: it may have been written later than its branch retired.
-  bool tip(std::uint64_t ip, bool deferred);
+  void tip(std::uint64_t ip);
   void tnt_flushed() noexcept { bits_dropped_ = false; }  // by a packet that no TIP is deferred over
   void tips_are_not_deferred() noexcept { tips_deferred_ = false; }
-  [[nodiscard]] bool tips_may_be_deferred() const noexcept { return tips_deferred_; }
   void event(Event event);  // EV_IP_KNOWN: where it happened, told by a FUP or TIP
   // What a PSB+ says about packets being on. `first`: nothing before it counts.
   void status(bool enabled, std::uint64_t ip, bool first);
@@ -101,9 +98,8 @@ class Placer {
   bool wants_psb_ = false;
   // While LOST: TNT bits were dropped, and TIPs that follow may have been deferred over some of them.
   bool bits_dropped_ = false;
-  bool tips_deferred_ = true;  // unless the stream shows that this processor does not
-  // A target was left out because of it, or a branch given a place that is not the TIP's; for Reliance.
-  bool relied_on_deferral_ = false;
+  bool tips_deferred_ = true;        // unless the stream shows that this processor does not
+  bool relied_on_deferral_ = false;  // a target was left out because of it; for Reliance
   bool no_code_told_ = false;
   bool after_branch_ = false;  // nothing was placed since the last branch that took a packet
   bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP is yet to come

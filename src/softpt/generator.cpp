@@ -125,7 +125,7 @@ void Generator::tnt_bit(bool taken) {
 }
 
 void Generator::near_tip(std::uint64_t target) {
-  if (config.deferred_tips && !tnt_.empty() && !mode_due()) {
+  if (config.deferred_tips && !mode_due()) {
     deferred_.push_back(target);
     if (deferred_.size() >= kMaxDeferredTips) flush_branches();
     return;

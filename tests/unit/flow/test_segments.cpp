@@ -123,9 +123,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
     ASSERT_EQ(again->stopped(), real->stopped());
 
     Lines guessed;
-    Checkpoint likely;
-    likely.placed.tips_deferred = checkpoint.placed.tips_deferred;  // shown once in a stream
-    SegmentDecoder ahead(make, recording.stream(), guessed, psbs[i], next, likely);
+    SegmentDecoder ahead(make, recording.stream(), guessed, psbs[i], next, Checkpoint{});
     while (ahead.run()) {
     }
     const Segment& segment = ahead.result();

@@ -48,11 +48,6 @@ std::vector<Form> forms() {
   threshold.cyc_threshold = 5;
   UnitConfig tnt_64 = cyc;
   tnt_64.use_tnt_64 = true;
-  UnitConfig deferred = cyc;
-  deferred.deferred_tips = true;
-  UnitConfig deferred_64 = events;
-  deferred_64.deferred_tips = deferred_64.use_tnt_64 = true;
-  deferred_64.return_compression = false;
   UnitConfig uncompressed_64 = tnt_64;
   uncompressed_64.return_compression = false;
   return {{"cyc", cyc},
@@ -64,8 +59,6 @@ std::vector<Form> forms() {
           {"no_mtc", no_mtc},
           {"threshold", threshold},
           {"tnt_64", tnt_64},
-          {"deferred", deferred},
-          {"deferred_64", deferred_64},
           {"uncompressed_64", uncompressed_64}};
 }
 
