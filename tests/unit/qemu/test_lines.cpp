@@ -11,10 +11,15 @@
 #include <vector>
 
 #include "qemu/blocks.h"
+#include "qemu/names.h"
 #include "qemu/process.h"
 #include "qemu/thread.h"
 
 namespace ptkit::qemu {
+
+// Names of threads are marks of their own (src/qemu/names.cpp), which these tests of lines leave out.
+void tell_own_name() {}
+
 namespace {
 
 constexpr std::size_t kLines = 64;
