@@ -43,7 +43,7 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 }
 
 /*
- * Registers that do not lie in our buffer are somebody else's. They must not be loaded again: after
+ * Registers that do not lie in our buffer belong to another user of the unit. They must not be loaded again: after
  * PTKIT_RESUME tracing goes on where the last stop was.
  */
 static int find_position(struct ptkit_trace *trace)

@@ -379,7 +379,7 @@ static int ptkit_release(struct inode *inode, struct file *file)
 {
 	struct ptkit_session *session = file->private_data;
 
-	mutex_lock(&session->lock); /* for lockdep: nobody else has it */
+	mutex_lock(&session->lock); /* for lockdep: no other thread has the session */
 	ptkit_session_close(session);
 	mutex_unlock(&session->lock);
 	kfree(session);
