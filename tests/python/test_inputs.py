@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,22 @@ def test_every_kind_of_buffer(loop: Any, open_trace: Any, tmp_path: Path) -> Non
             assert trace.branches()["from_ip"].tolist() == wanted, type(source)
             assert len(ptkit.packets(source)) == len(ptkit.packets(data))
             del trace
+
+
+def test_a_trace_is_freed_with_its_last_reference(loop: Any, open_trace: Any) -> None:
+    """No garbage collection is needed: a mapped file can be closed, a buffer resized."""
+    data = bytearray(loop.stream(5, psb_every=1))
+    trace = open_trace(data, images=loop.images())
+    assert len(trace.branches()) == 35
+    assert trace.info.streams
+    assert len(trace.between(percent=(0, 50)).branches()) > 0
+    gc.disable()
+    try:
+        del trace
+        data.append(0)
+    finally:
+        gc.enable()
+    assert data[-1] == 0
 
 
 def test_a_buffer_is_kept_alive(loop: Any, open_trace: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -41,6 +41,10 @@ _MAX_INSN = 15
 _MOST_CODE = 2**30
 
 
+def _span_of(info: TraceInfo) -> tuple[int, int] | None:
+    return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
+
+
 class Trace(Tables):
     """A recording: its streams, its code, and its tables.
 
@@ -73,10 +77,13 @@ class Trace(Tables):
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = self._session.tsc_to_ns
-        self._times = TimeScale(self._find_span, to_ns)
+        # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
+        self._timed_info = timed = cache(partial(with_times, self._info, self._session, to_ns))
+        self._times = TimeScale(lambda: _span_of(timed()), to_ns)
+        check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
         self._ranges = CodeRanges(self._session, bundle, self._info)
         self._scope = _decode.Scope(
-            self._session, self._info, self._ranges.of_symbol, self._ranges.of_module, self._check_time
+            self._session, self._info, self._ranges.of_symbol, self._ranges.of_module, check_time
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
         files = tuple(path for path, _ in bundle.files)
@@ -91,23 +98,12 @@ class Trace(Tables):
 
         Only some packets at both ends of each stream are decoded for it: they have the first and last time.
         """
-        return self._timed_info
+        return replace(self._timed_info(), warnings=self._info.warnings)
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
         """One entry per stream: name, size, processor, thread, times."""
-        return self._timed_info.streams
-
-    @cached_property
-    def _timed_info(self) -> TraceInfo:
-        return with_times(self._info, self._session, self._context.to_ns)
-
-    def _find_span(self) -> tuple[int, int] | None:
-        info = self._timed_info
-        return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
-
-    def _check_time(self, low: int, high: int) -> None:
-        self._times.check(low, high, "between() takes seconds=, ns= and percent=, too")
+        return self._timed_info().streams
 
     @property
     def source(self) -> str:
