@@ -7,6 +7,7 @@ import argparse
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.json_rows import JsonRows, json_columns
+from ptkit.cli.row_names import row_names
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -82,7 +83,6 @@ class _Lines:
     """Makes lines of branches."""
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
-        self._trace = trace
         self._symbols = not options.no_symbols
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
@@ -106,6 +106,5 @@ class _Lines:
     def _names(self, part: Table) -> list[str]:
         if not self._symbols:
             return [""] * len(part)
-        spaces = part["space"]
-        ends = (self._trace.symbolize(part[end], space=spaces, modules=True) for end in ("from_ip", "to_ip"))
+        ends = (row_names(part, end) for end in ("from_ip", "to_ip"))
         return [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]

@@ -92,20 +92,8 @@ class JsonRows:
             values = [*map(hexadecimal, values)]
         members: dict[str, Sequence[Any]] = {name: values}
         if name in _NAMES and self._symbols and "space" in part.available:
-            members |= self._named(part, name)
+            members |= {member: part[member].tolist() for member in _NAMES[name]}
         return members
-
-    def _named(self, part: Table, name: str) -> dict[str, Sequence[Any]]:
-        """Symbols and files of addresses; None where there is none, or the address is not known."""
-        known = part.known(name)
-        ips = part[name] if known is None else np.where(known, part[name], 0)
-        ways = (self._trace.symbolize, self._trace.modules)
-        found = (way(ips, space=part["space"]) for way in ways)
-        known = np.ones(len(part), np.bool_) if known is None else known
-        return {
-            member: [one if there else None for one, there in zip(names, known.tolist(), strict=True)]
-            for member, names in zip(_NAMES[name], found, strict=True)
-        }
 
 
 def _flags(part: Table) -> dict[str, Sequence[Any]]:

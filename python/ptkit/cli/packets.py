@@ -8,6 +8,7 @@ from ptkit import PacketKind
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.json_rows import JsonRows, json_columns
+from ptkit.cli.row_names import row_names
 from ptkit.cli.told import Told
 from ptkit.errors import ConfigError
 from ptkit.table import Table
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         for part in budget.cut(parts):
             rows += len(part)
             if told is not None:
-                _print_with_branches(trace, part, lines, told)
+                _print_with_branches(part, lines, told)
             elif options.json:
                 form.print(losses.count(part))
             else:
@@ -145,13 +146,12 @@ class _Lines:
         ]
 
 
-def _print_with_branches(trace: Trace, part: Table, lines: _Lines, told: Told) -> None:
+def _print_with_branches(part: Table, lines: _Lines, told: Told) -> None:
     """The flow's errors and gaps are those of the packets, and more."""
     ips = part.named("ip")
-    names = trace.symbolize([ip or 0 for ip in ips], space=part["space"], modules=True)
     notes = [
-        "" if ip is None else f"  {_whole(ip, text)}{name or ''}"
-        for ip, name, text in zip(ips, names, part.messages(), strict=True)
+        "" if ip is None else f"  {_whole(ip, text)}{name}"
+        for ip, name, text in zip(ips, row_names(part, "ip"), part.messages(), strict=True)
     ]
     offsets = part["offset"].tolist()
     output.print_rows(offsets, lines.of(part, notes), told.until(offsets[-1] if offsets else 0))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ptkit import BranchKind
 from ptkit.cli import output
+from ptkit.cli.row_names import row_names
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "offset", "space"]
+_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "space"]
 _INDENT = " " * 18
 
 
@@ -29,7 +28,6 @@ class Told:
     """
 
     def __init__(self, trace: Trace, losses: output.Losses, selection: dict[str, Any]) -> None:
-        self._trace = trace
         self._parts = losses.counted(trace.iter_branches(rows=65536, columns=_COLUMNS, **selection))
         self._lines = self._all_lines()
         self._next = next(self._lines, None)
@@ -42,15 +40,13 @@ class Told:
 
     def _all_lines(self) -> Iterator[tuple[int, str]]:
         for part in self._parts:
-            rows = list(zip(part["offset"].tolist(), _lines(self._trace, part), strict=True))
+            rows = list(zip(part["offset"].tolist(), _lines(part), strict=True))
             # Sorting is stable: a note comes behind the rows of its packet.
             yield from sorted(rows + output.side_lines(part), key=lambda line: line[0])
 
 
-def _lines(trace: Trace, part: Table) -> list[str]:
-    spaces = part["space"]
-    sources = _places(trace, part.named("from_ip"), spaces)
-    targets = _places(trace, part.named("to_ip"), spaces)
+def _lines(part: Table) -> list[str]:
+    sources, targets = _places(part, "from_ip"), _places(part, "to_ip")
     conditional = (part["kind"] == BranchKind.COND).tolist()
     marks = [
         ("!" if taken else ".") if chosen else kind.lower()
@@ -62,11 +58,9 @@ def _lines(trace: Trace, part: Table) -> list[str]:
     ]
 
 
-def _places(trace: Trace, ips: list[int | None], spaces: Any) -> list[str]:
+def _places(part: Table, address: str) -> list[str]:
     """Addresses and their names."""
-    known = np.array([0 if ip is None else ip for ip in ips], np.uint64)
-    names = trace.symbolize(known, space=spaces, modules=True)
     return [
-        "?" * 16 if ip is None else f"{ip:016x} {name or ''}".rstrip()
-        for ip, name in zip(ips, names, strict=True)
+        "?" * 16 if ip is None else f"{ip:016x} {name}".rstrip()
+        for ip, name in zip(part.named(address), row_names(part, address), strict=True)
     ]
