@@ -26,6 +26,17 @@ PARAMETERS = "console=ttyS0,115200n8 quiet no_timer_check log_buf_len=8M panic=-
 
 COMPLAINTS = ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR", "NMI received")
 DEBUG_COMPLAINTS = ("UBSAN", "KASAN", "ODEBUG", "WARNING", "suspicious", "unreferenced object")
+# As walk.c names them.
+SESSION_KINDS = (
+    "whole_machine",
+    "wake_ups",
+    "process_by_cr3",
+    "process_with_children",
+    "thread",
+    "process_that_ends",
+    "processor_that_goes",
+    "branches",
+)
 
 pytestmark = [pytest.mark.emulated, pytest.mark.slow]
 
@@ -162,21 +173,26 @@ def strict(kernel: Kernel, request: pytest.FixtureRequest) -> Kernel:
     return debug
 
 
-def run_case(kernel: Kernel, folder: Path, case: str, arguments: str = "") -> None:
-    """Runs one case of driver_test.c, and expects no complaint."""
+def run_case(kernel: Kernel, folder: Path, case: str, arguments: str = "") -> list[str]:
+    """Runs one case of driver_test.c, and expects no complaint; the lines of its results."""
     if QEMU is None:
         pytest.skip("qemu-system-x86_64 is not installed (package qemu-system-x86)")
     results, log = boot(kernel, make_image(kernel, folder), f"{arguments} cases={case}")
     passed = [line for line in results.splitlines() if line.startswith("ok ")]
     assert passed == ["ok loads", f"ok {case}", "ok kernel_has_no_complaint"], results
     assert complaints(log, *COMPLAINTS, *DEBUG_COMPLAINTS) == []
+    return results.splitlines()
 
 
-def test_all_sequences_of_six_requests(strict: Kernel, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", SESSION_KINDS)
+def test_all_sequences_of_six_requests(strict: Kernel, kind: str, tmp_path: Path) -> None:
     """With a failure at each step that can fail (walk.c)."""
     if os.environ.get("PTKIT_WALK") != "1":
         pytest.skip("set PTKIT_WALK=1 to walk all sequences of six requests (an hour)")
-    run_case(strict, tmp_path, "walks_all_sequences_of_requests")
+    results = run_case(strict, tmp_path, "walks_all_sequences_of_requests", f"walk_kind={kind}")
+    walked = [line for line in results if line.startswith(f"# {kind}: ") and "places" in line]
+    assert len(walked) == 1, results
+    print(walked[0])
 
 
 def test_random_requests_for_minutes(strict: Kernel, tmp_path: Path) -> None:

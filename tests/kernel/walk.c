@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,13 +147,13 @@ static void branches(struct ptkit_config* config, pid_t child) {
 }
 
 static const struct kind kinds[] = {
-    {"whole machine", whole_machine, 2, false, false},
-    {"wake-ups", with_wake_ups, 2, false, false},
-    {"process by CR3, with sideband", process_with_sideband, 2, false, false},
-    {"process with children", process_with_children, 2, false, false},
+    {"whole_machine", whole_machine, 2, false, false},
+    {"wake_ups", with_wake_ups, 2, false, false},
+    {"process_by_cr3", process_with_sideband, 2, false, false},
+    {"process_with_children", process_with_children, 2, false, false},
     {"thread", thread_with_sideband, 1, false, false},
-    {"process that ends", process_by_cr3, 2, true, false},
-    {"processor that goes", process_with_sideband, 2, false, true},
+    {"process_that_ends", process_by_cr3, 2, true, false},
+    {"processor_that_goes", process_with_sideband, 2, false, true},
     {"branches", branches, 2, false, false},
 };
 
@@ -437,8 +438,10 @@ static void pin(unsigned cpu) {
   CHECK_EQUAL(sched_setaffinity(0, sizeof(cpus), &cpus), 0);
 }
 
+/* "walk_kind=NAME" among the kernel's parameters: that kind of session only. */
 void walks_all_sequences_of_requests(void) {
   struct ptkit_query query = {0};
+  const char* only = getenv("walk_kind");
   int session = open_device();
   CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
   close(session);
@@ -446,8 +449,11 @@ void walks_all_sequences_of_requests(void) {
   write_file("/sys/kernel/rcu_expedited", "1");
   steps_fail = prepare_faults();
   printf("# requests: failures %s\n", steps_fail ? "of registers and of the kernel" : "of registers");
-  run_sequences(&kinds[0], 4);
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-    if (kinds[i].change != branches || (query.features & PTKIT_FEATURE_BTS)) walk(&kinds[i]);
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    if (kinds[i].change == branches && !(query.features & PTKIT_FEATURE_BTS)) continue;
+    if (only && strcmp(only, kinds[i].name) != 0) continue;
+    if (i == 0) run_sequences(&kinds[i], 4);
+    walk(&kinds[i]);
+  }
   write_file("/sys/kernel/rcu_expedited", "0");
 }
