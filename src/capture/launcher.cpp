@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "capture/program_signals.h"
 #include "capture/refusals.h"
 #include "qemu/program.h"
 
@@ -183,11 +184,9 @@ base::Result<Launched> launch_emulated(const EmulatedProgram& program, const std
   argv.insert(argv.end(), program.arguments.begin() + 1, program.arguments.end());
 
   SpawnSettings settings;
-  // An interpreter may ignore these; programs expect the defaults.
   sigset_t defaults;
   ::sigemptyset(&defaults);
-  ::sigaddset(&defaults, SIGPIPE);
-  ::sigaddset(&defaults, SIGXFSZ);
+  for (const int number : kDefaultSignals) ::sigaddset(&defaults, number);
   ::posix_spawnattr_setsigdefault(&settings.attributes, &defaults);
   ::posix_spawnattr_setsigmask(&settings.attributes, &mask);
   ::posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

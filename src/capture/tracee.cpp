@@ -19,6 +19,8 @@
 #include <memory>
 #include <string_view>
 
+#include "capture/program_signals.h"
+
 namespace ptkit::capture {
 
 namespace {
@@ -37,9 +39,7 @@ base::Failure failed(const std::string& what) {
   char byte = 0;
   while (::read(go, &byte, 1) < 0 && errno == EINTR) {
   }
-  // An interpreter may ignore these; programs expect the defaults.
-  static_cast<void>(::signal(SIGPIPE, SIG_DFL));
-  static_cast<void>(::signal(SIGXFSZ, SIG_DFL));
+  for (const int number : kDefaultSignals) static_cast<void>(::signal(number, SIG_DFL));
   static_cast<void>(::sigprocmask(SIG_SETMASK, &mask, nullptr));
   const int nothing = quiet ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
   if (nothing >= 0) static_cast<void>(::dup2(nothing, STDOUT_FILENO));

@@ -11,6 +11,7 @@
 #include "capture/driver_recorder.h"
 #include "fake_driver.h"
 #include "formats/registry.h"
+#include "unit/capture/ignored_signal.h"
 
 namespace ptkit::capture::test {
 namespace {
@@ -246,6 +247,7 @@ TEST_F(Driver, AProcessorThatFailsEndsItAndLostChildrenDoNot) {
 
 // Somebody who has watched it for a while asks it to end: it has as much time for that as any other.
 TEST_F(Driver, AProgramThatIsAskedToEndLateHasTimeToDoIt) {
+  const IgnoredSignal ignored(SIGINT);
   options_.hardware = {};
   options_.hardware.limit_ms = 20;
   options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};

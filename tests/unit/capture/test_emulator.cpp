@@ -15,6 +15,7 @@
 #include "capture/emulator.h"
 #include "formats/registry.h"
 #include "unit/capture/fake_guest.h"
+#include "unit/capture/ignored_signal.h"
 #include "unit/formats/scratch.h"
 
 namespace ptkit::capture {
@@ -539,6 +540,7 @@ TEST(EmulatorRecorder, NamesWhatIsMissing) {
 
 TEST(EmulatorRecorder, StopsWhenAsked) {
   const Scratch scratch;
+  const IgnoredSignal ignored(SIGINT);
   EmulatorRecorder recorder(options(scratch, "waits"));
   std::thread stopper([&] {
     while (recorder.progress().instructions == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -11,6 +11,7 @@
 #include "capture/tsc.h"
 #include "formats/registry.h"
 #include "trace/clock.h"
+#include "unit/capture/ignored_signal.h"
 #include "unit/formats/scratch.h"
 
 namespace ptkit::capture {
@@ -89,6 +90,7 @@ TEST(StepRecorder, RecordsFromTheFirstInstructionToTheExitStatus) {
 
 TEST(StepRecorder, StopsWhenAsked) {
   const Scratch scratch;
+  const IgnoredSignal ignored(SIGINT);
   StepRecorder recorder(options(scratch, {"sleep", "100"}));
   std::thread stopper([&] {
     while (recorder.instructions() < 100) std::this_thread::sleep_for(std::chrono::milliseconds(1));
