@@ -68,7 +68,7 @@ def test_packets_with_the_branches_that_they_told(
     stream: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, err = run(capsys, "packets", "--branches", *stream)
-    assert status == 0
+    assert status == 0, err
     assert err == ""
     assert [line.split() for line in out.splitlines()[2:]] == [
         ["0000000000000012", "tip.pge", "3:", "0000000000001000"],

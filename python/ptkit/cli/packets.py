@@ -84,12 +84,10 @@ def _columns(options: argparse.Namespace) -> list[str]:
     if options.json:
         return json_columns("packets")
     columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
-    if options.tsc or options.time_unit or options.order == "time":
+    if options.tsc or options.time_unit or options.order == "time" or options.branches:
         columns += ["tsc", "tsc_error"]
     if options.order == "time":
-        columns.append("stream")
-    if options.order == "time":
-        columns.append("tid")
+        columns += ["stream", "tid"]
     if options.branches:
         columns.append("space")
     return columns
