@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from rounds import opened
 from small_elf import elf
 
 import ptkit
+from ptkit.cli.main import main
 
 ENDS = ("branches", "edges", "gaps")
 PLACES = ("blocks", "instructions", "events", "errors", "packets")
@@ -115,7 +118,9 @@ def test_names_in_pandas_and_arrow(spaces: Any) -> None:
     assert spaces.branches()[:0].to_arrow(["from_symbol"]).num_rows == 0
 
 
-def test_names_follow_the_code_with_time(loop: Any, tmp_path: Path) -> None:
+def test_names_follow_the_code_with_time(
+    loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An address space has one file at an address, then another, then nothing."""
     chunks = [ptk_chunks.process(0, 1, 0, loop.stream(100, psb_every=1, step=100))]
     for number, (name, *times) in enumerate([("old", 0, 5_000), ("new", 5_000, 90_000)]):
@@ -129,6 +134,14 @@ def test_names_follow_the_code_with_time(loop: Any, tmp_path: Path) -> None:
     assert set(symbols[ends < 5_000].tolist()) == {"old_fn"}
     assert set(symbols[branches["tsc"] >= 5_000].tolist()) == {"new_fn"}
     assert branches.named("from_module") == [text.removesuffix("_fn") for text in symbols]
+    main(["branches", "--json", trace.source])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [(row["from_symbol"], row["from_module"]) for row in rows] == [
+        (name, name.removesuffix("_fn")) for name in symbols
+    ]
+    main(["branches", trace.source])
+    lines = re.findall(r"  (\w+_fn)\S* -> ", capsys.readouterr().out)
+    assert lines == symbols.tolist()
     assert branches["from_module_offset"].tolist() == (branches["from_ip"] - loop.BASE + 0x100).tolist()
     # Rows without times have the name of what was there last.
     assert set(trace.edges()["from_symbol"].tolist()) == {"new_fn"}

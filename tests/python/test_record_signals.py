@@ -19,9 +19,10 @@ ENDLESS = ["sh", "-c", "echo ready; i=0; while :; do i=$((i + 1)); done"]
 
 
 def _record(folder: Path, *, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
-    def ignore() -> None:
-        for number in ignored:
-            signal.signal(number, signal.SIG_IGN)
+    def begin() -> None:
+        # The tests may run under nohup or in the background of a script, with some of them ignored.
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
     return subprocess.Popen(
         [sys.executable, "-m", "ptkit", "record", "--backend", "emulator", "-o", "out.ptk", "--", *ENDLESS],
@@ -30,8 +31,17 @@ def _record(folder: Path, *, ignored: tuple[int, ...] = ()) -> subprocess.Popen[
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"TMPDIR": str(folder / "tmp")},
-        preexec_fn=ignore,
+        preexec_fn=begin,
     )
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    """Wait for the end; what it printed on standard error."""
+    try:
+        return process.communicate(timeout=120)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
 
 
 @pytest.mark.parametrize(
@@ -51,7 +61,7 @@ def test_a_signal_ends_the_recording(tmp_path: Path, sent: int, ignored: tuple[i
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(sent)
-        _, said = process.communicate(timeout=120)
+        said = _end(process)
     assert "(interrupted)" in said
     assert process.returncode == 128 + signal.SIGINT
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -69,5 +79,5 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=120)
+        said = _end(process)
     assert "(interrupted)" in said
