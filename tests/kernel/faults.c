@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -23,7 +22,6 @@ static void set_option(const char* folder, const char* name, const char* value) 
 
 bool prepare_faults(void) {
   if (access("/proc/thread-self/fail-nth", W_OK) != 0) return false;
-  if (access(DEBUGFS "/failslab", F_OK) != 0) CHECK_EQUAL(mount("debugfs", DEBUGFS, "debugfs", 0, NULL), 0);
   set_option("failslab", "verbose", "0");
   set_option("failslab", "ignore-gfp-wait", "N");
   set_option("fail_page_alloc", "verbose", "0");
