@@ -43,8 +43,8 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 }
 
 /*
- * Registers that do not lie in our buffer belong to another user of the unit. They must not be loaded again: after
- * PTKIT_RESUME tracing goes on where the last stop was.
+ * Registers that do not lie in our buffer belong to another user of the unit. They must not be
+ * loaded again: after PTKIT_RESUME tracing goes on where the last stop was.
  */
 static int find_position(struct ptkit_trace *trace)
 {
