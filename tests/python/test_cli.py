@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from compiling import build
+from terminals import python_on_a_terminal
 
 import ptkit
 from ptkit import capture
@@ -459,25 +459,6 @@ def test_record_leaves_standard_output_to_the_program(tmp_path: Path) -> None:
     assert report["instructions"] > 0
 
 
-def _on_a_terminal(code: str) -> str:
-    """Run Python code with standard output and standard error on one terminal; return what that showed."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=follower, stderr=follower, close_fds=True)
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:  # EIO: the other side is closed
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(leader)
-    assert process.wait(timeout=60) == 0
-    return shown.decode()
-
-
 @pytest.mark.parametrize("verb", ["info --decode", "verify"])
 def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     if verb == "verify" and ptkit._core.reference_version() is None:
@@ -489,7 +470,7 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
         "output.PROGRESS_DELAY = output.PROGRESS_INTERVAL = 0\n"
         f"main({[*verb.split(), str(path), '--processor', '6/142/9']!r})\n"
     )
-    shown = _on_a_terminal(code)
+    shown = python_on_a_terminal(["-c", code])
     shares = [int(share) for share in re.findall(r"raw.pt \(2.7 MB\): (\d+)%", shown)]
     assert len(shares) > 1
     assert shares == sorted(shares)
@@ -497,7 +478,7 @@ def test_progress_on_a_terminal(verb: str, tmp_path: Path) -> None:
     assert "\r\x1b[K" in shown
     assert "%" not in shown.rsplit("\x1b[K", 1)[1]
     # What takes no time shows none.
-    assert "%" not in _on_a_terminal(code.replace("INTERVAL = 0", "INTERVAL = 1000"))
+    assert "%" not in python_on_a_terminal(["-c", code.replace("INTERVAL = 0", "INTERVAL = 1000")])
 
 
 RECORDING = """
@@ -514,7 +495,7 @@ line.clear()
 
 
 def test_progress_of_a_recording_on_a_terminal() -> None:
-    shown = _on_a_terminal(RECORDING.format(raw=False, enabled=True))
+    shown = python_on_a_terminal(["-c", RECORDING.format(raw=False, enabled=True)])
     assert [line.strip() for line in re.findall(r"recording: ([^\x1b]*)", shown)] == [
         "2,000,000 instructions, 0.5 MB of trace, 1 s",
         "4,000,000 instructions, 1.0 MB of trace, 2 s",
@@ -523,8 +504,8 @@ def test_progress_of_a_recording_on_a_terminal() -> None:
     ]
     assert shown.endswith("\r\x1b[K")
     # Nothing is drawn where a program draws itself, as editors do, or where nobody wants it.
-    assert _on_a_terminal(RECORDING.format(raw=True, enabled=True)) == ""
-    assert _on_a_terminal(RECORDING.format(raw=False, enabled=False)) == ""
+    assert python_on_a_terminal(["-c", RECORDING.format(raw=True, enabled=True)]) == ""
+    assert python_on_a_terminal(["-c", RECORDING.format(raw=False, enabled=False)]) == ""
     code = RECORDING.format(raw=False, enabled=True)
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (piped.stdout, piped.stderr) == ("", "")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import python_on_a_terminal
 
 import ptkit
 from ptkit.cli import main
@@ -308,26 +307,8 @@ def test_a_unit_needs_a_clock(
 
 def on_a_terminal(arguments: list[str]) -> str:
     """Run a verb with standard output on a terminal; return what that shows."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ptkit", *arguments],
-        stdout=follower,
-        stderr=subprocess.DEVNULL,
-        close_fds=True,
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:  # EIO: the other side is closed
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(leader)
-    assert process.wait(timeout=60) == 0
-    return shown.decode().replace("\r\n", "\n")
+    shown = python_on_a_terminal(["-m", "ptkit", *arguments], errors_too=False)
+    return shown.replace("\r\n", "\n")
 
 
 def test_headings_on_a_terminal(loop: Any, tmp_path: Path) -> None:
