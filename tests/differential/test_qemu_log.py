@@ -150,6 +150,17 @@ def test_a_killed_thread_may_not_have_begun_its_last_block(tmp_path: Path) -> No
     assert not np.array_equal(resolve(lost, exact, run.doubts)[0], lost)
 
 
+def test_a_killed_thread_may_have_translated_what_another_one_enters(tmp_path: Path) -> None:
+    (tmp_path / "log.7.7.1").write_text(BLOCK + entered(16, 0x1000) + CALL)
+    (tmp_path / "log.7.8.2").write_text(entered(48, 0x1003, cpu=1) + "8 exit(0)")
+    _, thread = qemu_log.read(tmp_path)
+    assert list(thread.ips) == [0x1003]
+    # Two that differ: it is not known which one it was.
+    (tmp_path / "log.7.9.3").write_text(CALL.replace("0f 05", "0f 34").replace("syscall", "sysenter"))
+    with pytest.raises(qemu_log.LogError, match=r"log\.7\.8\.2: which block is 0x1003"):
+        qemu_log.read(tmp_path)
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(qemu_log.LogError, match="from 0x1001 to 0x2000"):
         read(tmp_path, BLOCK + entered(16, 0x1000) + HANDLER + entered(64, 0x2000))

@@ -8,6 +8,8 @@ enters. A block that was entered need not have been executed to its end:
 * a block that the emulator has to leave half-way (it changes its own code, or has a LOCK across cache lines)
   goes on with a block of one instruction, which the log shows by the block's flags;
 * "Stopped execution" takes the entry back;
+* a thread may be killed after it has translated a block and before it enters it: another thread that enters
+  the block has no line that says what the block is;
 * a thread that is killed may not have begun the block that it entered last. QEMU writes the line of a block
   (`log_cpu_exec`, called by `cpu_tb_exec` in accel/tcg/cpu-exec.c) before it calls the block's code, and that
   begins with the calls of plugins: a thread that is killed in the write has neither. In the same way, a block
@@ -122,8 +124,8 @@ def read(folder: Path) -> list[Run]:
         file.replaced = file.program + 1 < len(firsts)
     images: dict[tuple[int, int], _Image] = {}
     for file in files:
-        image = images.setdefault((file.pid, file.program), _Image({}, None))
-        parent = file.find_blocks(image.blocks)
+        image = images.setdefault((file.pid, file.program), _Image())
+        parent = file.find_blocks(image)
         if parent is not None:
             image.parent = next(images[one.pid, one.program] for one in files if one.path.name == parent)
     return [_Reader(file, images[file.pid, file.program]).read() for file in files]
@@ -131,17 +133,21 @@ def read(folder: Path) -> list[Run]:
 
 @dataclass
 class _Image:
-    """A program in a process: blocks by where their translations lie and begin, and whose fork it is."""
+    """A program in a process: blocks by where their translations lie and begin, and its parent."""
 
-    blocks: dict[tuple[int, int], set[Block]]
-    parent: _Image | None
+    blocks: dict[tuple[int, int], set[Block]] = field(default_factory=dict)
+    # By where they begin: translated by a thread that was killed before it entered them.
+    unentered: dict[int, set[Block]] = field(default_factory=dict)
+    parent: _Image | None = None
 
     def block(self, code: int, address: int) -> Block | None:
         """The one that some thread has translated, if there is only one."""
-        found = self.blocks.get((code, address), set())
-        if not found and self.parent is not None:
-            return self.parent.block(code, address)
+        found = self._entered(code, address) or self.unentered.get(address, set())
         return next(iter(found)) if len(found) == 1 else None
+
+    def _entered(self, code: int, address: int) -> set[Block]:
+        found = self.blocks.get((code, address), set())
+        return found if found or self.parent is None else self.parent._entered(code, address)
 
 
 def _known(lines: list[str]) -> list[str]:
@@ -208,7 +214,7 @@ class _File:
                 elif not line.startswith("IN:"):
                     code.append(line.rstrip("\n"))
 
-    def find_blocks(self, blocks: dict[tuple[int, int], set[Block]]) -> str | None:
+    def find_blocks(self, image: _Image) -> str | None:
         """Note where translations lie: a thread enters what it has translated. Returns who forked."""
         parent = None
         fresh: Block | None = None
@@ -217,10 +223,12 @@ class _File:
                 fresh = line
             elif fresh is not None and (found := _TRACE.search(line)) is not None:
                 if fresh.ips[0] == int(found[3], 16):
-                    blocks.setdefault((int(found[2], 16), fresh.ips[0]), set()).add(fresh)
+                    image.blocks.setdefault((int(found[2], 16), fresh.ips[0]), set()).add(fresh)
                 fresh = None
             elif line.startswith(_FORKED):
                 parent = line.removeprefix(_FORKED).strip()
+        if fresh is not None:
+            image.unentered.setdefault(fresh.ips[0], set()).add(fresh)
         return parent
 
 
