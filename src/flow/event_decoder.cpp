@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "flow/plain_packets.h"
+
 namespace ptkit::flow {
 
 using base::Status;
@@ -48,12 +50,16 @@ void EventDecoder::restart() {
 }
 
 void EventDecoder::begin(const Packet& packet, bool tnt) {
-  // A TNT packet that another one follows was full and was written with its last branch. Otherwise the packet
-  // that follows wrote it out, and direct branches in between may be older than it.
-  if (tnt && tnt_before_) since_ = std::max(since_, *tnt_before_);
+  // A full TNT packet is written with its last branch. Direct branches after the last branch of another one
+  // may be older than that packet; conditional branches of the next TNT packet are not.
+  std::uint64_t bits_since = since_;
+  if (tnt && tnt_before_) {
+    bits_since = std::max(since_, *tnt_before_);
+    if (!is_partial_tnt(packets_.stream().data() + *tnt_before_)) since_ = bits_since;
+  }
   context_.reach(packet.offset);
   watch_tips(packet);
-  walker_.begin_packet(Place{since_, packet.offset});
+  walker_.begin_packet(Place{since_, packet.offset}, bits_since);
   placer_.set_packet(packet.kind);
 }
 

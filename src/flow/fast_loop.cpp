@@ -19,8 +19,7 @@ constexpr unsigned kMostBuilds = 2048;      // ways found in one pass: finding t
 // EventDecoder::TipWatch
 constexpr std::uint8_t kNoWatch = 0;
 constexpr std::uint8_t kPartialTnt = 1;
-constexpr std::uint8_t kTip = 2;          // after such a TNT packet
-constexpr std::uint8_t kFullTnt8 = 0x80;  // a TNT-8 packet with its six bits is at least this
+constexpr std::uint8_t kTip = 2;  // after such a TNT packet
 
 // By a packet's first byte: which DecisionGraph::Packet it is.
 constexpr std::uint8_t kNoTarget = 0xff;
@@ -115,14 +114,21 @@ class Pass {
   }
   // The way of bits was put, from row `begin` on; it has the packet's first bit.
   void note_head(std::size_t begin, const Cell& cell) noexcept {
-    if constexpr (kPlaces == Places::FIRST_BITS) head_ = {begin, begin + rows_.head(cell)};
+    if constexpr (kPlaces == Places::NONE) return;
+    if (kPlaces == Places::FIRST_BITS || head_since() != last_) head_ = {begin, begin + rows_.head(cell)};
   }
-  // Of the rows of a TNT packet.
-  void place_bits(std::uint64_t since, std::uint64_t offset) noexcept {
-    if constexpr (kPlaces == Places::FIRST_BITS) {
+  // Since when rows before the first bit of the next TNT packet may have happened: EventDecoder::begin().
+  [[nodiscard]] std::uint64_t head_since() const noexcept {
+    return is_partial_tnt(base_ + last_) ? since_ : last_;
+  }
+  // Of the rows of the TNT packet after `last_`.
+  void place_bits(std::uint64_t offset) noexcept {
+    if constexpr (kPlaces == Places::NONE) return;
+    const std::uint64_t since = head_since();
+    if (kPlaces == Places::FIRST_BITS || since != last_) {
       if (head_.end != head_.begin) place(head_.end, since, offset | time::Question::kBeforeFirstBit);
     }
-    place(rows_.rows, since, offset);
+    place(rows_.rows, last_, offset);
   }
   void go(Cell& cell, std::uint32_t& base) noexcept {
     instructions_ += cell.insns;
@@ -161,7 +167,7 @@ class Pass {
   std::uint64_t target_mask_ = 0;
   Cell* via_ = nullptr;  // through which the node was reached
   std::uint64_t instructions_ = 0;
-  // What the next packet tells may have happened since `since_`; if it is a TNT packet, since `last_`.
+  // What the next packet tells may have happened since `since_`; bits of a TNT packet, since `last_`.
   std::uint64_t since_;
   std::uint64_t last_;
   struct {
@@ -251,7 +257,7 @@ template <typename Bits>
   if (used == 0) return FastStop::PACKET;
   state_.rest = bits;
   state_.instructions_before = before;
-  place_bits(last_, offset);
+  place_bits(offset);
   return FastStop::REST;
 }
 
@@ -263,9 +269,9 @@ template <typename Rows, Places kPlaces>
   const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
   if (bits <= 1) return FastStop::PACKET;
   if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
+  place_bits(offset);
   since_ = last_;
   last_ = offset;
-  place_bits(since_, offset);
   return FastStop::NONE;
 }
 
@@ -353,11 +359,11 @@ FastStop Pass<Rows, kPlaces>::run() {
       } else if (stop = take_bits(bits, base, offset); stop != FastStop::NONE) {
         break;
       }
+      place_bits(offset);
       since_ = last_;
       last_ = offset;
       deferred_ = deferred_ && watch_ != kTip;
-      watch_ = first < kFullTnt8 ? kPartialTnt : kNoWatch;
-      place_bits(since_, offset);
+      watch_ = is_partial_tnt(at) ? kPartialTnt : kNoWatch;
       ++at;
       continue;
     }

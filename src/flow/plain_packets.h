@@ -21,6 +21,11 @@ inline constexpr std::size_t kLongTntSize = 8;
 [[nodiscard]] inline bool is_long_tnt(const std::uint8_t* at) noexcept {
   return at[0] == kEscape && at[1] == 0xa3;
 }
+// Of a TNT packet: it has fewer than its six or 47 bits. A processor may write such a packet at any time
+// (SDM: "Taken/Not-taken (TNT) Packet"), a full one with its last branch.
+[[nodiscard]] inline bool is_partial_tnt(const std::uint8_t* at) noexcept {
+  return (at[0] == kEscape ? at[kLongTntSize - 1] : at[0]) < 0x80;
+}
 
 struct IpForm {
   std::uint64_t take = 0;  // bits that come from the packet

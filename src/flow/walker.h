@@ -60,8 +60,11 @@ class Walker {
       : sink_(sink), filter_(filter), caches_(pool) {}
 
   // A packet is to be applied: walks up to the next one have a budget of their own.
-  void begin_packet(const Place& place) noexcept {
+  void begin_packet(const Place& place) noexcept { begin_packet(place, place.since); }
+  // `bits_since`: Place::since of the first bit's branch and of what follows it.
+  void begin_packet(const Place& place, std::uint64_t bits_since) noexcept {
     place_ = place;
+    bits_since_ = bits_since;
     place_.before_first_bit = bits_left_ != 0 && first_bit_waits_;
     no_bit_used_ = true;
     budget_.begin_packet(instructions_, place.offset);
@@ -69,6 +72,7 @@ class Walker {
   // Of the packet's bits, `used` were taken already, and `walked` is instructions() from before them.
   void continue_packet(std::uint64_t walked, unsigned used) noexcept {
     no_bit_used_ = used == 0;
+    if (used != 0) place_.since = bits_since_;
     budget_.continue_packet(walked, used);
   }
   // What this packet led to was wrong.
@@ -193,6 +197,7 @@ class Walker {
   void use_bit() noexcept {
     bits_ >>= 1U;
     --bits_left_;
+    if (place_.before_first_bit) place_.since = bits_since_;
     first_bit_waits_ = place_.before_first_bit = false;
   }
   base::Status use_bits();
@@ -216,6 +221,7 @@ class Walker {
   bool in_tx_ = false;
   std::uint64_t bits_ = 0;
   unsigned bits_left_ = 0;
+  std::uint64_t bits_since_ = 0;  // Place::since from the first bit on
   bool no_bit_used_ = true;       // of the packet that is applied
   bool first_bit_waits_ = false;  // no bit was used of the packet that bits are left of
   bool return_compression_ = true;

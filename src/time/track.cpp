@@ -228,7 +228,10 @@ class TimeTrack::Impl {
     constexpr std::uint64_t kShort = 1;  // bytes of TNT-8
     constexpr std::uint64_t kLong = 8;   // of TNT-64
     const std::uint64_t distance = offset - since;
-    if (since == group_since_ && offset == group_end_) return group_low_;  // the packet's other branches
+    if (since == group_since_) {
+      if (offset == group_end_) return group_low_;  // the packet's other branches
+      return std::min(low, group_low_);             // direct branches that may be older than that packet
+    }
     if (since == group_end_ && (distance == kShort || distance == kLong)) low = std::min(low, group_low_);
     group_since_ = since;
     group_end_ = offset;

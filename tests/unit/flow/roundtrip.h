@@ -65,9 +65,9 @@ inline std::shared_ptr<trace::TraceBundle> bundle_for(const std::vector<walk::Co
   return bundle;
 }
 
-inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk,
-                                                     const softpt::UnitConfig& config) {
-  return bundle_for(walk.program.regions, config, walk::trace_of(walk, config));
+inline std::shared_ptr<trace::TraceBundle> bundle_of(const walk::Walk& walk, const softpt::UnitConfig& config,
+                                                     std::size_t flush_every = 0) {
+  return bundle_for(walk.program.regions, config, walk::trace_of(walk, config, flush_every));
 }
 
 using MakeEngine = std::function<std::unique_ptr<RowSource>(const trace::TraceBundle&, const image::Image&,

@@ -18,7 +18,6 @@ namespace {
 using columns::TableId;
 using damage::Damage;
 using roundtrip::bundle_for;
-using roundtrip::bundle_of;
 using softpt::UnitConfig;
 using tables::kFlowTables;
 using tables::Reading;
@@ -50,6 +49,7 @@ struct Form {
   UnitConfig config;
   std::uint32_t overflow_per_mille = 0;
   std::uint32_t odd_return_per_mille = 20;
+  std::size_t flush_every = 0;  // steps: see walk::trace_of()
 };
 
 void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
@@ -92,7 +92,11 @@ std::vector<Form> forms() {
           {"everything", everything, 10},
           {"often_psb", often_psb, 10},
           {"first_bits", first_bits, 3},
-          {"first_bits_64", first_bits_64}};
+          {"first_bits_64", first_bits_64},
+          {"partial", timing, 0, 20, 7},
+          {"partial_first_bits", first_bits, 0, 20, 7},
+          {"partial_64", first_bits_64, 0, 20, 7},
+          {"partial_deferred", everything, 0, 20, 7}};
 }
 
 walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
@@ -104,6 +108,10 @@ walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
   options.odd_return_per_mille = form.odd_return_per_mille;
   options.program.dense = form.config.cyc_of_first_bit;
   return walk::random_walk(options);
+}
+
+std::shared_ptr<trace::TraceBundle> bundle_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
+  return roundtrip::bundle_of(walk_of(form, seed, steps), form.config, form.flush_every);
 }
 
 // What else there is to choose.
@@ -211,7 +219,7 @@ TEST_P(Fast, GivesThemForThreadsThatAreToldByPlace) {
   for (std::uint64_t seed = 1; seed <= seeds(8); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    const auto bundle = bundle_of(walk_of(GetParam(), seed, 1000), GetParam().config);
+    const auto bundle = bundle_of(GetParam(), seed, 1000);
     const FlowOptions options = some_options(random);
     add_places(*bundle, random);
     expect_same(bundle, options);
@@ -228,7 +236,7 @@ TEST_P(Fast, GivesThemForCodeAndThreadsThatChange) {
   for (std::uint64_t seed = 1; seed <= seeds(12); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    const auto bundle = bundle_of(walk_of(GetParam(), seed, 1000), GetParam().config);
+    const auto bundle = bundle_of(GetParam(), seed, 1000);
     const FlowOptions options = some_options(random);
     add_changes(*bundle, options, random);
     expect_same(bundle, options);
@@ -241,7 +249,7 @@ TEST_P(Fast, GivesTheRowsOfTheSimpleDecoder) {
   for (std::uint64_t seed = 1; seed <= seeds(2); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    const auto bundle = bundle_of(walk_of(GetParam(), seed, 3000), GetParam().config);
+    const auto bundle = bundle_of(GetParam(), seed, 3000);
     expect_same(bundle, some_options(random));
     expect_same(bundle, some_options(random), some_reading(random));
     if (HasFailure()) return;
@@ -252,9 +260,8 @@ TEST_P(Fast, GivesThemForDamagedStreams) {
   for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    UnitConfig config = GetParam().config;
-    const auto walk = walk_of(GetParam(), 1 + seed % 7, 200 + static_cast<std::uint32_t>(random() % 600));
-    const auto bundle = bundle_of(walk, config);
+    const auto steps = 200 + static_cast<std::uint32_t>(random() % 600);
+    const auto bundle = bundle_of(GetParam(), 1 + seed % 7, steps);
     for (unsigned streams = 1 + static_cast<unsigned>(random() % 2); streams-- > 0;) {
       const base::Bytes bytes = bundle->streams[0].data.bytes();
       Damage damage({bytes.begin(), bytes.end()}, random());
@@ -281,7 +288,7 @@ TEST_P(Fast, GivesThemForDamagedStreams) {
 // A graph that has grown too large is forgotten, and what was counted in it is given first.
 TEST_P(Fast, GivesThemInLittleMemory) {
   constexpr std::size_t kLittle = std::size_t{64} << 10U;
-  const auto bundle = bundle_of(walk_of(GetParam(), 3, 6000), GetParam().config);
+  const auto bundle = bundle_of(GetParam(), 3, 6000);
   const image::Image image(bundle);
   const auto bytes_with = [&](std::size_t most) {
     FlowOptions options;

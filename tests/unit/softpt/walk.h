@@ -457,15 +457,22 @@ inline void tell(softpt::PtUnit& unit, const Step& step) {
   }
 }
 
-// The whole walk as a trace: enabled at its entry; at its end an interrupt leads out of the trace.
-[[nodiscard]] inline std::vector<std::uint8_t> trace_of(const Walk& walk, const softpt::UnitConfig& config) {
+// The whole walk as a trace: enabled at its entry; at its end an interrupt leads out of the trace. TNT
+// packets that are not full are written each `flush_every` steps (0: never): a processor may write one at any
+// time.
+[[nodiscard]] inline std::vector<std::uint8_t> trace_of(const Walk& walk, const softpt::UnitConfig& config,
+                                                        std::size_t flush_every = 0) {
   std::vector<std::uint8_t> bytes;
   softpt::PtUnit unit(config,
                       [&bytes](base::Bytes part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
   unit.set_time(walk.start_tsc, walk.start_cycles);
   unit.set_mode(true, false, true);
   unit.enable(walk.entry);
-  for (const Step& step : walk.steps) tell(unit, step);
+  std::size_t steps = 0;
+  for (const Step& step : walk.steps) {
+    tell(unit, step);
+    if (flush_every != 0 && ++steps % flush_every == 0) unit.flush();
+  }
   unit.async_out(walk.end_ip);
   unit.flush();
   return bytes;
