@@ -53,7 +53,9 @@ struct BulkRoom {
   std::size_t limit = 0;
   // Where rows stand: one or two runs for each packet. Null: places are not asked for.
   PlaceRun* places = nullptr;
-  bool first_bits = false;  // rows before a TNT packet's first bit have a run of their own
+  // Rows before a TNT packet's first bit have a run of their own always, not only after a TNT packet that was
+  // not full.
+  bool first_bits = false;
   std::size_t place_count = 0;
   std::size_t place_limit = 0;
   // What came of it.
