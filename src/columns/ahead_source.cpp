@@ -84,6 +84,7 @@ void AheadSource::start() {
   if (first == flow::kNoPsb) return;
   decoder_->stop_behind_psb_after(first);
   likely_ = decoder_->checkpoint();  // whose stream it is, and what its configuration tells
+  likely_.events.tip_order.assume_in_order();
   start_threads();
 }
 

@@ -19,6 +19,7 @@ enum CellFlag : std::uint8_t {
   CELL_POPS = 16,    // target: of a return
   CELL_TARGET = 32,  // target: of the way's last branch
   CELL_OFF = 64,     // target: packets go off
+  CELL_NEAR = 128,   // target: of an indirect jump or call
 };
 
 // What a packet does from a node: TNT bits, or a target.

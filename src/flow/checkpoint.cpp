@@ -24,7 +24,7 @@ bool same_events(const Checkpoint::Events& a, const Checkpoint::Events& b) noexc
   if (a.mode_known != b.mode_known) return false;
   if (a.mode_known && (a.mode_bits != b.mode_bits || a.iflag != b.iflag)) return false;
   return a.since == b.since && a.tnt_before == b.tnt_before && a.tip_watch == b.tip_watch &&
-         a.first_psb == b.first_psb && a.time_moved == b.time_moved &&
+         a.tip_order == b.tip_order && a.first_psb == b.first_psb && a.time_moved == b.time_moved &&
          a.cycles_tell_time == b.cycles_tell_time && a.mtcs == b.mtcs;
 }
 
@@ -79,9 +79,12 @@ void Checkpoint::begin_at_psb(std::uint64_t psb, const trace::Stream& stream) {
       std::count_if(stream.losses.begin(), stream.losses.end(),
                     [psb](const trace::KnownLoss& loss) { return loss.offset <= psb; }));
   const EventTrace event_trace = events.event_trace;
+  const TipOrder tip_order = events.tip_order;
   events = {};
   events.since = psb;
   events.event_trace = event_trace;
+  events.tip_order = tip_order;
+  events.tip_order.other();
   const bool tnt_disabled = placed.tnt_disabled;
   placed = {};
   placed.tnt_disabled = tnt_disabled;
@@ -123,6 +126,7 @@ void CheckpointAccess::save(const EventDecoder& events, Checkpoint& out) {
   to.since = events.since_;
   to.tnt_before = events.tnt_before_;
   to.tip_watch = static_cast<std::uint8_t>(events.tip_watch_);
+  to.tip_order = events.tip_order_;
   to.mode_known = events.mode_known_;
   to.mode_bits = events.mode_bits_;
   to.iflag = events.iflag_;
@@ -140,6 +144,7 @@ void CheckpointAccess::load(EventDecoder& events, const Checkpoint& from) {
   events.since_ = from.events.since;
   events.tnt_before_ = from.events.tnt_before;
   events.tip_watch_ = static_cast<EventDecoder::TipWatch>(from.events.tip_watch);
+  events.tip_order_ = from.events.tip_order;
   events.mode_known_ = from.events.mode_known;
   events.mode_bits_ = from.events.mode_bits;
   events.iflag_ = from.events.iflag;

@@ -17,6 +17,7 @@ struct Checkpoint {
     std::uint64_t since = 0;
     std::optional<std::uint64_t> tnt_before;
     std::uint8_t tip_watch = 0;
+    TipOrder tip_order;
     bool mode_known = false;
     std::uint64_t mode_bits = 0;
     bool iflag = false;
@@ -67,14 +68,15 @@ struct Checkpoint {
   std::optional<Gap> gap;  // that is open
 
   // Nothing of before counts, at the PSB at `psb`: where a decoder may begin that is ahead of its turn.
-  // What changes rarely is taken to be as it was.
+  // What changes rarely is taken to be as it was: among it TipOrder, which decides on times. A decoder that
+  // took the wrong one is found out by equivalent(), whether it used it or not.
   void begin_at_psb(std::uint64_t psb, const trace::Stream& stream);
 };
 
 // What a decoder that began with an assumption took from it that only the real state can tell.
 struct Reliance {
   bool kept_returns = false;   // call stack: entries that are older than the assumption
-  bool tips_deferred = false;  // that no packet had shown yet that TIPs are not deferred
+  bool tips_deferred = false;  // after errors: that no packet had shown yet that TIPs are not deferred
   bool event_trace = false;    // that no packet had shown yet that event trace was on
   [[nodiscard]] bool any() const noexcept { return kept_returns || tips_deferred || event_trace; }
 };

@@ -27,6 +27,7 @@ void describe(Fields& fields, Checkpoint::Events& events) {
   fields(events.since);
   optional_fields(fields, events.tnt_before, [&](std::uint64_t& offset) { fields(offset); });
   fields(events.tip_watch, 2);
+  events.tip_order.describe(fields);
   fields(events.mode_known);
   fields(events.mode_bits);
   fields(events.iflag);

@@ -9,7 +9,7 @@
 namespace ptkit::flow {
 
 // To be changed with what a Checkpoint consists of, or with what decoding makes of it.
-inline constexpr std::uint32_t kCheckpointVersion = 1;
+inline constexpr std::uint32_t kCheckpointVersion = 2;
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(const Checkpoint& checkpoint);
 

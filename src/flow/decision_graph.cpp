@@ -138,6 +138,7 @@ bool DecisionGraph::find_exit(Node& node) {
   ways_.back().tail = kOpenTail;
   node.exit_insns = static_cast<std::uint16_t>(builder.insns);
   node.returns = run->end == RunEnd::RETURN;
+  node.near = run->end == RunEnd::INDIRECT;
   return true;
 }
 
@@ -187,6 +188,7 @@ Cell* DecisionGraph::target(NodeId from, Packet packet, std::uint64_t ip, const 
   cell.flags = CELL_TARGET;
   if (ways_[node.exit].depth != 0) cell.flags |= CELL_CALLS;
   if (node.returns) cell.flags |= CELL_POPS;
+  if (node.near) cell.flags |= CELL_NEAR;
   return &cell;
 }
 

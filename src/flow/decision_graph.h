@@ -41,6 +41,7 @@ class DecisionGraph {
     WayId exit = 0;          // to the next branch that takes a TIP; 0: not known
     std::uint16_t exit_insns = 0;
     bool returns = false;  // that branch is a return
+    bool near = false;     // that branch is an indirect jump or call
   };
   enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB };  // Cell::from ends in this
 

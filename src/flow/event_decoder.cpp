@@ -44,6 +44,7 @@ void EventDecoder::restart() {
   header_.clear();
   in_header_ = false;
   tip_watch_ = TipWatch::NONE;
+  tip_order_.other();
   tnt_before_.reset();
   mode_known_ = false;
   first_psb_ = true;
@@ -51,14 +52,16 @@ void EventDecoder::restart() {
 
 void EventDecoder::begin(const Packet& packet, bool tnt) {
   // A full TNT packet is written with its last branch. Direct branches after the last branch of another one
-  // may be older than that packet; conditional branches of the next TNT packet are not.
+  // may be older than that packet, and than TIPs that were deferred and written with it; conditional branches
+  // of the next TNT packet are not.
   std::uint64_t bits_since = since_;
   if (tnt && tnt_before_) {
     bits_since = std::max(since_, *tnt_before_);
-    if (!is_partial_tnt(packets_.stream().data() + *tnt_before_)) since_ = bits_since;
+    if (!may_be_late(packets_.stream().data() + *tnt_before_)) since_ = bits_since;
   }
   context_.reach(packet.offset);
   watch_tips(packet);
+  watch_tip_order(packet);
   walker_.begin_packet(Place{since_, packet.offset}, bits_since);
   placer_.set_packet(packet.kind);
 }
@@ -79,6 +82,7 @@ void EventDecoder::apply_rest(const Packet& tnt, std::uint64_t bits, unsigned co
 void EventDecoder::apply(const Packet& packet) {
   const bool tnt = packet.kind == PacketKind::TNT_8 || packet.kind == PacketKind::TNT_64;
   begin(packet, tnt);
+  tip_may_be_deferred_ = false;
   switch (packet.kind) {
     case PacketKind::PAD:
       return;
@@ -103,7 +107,7 @@ void EventDecoder::apply(const Packet& packet) {
       break;
   }
   if (in_header_) on_header_packet(packet);
-  end(packet, tnt);
+  end(packet, tnt || tip_may_be_deferred_);
 }
 
 void EventDecoder::watch_tips(const Packet& packet) noexcept {
@@ -121,6 +125,23 @@ void EventDecoder::watch_tips(const Packet& packet) noexcept {
     default:
       tip_watch_ = TipWatch::NONE;
       return;
+  }
+}
+
+void EventDecoder::watch_tip_order(const Packet& packet) noexcept {
+  constexpr std::uint64_t kFullShortTnt = 6;
+  constexpr std::uint64_t kFullLongTnt = 47;
+  switch (packet.kind) {
+    case PacketKind::PAD:
+    case PacketKind::CYC:
+    case PacketKind::TIP:  // see on_tip()
+      return;
+    case PacketKind::TNT_8:
+      return tip_order_.tnt(packet.payload2 == kFullShortTnt);
+    case PacketKind::TNT_64:
+      return tip_order_.tnt(packet.payload2 == kFullLongTnt);
+    default:
+      return tip_order_.other();
   }
 }
 
@@ -235,8 +256,10 @@ void EventDecoder::give_bound(std::uint8_t bindings, const Packet* ip_packet) {
 
 void EventDecoder::on_tip(const Packet& packet) {
   std::optional<Event> async = pending_.take(AT_TIP, EventKind::ASYNC_BRANCH);
+  bool near = false;
   if (!ip_is_known(packet)) {
     pending_.clear();
+    tip_order_.other();
     return placer_.contradiction(Status::NO_IP);
   }
   if (async) {
@@ -244,8 +267,13 @@ void EventDecoder::on_tip(const Packet& packet) {
     async->flags |= EV_IP_KNOWN;
     give(*async);
   } else {
-    placer_.tip(packet.ip);
+    const bool waited = placer_.waits_for_target();
+    if (waited) tip_order_.deferred();
+    // Without bits of a TNT packet before it, a TIP is not deferred.
+    tip_may_be_deferred_ = (waited || tnt_before_) && !tip_order_.in_order();
+    near = placer_.tip(packet.ip, tip_may_be_deferred_);
   }
+  tip_order_.tip(near);
   tick();
   give_bound(AT_TIP, &packet);
 }

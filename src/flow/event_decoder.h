@@ -9,6 +9,7 @@
 #include "flow/context.h"
 #include "flow/pending.h"
 #include "flow/placer.h"
+#include "flow/tip_order.h"
 #include "packet/decoder.h"
 
 namespace ptkit::flow {
@@ -62,10 +63,11 @@ class EventDecoder {
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
-  // A TNT packet that was not full, then TIPs, then another TNT: those TIPs wrote the first one out, so that
-  // the processor does not defer them. One that does writes partly filled ones out for other packets only.
+  // For recovery: a TNT packet that was not full, then TIPs, then another TNT. Those TIPs wrote the first one
+  // out, so that the processor does not defer them. See TipOrder for what times need.
   enum class TipWatch : std::uint8_t { NONE, PARTIAL_TNT, TIP };
   void watch_tips(const packet::Packet& packet) noexcept;
+  void watch_tip_order(const packet::Packet& packet) noexcept;
   void note_since(const packet::Packet& packet, bool tnt);
   void begin(const Packet& packet, bool tnt);
   void end(const Packet& packet, bool tnt);
@@ -144,8 +146,11 @@ class EventDecoder {
   std::vector<Event> pebs_;  // the open PEBS block
   bool pebs_waits_ = false;  // it ended; its FUP is to come
   TipWatch tip_watch_ = TipWatch::NONE;
-  std::optional<std::uint64_t> tnt_before_;  // offset of the TNT packet right before, timing packets aside
-  std::uint64_t since_ = 0;  // offset of the last packet that everything before it is older than
+  TipOrder tip_order_;
+  // Offset of the TNT packet right before, timing packets aside, or of a TIP that may have been deferred.
+  std::optional<std::uint64_t> tnt_before_;
+  bool tip_may_be_deferred_ = false;  // the packet that is applied is such a TIP
+  std::uint64_t since_ = 0;           // offset of the last packet that everything before it is older than
 
   bool mode_known_ = false;  // the MODE.Exec state, to tell what a packet changes
   std::uint64_t mode_bits_ = 0;

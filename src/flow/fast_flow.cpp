@@ -108,6 +108,7 @@ FastState FastFlow::take_state() const {
   state.tnt_before = events_.tnt_before_.value_or(FastState::kNone);
   state.tip_watch = static_cast<std::uint8_t>(events_.tip_watch_);
   state.tips_deferred = placer_.tips_deferred_;
+  state.tip_order = events_.tip_order_;
   state.resume_ip = placer_.resume_ip_;
   state.end_ip = walker_.ip_;
   state.known.any = events_.mode_known_ && !events_.first_psb_ && !placer_.abort_known_;
@@ -129,6 +130,7 @@ void FastFlow::give_state(const FastState& state, const BulkRoom& room) {
   if (state.tnt_before != FastState::kNone) events_.tnt_before_ = state.tnt_before;
   events_.tip_watch_ = static_cast<EventDecoder::TipWatch>(state.tip_watch);
   placer_.tips_deferred_ = state.tips_deferred;
+  events_.tip_order_ = state.tip_order;
   walker_.instructions_ += room.instructions;
   // Places never go back: what comes next is not older.
   walker_.place_.since = state.since;

@@ -90,7 +90,8 @@ class Pass {
         last_(state.tnt_before != FastState::kNone ? state.tnt_before : state.since),
         placed_(room.row),
         watch_(state.tip_watch),
-        deferred_(state.tips_deferred) {}
+        deferred_(state.tips_deferred),
+        tip_order_(state.tip_order) {}
 
   FastStop run();
 
@@ -119,7 +120,7 @@ class Pass {
   }
   // Since when rows before the first bit of the next TNT packet may have happened: EventDecoder::begin().
   [[nodiscard]] std::uint64_t head_since() const noexcept {
-    return is_partial_tnt(base_ + last_) ? since_ : last_;
+    return may_be_late(base_ + last_) ? since_ : last_;
   }
   // Of the rows of the TNT packet after `last_`.
   void place_bits(std::uint64_t offset) noexcept {
@@ -179,6 +180,7 @@ class Pass {
   unsigned builds_ = 0;
   std::uint8_t watch_;
   bool deferred_;
+  TipOrder tip_order_;
 };
 
 // The node may have got another base since `via_` was told of it.
@@ -265,10 +267,12 @@ template <typename Bits>
 template <typename Rows, Places kPlaces>
 [[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
   constexpr unsigned kOpcodeBits = 16;
+  constexpr unsigned kFullWidth = 48;  // with the leading 1
   const auto offset = static_cast<std::uint64_t>(at - base_);
   const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
   if (bits <= 1) return FastStop::PACKET;
   if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
+  tip_order_.tnt(std::bit_width(bits) == kFullWidth);
   place_bits(offset);
   since_ = last_;
   last_ = offset;
@@ -294,6 +298,7 @@ template <typename Rows, Places kPlaces>
     place(rows_.rows, since_, offset);
   }
   calls_.flush();
+  tip_order_.other();
   last_ip = header.ip;
   since_ = last_ = offset;
   room_.events += header.events;
@@ -315,6 +320,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
   state_.position = position;
   state_.tip_watch = watch_;
   state_.tips_deferred = deferred_;
+  state_.tip_order = tip_order_;
   state_.moved = state_.node != 0 || left_ != 0;
   if (left_ != 0) {
     const WayTail& leave = graph_.leave(graph_.ways()[left_]);
@@ -364,6 +370,8 @@ FastStop Pass<Rows, kPlaces>::run() {
       last_ = offset;
       deferred_ = deferred_ && watch_ != kTip;
       watch_ = is_partial_tnt(at) ? kPartialTnt : kNoWatch;
+      if (!tip_order_.in_order()) [[unlikely]]
+        tip_order_.tnt(!is_partial_tnt(at));
       ++at;
       continue;
     }
@@ -394,24 +402,35 @@ FastStop Pass<Rows, kPlaces>::run() {
         left_ = cell->way;
       }
       if (form.size != 1) last_ip = ip;
+      at += form.size;
       if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
+        if (watch_ == kPartialTnt) watch_ = kTip;
+        if (!tip_order_.in_order()) [[unlikely]] {
+          tip_order_.tip((cell->flags & CELL_NEAR) != 0);
+          if (last_ != since_) {  // behind a TNT packet: it may have been deferred
+            place(rows_.rows, since_, offset);
+            last_ = offset;
+            continue;
+          }
+        }
         place(rows_.before_target(), since_, offset);
         place(rows_.rows, offset, offset);
-        if (watch_ == kPartialTnt) watch_ = kTip;
       } else {
         if (packet != static_cast<std::uint8_t>(Packet::PGE)) place(rows_.rows, since_, offset);
         ++room_.events;
         watch_ = kNoWatch;
+        tip_order_.other();
       }
       since_ = last_ = offset;
-      at += form.size;
       continue;
     }
     if (is_long_tnt(at)) {
       stop = take_long(at, base);
       if (stop != FastStop::NONE) break;
       at += kLongTntSize;
-    } else if (!skip_timing(at) && !take_psb(at, base, last_ip)) {
+    } else if (skip_timing(at)) {
+      if (!is_cyc(first)) tip_order_.other();
+    } else if (!take_psb(at, base, last_ip)) {
       stop = FastStop::PACKET;
       break;
     }

@@ -8,6 +8,7 @@
 #include "flow/decision_graph.h"
 #include "flow/psb_header.h"
 #include "flow/return_stack.h"
+#include "flow/tip_order.h"
 
 namespace ptkit::flow {
 
@@ -37,6 +38,7 @@ struct FastState {
   NodeId node = 0;           // 0: packets are off
   std::uint8_t tip_watch = 0;
   bool tips_deferred = true;
+  TipOrder tip_order;
   FastLast last = FastLast::NONE;
   bool moved = false;      // the walker
   std::uint64_t psbs = 0;  // that were used

@@ -40,29 +40,30 @@ void Placer::more_tnt(std::uint64_t bits, unsigned count) {
   if (state_ != State::OFF) tnt(bits, count);
 }
 
-void Placer::tip(std::uint64_t ip) {
+bool Placer::tip(std::uint64_t ip, bool deferred) {
   after_branch_ = true;
   if (state_ == State::OFF) {
     contradiction(Status::UNEXPECTED_PACKET);
-    if (wants_psb_) return;
+    if (wants_psb_) return false;
   }
   if (state_ == State::ON) {
-    const bool deferred = waits_for_target();
-    const Status status = walker_.take_target(ip);
+    const bool waited = waits_for_target();
+    const Status status = walker_.take_target(ip, deferred);
     trig_anchored_ = true;
     trig_anchor_ = walker_.instructions();
-    if (status == Status::OK) return;
+    if (status == Status::OK) return !waited && walker_.target_was_near();
     if (!lost_to_missing_tnt(status)) fail(status, nullptr);
-    // Bits behind the target did not fit: it is of no use, nor are targets that were deferred with it.
-    bits_dropped_ = deferred;
-    if (wants_psb_ || deferred) return;
+    // Bits after the target did not fit: it is of no use, nor are targets that were deferred with it.
+    bits_dropped_ = waited;
+    if (wants_psb_ || waited) return false;
   }
   if (bits_dropped_ && tips_deferred_) {
     relied_on_deferral_ = true;
-    return;
+    return false;
   }
   give_unseen_branch(ip);
   anchor(ip);
+  return false;
 }
 
 void Placer::event(Event event) {

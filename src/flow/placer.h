@@ -48,7 +48,9 @@ class Placer {
   }  // the one that is being applied, for errors
   void tnt(std::uint64_t bits, unsigned count);
   void more_tnt(std::uint64_t bits, unsigned count);  // the rest of a packet whose first bits were given
-  void tip(std::uint64_t ip);
+  // `deferred`: the packet may be younger than its branch. True: the branch is an indirect jump or call, and
+  // no bits waited for its target.
+  bool tip(std::uint64_t ip, bool deferred);
   void tnt_flushed() noexcept { bits_dropped_ = false; }  // by a packet that no TIP is deferred over
   void tips_are_not_deferred() noexcept { tips_deferred_ = false; }
   void event(Event event);  // EV_IP_KNOWN: where it happened, told by a FUP or TIP
@@ -98,7 +100,9 @@ class Placer {
   bool wants_psb_ = false;
   // While LOST: TNT bits were dropped, and TIPs that follow may have been deferred over some of them.
   bool bits_dropped_ = false;
-  bool tips_deferred_ = true;        // unless the stream shows that this processor does not
+  // Unless the stream shows that this processor does not defer TIPs. Less is needed for that than for times
+  // (TipOrder): a wrong guess here costs another error and gap, which are given; a wrong time would not show.
+  bool tips_deferred_ = true;
   bool relied_on_deferral_ = false;  // a target was left out because of it; for Reliance
   bool no_code_told_ = false;
   bool after_branch_ = false;  // nothing was placed since the last branch that took a packet

@@ -26,6 +26,13 @@ inline constexpr std::size_t kLongTntSize = 8;
 [[nodiscard]] inline bool is_partial_tnt(const std::uint8_t* at) noexcept {
   return (at[0] == kEscape ? at[kLongTntSize - 1] : at[0]) < 0x80;
 }
+// Of a TNT packet, or a TIP packet that may have been deferred and written with one: branches after those that
+// it stands for may be older than it.
+[[nodiscard]] inline bool may_be_late(const std::uint8_t* at) noexcept {
+  constexpr std::uint8_t kIpOpcode = 0x1f;
+  constexpr std::uint8_t kTip = 0x0d;
+  return (at[0] & kIpOpcode) == kTip || is_partial_tnt(at);
+}
 
 struct IpForm {
   std::uint64_t take = 0;  // bits that come from the packet
@@ -57,6 +64,8 @@ template <typename T>
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(raw << form.shift) >> form.shift);
 }
 
+[[nodiscard]] inline bool is_cyc(std::uint8_t first) noexcept { return (first & 3U) == 3; }
+
 // Skips a packet that tells time. False: it is another one.
 [[nodiscard]] inline bool skip_timing(const std::uint8_t*& at) noexcept {
   constexpr std::uint8_t kMtc = 0x59;
@@ -64,7 +73,7 @@ template <typename T>
   constexpr std::uint8_t kTma = 0x73;
   constexpr std::size_t kMostCyc = 15;  // longer ones are an error, or at the edge of it
   const std::uint8_t first = at[0];
-  if ((first & 3U) == 3) {
+  if (is_cyc(first)) {
     if ((first & 4U) == 0) {
       ++at;
       return true;

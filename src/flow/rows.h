@@ -11,8 +11,8 @@
 namespace ptkit::flow {
 
 // Where a row stands in the stream. What it tells happened after the packet at `since` was made and not after
-// the packet at `offset` was (a branch of a TNT packet may be older than the packet; for a TIP both are the
-// TIP's offset). Both never go back within a stream.
+// the packet at `offset` was (a branch of a TNT packet may be older than the packet; for a TIP that was not
+// deferred both are its offset). Both never go back within a stream.
 struct Place {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;

@@ -230,14 +230,15 @@ Status Walker::walk_to_decision() {
   return Status::OK;
 }
 
-Status Walker::take_target(std::uint64_t ip) {
+Status Walker::take_target(std::uint64_t ip, bool deferred) {
   if (const Status status = walk_to_decision(); status != Status::OK) return status;
   Run& here = *run_;
   if (here.end == RunEnd::COND) return Status::TNT_MISMATCH;
   // A TIP is made by its branch, unless it was deferred.
-  if (bits_left_ == 0) place_.since = place_.offset;
+  if (bits_left_ == 0 && !deferred) place_.since = place_.offset;
   give_branch(here.branch, here.last_ip, ip, kWent);
   if (here.pushes) calls_.call(here.next_ip);
+  target_was_near_ = here.end == RunEnd::INDIRECT;
   if (here.end == RunEnd::RETURN) calls_.return_by_tip();
   enter(cache_->at(ip));
   return bits_left_ == 0 ? Status::OK : use_bits();

@@ -111,7 +111,10 @@ class Walker {
   // Takes bits (oldest in bit 0), at most 64. OK with bits_left() > 0: an indirect branch stands in the way,
   // and a TIP must follow.
   [[nodiscard]] base::Status take_bits(std::uint64_t bits, unsigned count);
-  [[nodiscard]] base::Status take_target(std::uint64_t ip);  // goes on with the bits that are left
+  // Goes on with the bits that are left. `deferred`: its packet may be younger than the branch.
+  [[nodiscard]] base::Status take_target(std::uint64_t ip, bool deferred = false);
+  // Was the branch of the last target that was taken an indirect jump or call?
+  [[nodiscard]] bool target_was_near() const noexcept { return target_was_near_; }
   [[nodiscard]] unsigned bits_left() const noexcept { return bits_left_; }
   void add_bits(std::uint64_t bits, unsigned count) noexcept {
     bits_ |= bits << bits_left_;
@@ -224,6 +227,7 @@ class Walker {
   std::uint64_t bits_since_ = 0;  // Place::since from the first bit on
   bool no_bit_used_ = true;       // of the packet that is applied
   bool first_bit_waits_ = false;  // no bit was used of the packet that bits are left of
+  bool target_was_near_ = false;
   bool return_compression_ = true;
   bool anchor_known_ = false;
   BlockInsn anchor_insn_;

@@ -25,7 +25,7 @@ struct UnitConfig {
   // A CYC packet before a TNT packet tells the time of the packet's first bit (as the manual says), else that
   // at which the packet was written.
   bool cyc_of_first_bit = false;
-  bool deferred_tips = false;  // near TIPs wait until the TNT buffer has to be written
+  bool deferred_tips = false;  // near TIPs wait while the TNT buffer has bits and need not be written
   TipRet tip_ret = TipRet::POPS;
   std::uint8_t mtc_period = 3;            // MTCFreq
   std::uint8_t cyc_threshold = 0;         // CycThresh: 0 none, n: 2^(n-1) cycles

@@ -125,7 +125,8 @@ void Generator::tnt_bit(bool taken) {
 }
 
 void Generator::near_tip(std::uint64_t target) {
-  if (config.deferred_tips && !mode_due()) {
+  // Without bits there is no TNT packet to defer.
+  if (config.deferred_tips && !tnt_.empty() && !mode_due()) {
     deferred_.push_back(target);
     if (deferred_.size() >= kMaxDeferredTips) flush_branches();
     return;

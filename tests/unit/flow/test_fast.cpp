@@ -410,6 +410,33 @@ TEST(FastByHand, CodeOfAnotherProcessThatChangedMeanwhile) {
   }
 }
 
+// `jz 1000; jmp rax; jz 1004; ret`: what TipOrder is shown by, and what it is not.
+TEST(FastByHand, TipsThatMayHaveBeenDeferred) {
+  constexpr std::uint64_t kReturn = Scene::kCode + 4;
+  for (std::uint64_t seed = 1; seed <= seeds(60); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Scene scene({0x74, 0xfe, 0xff, 0xe0, 0x74, 0xfe, 0xc3});
+    scene.configuration.clock.max_nonturbo_ratio = 20;
+    scene.psb().add(PacketKind::TSC, 500).add(PacketKind::CBR, 20).mode(64).fup(Scene::kCode).psbend();
+    std::uint64_t tsc = 1000;
+    for (unsigned i = 0; i < 60; ++i) {
+      const unsigned bits = 1 + static_cast<unsigned>(random() % (random() % 8 == 0 ? 47 : 3));
+      scene.add(PacketKind::CYC, 1 + random() % 300).tnt((std::string(bits - 1, 't') + "n").c_str());
+      if (random() % 8 == 0) scene.add(PacketKind::PAD, 1);
+      const bool to_return = random() % 8 == 0;
+      scene.add(PacketKind::CYC, 1 + random() % 300).tip(to_return ? kReturn : Scene::kCode);
+      if (random() % 8 == 0) scene.add(PacketKind::TSC, tsc += 10000);
+      if (to_return) scene.tnt("n").tip(Scene::kCode);
+      if (random() % 32 == 0) scene.tnt("nn").tip(Scene::kCode).tip(Scene::kCode);
+    }
+    scene.add(PacketKind::TSC, tsc + 10000);
+    expect_same(scene);
+    EXPECT_TRUE(scene.decode().errors.empty());
+    if (HasFailure()) return;
+  }
+}
+
 TEST(FastByHand, ReturnsWithoutCalls) {
   Scene scene(kRecursion);
   scene.begin().tnt("tt").tip(Scene::kCode).tnt("t").tip(Scene::kCode + 8).tip(Scene::kCode).tnt("tnt");

@@ -49,6 +49,13 @@ std::vector<Form> forms() {
   threshold.cyc_threshold = 5;
   UnitConfig tnt_64 = cyc;
   tnt_64.use_tnt_64 = true;
+  UnitConfig deferred = cyc;
+  deferred.deferred_tips = true;
+  UnitConfig deferred_mtc = mtc;
+  deferred_mtc.deferred_tips = true;
+  UnitConfig deferred_64 = events;
+  deferred_64.deferred_tips = deferred_64.use_tnt_64 = true;
+  deferred_64.return_compression = false;
   UnitConfig uncompressed_64 = tnt_64;
   uncompressed_64.return_compression = false;
   return {{"cyc", cyc},
@@ -63,7 +70,12 @@ std::vector<Form> forms() {
           {"uncompressed_64", uncompressed_64},
           {"partial", cyc, 7},
           {"partial_uncompressed", uncompressed, 5},
-          {"partial_mtc", mtc, 7}};
+          {"partial_mtc", mtc, 7},
+          {"deferred", deferred},
+          {"deferred_mtc", deferred_mtc},
+          {"deferred_64", deferred_64},
+          {"deferred_partial", deferred, 7},
+          {"deferred_64_partial", deferred_64, 11}};
 }
 
 // Rows with the interval of each.
@@ -82,7 +94,7 @@ class TimedRows final : public FlowSink {
 };
 
 std::uint64_t seeds() {
-  constexpr std::uint64_t kUsual = 4;
+  constexpr std::uint64_t kUsual = 6;
   const char* const factor = std::getenv("PTKIT_LARGE_TESTS");
   return factor == nullptr ? kUsual : kUsual * std::max<std::uint64_t>(1, std::strtoul(factor, nullptr, 10));
 }
@@ -90,6 +102,10 @@ std::uint64_t seeds() {
 bool is_branch(StepKind kind) {
   return kind != StepKind::PLAIN && kind != StepKind::PTWRITE && kind != StepKind::RESUME &&
          kind != StepKind::OVERFLOW;
+}
+
+bool is_indirect(BranchKind kind) {
+  return kind == BranchKind::JUMP_INDIRECT || kind == BranchKind::CALL_INDIRECT;
 }
 
 class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
@@ -128,7 +144,9 @@ class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
       const auto& [branch, range] = rows.branches[next++];
       ASSERT_EQ(branch.from_ip, step.from) << "branch " << next;
       expect_inside(range, step.tsc, step.tsc);
-      if (branch.kind == BranchKind::COND && range.known) widths_.push_back(range.error);
+      if (!range.known) continue;
+      if (branch.kind == BranchKind::COND) widths_.push_back(range.error);
+      if (is_indirect(branch.kind)) indirect_widths_.push_back(range.error);
     }
     ASSERT_EQ(next + 1, rows.branches.size());  // the interrupt at the end
   }
@@ -168,11 +186,19 @@ class EveryForm : public testing::TestWithParam<std::tuple<Form, bool>> {
     check_blocks(walk, rows);
   }
 
+  static void record_widths(const std::string& name, std::vector<std::uint32_t>& widths) {
+    ASSERT_FALSE(widths.empty());
+    std::sort(widths.begin(), widths.end());
+    RecordProperty(name + "_median", std::to_string(widths[widths.size() / 2]));
+    RecordProperty(name + "_p99", std::to_string(widths[widths.size() * 99 / 100]));
+  }
+
   std::uint64_t found_ = 0;  // streams whose CYC packets are known to tell the time of first bits
   std::uint64_t rows_ = 0;
   std::uint64_t newest_ = 0;  // lower limit, of rows of the same table
   std::uint64_t outside_ = 0;
-  std::vector<std::uint32_t> widths_;  // of conditionals
+  std::vector<std::uint32_t> widths_;           // of conditionals
+  std::vector<std::uint32_t> indirect_widths_;  // of indirect jumps and calls
 };
 
 TEST_P(EveryForm, HasTheTruthInEachInterval) {
@@ -185,10 +211,9 @@ TEST_P(EveryForm, HasTheTruthInEachInterval) {
   if (config().cyc && config().cyc_of_first_bit) {
     EXPECT_GE(found_ * 10, seeds() * 9);
   }
-  std::sort(widths_.begin(), widths_.end());
   RecordProperty("rows", std::to_string(rows_));
-  RecordProperty("width_median", std::to_string(widths_[widths_.size() / 2]));
-  RecordProperty("width_p99", std::to_string(widths_[widths_.size() * 99 / 100]));
+  record_widths("width", widths_);
+  record_widths("width_of_indirect", indirect_widths_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Times, EveryForm, testing::Combine(testing::ValuesIn(forms()), testing::Bool()),

@@ -236,7 +236,7 @@ class Interpreter {
     ++next_;
   }
 
-  // TIPs that were deferred stand behind the TNT packet, even if the first of them came before its bits.
+  // TIPs that were deferred come after the TNT packet.
   std::uint64_t tip() {
     if (tnt_.empty()) fetch_tnt();
     if (peek().kind == Kind::MODE_EXEC) ++next_;

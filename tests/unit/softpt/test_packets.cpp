@@ -149,10 +149,21 @@ TEST(Branches, DeferringEndsWithAFullBuffer) {
   UnitConfig config;
   config.deferred_tips = true;
   Running traced(config);
+  traced.unit.conditional(true, 0x1010);
   traced.unit.jump_indirect(0x2000);
-  for (int i = 0; i < 6; ++i) traced.unit.conditional(true, 0x2000);
+  for (int i = 0; i < 5; ++i) traced.unit.conditional(true, 0x2000);
   traced.unit.conditional(false, 0x2000);
   EXPECT_EQ(traced.rest(), "TNT.8 !!!!!!\nTIP 2000\nTNT.8 .\n");
+}
+
+// The manual defers both, a TNT packet that is not full and the TIP. Without bits there is no such packet.
+TEST(Branches, ATipIsNotDeferredWithoutBits) {
+  UnitConfig config;
+  config.deferred_tips = true;
+  Running traced(config);
+  traced.unit.jump_indirect(0x2000);
+  traced.unit.conditional(true, 0x2000);
+  EXPECT_EQ(traced.rest(), "TIP 2000\nTNT.8 !\n");
 }
 
 TEST(Returns, CompressedWhereTheTargetIsTheCalls) {
