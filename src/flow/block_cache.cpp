@@ -169,8 +169,7 @@ void BlockCache::finish(Run& run, const insn::Insn& last) const {
   run.end = run_end(last.cls, last.kind);
   run.branch = branch_kind(last.cls, last.kind);
   if (last.cls == InsnClass::JUMP || last.cls == InsnClass::CALL || last.cls == InsnClass::COND_JUMP) {
-    run.target =
-        last.kind == InsnKind::JMPABS ? last.absolute : insn::direct_target(last, mode_, run.last_ip);
+    run.target = insn::direct_target(last, mode_, run.last_ip, cs_base_);
   }
   // A direct near call to the next instruction only reads the IP: it is not counted (manual, "Indirect
   // Transfer Compression for Returns").
@@ -195,7 +194,7 @@ void BlockCache::fill(Run& run, std::span<BlockInsn> out) {
     ++run.count;
     size += insn.size;
     run.last_ip = at;
-    run.next_ip = insn::next_ip(insn, mode_, at);
+    run.next_ip = insn::next_ip(insn, mode_, at, cs_base_);
     if (ends_run(insn.cls)) {
       finish(run, insn);
       break;
@@ -207,8 +206,9 @@ void BlockCache::fill(Run& run, std::span<BlockInsn> out) {
   run.size = static_cast<std::uint16_t>(size);
 }
 
-BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept)
-    : view_(view), mode_(mode), kept_(kept) {}
+BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept,
+                       std::uint32_t cs_base)
+    : view_(view), mode_(mode), cs_base_(cs_base), kept_(kept) {}
 
 BlockCache::~BlockCache() = default;
 

@@ -59,8 +59,10 @@ class BlockCache {
   // More than the largest programs execute; some 60 MiB where runs are as short as real ones.
   static constexpr std::size_t kMostEntries = std::size_t{1} << 21U;
 
-  // `kept` has what earlier processes decoded; null: nothing.
-  BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept = nullptr);
+  // `kept` has what earlier processes decoded; null: nothing. `cs_base`: of 16 and 32-bit code, which is at
+  // linear addresses here.
+  BlockCache(const image::CodeView& view, insn::ExecMode mode, image::KeptFiles* kept = nullptr,
+             std::uint32_t cs_base = 0);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
@@ -85,6 +87,7 @@ class BlockCache {
   }
   [[nodiscard]] const image::CodeView& view() const noexcept { return view_; }
   [[nodiscard]] insn::ExecMode mode() const noexcept { return mode_; }
+  [[nodiscard]] std::uint32_t cs_base() const noexcept { return cs_base_; }
   // Instructions that were decoded. Where runs overlap, each has decoded its own.
   [[nodiscard]] std::size_t decoded() const noexcept { return insns_.size(); }
   // Those of them that an earlier process had decoded, and those that it could have, had it been there.
@@ -134,6 +137,7 @@ class BlockCache {
 
   const image::CodeView& view_;
   insn::ExecMode mode_;
+  std::uint32_t cs_base_;
   base::Arena arena_;  // of all that follows
   Chunks<Run, 64> runs_{arena_};
   Chunks<BlockInsn, 4096> insns_{arena_};

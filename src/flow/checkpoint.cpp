@@ -17,7 +17,8 @@ bool same_gap(const std::optional<Gap>& a, const std::optional<Gap>& b) noexcept
 
 bool same_packets(const packet::DecoderState& a, const packet::DecoderState& b) noexcept {
   return a.position == b.position && a.last_ip == b.last_ip && a.last_ip_known == b.last_ip_known &&
-         a.in_psb == b.in_psb && a.block_open == b.block_open && a.block_items_4 == b.block_items_4;
+         a.in_psb == b.in_psb && a.block_open == b.block_open && a.block_items_4 == b.block_items_4 &&
+         a.has_cs_base == b.has_cs_base;
 }
 
 bool same_events(const Checkpoint::Events& a, const Checkpoint::Events& b) noexcept {
@@ -73,8 +74,10 @@ bool same_proofs(const Checkpoint& assumed, const Checkpoint& real, const Relian
 }  // namespace
 
 void Checkpoint::begin_at_psb(std::uint64_t psb, const trace::Stream& stream) {
+  const bool has_cs_base = packets.has_cs_base;
   packets = {};
   packets.position = psb;
+  packets.has_cs_base = has_cs_base;
   next_loss = static_cast<std::size_t>(
       std::count_if(stream.losses.begin(), stream.losses.end(),
                     [psb](const trace::KnownLoss& loss) { return loss.offset <= psb; }));

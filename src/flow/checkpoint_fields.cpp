@@ -19,6 +19,7 @@ void describe(Fields& fields, packet::DecoderState& state) {
   fields(state.in_psb);
   fields(state.block_open);
   fields(state.block_items_4);
+  fields(state.has_cs_base);
 }
 
 template <typename Fields>

@@ -12,12 +12,14 @@ constexpr std::size_t kFewestShare = 32;
 
 }  // namespace
 
-void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::list<BlockCache>& out) {
+void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
+                         std::list<BlockCache>& out) {
+  modes_.fetch_or(bit_of(mode), std::memory_order_relaxed);
   {
     const std::scoped_lock lock(mutex_);
     auto best = idle_.end();
     for (auto at = idle_.begin(); at != idle_.end(); ++at) {
-      if (&at->view() != &view || at->mode() != mode) continue;
+      if (&at->view() != &view || at->mode() != mode || at->cs_base() != cs_base) continue;
       if (best == idle_.end() || at->decoded() > best->decoded()) best = at;
     }
     if (best != idle_.end()) {
@@ -26,7 +28,7 @@ void CodeCachePool::lend(const image::CodeView& view, insn::ExecMode mode, std::
       return;
     }
   }
-  out.emplace_back(view, mode, kept_.off() ? nullptr : &kept_);
+  out.emplace_back(view, mode, kept_.off() ? nullptr : &kept_, cs_base);
 }
 
 void CodeCachePool::take_back(std::list<BlockCache>& caches) noexcept {
@@ -106,9 +108,9 @@ BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
     other_bytes_ -= slot->bytes();
   } else {
     if (pool_ != nullptr) {
-      pool_->lend(view, mode, caches_);
+      pool_->lend(view, mode, cs_base_, caches_);
     } else {
-      caches_.emplace_back(view, mode);
+      caches_.emplace_back(view, mode, nullptr, cs_base_);
     }
     slot = &caches_.back();
   }

@@ -2,6 +2,7 @@
 // ends.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -29,7 +30,8 @@ class CodeCachePool {
 
   // Moves a cache for this code into `out`: of those at hand the one that knows most, else a new one.
   // `view` is one of the pool's image.
-  void lend(const image::CodeView& view, insn::ExecMode mode, std::list<BlockCache>& out);
+  void lend(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
+            std::list<BlockCache>& out);
   // Takes all of `caches`. Those that may know less code than there is by now are dropped: a callback that
   // had none for an address is asked again.
   void take_back(std::list<BlockCache>& caches) noexcept;
@@ -43,11 +45,18 @@ class CodeCachePool {
   };
   [[nodiscard]] Figures idle() const;
 
+  // Was there code of this width so far? From any thread.
+  [[nodiscard]] bool met(insn::ExecMode mode) const noexcept {
+    return (modes_.load(std::memory_order_relaxed) & bit_of(mode)) != 0;
+  }
+
   // Writes what is at hand and not kept yet, if it is much. The destructor does it, too.
   void save() noexcept;
 
  private:
   void save_learned();
+  // 16, 32 and 64 have bits of their own.
+  [[nodiscard]] static unsigned bit_of(insn::ExecMode mode) noexcept { return static_cast<unsigned>(mode); }
 
   const image::Image image_;  // shares the views, which the caches refer to
   const std::size_t most_bytes_;
@@ -55,6 +64,7 @@ class CodeCachePool {
   mutable std::mutex mutex_;    // guards what follows
   std::list<BlockCache> idle_;  // given back last: first
   std::size_t idle_bytes_ = 0;
+  std::atomic<unsigned> modes_{0};
 };
 
 // The caches that one decoder uses.
@@ -64,7 +74,9 @@ class CodeCaches {
   // moment at which code changes has a view of its own.
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
 
-  explicit CodeCaches(CodeCachePool* pool) noexcept : pool_(pool) {}  // null: its own only
+  // `pool` may be null: its own only. `cs_base`: of 16 and 32-bit code.
+  explicit CodeCaches(CodeCachePool* pool, std::uint32_t cs_base = 0) noexcept
+      : pool_(pool), cs_base_(cs_base) {}
   ~CodeCaches() { let_go(); }
   CodeCaches(const CodeCaches&) = delete;
   CodeCaches& operator=(const CodeCaches&) = delete;
@@ -81,6 +93,7 @@ class CodeCaches {
   void let_go() noexcept;
 
   CodeCachePool* pool_;
+  std::uint32_t cs_base_;
   std::list<BlockCache> caches_;
   BlockCache* last_ = nullptr;  // that was asked for: no other one has grown since
   std::size_t other_bytes_ = 0;

@@ -51,7 +51,7 @@ class FlowDecoder::Impl : private StreamParts {
       : StreamParts(stream, configuration, image, sink, track, pool),
         probe_(bytes_),
         placer_(sink, walker_, context_, recovery_, probe_, placer_options(configuration, image, options)),
-        packets_(bytes_, {}, options.errata),
+        packets_(bytes_, {}, options.errata, configuration.cs_base),
         events_(packets_, placer_, walker_, context_, options.errata,
                 tick_options(configuration.clock, options), event_trace(configuration)),
         fast_(packets_, events_, placer_, walker_, recovery_, context_, filter_,
@@ -123,7 +123,8 @@ Checkpoint FlowDecoder::Impl::checkpoint() const {
 // Packets do not reach across a loss: what is decoded is the part of the stream before the next one.
 void FlowDecoder::Impl::select_part() {
   const packet::DecoderState state = packets_.state();
-  packets_ = packet::PacketDecoder(bytes_.first(static_cast<std::size_t>(limit())), state, packets_.errata());
+  packets_ = packet::PacketDecoder(bytes_.first(static_cast<std::size_t>(limit())), state, packets_.errata(),
+                                   packets_.cs_base());
 }
 
 void FlowDecoder::Impl::begin() {
@@ -172,6 +173,7 @@ void FlowDecoder::Impl::stop_at_loss() {
   placer_.lose(GapCause::LOST, loss.cause);
   packet::DecoderState state;
   state.position = offset;
+  state.has_cs_base = packets_.state().has_cs_base;
   packets_.set_state(state);
   select_part();
 }

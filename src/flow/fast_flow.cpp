@@ -44,6 +44,7 @@ FastFlow::~FastFlow() {
 bool FastFlow::plain() const noexcept {
   const packet::DecoderState& packets = packets_.state();
   if (packets.in_psb || packets.block_open || !packets.last_ip_known) return false;
+  if (packets_.adds_cs_base()) return false;
   if (events_.in_header_ || events_.pebs_waits_ || !events_.pending_.empty()) return false;
   if (placer_.state_ == Placer::State::LOST || placer_.wants_psb_ || recovery_.is_open()) return false;
   if (placer_.options_.tnt_disabled) return false;

@@ -20,7 +20,7 @@ struct StreamParts {
         bytes_(stream.data.bytes()),
         sink_(sink),
         filter_(configuration),
-        walker_(sink, filter_, pool),
+        walker_(sink, filter_, pool, configuration.cs_base),
         context_(stream, image, track, sink, walker_),
         recovery_(sink) {}
 

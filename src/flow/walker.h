@@ -56,8 +56,8 @@ struct LeavingBranch {
 
 class Walker {
  public:
-  Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool)
-      : sink_(sink), filter_(filter), caches_(pool) {}
+  Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool, std::uint32_t cs_base)
+      : sink_(sink), filter_(filter), caches_(pool, cs_base) {}
 
   // A packet is to be applied: walks up to the next one have a budget of their own.
   void begin_packet(const Place& place) noexcept { begin_packet(place, place.since); }

@@ -180,11 +180,15 @@ void StreamBuilder::add_packet_ips(SegmentSink& sink, packet::DecoderState state
   packet::PacketColumns columns;
   columns.flags = flags.data();
   columns.ip = ips.data();
+  const std::uint32_t cs_base = input_.bundle.configuration.cs_base;
   auto status = base::Status::OK;
   while (status == base::Status::OK && state.position < end && !sink.lost_packets()) {
     const auto filled = packet::fill_packets(bytes_, state, input_.errata, columns, kRows, end);
     for (std::size_t i = 0; i < filled.rows; ++i) {
-      if ((flags[i] & packet::Packet::IP_KNOWN) != 0) sink.touch(ips[i]);
+      if ((flags[i] & packet::Packet::IP_KNOWN) == 0) continue;
+      sink.touch(ips[i]);
+      // Whether it is of 16 or 32-bit code is not looked at: too many lines do no harm.
+      if (cs_base != 0) sink.touch(static_cast<std::uint32_t>(ips[i] + cs_base));
     }
     status = filled.status;
   }

@@ -39,6 +39,7 @@ void put(base::FieldWriter& fields, const trace::Configuration& configuration) {
   }
   fields(configuration.rtit_ctl);
   fields(configuration.rtit_ctl_known);
+  if (configuration.cs_base != 0) fields(configuration.cs_base);
 }
 
 void put(base::FieldWriter& fields, const trace::Stream& stream) {

@@ -14,10 +14,15 @@ namespace {
 constexpr std::uint64_t kLast16 = 0xFFFF;
 constexpr std::uint64_t kLast32 = 0xFFFF'FFFF;
 
-// Cuts `to` as an instruction at `from` does. See next_ip() about 16-bit code above 64 KiB.
-std::uint64_t cut(std::uint64_t to, unsigned bits, ExecMode mode, std::uint64_t from) noexcept {
-  if (bits == 16 && (mode != ExecMode::BITS16 || from <= kLast16)) return to & kLast16;
-  return bits == 64 ? to : to & kLast32;
+// Cuts the effective address of `to` as an instruction at `from` does. See insn.h about 16-bit code above 64
+// KiB.
+std::uint64_t cut(std::uint64_t to, unsigned bits, ExecMode mode, std::uint64_t from,
+                  std::uint32_t cs_base) noexcept {
+  if (bits == 64) return to;
+  const std::uint64_t base = mode == ExecMode::BITS64 ? 0 : cs_base;
+  if (bits == 16 && (mode != ExecMode::BITS16 || ((from - base) & kLast32) <= kLast16))
+    return (((to - base) & kLast16) + base) & kLast32;
+  return to & kLast32;
 }
 
 bool is_direct(const Insn& insn) noexcept {
@@ -98,18 +103,19 @@ base::Status decode_exactly(ExecMode mode, base::Bytes code, Insn& out) noexcept
   return decode_newer(mode, code, out);
 }
 
-std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept {
+std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip,
+                            std::uint32_t cs_base) noexcept {
   if (insn.kind == InsnKind::JMPABS) return insn.absolute;
   const std::uint64_t to = ip + insn.size + static_cast<std::uint64_t>(insn.displacement);
-  return cut(to, insn.target_bits, mode, ip);
+  return cut(to, insn.target_bits, mode, ip, cs_base);
 }
 
-std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept {
+std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip, std::uint32_t cs_base) noexcept {
   const unsigned bits = mode == ExecMode::UNKNOWN ? 64 : static_cast<unsigned>(mode);
-  return cut(ip + insn.size, bits, mode, ip);
+  return cut(ip + insn.size, bits, mode, ip, cs_base);
 }
 
-std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip) {
+std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip, std::uint32_t cs_base) {
   Insn insn;
   if (decode(mode, code, insn) != base::Status::OK) return "(bad)";
   const base::Bytes own = code.first(insn.size);
@@ -119,7 +125,7 @@ std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip) {
   if (is_direct(insn) && insn.kind != InsnKind::JMPABS) {
     const std::size_t space = text.rfind(' ');
     if (space != std::string::npos) text.resize(space);
-    text += ' ' + hex(direct_target(insn, mode, ip));
+    text += ' ' + hex(direct_target(insn, mode, ip, cs_base));
   }
   return text;
 }

@@ -85,15 +85,21 @@ struct Insn {
 // The same without the quick decoder (quick.h): defines the answer.
 [[nodiscard]] base::Status decode_exactly(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
+// `ip` is a linear address, and `cs_base` the base of the code segment of 16 and 32-bit code: its effective
+// addresses wrap, not its linear ones. 16-bit code more than 64 KiB above `cs_base` wraps at 4 GiB: the base
+// of its segment is another one, and is not known.
+
 // Target of a direct branch or XBEGIN at `ip`, wrapped as its operand size and the mode demand; JMPABS: its
 // target.
-[[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
+[[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip,
+                                          std::uint32_t cs_base = 0) noexcept;
 
-// Next sequential IP, wrapped to the mode's address width. 16-bit code above 64 KiB wraps at 4 GiB: such an
-// IP includes the base of the code segment (CPUID.14H:ECX[31]), which alone would say where the 16 bits wrap.
-[[nodiscard]] std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip) noexcept;
+// Next sequential IP, wrapped to the mode's address width.
+[[nodiscard]] std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip,
+                                    std::uint32_t cs_base = 0) noexcept;
 
 // Intel-syntax text of one instruction, "(bad)" if it cannot be decoded.
-[[nodiscard]] std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip);
+[[nodiscard]] std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip,
+                                      std::uint32_t cs_base = 0);
 
 }  // namespace ptkit::insn

@@ -13,6 +13,8 @@ using base::Bytes;
 using base::load_le;
 using base::Status;
 
+constexpr std::uint64_t kLastEffective = 0xFFFF'FFFF;  // address of 16 and 32-bit code
+
 // Readers: bytes to payload. Each is given at least the row's `least` bytes, and `out.size` is that number;
 // the readers of longer packets check and raise it. None of them touches decoder state.
 
@@ -363,21 +365,28 @@ void PacketDecoder::apply(Packet& packet) noexcept {
       // The processor compresses the IPs after a PSB against zero.
       state_.last_ip = 0;
       state_.last_ip_known = true;
+      if (cs_base_ != 0) find_mode(packet);
+      break;
+    case PacketKind::MODE_EXEC:
+      apply_mode(packet);
       break;
     case PacketKind::PSBEND:
+      state_.in_psb = false;
+      break;
     case PacketKind::OVF:
       state_.in_psb = false;
+      if (cs_base_ != 0) find_mode(packet);
       break;
     case PacketKind::TIP:
     case PacketKind::TIP_PGE:
     case PacketKind::TIP_PGD:
     case PacketKind::FUP:
       apply_ip(packet);
-      [[fallthrough]];
+      break;
     default:
-      if (state_.in_psb) packet.flags |= Packet::IN_PSB;
       break;
   }
+  if (state_.in_psb && packet.kind != PacketKind::PSB) packet.flags |= Packet::IN_PSB;
   const BlockEffect effect = row_of(packet.kind).block;
   if (effect == BlockEffect::KEEPS) return;
   state_.block_open = effect == BlockEffect::OPENS;
@@ -410,7 +419,49 @@ void PacketDecoder::apply_ip(Packet& packet) noexcept {
   state_.last_ip = ip | (state_.last_ip & kept);
   if (kept == 0) state_.last_ip_known = true;
   packet.ip = state_.last_ip;
+  // More than 32 bits are no effective address of such code.
+  if (adds_cs_base() && packet.ip <= kLastEffective) packet.ip = (packet.ip + cs_base_) & kLastEffective;
   if (state_.last_ip_known) packet.flags |= Packet::IP_KNOWN;
+}
+
+// One that sets both CS.L and CS.D says nothing.
+void PacketDecoder::apply_mode(const Packet& mode_exec) noexcept {
+  if (mode_exec.payload != 0) state_.has_cs_base = mode_exec.payload != 64;
+}
+
+// The FUP of a PSB+ may come before its MODE.Exec. An overflow may have lost a MODE.Exec: then a PSB+ follows
+// the FUP that says where packets go on.
+void PacketDecoder::find_mode(const Packet& psb_or_ovf) noexcept {
+  PacketDecoder ahead = *this;
+  ahead.cs_base_ = 0;
+  ahead.state_.position += psb_or_ovf.size;
+  bool in_header = state_.in_psb;
+  bool resumed = false;
+  for (Packet packet; ahead.next(packet) == Status::OK;) {
+    switch (packet.kind) {
+      case PacketKind::MODE_EXEC:
+        if (in_header) apply_mode(packet);
+        return;
+      case PacketKind::PSB:
+        if (in_header) return;
+        in_header = true;
+        break;
+      case PacketKind::FUP:
+        if (!in_header && resumed) return;
+        resumed = true;
+        break;
+      case PacketKind::PSBEND:
+      case PacketKind::OVF:
+      case PacketKind::TNT_8:
+      case PacketKind::TNT_64:
+      case PacketKind::TIP:
+      case PacketKind::TIP_PGE:
+      case PacketKind::TIP_PGD:
+        return;
+      default:
+        break;
+    }
+  }
 }
 
 Status PacketDecoder::sync_forward() noexcept {
@@ -421,7 +472,9 @@ Status PacketDecoder::sync_forward() noexcept {
 }
 
 Status PacketDecoder::sync_forward(std::uint64_t from) noexcept {
+  const bool has_cs_base = state_.has_cs_base;
   state_ = DecoderState{};
+  state_.has_cs_base = has_cs_base;
   state_.position = find_psb(stream_, from);
   return state_.position < stream_.size() ? Status::OK : Status::NO_SYNC;
 }

@@ -15,14 +15,18 @@ struct DecoderState {
   bool in_psb = false;         // between PSB and PSBEND (or the OVF that ends the header)
   bool block_open = false;     // between BBP and BEP
   bool block_items_4 = false;  // the open block has 4-byte items
+  bool has_cs_base = false;    // MODE.Exec said last that code is 16 or 32-bit code
 };
 
 class PacketDecoder {
  public:
   // Of the errata, SKD007 and SKZ84 damage packets themselves and are handled here; the others concern what
-  // packets mean.
-  explicit PacketDecoder(base::Bytes stream, DecoderState state = {}, Errata errata = {}) noexcept
-      : stream_(stream), state_(state), errata_(errata) {}
+  // packets mean. `cs_base`: IP payloads of 16 and 32-bit code are effective addresses in a code segment with
+  // this base (CPUID.14H.0:ECX[31] is 0); Packet::ip is linear, Packet::payload is as it stands in the
+  // stream.
+  explicit PacketDecoder(base::Bytes stream, DecoderState state = {}, Errata errata = {},
+                         std::uint32_t cs_base = 0) noexcept
+      : stream_(stream), state_(state), errata_(errata), cs_base_(cs_base) {}
 
   // Decodes the packet at the position and moves behind it. END_OF_STREAM at the end. On any other status but
   // OK the position stays, `out.offset` tells where, `out.size` how many bytes were looked at, and `out.kind`
@@ -41,14 +45,20 @@ class PacketDecoder {
   void set_state(const DecoderState& state) noexcept { state_ = state; }
   [[nodiscard]] base::Bytes stream() const noexcept { return stream_; }
   [[nodiscard]] const Errata& errata() const noexcept { return errata_; }
+  [[nodiscard]] std::uint32_t cs_base() const noexcept { return cs_base_; }
+  // Do IPs from here on have a base added to them?
+  [[nodiscard]] bool adds_cs_base() const noexcept { return cs_base_ != 0 && state_.has_cs_base; }
 
  private:
   void apply(Packet& packet) noexcept;
   void apply_ip(Packet& packet) noexcept;
+  void apply_mode(const Packet& mode_exec) noexcept;
+  void find_mode(const Packet& psb_or_ovf) noexcept;
 
   base::Bytes stream_;
   DecoderState state_;
   Errata errata_;
+  std::uint32_t cs_base_;
 };
 
 // Offset of the first whole PSB (02 82 x 8) at or after `from`, or stream.size(). Where a longer run of 02 82

@@ -64,9 +64,18 @@ struct AddressRange {
   std::uint64_t last = 0;  // inclusive
 };
 
+// What IP payloads of 16 and 32-bit code are (CPUID.14H.0:ECX[31], "LIP"). Stored in bundles: append only.
+enum class IpPayloads : std::uint8_t {
+  UNKNOWN = 0,
+  LINEAR = 1,     // they include the base of the code segment
+  EFFECTIVE = 2,  // they do not
+};
+
 struct Configuration {
   Cpu cpu;
   Clock clock;
+  IpPayloads ip_payloads = IpPayloads::UNKNOWN;
+  std::uint32_t cs_base = 0;  // what is added to IP payloads of 16 and 32-bit code; not part of a recording
   std::array<AddressRange, 4> ranges;
   std::uint64_t rtit_ctl = 0;  // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
   bool rtit_ctl_known = false;

@@ -1,4 +1,5 @@
 // What an index selects is decoded alone, and gives the rows of a decode from the beginning.
+#include "../softpt/random_machine.h"
 #include "index/builder.h"
 #include "recordings.h"
 
@@ -104,6 +105,25 @@ TEST(IndexedSource, AlsoForSeveralStreams) {
   expect_same_rows(bundle, 2000, 2);
 }
 
+TEST(IndexedSource, AlsoWhereIpPayloadsAreEffectiveAddresses) {
+  for (const bool kernel_64 : {false, true}) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(seed);
+      softpt::test::RandomMachine machine(
+          {.seed = seed,
+           .steps = 60000,
+           .ranges = false,
+           .program = {
+               .system = true, .bits = kernel_64 ? 32U : 16U, .cs_base = 0x12'3400, .kernel_64 = kernel_64}});
+      machine.run();
+      const auto bundle =
+          flow::roundtrip::bundle_for(machine.program.regions, machine.config(), machine.platform.stream);
+      machine.describe_code(bundle->configuration);
+      expect_same_rows(bundle, 1000, 1 + seed % 2);
+    }
+  }
+}
+
 TEST(IndexedSource, IsTheSameOnAnyNumberOfThreads) {
   const auto bundle = recording(5, 3, true, true);
   const auto alone = build(bundle, 2000, 1);
@@ -145,6 +165,9 @@ TEST(IndexedSource, RefusesAnIndexOfAnythingElse) {
   EXPECT_FALSE(open(bytes, other).ok());
   other = *bundle;
   other.configuration.clock.mtc_period ^= 1U;
+  EXPECT_FALSE(open(bytes, other).ok());
+  other = *bundle;
+  other.configuration.cs_base = 0x1000;
   EXPECT_FALSE(open(bytes, other).ok());
   other = *bundle;
   const base::Bytes code = other.code[0].bytes.bytes();

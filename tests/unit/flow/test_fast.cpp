@@ -302,7 +302,7 @@ TEST_P(Fast, GivesThemInLittleMemory) {
     reading.table = TableId::edges;
     static_cast<void>(read(bundle, image, options, &pool, reading));
     std::list<BlockCache> caches;
-    pool.lend(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64, caches);
+    pool.lend(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64, 0, caches);
     const DecisionGraph* const graph = caches.front().graph();
     return graph != nullptr ? graph->bytes() : 0;
   };

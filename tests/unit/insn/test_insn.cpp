@@ -241,6 +241,7 @@ struct TargetCase {
   const char* code;
   std::uint64_t ip;
   std::uint64_t target;
+  std::uint32_t cs_base = 0;
 };
 
 void PrintTo(const TargetCase& item, std::ostream* out) {
@@ -255,10 +256,10 @@ TEST_P(Targets, Wrap) {
   Insn insn;
   const auto code = bytes_of(item.code);
   ASSERT_EQ(decode(mode, code, insn), Status::OK);
-  EXPECT_EQ(direct_target(insn, mode, item.ip), item.target);
+  EXPECT_EQ(direct_target(insn, mode, item.ip, item.cs_base), item.target);
   std::ostringstream hex;
   hex << "0x" << std::hex << item.target;
-  const std::string text = disassemble(mode, code, item.ip);
+  const std::string text = disassemble(mode, code, item.ip, item.cs_base);
   EXPECT_EQ(text.substr(text.rfind(' ') + 1), hex.str()) << text;
 }
 
@@ -282,6 +283,18 @@ constexpr TargetCase kTargets[] = {
     {16, "66 e9 00 00 01 00", 0x1000, 0x1'1006},
     {16, "eb 10", 0x12'fff8, 0x13'000a},  // a linear address: the base of the segment is not known
     {16, "e2 fe", 0x10, 0x10},
+    // Effective addresses wrap, in a segment with a base.
+    {16, "eb 10", 0x12'fff8, 0x12'000a, 0x12'0000},
+    {16, "eb 10", 0x13'1238, 0x12'124a, 0x12'1240},
+    {16, "e9 00 80", 0x12'2240, 0x12'a243, 0x12'1240},
+    {16, "66 e9 00 00 01 00", 0x12'1000, 0x13'1006, 0x12'0000},
+    {16, "eb 10", 0x6ff8, 0xffff'700a, 0xffff'7000},  // the segment ends behind 4 GiB
+    {16, "eb 10", 0x14'fff8, 0x15'000a, 0x12'0000},   // not in this segment
+    {32, "eb 10", 0xffff'fff8, 0xa, 0x1000},
+    {32, "66 e9 10 00", 0x12'fff8, 0x10'000c, 0x10'0000},
+    {32, "66 e9 10 00", 0x13'1232, 0x10'1246, 0x10'1234},
+    {64, "eb 10", 0xffff'fff0, 0x1'0000'0002, 0x1000},  // 64-bit code has no base
+    {64, "66 74 10", 0x12'3456, 0x12'3469, 0x1000},
 };
 INSTANTIATE_TEST_SUITE_P(All, Targets, testing::ValuesIn(kTargets));
 
@@ -293,6 +306,11 @@ TEST(NextIp, WrapsToTheMode) {
   EXPECT_EQ(next_ip(insn, ExecMode::BITS32, 0xffff'ffff), 2u);
   EXPECT_EQ(next_ip(insn, ExecMode::BITS16, 0xffff), 2u);
   EXPECT_EQ(next_ip(insn, ExecMode::BITS16, 0x2'ffff), 0x3'0002u);
+  EXPECT_EQ(next_ip(insn, ExecMode::BITS16, 0x2'ffff, 0x2'0000), 0x2'0002u);
+  EXPECT_EQ(next_ip(insn, ExecMode::BITS16, 0x2'1233, 0x1'1234), 0x1'1236u);
+  EXPECT_EQ(next_ip(insn, ExecMode::BITS16, 0x6fff, 0xffff'7000), 0xffff'7002u);
+  EXPECT_EQ(next_ip(insn, ExecMode::BITS32, 0xffff'ffff, 0x1000), 2u);
+  EXPECT_EQ(next_ip(insn, ExecMode::BITS64, 0xffff'ffff, 0x1000), 0x1'0000'0002u);
 }
 
 TEST(Decode, NeedsAMode) {

@@ -3,9 +3,11 @@
 // description of the enables alone (no code of src/softpt), and the bytes that came out.
 #pragma once
 
+#include <array>
 #include <random>
 
 #include "machine.h"
+#include "trace/bundle.h"
 #include "walk.h"
 
 namespace ptkit::softpt::test {
@@ -18,6 +20,7 @@ struct RunOptions {
   bool ranges = true;
   bool trace_stops = false;
   bool overflows = false;
+  walk::ProgramOptions program{.system = true};  // not all 64-bit code: IP payloads are effective addresses
 };
 
 // A processor's state as this file sees it, and what traces show of it.
@@ -57,11 +60,11 @@ class RandomMachine {
   static constexpr std::uint64_t kTable = 0x10000;
 
   explicit RandomMachine(const RunOptions& options)
-      : program(walk::ProgramMaker(options.seed, {.system = true}).make(12)),
+      : program(walk::ProgramMaker(options.seed, options.program).make(12)),
         options_(options),
         random_(options.seed * 104729),
         config_(make_config()),
-        unit(Capabilities{}, config_, platform) {
+        unit(capabilities(options), config_, platform) {
     ip_ = entry();
     set_up();
   }
@@ -81,6 +84,14 @@ class RandomMachine {
     return config;
   }
   [[nodiscard]] std::uint64_t ctl() const { return ctl_; }
+  // What decoders of such code have to know besides.
+  void describe_code(trace::Configuration& out) const {
+    if (options_.program.bits == 64) return;
+    out.ip_payloads = trace::IpPayloads::EFFECTIVE;
+    out.cs_base = options_.program.cs_base;
+    for (std::size_t i = 0; i < now_.filters.size(); ++i)
+      out.ranges[i] = {trace::RangeKind::FILTER, now_.filters[i].first, now_.filters[i].last};
+  }
 
   FakePlatform platform;
   walk::Program program;
@@ -90,7 +101,18 @@ class RandomMachine {
  private:
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
   bool chance(unsigned per_mille) { return below(1000) < per_mille; }
-  std::uint64_t entry() { return program.functions[below(program.functions.size() - 1)].entry; }
+  std::uint64_t entry() {
+    const std::uint64_t all = program.functions.size() - 1;  // but for the handler
+    if (!options_.program.kernel_64) return program.functions[below(all)].entry;
+    const std::uint64_t user = program.functions.size() / 2;
+    return program.functions[cpl_ == 0 ? user + below(all - user) : below(user)].entry;
+  }
+
+  static Capabilities capabilities(const RunOptions& options) {
+    Capabilities out;
+    if (options.program.bits != 64) out.leaf_14_ecx &= ~(1U << PT_CPUID_14_ECX_LIP);
+    return out;
+  }
 
   UnitConfig make_config() {
     UnitConfig config;
@@ -177,6 +199,11 @@ class RandomMachine {
     ProcessorState out;
     out.cpl = static_cast<std::uint8_t>(cpl_);
     out.cr3 = cr3_;
+    const walk::ProgramOptions& code = options_.program;
+    const unsigned bits = code.kernel_64 && cpl_ == 0 ? 64 : code.bits;
+    out.cs_l = bits == 64;
+    out.cs_d = bits == 32;
+    out.cs_base = code.cs_base;
     return out;
   }
 
@@ -242,11 +269,11 @@ class RandomMachine {
         go(insn.target);
         return unit.jump(ip_);
       case walk::Op::CALL:
-        if (insn.target != next) stack_.push_back(next);
+        if (insn.target != next) stack().push_back(next);
         go(insn.target);
         return unit.call(next, ip_);
       case walk::Op::CALL_INDIRECT:
-        stack_.push_back(next);
+        stack().push_back(next);
         go(entry());
         return unit.call_indirect(next, ip_);
       case walk::Op::JMP_INDIRECT: {
@@ -309,11 +336,13 @@ class RandomMachine {
   }
 
   std::uint64_t pop() {
-    if (stack_.empty() || chance(20)) return entry();
-    const std::uint64_t ip = stack_.back();
-    stack_.pop_back();
+    if (stack().empty() || chance(20)) return entry();
+    const std::uint64_t ip = stack().back();
+    stack().pop_back();
     return ip;
   }
+
+  std::vector<std::uint64_t>& stack() { return stacks_[options_.program.kernel_64 && cpl_ == 0 ? 1 : 0]; }
 
   static constexpr std::uint64_t kSpaces[] = {0x1000, 0x2000, 0x3000};
   struct Frame {
@@ -326,7 +355,7 @@ class RandomMachine {
   UnitConfig config_;
   std::uint64_t ctl_ = 0;
   Enables now_;
-  std::vector<std::uint64_t> stack_;
+  std::array<std::vector<std::uint64_t>, 2> stacks_;
   std::vector<Frame> frames_;
   std::uint64_t ip_ = 0;
   std::uint64_t cr3_ = 0x1000;

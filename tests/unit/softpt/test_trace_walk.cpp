@@ -14,9 +14,9 @@ using flow::roundtrip::Collector;
 using Ips = std::vector<std::uint64_t>;
 
 Collector decoded(const RandomMachine& machine, const std::vector<std::uint8_t>& bytes) {
-  return flow::roundtrip::decode(
-      flow::roundtrip::bundle_for(machine.program.regions, machine.config(), bytes),
-      flow::roundtrip::own_engine);
+  const auto bundle = flow::roundtrip::bundle_for(machine.program.regions, machine.config(), bytes);
+  machine.describe_code(bundle->configuration);
+  return flow::roundtrip::decode(bundle, flow::roundtrip::own_engine);
 }
 
 void expect_no_errors(const Collector& rows) {
@@ -64,6 +64,12 @@ struct Variant {
 };
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
+// IP payloads are offsets in a code segment whose base is not 0.
+constexpr walk::ProgramOptions kCode16{.system = true, .bits = 16, .cs_base = 0x1'2340};
+constexpr walk::ProgramOptions kCode32{.system = true, .bits = 32, .cs_base = 0xfff8'0000};  // wraps at 4 GiB
+constexpr walk::ProgramOptions kKernel64{
+    .system = true, .bits = 32, .cs_base = 0x4000'0000, .kernel_64 = true};
+
 class RandomTrace : public testing::TestWithParam<Variant> {};
 
 TEST_P(RandomTrace, DecodesToWhatRan) {
@@ -86,6 +92,13 @@ TEST_P(RandomTrace, DecodesToWhatRan) {
 
 INSTANTIATE_TEST_SUITE_P(Unit, RandomTrace,
                          testing::Values(Variant{"plain", {.ranges = false}},
+                                         Variant{"code_16", {.ranges = false, .program = kCode16}},
+                                         Variant{"code_16_in_ranges", {.steps = 30000, .program = kCode16}},
+                                         Variant{"code_32", {.ranges = false, .program = kCode32}},
+                                         Variant{"code_32_in_ranges", {.steps = 30000, .program = kCode32}},
+                                         Variant{"kernel_64", {.ranges = false, .program = kKernel64}},
+                                         Variant{"kernel_64_in_ranges",
+                                                 {.steps = 30000, .program = kKernel64}},
                                          Variant{"topa", {.topa = true, .ranges = false}},
                                          Variant{"ranges", {.steps = 30000, .topa = true}},
                                          Variant{"trace_stop", {.ranges = false, .trace_stops = true}},
@@ -129,12 +142,14 @@ TEST(RandomRun, AFullTableStopsTheTraceBetweenTwoBytes) {
   EXPECT_GT(stopped, 10U);
 }
 
+class RandomLosses : public testing::TestWithParam<Variant> {};
+
 // Before a loss the decoder may stop earlier, as no packet said how far it went, or later.
-TEST(RandomRun, GoesOnBehindEveryOverflow) {
+TEST_P(RandomLosses, GoesOnBehindEveryOverflow) {
   std::size_t losses = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
-    RunOptions options;
+    RunOptions options = GetParam().options;
     options.seed = seed;
     options.overflows = true;
     options.ranges = seed % 2 == 0;
@@ -165,6 +180,12 @@ TEST(RandomRun, GoesOnBehindEveryOverflow) {
   }
   EXPECT_GT(losses, 100U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Unit, RandomLosses,
+                         testing::Values(Variant{"plain", {}}, Variant{"code_16", {.program = kCode16}},
+                                         Variant{"code_32", {.program = kCode32}},
+                                         Variant{"kernel_64", {.program = kKernel64}}),
+                         [](const auto& variant) { return std::string(variant.param.name); });
 
 }  // namespace
 }  // namespace ptkit::softpt::test

@@ -43,8 +43,14 @@ struct CodeRegion {
 struct Function {
   std::uint64_t entry = 0;
   std::uint32_t module = 0;
+  unsigned bits = 64;                 // of its code
   std::vector<std::uint64_t> blocks;  // first instructions, for indirect jumps
 };
+
+// Of programs whose kernel is 64-bit code.
+[[nodiscard]] inline bool is_kernel(std::size_t function, std::size_t functions) {
+  return function >= functions / 2;
+}
 
 struct Program {
   std::vector<CodeRegion> regions;
@@ -54,13 +60,19 @@ struct Program {
 
 // Far apart, so that every width of IP compression occurs.
 inline constexpr std::uint64_t kModules[] = {0x401000, 0x7ffff7dd1000, 0x555555554000, 0xffffffffa0001000};
+// Offsets in the code segment.
+inline constexpr std::uint32_t kModules32[] = {0x1000, 0x40'1000, 0x7000'0000, 0xa000'1000};
+inline constexpr std::uint32_t kModules16[] = {0x0100, 0x5000, 0xb000, 0xf000};
 
 // Which instructions a program has beside NOPs, conditionals, calls, jumps and returns.
 struct ProgramOptions {
-  bool strings = false;  // string instructions that repeat
-  bool system = false;   // MOV CR3
-  bool dense = false;    // mostly direct jumps and calls between conditionals
-  bool plain = false;    // no SYSCALL and no PTWRITE either, and all code in one module
+  bool strings = false;       // string instructions that repeat
+  bool system = false;        // MOV CR3
+  bool dense = false;         // mostly direct jumps and calls between conditionals
+  bool plain = false;         // no SYSCALL and no PTWRITE either, and all code in one module
+  unsigned bits = 64;         // of the code
+  std::uint32_t cs_base = 0;  // of the segment that 16 and 32-bit code lies in; addresses are linear
+  bool kernel_64 = false;     // the second half of the functions is 64-bit code, whatever `bits` says
 };
 
 class ProgramMaker {
@@ -70,10 +82,15 @@ class ProgramMaker {
         strings_(options.strings),
         system_(options.system),
         dense_(options.dense),
-        plain_(options.plain) {}
+        plain_(options.plain),
+        bits_(options.bits),
+        cs_base_(options.cs_base),
+        kernel_64_(options.kernel_64) {}
 
   Program make(std::uint32_t functions) {
-    for (const std::uint64_t address : kModules) program_.regions.push_back({address, {}});
+    functions_ = functions;
+    for (std::uint32_t m = 0; m < std::size(kModules); ++m)
+      program_.regions.push_back({module_address(m), {}});
     for (std::uint32_t f = 0; f < functions; ++f) make_function(f, f + 1 == functions);
     for (const Patch& patch : patches_) apply(patch);
     return std::move(program_);
@@ -90,9 +107,17 @@ class ProgramMaker {
 
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
 
+  std::uint64_t module_address(std::uint32_t m) const {
+    if (bits_ == 64 || (kernel_64_ && m >= kKernelModules)) return kModules[m];
+    return static_cast<std::uint32_t>((bits_ == 32 ? kModules32[m] : kModules16[m]) + cs_base_);
+  }
+
   void make_function(std::uint32_t f, bool handler) {
     Function function;
+    function.bits = kernel_64_ && is_kernel(f, functions_) ? 64 : bits_;
     function.module = plain_ ? 0 : below(std::size(kModules));
+    if (kernel_64_)
+      function.module = function.module % kKernelModules + (is_kernel(f, functions_) ? kKernelModules : 0);
     CodeRegion& region = program_.regions[function.module];
     function.entry = region.address + region.bytes.size();
     program_.functions.push_back(function);
@@ -106,7 +131,11 @@ class ProgramMaker {
 
   // Every cycle passes a conditional: the first block of a function ends in one, and direct jumps go forward.
   void terminate(std::uint32_t f, std::uint32_t b, std::uint32_t blocks, bool handler) {
-    if (b + 1 == blocks) return handler ? emit(f, Op::IRET, {0x48, 0xcf}) : emit(f, Op::RET, {0xc3});
+    const bool legacy = program_.functions[f].bits != 64;
+    if (b + 1 == blocks) {
+      if (!handler) return emit(f, Op::RET, {0xc3});
+      return legacy ? emit(f, Op::IRET, {0xcf}) : emit(f, Op::IRET, {0x48, 0xcf});
+    }
     constexpr std::uint32_t kDense[] = {0, 0, 4, 4, 4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 8, 9, 11, 12};
     const std::uint32_t choice = b == 0               ? 0
                                  : dense_ && !handler ? kDense[below(std::size(kDense))]
@@ -118,14 +147,17 @@ class ProgramMaker {
       case 6:
         return direct(f, Op::CALL, {0xe8}, {0, f, true, 0});
       case 7:
+        if (program_.functions[f].bits == 16) return emit(f, Op::CALL, {0xe8, 0, 0});
         return emit(f, Op::CALL, {0xe8, 0, 0, 0, 0});  // to the next instruction
       case 8:
         return emit(f, Op::CALL_INDIRECT, {0xff, 0xd0});
       case 9:
         return emit(f, Op::JMP_INDIRECT, {0xff, 0xe0});
       case 10:
+        if (legacy && !plain_) return emit(f, Op::SYSCALL, {0xcb});  // a far RET
         return plain_ ? conditional(f, blocks) : emit(f, Op::SYSCALL, {0x0f, 0x05});
       case 11:
+        if (legacy && !plain_) return emit(f, Op::PTWRITE, {0xf3, 0x0f, 0xae, 0xe0});
         return plain_ ? conditional(f, blocks) : emit(f, Op::PTWRITE, {0xf3, 0x48, 0x0f, 0xae, 0xe0});
       case 12:
       case 13:
@@ -151,7 +183,7 @@ class ProgramMaker {
   void direct(std::uint32_t f, Op op, std::vector<std::uint8_t> opcode, Patch patch) {
     const CodeRegion& region = program_.regions[program_.functions[f].module];
     patch.ip = region.address + region.bytes.size();
-    opcode.insert(opcode.end(), 4, 0);
+    opcode.insert(opcode.end(), displacement_bytes(f), 0);
     patches_.push_back(patch);
     emit(f, op, opcode);
   }
@@ -173,7 +205,10 @@ class ProgramMaker {
     if (!patch.entry_of_other) return own.blocks[patch.block];
     std::vector<std::uint64_t> entries;
     for (std::size_t f = 0; f + 1 < program_.functions.size(); ++f) {
-      if (program_.functions[f].module == own.module) entries.push_back(program_.functions[f].entry);
+      const Function& other = program_.functions[f];
+      // 16-bit code reaches all of its segment: branches wrap.
+      const bool reached = own.bits == 16 ? other.bits == 16 : other.module == own.module;
+      if (reached) entries.push_back(other.entry);
     }
     return entries[below(static_cast<std::uint32_t>(entries.size()))];
   }
@@ -183,16 +218,27 @@ class ProgramMaker {
     insn.target = target_of(patch);
     CodeRegion& region = program_.regions[program_.functions[patch.function].module];
     const auto displacement = static_cast<std::uint32_t>(insn.target - insn.ip - insn.size);
-    const std::size_t place = insn.ip - region.address + insn.size - 4;
-    for (unsigned i = 0; i < 4; ++i)
+    const std::size_t bytes = displacement_bytes(patch.function);
+    const std::size_t place = insn.ip - region.address + insn.size - bytes;
+    for (unsigned i = 0; i < bytes; ++i)
       region.bytes[place + i] = static_cast<std::uint8_t>(displacement >> (8 * i));
   }
+
+  [[nodiscard]] std::size_t displacement_bytes(std::uint32_t f) const {
+    return program_.functions[f].bits == 16 ? 2 : 4;
+  }
+
+  static constexpr std::uint32_t kKernelModules = 2;  // the first ones are not the kernel's
 
   std::mt19937_64 random_;
   bool strings_;
   bool system_;
   bool dense_;
   bool plain_;
+  unsigned bits_;
+  std::uint32_t cs_base_;
+  bool kernel_64_;
+  std::uint32_t functions_ = 0;
   Program program_;
   std::vector<Patch> patches_;
 };
