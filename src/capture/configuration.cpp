@@ -57,6 +57,7 @@ trace::Configuration configuration(const RecordOptions& options, const TscCalibr
   configuration.cpu = this_processor();
   configuration.rtit_ctl = rtit_ctl(options);
   configuration.rtit_ctl_known = true;
+  configuration.ip_payloads = trace::IpPayloads::LINEAR;  // of what was executed, where its code lies
   trace::Clock& clock = configuration.clock;
   clock.tsc_ctc_numerator = kTscPerCtc;
   clock.tsc_ctc_denominator = 1;

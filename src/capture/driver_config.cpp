@@ -13,6 +13,7 @@
 #include "capture/processor.h"
 #include "capture/refusals.h"
 #include "capture/unit_options.h"
+#include "ptkit/rtit_regs.h"
 #include "rtit/config.h"
 
 namespace ptkit::capture {
@@ -225,6 +226,7 @@ trace::Configuration recorded_configuration(const ptkit_config& config, const pt
   rtit::RtitConfig registers = registers_of(config);
   out.rtit_ctl = rtit::values_of(registers).ctl;
   out.rtit_ctl_known = true;
+  out.ip_payloads = ip_payloads((query.cpuid_14_0[2] >> PT_CPUID_14_ECX_LIP & 1U) != 0);
   std::vector<trace::AddressRange> ranges;
   for (const ptkit_range& range : std::span(config.ranges).first(config.range_count))
     ranges.push_back({static_cast<trace::RangeKind>(range.action), range.first, range.last});

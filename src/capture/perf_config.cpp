@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "capture/configuration.h"
 #include "capture/processor.h"
 #include "capture/refusals.h"
 #include "capture/unit_options.h"
@@ -192,6 +193,7 @@ std::optional<PerfUnit> find_unit(const PerfPort& port, PerfRefusal& refusal) {
   PerfUnit unit;
   unit.type = static_cast<std::uint32_t>(*number(*type, 10));
   unit.can = read_caps(port);
+  unit.lip_known = port.read(kUnit + "caps/payloads_lip").has_value();
   for (const rtit::Field& field : rtit::ctl_fields()) {
     if (field.perf.empty()) continue;
     if (const auto place = port.read(kUnit + "format/" + std::string(field.perf)))
@@ -233,6 +235,7 @@ trace::Configuration recorded_configuration(const rtit::PerfEvent& event, const 
   if (!config.ok()) return out;
   out.rtit_ctl = rtit::values_of(config.value()).ctl;
   out.rtit_ctl_known = true;
+  if (unit.lip_known) out.ip_payloads = ip_payloads((unit.can.leaf_14_ecx >> PT_CPUID_14_ECX_LIP & 1U) != 0);
   out.clock.tsc_ctc_numerator = unit.can.tsc_ctc_numerator;
   out.clock.tsc_ctc_denominator = unit.can.tsc_ctc_denominator;
   out.clock.mtc_period = config.value().mtc_freq;

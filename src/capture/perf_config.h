@@ -38,6 +38,7 @@ struct PerfRefusal {
 struct PerfUnit {
   std::uint32_t type = 0;                     // for perf_event_attr
   rtit::Capabilities can;                     // its caps
+  bool lip_known = false;                     // whether they have `payloads_lip`
   std::map<std::string, std::string> format;  // where terms lie in attr.config: "tsc" -> "config:10"
   unsigned filters = 0;                       // ranges of addresses
   std::uint8_t max_nonturbo_ratio = 0;

@@ -35,6 +35,12 @@ bool take_number(std::string_view& text, Number& out) {
   return true;
 }
 
+// Of a feature: its length goes before it, and with it zeros up to a multiple of 64 bytes.
+std::string take_text(Fields& fields) {
+  const std::uint32_t size = fields.u32();
+  return Fields(fields.take_bytes(std::min<std::size_t>(size, fields.left()))).text();
+}
+
 void take_clock(Fields& fields, TraceInfo& info) {
   info.time_shift = static_cast<std::uint16_t>(fields.u64());
   info.time_mult = static_cast<std::uint32_t>(fields.u64());
@@ -108,6 +114,24 @@ bool parse_cpuid(const std::string& text, trace::Cpu& cpu) {
   }
   cpu = found;
   return true;
+}
+
+// Number of PMUs; of each: number of caps, their names and values, the PMU's name (tools/perf/util/header.c,
+// write_pmu_caps).
+trace::IpPayloads ip_payloads_of(base::Bytes pmu_caps) {
+  Fields fields(pmu_caps);
+  for (std::uint32_t pmus = fields.u32(); pmus > 0 && fields.left() != 0; --pmus) {
+    auto found = trace::IpPayloads::UNKNOWN;
+    for (std::uint32_t caps = fields.u32(); caps > 0 && fields.left() != 0; --caps) {
+      const std::string name = take_text(fields);
+      const std::string value = take_text(fields);
+      if (name != kLipCap) continue;
+      if (value == "1") found = trace::IpPayloads::LINEAR;
+      if (value == "0") found = trace::IpPayloads::EFFECTIVE;
+    }
+    if (take_text(fields) == kPtPmu && fields.ok()) return found;
+  }
+  return trace::IpPayloads::UNKNOWN;
 }
 
 bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs) {

@@ -11,6 +11,10 @@
 
 namespace ptkit::formats::perf {
 
+// As perf names the trace unit, and what tells whether its IP payloads are linear addresses.
+inline constexpr const char* kPtPmu = "intel_pt";
+inline constexpr const char* kLipCap = "payloads_lip";
+
 // Of which kind a trace is: AUXTRACE_INFO's type.
 enum class TraceKind : std::uint32_t { NONE = 0, INTEL_PT = 1, INTEL_BTS = 2 };
 
@@ -41,6 +45,8 @@ void keep_time_conversion(const TraceInfo& before, TraceInfo& info);
 [[nodiscard]] bool take_time_conversion(base::Bytes body, TraceInfo& out);
 // "GenuineIntel,6,142,10"; false if it is not of that form.
 [[nodiscard]] bool parse_cpuid(const std::string& text, trace::Cpu& cpu);
+// What IP payloads are, as PMU_CAPS tells of the unit: intel_pt's `payloads_lip` (CPUID.14H.0:ECX[31]).
+[[nodiscard]] trace::IpPayloads ip_payloads_of(base::Bytes pmu_caps);
 // Whether what was traced has code of the kernel, too.
 [[nodiscard]] bool traces_kernel(const TraceInfo& info, const std::vector<Attr>& attrs);
 void configure(const TraceInfo& info, const std::vector<Attr>& attrs, trace::Configuration& out);

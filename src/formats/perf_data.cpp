@@ -265,6 +265,8 @@ class Reader {
                                    "' names no processor; the workarounds of all errata apply.");
       }
     }
+    if (info_.kind == TraceKind::INTEL_PT)
+      bundle_.configuration.ip_payloads = perf::ip_payloads_of(file_.feature(perf::FEATURE_PMU_CAPS));
     nlohmann::json meta = {{"backend", "perf"}};
     if (const auto command = file_.command(); !command.empty()) meta["command"] = command;
     const auto put = [&](const char* name, unsigned feature) {

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostAttrs = 4096;
 
 std::string feature_name(unsigned number) {
   // As perf's header.h has them (HEADER_...), of those that are read.
-  static constexpr std::array<std::pair<unsigned, const char*>, 10> kNames{{
+  static constexpr std::array<std::pair<unsigned, const char*>, 11> kNames{{
       {FEATURE_TRACING_DATA, "TRACING_DATA"},
       {FEATURE_BUILD_ID, "BUILD_ID"},
       {FEATURE_HOSTNAME, "HOSTNAME"},
@@ -32,6 +32,7 @@ std::string feature_name(unsigned number) {
       {FEATURE_EVENT_DESC, "EVENT_DESC"},
       {FEATURE_AUXTRACE, "AUXTRACE"},
       {FEATURE_BPF_PROG_INFO, "BPF_PROG_INFO"},
+      {FEATURE_PMU_CAPS, "PMU_CAPS"},
   }};
   const auto found = std::ranges::find(kNames, number, &std::pair<unsigned, const char*>::first);
   return found != kNames.end() ? found->second : "number " + std::to_string(number);

@@ -29,6 +29,7 @@ enum Feature : unsigned {
   FEATURE_SAMPLE_TIME = 21,
   FEATURE_DIR_FORMAT = 24,
   FEATURE_BPF_PROG_INFO = 25,
+  FEATURE_PMU_CAPS = 31,
 };
 
 class File {

@@ -70,7 +70,7 @@ std::uint64_t config_of_packets(const std::vector<StreamPackets>& streams) {
 }
 
 const char* unit_name(const WrittenEvent& event) {
-  return event.kind == TraceKind::INTEL_BTS ? "intel_bts" : "intel_pt";
+  return event.kind == TraceKind::INTEL_BTS ? "intel_bts" : kPtPmu;
 }
 
 std::string event_name(const WrittenEvent& event) {
@@ -230,6 +230,12 @@ std::vector<WrittenFeature> written_features(const trace::TraceBundle& bundle, c
                               .text(event_name(event))
                               .add(kEventId));
   add(FEATURE_PMU_MAPPINGS, Bytes().add(std::uint32_t{1}, kPmuType).text(unit_name(event)));
+  const trace::IpPayloads payloads = bundle.configuration.ip_payloads;
+  if (event.kind == TraceKind::INTEL_PT && payloads != trace::IpPayloads::UNKNOWN) {
+    const char* const lip = payloads == trace::IpPayloads::LINEAR ? "1" : "0";
+    add(FEATURE_PMU_CAPS,
+        Bytes().add(std::uint32_t{1}, std::uint32_t{1}).text(kLipCap).text(lip).text(unit_name(event)));
+  }
   return features;
 }
 

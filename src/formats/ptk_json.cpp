@@ -17,7 +17,10 @@ constexpr std::uint64_t kLastStatus = std::max({
 constexpr std::array kSidebandNames{"process", "thread", "exec", "map", "signal", "exit"};
 
 constexpr const char* kRecordsName = "branch_records";  // a stream's kind
-constexpr const char* kPlaced = "placed";               // switches of a stream, by place
+constexpr const char* kIpPayloads = "ip_payloads";
+// By IpPayloads; what is not known is left out.
+constexpr std::array kIpPayloadNames{"", "linear", "effective"};
+constexpr const char* kPlaced = "placed";  // switches of a stream, by place
 constexpr const char* kPlacedAll = "placed_all";
 
 // Texts come from the system (paths, names): what is no UTF-8 cannot stand in JSON.
@@ -101,6 +104,15 @@ void read_clock(const JsonReader::Member& object, trace::Clock& clock) {
   if (clock.time_mult == 0) object["time_mult"].fail("expected a number above 0");
 }
 
+trace::IpPayloads read_ip_payloads(const JsonReader::Member& member) {
+  const std::string name = member.text();
+  for (const auto payloads : {trace::IpPayloads::LINEAR, trace::IpPayloads::EFFECTIVE}) {
+    if (name == kIpPayloadNames[static_cast<std::size_t>(payloads)]) return payloads;
+  }
+  member.fail("expected \"linear\" or \"effective\"");
+  return trace::IpPayloads::UNKNOWN;
+}
+
 }  // namespace
 
 Json to_json(const trace::Configuration& configuration) {
@@ -112,6 +124,8 @@ Json to_json(const trace::Configuration& configuration) {
   }
   object["clock"] = clock_json(configuration.clock);
   if (configuration.rtit_ctl_known) object["rtit_ctl"] = configuration.rtit_ctl;
+  if (configuration.ip_payloads != trace::IpPayloads::UNKNOWN)
+    object[kIpPayloads] = kIpPayloadNames[static_cast<std::size_t>(configuration.ip_payloads)];
   Json ranges = Json::array();
   for (std::size_t i = 0; i < configuration.ranges.size(); ++i) {
     const trace::AddressRange& range = configuration.ranges[i];
@@ -194,6 +208,7 @@ void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
     out.rtit_ctl = meta["rtit_ctl"].number();
     out.rtit_ctl_known = true;
   }
+  if (meta[kIpPayloads].present()) out.ip_payloads = read_ip_payloads(meta[kIpPayloads]);
   const auto ranges = meta["ranges"];
   if (!ranges.present()) return;
   for (std::size_t i = 0; i < ranges.size(); ++i) {

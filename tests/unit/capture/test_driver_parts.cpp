@@ -169,6 +169,10 @@ TEST(DriverConfig, TheBundleGetsTheRegistersAndTheClock) {
   config.range_count = 1;
   config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};
   const trace::Configuration out = recorded_configuration(config, everything());
+  EXPECT_EQ(out.ip_payloads, trace::IpPayloads::EFFECTIVE);
+  ptkit_query linear = everything();
+  linear.cpuid_14_0[2] |= 1U << PT_CPUID_14_ECX_LIP;
+  EXPECT_EQ(recorded_configuration(config, linear).ip_payloads, trace::IpPayloads::LINEAR);
   EXPECT_EQ(out.rtit_ctl >> PT_CTL_OS & 3U, 3U);
   EXPECT_EQ(out.rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT & 15U, 2U);
   EXPECT_EQ(out.ranges[0].kind, trace::RangeKind::TRACE_STOP);

@@ -87,6 +87,21 @@ TEST_F(Perf, WritesWhatIsThereRoundAndRound) {
   EXPECT_EQ(bundle.configuration.clock.mtc_period, 3);
 }
 
+TEST_F(Perf, CapsOfTheUnitSayWhatIpPayloadsAre) {
+  using trace::IpPayloads;
+  options_.hardware.limit_ms = 1;
+  const auto recorded = [&] {
+    kernel_.script.assign(1, [](FakeKernel& kernel) { kernel.write(0, numbered(0, 100)); });
+    EXPECT_TRUE(record().ok());
+    return read().configuration.ip_payloads;
+  };
+  EXPECT_EQ(recorded(), IpPayloads::UNKNOWN);
+  kernel_.files[kUnitFolder + "caps/payloads_lip"] = "0";
+  EXPECT_EQ(recorded(), IpPayloads::EFFECTIVE);
+  kernel_.files[kUnitFolder + "caps/payloads_lip"] = "1";
+  EXPECT_EQ(recorded(), IpPayloads::LINEAR);
+}
+
 TEST_F(Perf, LossesAreWhereTheFlagsSaySo) {
   options_.hardware.buffer_bytes = 64 * 1024;
   kernel_.script.emplace_back([](FakeKernel& kernel) { kernel.write(0, numbered(0, 70'000)); });

@@ -49,6 +49,43 @@ TEST_F(PerfConfig, OneOfBothKnowsTheClock) {
   EXPECT_EQ(of(other + test::auxtrace_info()).clock.time_mult, 512U);
 }
 
+struct Caps {
+  const char* pmu;
+  std::vector<std::pair<const char*, const char*>> caps;
+};
+
+std::string pmu_caps(const std::vector<Caps>& pmus) {
+  std::string out = test::Bytes().add(static_cast<std::uint32_t>(pmus.size())).str();
+  for (const Caps& one : pmus) {
+    out += test::Bytes().add(static_cast<std::uint32_t>(one.caps.size())).str();
+    for (const auto& [name, value] : one.caps) out += test::text_feature(name) + test::text_feature(value);
+    out += test::text_feature(one.pmu);
+  }
+  return out;
+}
+
+TEST_F(PerfConfig, CapsOfTheUnitSayWhatIpPayloadsAre) {
+  using trace::IpPayloads;
+  const std::string records = test::auxtrace_info() + test::auxtrace(0, kEach, 0, 0, test::small_stream()) +
+                              test::switched({.tsc = 200}, false);
+  const auto found = [&](const std::string& feature) {
+    return read(test::perf_file({{}}, records, {{9, test::kCpuid}, {31, feature}})).configuration.ip_payloads;
+  };
+  const Caps other{"cpu_atom", {{"branches", "32"}, {"payloads_lip", "1"}}};
+  const Caps linear{"intel_pt", {{"mtc", "1"}, {"payloads_lip", "1"}, {"psb_cyc", "1"}}};
+  const Caps effective{"intel_pt", {{"payloads_lip", "0"}, {"mtc", "1"}}};
+  EXPECT_EQ(found(pmu_caps({other, linear})), IpPayloads::LINEAR);
+  EXPECT_EQ(found(pmu_caps({effective, other})), IpPayloads::EFFECTIVE);
+  EXPECT_EQ(found(pmu_caps({other})), IpPayloads::UNKNOWN);
+  EXPECT_EQ(found(pmu_caps({{"intel_pt", {{"mtc", "1"}}}})), IpPayloads::UNKNOWN);
+  EXPECT_EQ(found(pmu_caps({{"intel_pt", {{"payloads_lip", "2"}}}})), IpPayloads::UNKNOWN);
+  EXPECT_EQ(of(test::auxtrace_info()).ip_payloads, IpPayloads::UNKNOWN);
+  const std::string whole = pmu_caps({other, linear});
+  for (std::size_t size = 0; size < whole.size() - 64; ++size)
+    EXPECT_EQ(found(whole.substr(0, size)), IpPayloads::UNKNOWN) << size;
+  EXPECT_EQ(found("\xff\xff\xff\xff\xff\xff\xff\xff"), IpPayloads::UNKNOWN);
+}
+
 // Fields were added in the course of time.
 TEST_F(PerfConfig, InfoOfOlderPerfsEndsEarlier) {
   const auto ends_at = [](std::size_t last) {

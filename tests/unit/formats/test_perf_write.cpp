@@ -104,6 +104,15 @@ TEST_F(PerfWrite, ReadBackItIsEqual) {
     EXPECT_NE(back.metadata.find(word), std::string::npos) << word << " " << back.metadata;
 }
 
+TEST_F(PerfWrite, SaysWhatIpPayloadsAre) {
+  trace::TraceBundle bundle = small_bundle();
+  for (const auto payloads :
+       {trace::IpPayloads::UNKNOWN, trace::IpPayloads::LINEAR, trace::IpPayloads::EFFECTIVE}) {
+    bundle.configuration.ip_payloads = payloads;
+    EXPECT_EQ(write_and_read(bundle).configuration.ip_payloads, payloads);
+  }
+}
+
 // perf crashes without: docs/export.md.
 TEST_F(PerfWrite, WhatPerfDividesByAndWhatTimesAreNearToIsThere) {
   trace::TraceBundle bundle = small_bundle();

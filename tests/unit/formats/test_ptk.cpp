@@ -83,6 +83,27 @@ class Ptk : public ::testing::Test {
   std::string bytes_;
 };
 
+TEST_F(Ptk, SaysWhatIpPayloadsAre) {
+  trace::TraceBundle bundle = sample();
+  EXPECT_EQ(bytes_.find("ip_payloads"), std::string::npos);
+  for (const auto payloads :
+       {trace::IpPayloads::UNKNOWN, trace::IpPayloads::LINEAR, trace::IpPayloads::EFFECTIVE}) {
+    bundle.configuration.ip_payloads = payloads;
+    bundle.configuration.cs_base = 0x1000;  // how it is decoded is not part of it
+    ASSERT_TRUE(save_ptk(bundle, path_).ok());
+    const auto back = open(path_, {});
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(back.value().configuration.ip_payloads, payloads);
+    EXPECT_EQ(back.value().configuration.cs_base, 0U);
+  }
+  const std::string cut = bytes_.substr(0, chunk("META"));
+  const auto other = reopen(with_chunk(cut, ptk::ChunkType::META, R"({"ip_payloads": "odd"})"));
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.failure().detail.find("ip_payloads: expected \"linear\" or \"effective\""),
+            std::string::npos)
+      << other.failure().detail;
+}
+
 TEST_F(Ptk, ReadsWhatWasWritten) {
   const auto bundle = open(path_, {});
   ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
