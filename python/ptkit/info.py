@@ -20,11 +20,13 @@ from ptkit.schema import BRANCH_RECORD
 EMULATOR = "emulator"
 #: What the times of a recording by the emulator are good for (docs/emulator.md).
 EMULATED_TIMES = "emulated: compare instructions, not durations"
+# What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
+LINEAR, EFFECTIVE = "linear", "effective"
 _NAMED_FILES = 3
 # Formats whose readers look for files in the folders that --binaries names.
 _TAKES_FOLDERS = frozenset({"libipt-script", "perf.data", "simple-pt"})
 # Members of a bundle's metadata that the bundle's configuration repeats.
-_CONFIGURATION = frozenset({"clock", "cpu", "ranges", "rtit_ctl"})
+_CONFIGURATION = frozenset({"clock", "cpu", "ip_payloads", "ranges", "rtit_ctl"})
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,11 @@ class TraceInfo:
         (time_mult, time_shift, time_zero) of perf's conversion to nanoseconds.
     rtit_ctl : int or None
         IA32_RTIT_CTL as recorded.
+    ip_payloads : str or None
+        What IP payloads of 16 and 32-bit code are, as CPUID leaf 14H, ECX[31] ("LIP") says: ``"linear"``
+        addresses, or ``"effective"`` ones, which lack the base of the code segment. None: not known.
+    cs_base : int
+        What is added to them (`ptkit.open`).
     ranges : tuple of (str, int, int)
         (``"filter"`` or ``"stop"`` (TraceStop), first address, last address) of address ranges.
     streams : tuple of StreamInfo
@@ -221,6 +228,8 @@ class TraceInfo:
     tsc_hz: int | None
     perf_time: tuple[int, int, int] | None
     rtit_ctl: int | None
+    ip_payloads: str | None
+    cs_base: int
     ranges: tuple[tuple[str, int, int], ...]
     streams: tuple[StreamInfo, ...]
     spaces: tuple[tuple[int | None, int | None], ...]
@@ -235,6 +244,11 @@ class TraceInfo:
     last_tsc: int | None = None
     first_ns: int | None = None
     last_ns: int | None = None
+
+    @property
+    def by_linux(self) -> bool:
+        """Whether the recorder ran on Linux, as those of ptkit and perf do."""
+        return bool(self.recording.get("backend"))
 
     @property
     def seconds(self) -> float | None:
@@ -281,6 +295,8 @@ class TraceInfo:
         lines.append(("times", self._times()))
         if self.rtit_ctl is not None:
             lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
+        if any(stream.kind == "packets" for stream in self.streams):
+            lines.append(("IP payloads", self._payloads()))
         lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
         lines.append(("code", f"{self.code_bytes:,} bytes in {self.code_regions:,} regions"))
         files = Counter(f"{path}  {build_id}".rstrip() for path, build_id in self.files)
@@ -334,6 +350,11 @@ class TraceInfo:
         if self.seconds is None:
             return f"{text}, span {ticks:,} ticks"
         return f"{text}, span {self.seconds:.9f} s ({ticks:,} ticks)"
+
+    def _payloads(self) -> str:
+        known = "not known" if self.ip_payloads is None else f"{self.ip_payloads} addresses"
+        base = f", CS base {self.cs_base:#x} is added" if self.cs_base else ""
+        return f"{known} (of 16 and 32-bit code){base}"
 
     def _clock(self) -> str:
         parts = []
@@ -429,6 +450,8 @@ def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> T
         tsc_hz=configuration["tsc_hz"],
         perf_time=configuration["perf_time"],
         rtit_ctl=configuration["rtit_ctl"],
+        ip_payloads=configuration["ip_payloads"],
+        cs_base=configuration["cs_base"],
         ranges=tuple(configuration["ranges"]),
         streams=streams,
         spaces=tuple(bundle.spaces),

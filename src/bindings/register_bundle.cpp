@@ -125,6 +125,11 @@ void set_clock(BundleHandle& self, std::optional<std::pair<std::uint32_t, std::u
   }
 }
 
+py::object payloads_name(trace::IpPayloads payloads) {
+  if (payloads == trace::IpPayloads::UNKNOWN) return py::none();
+  return py::str(payloads == trace::IpPayloads::LINEAR ? "linear" : "effective");
+}
+
 py::dict configuration(const TraceBundle& bundle) {
   const auto& from = bundle.configuration;
   py::dict out;
@@ -143,6 +148,8 @@ py::dict configuration(const TraceBundle& bundle) {
   out["perf_time"] = clock.perf_time_known
                          ? py::object(py::make_tuple(clock.time_mult, clock.time_shift, clock.time_zero))
                          : py::object(py::none());
+  out["ip_payloads"] = payloads_name(from.ip_payloads);
+  out["cs_base"] = from.cs_base;
   out["rtit_ctl"] = from.rtit_ctl_known ? py::object(py::int_(from.rtit_ctl)) : py::object(py::none());
   py::list ranges;
   for (const auto& range : from.ranges) {
@@ -232,6 +239,10 @@ void register_bundle(py::module_& module) {
       .def("add_image", &add_image, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
            py::arg("space") = trace::kAnySpace)
       .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
+      .def(
+          "set_cs_base",
+          [](BundleHandle& self, std::uint32_t base) { self.bundle->configuration.cs_base = base; },
+          py::arg("base"))
       .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
            py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
            py::arg("tsc_hz") = py::none(), py::arg("perf_time") = py::none())

@@ -75,9 +75,19 @@ py::bytes read_code(const Session& self, std::uint64_t ip, std::size_t size, tra
   return {reinterpret_cast<const char*>(bytes.data()), count};
 }
 
-std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned mode) {
+std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned mode,
+                              std::uint32_t cs_base) {
   const auto bytes = buffer_from_python(code, "code");
-  return insn::disassemble(static_cast<insn::ExecMode>(mode), bytes.bytes(), ip);
+  return insn::disassemble(static_cast<insn::ExecMode>(mode), bytes.bytes(), ip, cs_base);
+}
+
+// Widths of the code that was met so far.
+py::list code_bits(const Session& self) {
+  py::list bits;
+  for (const auto mode : {insn::ExecMode::BITS16, insn::ExecMode::BITS32, insn::ExecMode::BITS64}) {
+    if (self.code_caches->met(mode)) bits.append(static_cast<unsigned>(mode));
+  }
+  return bits;
 }
 
 // The size of the instruction, 0 if there is none.
@@ -114,13 +124,15 @@ void register_session(py::module_& module) {
       .def(
           "save_code", [](const Session& self) { self.code_caches->save(); },
           "Write decoded code to the cache folder now, if much of it is new.")
+      .def_property_readonly("code_bits", &code_bits,
+                             "16, 32 and 64: widths of the code that our decoders have met so far.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
   module.def(
       "code_folder", [] { return image::CodeFolder::of_user().path(); },
       "Where decoded code is kept from one process to the next; empty: nowhere.");
   module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),
-             "Text of the first instruction.");
+             py::arg("cs_base") = 0, "Text of the first instruction.");
   module.def("instruction_size", &instruction_size, py::arg("code"), py::arg("mode"),
              "Bytes of the first instruction, 0 if it is none.");
 }

@@ -201,7 +201,8 @@ def verify(
     Raises
     ------
     UnsupportedError
-        This build has no libipt, or there are only branch records, which libipt does not decode.
+        This build has no libipt, or there are only branch records, which libipt does not decode, or the trace
+        was opened with `cs_base`, which libipt does not add.
     """
     version = _core.reference_version()
     if version is None:
@@ -209,6 +210,8 @@ def verify(
             "this build has no libipt to compare with;"
             " on Debian and Ubuntu: apt-get install libipt-dev, then build again"
         )
+    if trace._bundle.configuration["cs_base"]:
+        raise UnsupportedError("libipt adds no base to IP payloads: open the trace without cs_base")
     text, header = version
     tally = _Tally()
     difference = None

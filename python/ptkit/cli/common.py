@@ -136,7 +136,7 @@ def add_open_options(
     group.add_argument("--max-nonturbo-ratio", type=number(255, 1), help="core:bus ratio at TSC speed")
     group.add_argument("--tsc-hz", metavar="HZ", type=number(first=1), help="TSC ticks in a second")
     if not decoding:
-        parser.set_defaults(engine="ptkit", resync="ip", threads=None)
+        parser.set_defaults(engine="ptkit", resync="ip", threads=None, cs_base=None)
         return
     group = parser.add_argument_group("decoding")
     group.add_argument(
@@ -146,6 +146,12 @@ def add_open_options(
         "--resync", choices=("ip", "psb"), default="ip", help="where to go on after an error (default: ip)"
     )
     group.add_argument("--threads", type=number(LAST_32, 1), help="decoding threads (default: all cores)")
+    group.add_argument(
+        "--cs-base",
+        metavar="BASE",
+        type=number(2**32 - 1),
+        help="base of the code segment of 16 and 32-bit code, where IP payloads are effective addresses",
+    )
 
 
 def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -> None:
@@ -186,6 +192,14 @@ def _code_bytes(path: str) -> bytes:
         ) from None
 
 
+def _say_warning(sentence: str) -> None:
+    say(f"ptkit: warning: {sentence}", errors=True)
+
+
+def _keep_warning(sentence: str) -> None:
+    """Leave it to ``trace.info``, which is printed."""
+
+
 def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = True) -> Trace:
     """Open the verb's input; `warn`: print what is odd with it on standard error, one line each.
 
@@ -209,11 +223,13 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
             mtc_period=options.mtc_period,
             max_nonturbo_ratio=options.max_nonturbo_ratio,
             tsc_hz=options.tsc_hz,
+            cs_base=options.cs_base,
             index=index,
         )
+    trace._segments.say = _say_warning if warn else _keep_warning
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
         trace.symbols(name)
     for sentence in trace.info.warnings if warn else ():
-        say(f"ptkit: warning: {sentence}", errors=True)
+        _say_warning(sentence)
     return trace

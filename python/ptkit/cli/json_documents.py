@@ -41,6 +41,8 @@ def info_document(info: TraceInfo, counts: Mapping[str, int]) -> dict[str, Any]:
         "last_ns": decimal(info.last_ns),
         "seconds": info.seconds,
         "rtit_ctl": hexadecimal(info.rtit_ctl),
+        "ip_payloads": info.ip_payloads,
+        "cs_base": hexadecimal(info.cs_base),
         "ranges": [
             {"kind": kind, "first": hexadecimal(first), "last": hexadecimal(last)}
             for kind, first, last in info.ranges

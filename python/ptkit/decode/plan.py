@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -104,6 +104,11 @@ class Settings:
     threads: int | None = None
     errors: str = "rows"
     index: _core.Index | None = None
+    cs_base: int | None = None  # None: it was not given
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ class Plan:
     raises: bool = False
     select_sides: bool = False
     sides: bool = True  # errors and gaps come with the rows
+    after: Callable[[], None] = _nothing  # called when something was decoded
 
     @property
     def merges(self) -> bool:
@@ -229,6 +235,7 @@ def plan_of(
     ticks: bool = False,
     sync: bool = True,
     bound: Query | None = None,
+    after: Callable[[], None] = _nothing,
 ) -> Plan:
     """Check a question, asked of all rows or of those of `bound`, and say what the core has to compute.
 
@@ -281,4 +288,5 @@ def plan_of(
         threads=thread_count(settings.threads if threads is None else threads),
         raises=errors == "raise",
         select_sides=bound is not None,
+        after=after,
     )

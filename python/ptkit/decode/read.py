@@ -158,6 +158,7 @@ def read(plan: Plan, after: int = 0) -> Table:
     if plan.merges:
         after = max(after, plan.row_bytes + MERGE_BYTES)
     result, errors, gaps = _read(plan, after)
+    plan.after()
     table = from_core(
         plan.table,
         result,
@@ -186,6 +187,7 @@ def _parts(plan: Plan, rows: int) -> Iterator[Table]:
         except MemoryError:
             raise _part_too_large(plan, rows) from None
         _check_errors(plan, reader, result)
+        plan.after()
         errors, gaps = _side(plan, "errors", reader.errors()), _side(plan, "gaps", reader.gaps())
         part = from_core(
             plan.table, result, columns=plan.shown, context=plan.context, errors=errors, gaps=gaps
@@ -214,6 +216,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
             filled, found, has_sides, elsewhere = reader.fill(plan.raises)
         except MemoryError:
             raise _part_too_large(plan, rows) from None
+        plan.after()
         sides = no_sides
         if has_sides:
             _check_errors(plan, reader)

@@ -20,6 +20,7 @@ from ptkit.errors import ConfigError
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of, with_times
 from ptkit.table import TableContext
 from ptkit.trace import index as _index
+from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
@@ -88,6 +89,7 @@ class Trace(Tables):
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
         files = tuple(path for path, _ in bundle.files)
         self._context = TableContext(files, self._names.name_rows, to_ns, records)
+        self._segments = CodeSegments(self._session, self._info, settings.cs_base is not None)
         self.recording: Recording | None = None
 
     # What it is.
@@ -98,7 +100,7 @@ class Trace(Tables):
 
         Only some packets at both ends of each stream are decoded for it: they have the first and last time.
         """
-        return replace(self._timed_info(), warnings=self._info.warnings)
+        return replace(self._timed_info(), warnings=(*self._info.warnings, *self._segments.warnings))
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -129,6 +131,7 @@ class Trace(Tables):
             query,
             scope=self._scope,
             bound=bound,
+            after=self._segments.look,
             **more,
         )
 
@@ -281,6 +284,7 @@ class Trace(Tables):
             self._session, self._settings, self.source, path, save=save, threads=threads
         )
         self._settings = replace(self._settings, index=found)
+        self._segments.look()
         return info
 
     def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:
@@ -442,4 +446,5 @@ class Trace(Tables):
         ip = integer("ip", ip, 0, LAST_ADDRESS)
         if size is not None:
             size = integer("size", size, 1, _MAX_INSN)
-        return _core.disassemble(self.code(ip, size or _MAX_INSN, space=space, tsc=tsc), ip, mode)
+        code = self.code(ip, size or _MAX_INSN, space=space, tsc=tsc)
+        return _core.disassemble(code, ip, mode, self._info.cs_base)

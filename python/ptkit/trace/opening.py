@@ -14,6 +14,7 @@ from ptkit.decode import Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
 from ptkit.info import PacketCounts, count_packets, info_of, last_part
 from ptkit.table import Table, TableContext
+from ptkit.trace.code_segments import set_cs_base
 from ptkit.trace.facade import Trace
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def open(
     tsc_hz: int | None = None,
     crystal_hz: int | None = None,
     perf_time: tuple[int, int, int] | None = None,
+    cs_base: int | None = None,
     index: bool | str | os.PathLike[str] = True,
 ) -> Trace:
     """Open a trace.
@@ -94,6 +96,11 @@ def open(
     perf_time : tuple of int, optional
         ``(time_mult, time_shift, time_zero)`` of perf's ``perf_event_mmap_page``: times in nanoseconds are
         those of perf's clock. Wins over `tsc_hz`.
+    cs_base : int, optional
+        Base of the code segment of 16 and 32-bit code, 0 to 2**32 - 1: added, modulo 2**32, to IP payloads of
+        such code (TIP, TIP.PGE, TIP.PGD, FUP), so that all tables but ``packets`` have linear addresses. For
+        recordings whose IP payloads are effective addresses (``trace.info.ip_payloads``). Code, filter
+        ranges and symbols are at linear addresses in any case.
     index : bool or path
         True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;
         or its path. One that is damaged or does not belong to this trace, with these images and settings, is
@@ -110,9 +117,17 @@ def open(
     FormatError
         If the input is no trace, or damaged.
     ConfigError
-        If an argument is out of range.
+        If an argument is out of range, or `cs_base` is given where the recording says that IP payloads are
+        linear addresses.
     UnsupportedError
-        If the engine is not in this build.
+        If the engine is not in this build, or cannot add `cs_base`.
+
+    Notes
+    -----
+    Intel SDM vol. 3, "Intel Processor Trace": CPUID leaf 14H, ECX[31] (table "CPUID Leaf 14H Enumeration of
+    Intel Processor Trace Capabilities") says whether IP payloads are linear addresses (LIP) or effective ones
+    (RIP). Where it says the latter, a `PtkitWarning` comes once with the first 16-bit code that is decoded,
+    and with 32-bit code that Linux did not start, unless `cs_base` is given.
     """
     _decode.plan.check_choice("engine", engine, ("ptkit", "simple", "libipt"))
     _decode.plan.check_choice("resync", resync, ("ip", "psb"))
@@ -142,7 +157,10 @@ def open(
     )
     if not bundle.streams:
         raise FormatError(f"{bundle.source} contains no trace: no stream of packets or branches")
-    trace = Trace(bundle, Settings(engine, resync, threads, errors), image_callback, given)
+    if cs_base is not None:
+        set_cs_base(bundle, cs_base, engine)
+    settings = Settings(engine, resync, threads, errors, cs_base=cs_base)
+    trace = Trace(bundle, settings, image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
     for sentence in trace.info.warnings:

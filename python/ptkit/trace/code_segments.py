@@ -1,0 +1,104 @@
+"""16 and 32-bit code whose addresses may lack the base of its code segment."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+
+from ptkit import _core
+from ptkit.arguments import integer
+from ptkit.errors import ConfigError, PtkitWarning, UnsupportedError
+from ptkit.info import EFFECTIVE, LINEAR, TraceInfo
+
+__all__ = ["CodeSegments", "set_cs_base"]
+
+_LAST_BASE = 2**32 - 1
+# Linux starts 32-bit programs in flat segments; modify_ldt() makes 16-bit ones with a base.
+_NOT_FLAT_ON_LINUX = frozenset({16})
+_NOT_FLAT = frozenset({16, 32})
+
+
+def set_cs_base(bundle: _core.Bundle, cs_base: int, engine: str) -> None:
+    """Say that IP payloads of 16 and 32-bit code are relative to a base.
+
+    Raises
+    ------
+    ConfigError
+        If it is no 32-bit address, the recording says that payloads include the base, or it has no packets.
+    UnsupportedError
+        If the engine cannot add a base.
+    """
+    cs_base = integer("cs_base", cs_base, 0, _LAST_BASE)
+    given = f"cs_base={cs_base:#x}"
+    if bundle.configuration["ip_payloads"] == LINEAR:
+        raise ConfigError(
+            f"{given}: {bundle.source} says that IP payloads are linear addresses "
+            "(CPUID.14H.0:ECX[31] is 1), which include the base of the code segment; leave cs_base out"
+        )
+    if all(stream["kind"] != "packets" for stream in bundle.streams):
+        raise ConfigError(
+            f"{given}: {bundle.source} has no packets, whose IP payloads it is for; leave cs_base out"
+        )
+    if cs_base and engine == "libipt":
+        raise UnsupportedError(f'{given}: libipt adds no base to IP payloads; use engine="ptkit"')
+    bundle.set_cs_base(cs_base)
+
+
+def _outside() -> int:
+    """Level of the frame that called ptkit, for `warnings.warn` of the caller."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ptkit":
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, PtkitWarning, stacklevel=_outside())
+
+
+class CodeSegments:
+    """Says once that addresses of 16 or 32-bit code are relative to the base of its code segment.
+
+    Parameters
+    ----------
+    session : _core.Session
+        Knows which code was met.
+    info : TraceInfo
+        What the recording says.
+    given : bool
+        The user said what the base is.
+
+    Attributes
+    ----------
+    warnings : tuple of str
+        What was said.
+    say : callable
+        Takes the sentence; by default it becomes a `PtkitWarning`.
+    """
+
+    def __init__(self, session: _core.Session, info: TraceInfo, given: bool) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self.say: Callable[[str], None] = _warn
+        self._session = session
+        self._source = info.source
+        self._watched: Iterable[int] = ()
+        if info.ip_payloads == EFFECTIVE and not given:
+            self._watched = _NOT_FLAT_ON_LINUX if info.by_linux else _NOT_FLAT
+
+    def look(self) -> None:
+        """Look at the code that was met so far."""
+        if not self._watched:
+            return
+        met = sorted(set(self._watched) & set(self._session.code_bits))
+        if not met:
+            return
+        self._watched = ()
+        kinds = " and ".join(f"{bits}-bit" for bits in met)
+        sentence = (
+            f"{self._source}: IP payloads are effective addresses (CPUID.14H.0:ECX[31] is 0), so addresses "
+            f"of its {kinds} code are relative to the base of the code segment: give that by --cs-base BASE, "
+            "or cs_base=BASE in Python (0 where segments are flat)"
+        )
+        self.warnings = (sentence,)
+        self.say(sentence)
