@@ -26,12 +26,10 @@ inline constexpr std::size_t kLongTntSize = 8;
 [[nodiscard]] inline bool is_partial_tnt(const std::uint8_t* at) noexcept {
   return (at[0] == kEscape ? at[kLongTntSize - 1] : at[0]) < 0x80;
 }
-// Of a TNT packet, or a TIP packet that may have been deferred and written with one: branches after those that
-// it stands for may be older than it.
+// Of a TNT packet, or a TIP packet that may have been deferred and written with one: branches after those
+// that it stands for may be older than it.
 [[nodiscard]] inline bool may_be_late(const std::uint8_t* at) noexcept {
-  constexpr std::uint8_t kIpOpcode = 0x1f;
-  constexpr std::uint8_t kTip = 0x0d;
-  return (at[0] & kIpOpcode) == kTip || is_partial_tnt(at);
+  return (at[0] & kKindBits) == kTipKind || is_partial_tnt(at);
 }
 
 struct IpForm {
