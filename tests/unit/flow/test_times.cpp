@@ -73,9 +73,7 @@ std::vector<Form> forms() {
           {"partial_mtc", mtc, 7},
           {"deferred", deferred},
           {"deferred_mtc", deferred_mtc},
-          {"deferred_64", deferred_64},
-          {"deferred_partial", deferred, 7},
-          {"deferred_64_partial", deferred_64, 11}};
+          {"deferred_64", deferred_64}};
 }
 
 // Rows with the interval of each.
