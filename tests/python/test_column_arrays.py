@@ -160,3 +160,22 @@ def test_kinds_go_by_name_in_any_case(loop_trace: Any) -> None:
         loop_trace.branches(kind="conds")
     with pytest.raises(ptkit.ConfigError, match="did you mean COND"):
         branches.where(kind="conds")
+
+
+def test_one_value_compares_with_names(loop_trace: Any) -> None:
+    """As where the user writes ``if kind == "CALL"``."""
+    kinds = loop_trace.branches()["kind"]
+    row = int(np.flatnonzero(kinds == "COND")[0])
+    kind = kinds[row]
+    for same in ("COND", "cond", BranchKind.COND, int(BranchKind.COND), np.uint8(BranchKind.COND)):
+        assert (kind == same, kind != same) == (True, False)
+    for other in ("CALL", BranchKind.CALL, 250):
+        assert (kind == other, kind != other) == (False, True)
+    with pytest.raises(ptkit.ConfigError, match="CALLS"):
+        assert kind == "CALLS"
+    assert [one == "COND" for one in kinds] == (kinds == "COND").tolist()
+    assert {BranchKind.COND: "found"}[kind] == "found"
+    assert isinstance(kind, np.uint8)
+    assert BranchKind(kind) is BranchKind.COND
+    assert type(pickle.loads(pickle.dumps(kind))) is np.uint8
+    assert (np.equal(kinds, kind) == (kinds == "COND")).all()

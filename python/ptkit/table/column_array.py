@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ class ColumnArray(np.ndarray):
     Comparing a column of an enumeration with a str looks the member up, in any case:
     ``branches["kind"] == "call"``; `numpy.isin` takes names, too. Any other column compared with a str
     raises, because no number equals a str. Slices, `numpy.concatenate` and the like give columns again;
-    arithmetic and NumPy's other functions give plain arrays.
+    arithmetic and NumPy's other functions give plain arrays. A single value of an enumeration is a NumPy
+    scalar that compares with names in the same way.
 
     Raises
     ------
@@ -77,6 +79,12 @@ class ColumnArray(np.ndarray):
         return np.not_equal(self, other) if _comparable(other) else super().__ne__(other)
 
     __hash__ = None
+
+    def __getitem__(self, key: Any) -> Any:
+        value = super().__getitem__(key)
+        if self._enum is None or not isinstance(value, np.integer):
+            return value
+        return _value_type(value.dtype.str, self._name, self._enum)(value)
 
     def __reduce__(self) -> Any:
         made_by: tuple[Any, ...] = super().__reduce__()  # type: ignore[assignment]
@@ -120,6 +128,27 @@ class ColumnArray(np.ndarray):
         if self._name == "ip" or self._name.endswith("_ip"):
             return "the column has addresses; select by name with symbol= or trace.touching(name)"
         return f"the column has numbers ({self.dtype}), no names"
+
+
+def _plain_value(value: Any) -> Any:
+    """A NumPy scalar of the type that the array has."""
+    return value.dtype.type(int(value))
+
+
+@cache
+def _value_type(dtype: str, name: str, enum: type[IntEnum]) -> type[Any]:
+    """Make the type of single values of an enumeration: NumPy's for a dtype, and it compares with names."""
+
+    def number(other: Any) -> Any:
+        return int(member(name, enum, other)) if isinstance(other, str) else other
+
+    members = {
+        "__eq__": lambda self, other: _plain_value(self) == number(other),
+        "__ne__": lambda self, other: _plain_value(self) != number(other),
+        "__hash__": lambda self: hash(int(self)),
+        "__reduce__": lambda self: _plain_value(self).__reduce__(),
+    }
+    return type(f"{enum.__name__}Value", (np.dtype(dtype).type,), members)
 
 
 def _comparable(other: Any) -> bool:
