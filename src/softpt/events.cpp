@@ -27,18 +27,20 @@ unsigned flag_if(bool condition, Packet::Flag flag) noexcept {
 }  // namespace
 
 void PtUnit::ptwrite(std::uint64_t value, bool wide, std::uint64_t ip) {
-  if (!state_->config.ptw || !state_->enables.packet()) return;
-  const bool with_ip = state_->config.fup_on_ptw;
-  const std::uint64_t payload = wide ? value : value & 0xffffffff;
-  state_->standalone(make(PacketKind::PTW, payload, wide ? 1 : 0, flag_if(with_ip, Packet::IP_BIT)));
-  if (with_ip) state_->fup(ip);
+  if (!state_->enables.packet()) return;
+  if (state_->config.ptw) {
+    const bool with_ip = state_->config.fup_on_ptw;
+    const std::uint64_t payload = wide ? value : value & 0xffffffff;
+    state_->standalone(make(PacketKind::PTW, payload, wide ? 1 : 0, flag_if(with_ip, Packet::IP_BIT)));
+    if (with_ip) state_->fup(ip);
+  }
   state_->next_instruction_unknown();
 }
 
 // ---- power events
 
 void PtUnit::mwait(std::uint8_t hints, std::uint8_t extensions) {
-  if (!state_->config.power || !state_->enables.trigger()) return;
+  if (!state_->config.power || !state_->enables.trigger()) return state_->next_instruction_unknown();
   state_->standalone(make(PacketKind::MWAIT, hints, extensions & 3U, 0));
   state_->next_instruction_unknown();
   state_->open_sequence();  // EXSTOP says where

@@ -1,6 +1,9 @@
 // Which packets come out for which call, and in which order.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <vector>
+
 #include "support.h"
 
 namespace ptkit::softpt {
@@ -269,6 +272,25 @@ TEST(Psb, WaitsForAKnownIp) {
   traced.unit.at(0x4000);
   const std::string rest = traced.rest();
   EXPECT_NE(rest.find("PSB\nCBR 1e\nMODE.TSX 0\nMODE.Exec 40,1\nFUP 4000\nPSBEND\n"), std::string::npos);
+}
+
+// Instructions that have packets of their own retire where these are off, too.
+TEST(Psb, WaitsForTheInstructionAfterOneWithoutPackets) {
+  const std::vector<std::function<void(PtUnit&)>> instructions = {
+      [](PtUnit& unit) { unit.ptwrite(1, true, 0x4000); }, [](PtUnit& unit) { unit.mwait(0, 0); }};
+  for (const auto& execute : instructions) {
+    UnitConfig config;
+    config.psb_bytes = 64;
+    config.mtc = true;
+    Running traced(config);
+    traced.unit.at(0x4000);
+    execute(traced.unit);
+    for (std::uint64_t t = 0; t < 100; ++t) traced.unit.set_time(t * 672, 0);
+    traced.unit.at(0x4005);
+    const std::string rest = traced.rest();
+    EXPECT_EQ(rest.find("FUP 4000"), std::string::npos) << rest;
+    EXPECT_NE(rest.find("FUP 4005"), std::string::npos) << rest;
+  }
 }
 
 TEST(Psb, HasNoFupWhilePacketsAreOff) {
