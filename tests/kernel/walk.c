@@ -314,12 +314,13 @@ static bool perform(struct life* life, const struct step* step) {
 }
 
 static struct life begin_life(const struct kind* kind) {
-  struct life life = {.kind = kind, .session = open_device()};
+  struct life life = {.kind = kind};
+  if (kind->with_child) life.child = begin_child(); /* before it would inherit the session */
+  life.session = open_device();
   CHECK(life.session >= 0);
   set_parameter("model_bytes", 100);
   set_parameter("model_reset", 1); /* how many registers are accessed depends on what they have */
   life.key.online = true;
-  if (kind->with_child) life.child = begin_child();
   life.key.alive = kind->with_child;
   read_key(&life);
   return life;
