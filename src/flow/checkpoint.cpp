@@ -167,8 +167,9 @@ void CheckpointAccess::save(const Placer& placer, Checkpoint& out) {
   to.no_code_told = placer.no_code_told_;
   to.after_branch = placer.after_branch_;
   to.abort_known = placer.abort_known_;
-  to.abort_ip = placer.abort_ip_;
-  to.resume_ip = placer.resume_ip_;
+  // What counts for nothing is left out: decoders that began elsewhere have other values there.
+  to.abort_ip = placer.abort_known_ ? placer.abort_ip_ : 0;
+  to.resume_ip = placer.state_ == Placer::State::OFF ? placer.resume_ip_ : 0;
   to.trig_anchored = placer.trig_anchored_;
   to.since_trig = placer.walker_.instructions() - placer.trig_anchor_;
   to.bound = placer.bound_;
@@ -202,7 +203,7 @@ void CheckpointAccess::save(const Walker& walker, Checkpoint& out) {
   to.in_tx = walker.in_tx_;
   to.anchor_known = walker.anchor_known_;
   to.anchor = walker.anchor_insn_;
-  to.anchor_ip = walker.anchor_ip_;
+  to.anchor_ip = walker.anchor_known_ ? walker.anchor_ip_ : 0;
   to.budget = walker.budget_;
   to.calls = walker.calls_;
 }

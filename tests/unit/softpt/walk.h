@@ -468,8 +468,8 @@ class Walker {
 
 // Tells one step to a trace unit.
 inline void tell(softpt::PtUnit& unit, const Step& step) {
-  unit.set_core_bus_ratio(step.ratio);
   unit.set_time(step.tsc, step.cycles);
+  unit.set_core_bus_ratio(step.ratio);  // the cycles until now had the one before
   switch (step.kind) {
     case StepKind::COND:
       return unit.conditional(step.taken, step.to);
