@@ -129,17 +129,14 @@ void EventDecoder::watch_tips(const Packet& packet) noexcept {
 }
 
 void EventDecoder::watch_tip_order(const Packet& packet) noexcept {
-  constexpr std::uint64_t kFullShortTnt = 6;
-  constexpr std::uint64_t kFullLongTnt = 47;
   switch (packet.kind) {
     case PacketKind::PAD:
     case PacketKind::CYC:
     case PacketKind::TIP:  // see on_tip()
       return;
     case PacketKind::TNT_8:
-      return tip_order_.tnt(packet.payload2 == kFullShortTnt);
     case PacketKind::TNT_64:
-      return tip_order_.tnt(packet.payload2 == kFullLongTnt);
+      return tip_order_.tnt(!is_partial_tnt(packets_.stream().data() + packet.offset));
     default:
       return tip_order_.other();
   }

@@ -267,12 +267,11 @@ template <typename Bits>
 template <typename Rows, Places kPlaces>
 [[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
   constexpr unsigned kOpcodeBits = 16;
-  constexpr unsigned kFullWidth = 48;  // with the leading 1
   const auto offset = static_cast<std::uint64_t>(at - base_);
   const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
   if (bits <= 1) return FastStop::PACKET;
   if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
-  tip_order_.tnt(std::bit_width(bits) == kFullWidth);
+  tip_order_.tnt(!is_partial_tnt(at));
   place_bits(offset);
   since_ = last_;
   last_ = offset;
@@ -407,7 +406,7 @@ FastStop Pass<Rows, kPlaces>::run() {
         if (watch_ == kPartialTnt) watch_ = kTip;
         if (!tip_order_.in_order()) [[unlikely]] {
           tip_order_.tip((cell->flags & CELL_NEAR) != 0);
-          if (last_ != since_) {  // behind a TNT packet: it may have been deferred
+          if (last_ != since_) {  // after a TNT packet: it may have been deferred
             place(rows_.rows, since_, offset);
             last_ = offset;
             continue;

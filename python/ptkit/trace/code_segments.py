@@ -1,4 +1,4 @@
-"""16 and 32-bit code whose addresses may lack the base of its code segment."""
+"""The base of the code segment of 16 and 32-bit code, and the warning where it is not known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def set_cs_base(bundle: _core.Bundle, cs_base: int, engine: str) -> None:
         )
     if all(stream["kind"] != "packets" for stream in bundle.streams):
         raise ConfigError(
-            f"{given}: {bundle.source} has no packets, whose IP payloads it is for; leave cs_base out"
+            f"{given}: {bundle.source} has no packets, and the base is for IP payloads; leave cs_base out"
         )
     if cs_base and engine == "libipt":
         raise UnsupportedError(f'{given}: libipt adds no base to IP payloads; use engine="ptkit"')

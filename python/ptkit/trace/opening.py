@@ -99,7 +99,7 @@ def open(
     cs_base : int, optional
         Base of the code segment of 16 and 32-bit code, 0 to 2**32 - 1: added, modulo 2**32, to IP payloads of
         such code (TIP, TIP.PGE, TIP.PGD, FUP), so that all tables but ``packets`` have linear addresses. For
-        recordings whose IP payloads are effective addresses (``trace.info.ip_payloads``). Code, filter
+        recordings with effective addresses as IP payloads (``trace.info.ip_payloads``). Code, filter
         ranges and symbols are at linear addresses in any case.
     index : bool or path
         True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;

@@ -288,7 +288,7 @@ constexpr TargetCase kTargets[] = {
     {16, "eb 10", 0x13'1238, 0x12'124a, 0x12'1240},
     {16, "e9 00 80", 0x12'2240, 0x12'a243, 0x12'1240},
     {16, "66 e9 00 00 01 00", 0x12'1000, 0x13'1006, 0x12'0000},
-    {16, "eb 10", 0x6ff8, 0xffff'700a, 0xffff'7000},  // the segment ends behind 4 GiB
+    {16, "eb 10", 0x6ff8, 0xffff'700a, 0xffff'7000},  // the segment ends after 4 GiB
     {16, "eb 10", 0x14'fff8, 0x15'000a, 0x12'0000},   // not in this segment
     {32, "eb 10", 0xffff'fff8, 0xa, 0x1000},
     {32, "66 e9 10 00", 0x12'fff8, 0x10'000c, 0x10'0000},
