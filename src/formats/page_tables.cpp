@@ -67,19 +67,49 @@ void exclude(std::map<SpaceId, Seen>& all) {
   }
 }
 
+// The page tables that a CPU keeps from another process. A thread that ends gives its own back (Linux:
+// exit_mm()), and when it comes again, CR3 stays as it is: it says nothing about the thread that runs.
+class Borrowed {
+ public:
+  explicit Borrowed(std::uint64_t doubt) : doubt_(doubt) {}
+
+  // A thread comes; `now` was the last change before it, at `until` is the next one.
+  void come(const trace::Switch& one, bool has_code, const TableChange& now, std::uint64_t until) {
+    const bool same_thread = std::exchange(tid_, one.tid) == one.tid;  // exec()
+    if (!has_code || one.space == space_) return;
+    const bool is_first = std::exchange(space_, one.space) == trace::kAnySpace;
+    const bool stays = now.tsc + now.error + doubt_ < one.tsc && one.tsc + doubt_ < until;
+    cr3_ = stays && !is_first && !same_thread ? now.cr3 : 0;
+  }
+  // Whether these page tables, in force now, are another process'. Those that come after others are not.
+  bool are(std::uint64_t cr3) {
+    if (cr3 != cr3_) cr3_ = 0;
+    return cr3_ != 0;
+  }
+
+ private:
+  std::uint64_t doubt_;
+  SpaceId space_ = trace::kAnySpace;  // of the process that came last
+  std::int64_t tid_ = trace::kNoId;
+  std::uint64_t cr3_ = 0;  // 0: none
+};
+
 }  // namespace
 
 void PageTables::learn(const std::vector<TableChange>& changes, const std::vector<trace::Switch>& switches) {
-  std::size_t first = 0;  // the last switch that is not behind the change
+  Borrowed borrowed(doubt_);
+  std::size_t first = 0;  // the last switch that is not after the change
+  std::size_t next = 0;   // switch that has not come
   for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
     const std::uint64_t begin = changes[i].guess;
     const std::uint64_t end = changes[i + 1].guess;
     while (first + 1 < switches.size() && switches[first + 1].tsc <= begin) ++first;
-    if (changes[i].cr3 == 0) continue;
     const std::uint64_t error = std::max(changes[i].error, changes[i + 1].error);
     for (std::size_t j = first; j < switches.size() && switches[j].tsc < end; ++j) {
-      const trace::SpaceId space = switches[j].space;
-      if (!has_code_[space]) continue;
+      const SpaceId space = switches[j].space;
+      for (; next <= j; ++next)
+        borrowed.come(switches[next], has_code_[switches[next].space], changes[i], changes[i + 1].tsc);
+      if (borrowed.are(changes[i].cr3) || changes[i].cr3 == 0 || !has_code_[space]) continue;
       const std::uint64_t from = std::max(begin, switches[j].tsc);
       const std::uint64_t to = j + 1 < switches.size() ? std::min(end, switches[j + 1].tsc) : end;
       if (from < to) uses_[changes[i].cr3].push_back({from, to - from, error, space});

@@ -389,19 +389,19 @@ TEST_F(PerfPageTables, AreFoundWindowByWindow) {
 
 constexpr std::uint64_t kDoubt = 20;
 
+TableChange change_to(std::uint64_t cr3, std::uint64_t tsc) { return {.cr3 = cr3, .tsc = tsc, .guess = tsc}; }
+
 TEST(PageTables, AreThoseOfWhoRanLongestInBetween) {
   PageTables tables(std::vector<bool>{false, true, true, false}, kDoubt);
   // 1 has tables 7 up to 1000, and 2 from 1000 on; records of switches are late by 10; 3 borrows.
-  const auto change = [](std::uint64_t cr3, std::uint64_t tsc) {
-    return TableChange{.cr3 = cr3, .tsc = tsc, .guess = tsc};
-  };
-  tables.learn({change(7, 0), change(8, 300), change(7, 400), change(7, 1000), change(0, 2000)},
-               {{.tsc = 0, .space = 1},
-                {.tsc = 310, .space = 2},
-                {.tsc = 410, .space = 1},
-                {.tsc = 600, .space = 3},
-                {.tsc = 700, .space = 1},
-                {.tsc = 1010, .space = 2}});
+  tables.learn(
+      {change_to(7, 0), change_to(8, 300), change_to(7, 400), change_to(7, 1000), change_to(0, 2000)},
+      {{.tsc = 0, .space = 1},
+       {.tsc = 310, .space = 2},
+       {.tsc = 410, .space = 1},
+       {.tsc = 600, .space = 3},
+       {.tsc = 700, .space = 1},
+       {.tsc = 1010, .space = 2}});
   tables.settle();
   EXPECT_EQ(tables.owner(7, 350), 1U);
   EXPECT_EQ(tables.owner(7, 650), 1U);
@@ -410,6 +410,41 @@ TEST(PageTables, AreThoseOfWhoRanLongestInBetween) {
   EXPECT_EQ(tables.owner(9, 350), trace::kAnySpace);
   EXPECT_TRUE(tables.has_tables(1));
   EXPECT_FALSE(tables.has_tables(3));
+}
+
+// Space 2 comes to the processor for the last time when it has no tables any more, and stays for long.
+TEST(PageTables, AreNotThoseOfAThreadThatEnds) {
+  PageTables tables(std::vector<bool>{false, true, true}, kDoubt);
+  tables.learn({change_to(7, 0), change_to(8, 300), change_to(7, 400), change_to(0, 2000)},
+               {{.tsc = 0, .tid = 10, .space = 1},
+                {.tsc = 290, .tid = 20, .space = 2},
+                {.tsc = 410, .tid = 10, .space = 1},
+                {.tsc = 600, .tid = 20, .space = 2},
+                {.tsc = 1700, .tid = trace::kNoId, .space = 2},  // idle
+                {.tsc = 1900, .tid = 10, .space = 1}});
+  tables.settle();
+  for (const std::uint64_t tsc : {100U, 500U, 1000U, 1800U}) EXPECT_EQ(tables.owner(7, tsc), 1U) << tsc;
+  EXPECT_EQ(tables.owner(8, 350), 2U);
+}
+
+// The record of the switch is so late that the tables seem to have been in force before it; the next ones are
+// its own for certain.
+TEST(PageTables, AreThoseOfAThreadWhoseRecordIsLate) {
+  PageTables tables(std::vector<bool>{false, true, true}, kDoubt);
+  tables.learn({change_to(7, 0), change_to(8, 300), change_to(9, 400), change_to(8, 500), change_to(0, 2000)},
+               {{.tsc = 0, .tid = 10, .space = 1}, {.tsc = 350, .tid = 20, .space = 2}});
+  tables.settle();
+  EXPECT_EQ(tables.owner(8, 1000), 2U);
+  EXPECT_EQ(tables.owner(9, 450), 2U);
+}
+
+// exec() is recorded when the tables have been in force for long.
+TEST(PageTables, AreThoseOfAProgramThatTheSameThreadBegan) {
+  PageTables tables(std::vector<bool>{false, true, true}, kDoubt);
+  tables.learn({change_to(7, 0), change_to(8, 300), change_to(0, 2000)},
+               {{.tsc = 0, .tid = 10, .space = 1}, {.tsc = 500, .tid = 10, .space = 2}});
+  tables.settle();
+  EXPECT_EQ(tables.owner(8, 1000), 2U);
 }
 
 TEST(PageTables, NobodyIsTheOwnerOfWhatIsNotSeen) {

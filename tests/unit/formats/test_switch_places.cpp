@@ -265,6 +265,28 @@ TEST_F(SwitchPlaces, AreNotThoseOfTablesThatAreBorrowed) {
   EXPECT_EQ(machine_.wrong(), 0U);
 }
 
+// A thread that ends has given its tables back, and runs with those that are in force when it comes: a's. It
+// has them for longer than a has, between switches whose records are late.
+TEST_F(SwitchPlaces, AreNotThoseOfTablesThatAThreadHasWhenItEnds) {
+  const auto take_turns = [&] {
+    for (const std::int64_t late : {kLate, -kLate}) {
+      machine_.change(b_, late);
+      machine_.work(kLong);
+      machine_.change(a_, late);
+      machine_.work(kLong);
+    }
+  };
+  take_turns();
+  Process ending = b_;
+  ending.tables = a_.tables;
+  machine_.change(ending);
+  machine_.work(30 * kLong);
+  machine_.change(a_);
+  machine_.work(kLong);
+  take_turns();
+  EXPECT_EQ(machine_.wrong(), 0U);
+}
+
 TEST(RandomSwitchPlaces, AreRight) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
