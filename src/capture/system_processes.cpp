@@ -330,6 +330,9 @@ void SystemProcesses::on_switch(const SystemRecord& record, std::uint32_t stream
     save(record.pid, process);
     to.space = last = process.space;
   }
+  // `since` is the middle of two records, or where the recording begins.
+  const std::uint64_t width = record.since > 1 ? record.tsc - std::min(record.tsc, record.since) : 0;
+  if (width > usual_) widths_[{stream, to.tsc}] = width;
   add_switch(stream, to);
 }
 

@@ -21,9 +21,12 @@ namespace ptkit::capture {
 
 class SystemProcesses {
  public:
-  // `user`: user code is traced, so that its bytes are wanted. `by_place`: switches are told by place.
-  SystemProcesses(BundleOutput& output, bool user, bool by_place)
-      : output_(output), user_(user), by_place_(by_place) {}
+  using SwitchWidths = std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t>;
+
+  // `user`: user code is traced, so that its bytes are wanted. `by_place`: switches have places. `usual`: the
+  // ticks by which times of switches may be wrong anyway.
+  SystemProcesses(BundleOutput& output, bool user, bool by_place, std::uint64_t usual = 0)
+      : output_(output), user_(user), by_place_(by_place), usual_(usual) {}
 
   // Called again and again while code is saved, which takes a while.
   void while_saving(std::function<void()> often) { often_ = std::move(often); }
@@ -37,6 +40,8 @@ class SystemProcesses {
   // By space: those of programs; others are of the kernel's threads.
   [[nodiscard]] const std::vector<bool>& programs() const noexcept { return programs_; }
   [[nodiscard]] bool know_tables() const noexcept { return tables_known_; }
+  // As formats::SwitchPlacing has them.
+  [[nodiscard]] const SwitchWidths& switch_widths() const noexcept { return widths_; }
 
   // A record of the stream's processor; records come nearly by time.
   void take(const SystemRecord& record, std::uint32_t stream);
@@ -121,6 +126,8 @@ class SystemProcesses {
   BundleOutput& output_;
   bool user_;
   bool by_place_;
+  std::uint64_t usual_;
+  SwitchWidths widths_;
   bool tables_known_ = false;  // records of switches tell them
   std::vector<bool> programs_;
   std::function<void()> often_;

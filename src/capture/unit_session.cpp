@@ -50,7 +50,8 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   const std::vector<trace::Stream> streams = units_->streams();
   const bool by_place = std::any_of(streams.begin(), streams.end(),
                                     [](const trace::Stream& one) { return one.switches_by_offset; });
-  processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_place);
+  processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_place,
+                                                 formats::switch_doubt(configuration_.clock));
   processes_->while_saving([this] { keep_up(); });
   describe();
   make_streams();
@@ -330,6 +331,7 @@ void UnitRecorder::Session::place_switches() {
   stop_asked_ = false;
   for (std::string& warning : add_places(*output_, {.records_lost = records_lost_,
                                                    .processes = processes_->programs(),
+                                                   .widths = processes_->switch_widths(),
                                                    .go_on = [this] { return !stop_asked_; }}))
     warnings_.push_back(std::move(warning));
 }

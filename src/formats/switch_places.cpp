@@ -18,7 +18,8 @@ constexpr std::size_t kMostChanges = 16'000'000;  // in all streams: half a giga
 constexpr std::size_t kStaysAhead = 64;
 // How much too early or too late a recorder may tell of a switch: this part of a second.
 constexpr std::uint64_t kDoubtsPerSecond = 50'000;
-constexpr std::uint64_t kDoubtTicks = 1U << 16U;  // where nobody knows how fast the TSC is
+constexpr std::uint64_t kDoubtTicks = 1U << 16U;  // where the TSC's frequency is not known
+constexpr std::uint64_t kLongestSwitch = 50;      // times the doubt, between the records of its threads
 
 std::uint64_t later(std::uint64_t tsc, std::uint64_t ticks) {
   return ticks > trace::kTscMax - tsc ? trace::kTscMax : tsc + ticks;
@@ -100,20 +101,32 @@ std::vector<std::uint64_t> strangers_of(const SwitchSurvey& survey, const PageTa
   return strangers;
 }
 
+// Of one stream, by the time of a switch.
+using SwitchWidths = std::map<std::uint64_t, std::uint64_t>;
+
+SwitchWidths widths_of(const SwitchPlacing& placing, std::size_t stream) {
+  SwitchWidths out;
+  const auto end = placing.widths.lower_bound({stream + 1, 0});
+  for (auto at = placing.widths.lower_bound({stream, 0}); at != end; ++at)
+    out.emplace(at->first.second, at->second);
+  return out;
+}
+
 class Placement {
  public:
   Placement(const trace::TraceBundle& bundle, const trace::Stream& stream, const SwitchSurvey& survey,
-            const PageTables& tables, std::uint64_t doubt, bool records_lost)
+            const PageTables& tables, std::uint64_t doubt, const SwitchWidths& widths, bool records_lost)
       : bundle_(bundle),
         switches_(stream.switches),
         tables_(tables),
         doubt_(doubt),
+        widths_(widths),
         records_lost_(records_lost),
         stays_(stays_of(survey.changes, tables)),
         returns_(returns_of(survey, tables)),
         strangers_(strangers_of(survey, tables)),
         places_(survey.places),
-        by_tables_(stream.switches.size(), false) {}
+        tables_tsc_(stream.switches.size(), kNotByTables) {}
 
   [[nodiscard]] bool of_one_process() const noexcept { return stays_.size() < 2; }
 
@@ -145,23 +158,42 @@ class Placement {
       while (stay < stays_.size() && is_past(stays_[stay], i)) ++stay;
       if (same_process(space, last) && runs(space, stay)) continue;
       if (const std::size_t found = find_stay(stay, i); found != stays_.size()) {
-        place(i, stays_[found].offset);
+        place(i, stays_[found]);
         stays_[found].told = true;
         stay = found + 1;
       } else if (const Return* const one = find_return(stay, i); one != nullptr) {
-        place(i, one->offset);
+        place(i, *one);
       }
     }
   }
 
-  void place(std::size_t i, std::uint64_t offset) {
-    places_[i] = offset + 1;  // behind the PIP
-    by_tables_[i] = true;
+  template <typename Began>
+  void place(std::size_t i, const Began& one) {
+    places_[i] = one.offset + 1;  // after the PIP
+    tables_tsc_[i] = one.tsc;
+  }
+  [[nodiscard]] bool is_by_tables(std::size_t i) const { return tables_tsc_[i] != kNotByTables; }
+
+  // When a switch happened, by its records: page tables change between the thread that goes out and the one
+  // that comes in.
+  [[nodiscard]] std::uint64_t earliest(std::size_t i) const {
+    std::uint64_t tsc = switches_[i].tsc;
+    if (i != 0 && switches_[i - 1].tid == trace::kNoId &&
+        tsc - switches_[i - 1].tsc <= kLongestSwitch * doubt_)
+      tsc = switches_[i - 1].tsc;
+    return tsc - std::min(tsc, doubt_ + width_of(i));
+  }
+  [[nodiscard]] std::uint64_t latest(std::size_t i) const {
+    return later(switches_[i].tsc, doubt_ + width_of(i));
+  }
+  [[nodiscard]] std::uint64_t width_of(std::size_t i) const {
+    const auto found = widths_.find(switches_[i].tsc);
+    return found == widths_.end() ? 0 : found->second;
   }
 
   template <typename Began>
   [[nodiscard]] bool is_past(const Began& one, std::size_t i) const {
-    return later(one.tsc, one.error + doubt_) < switches_[i].tsc;
+    return later(one.tsc, one.error) < earliest(i);
   }
 
   // exec() makes another space of a process.
@@ -185,7 +217,7 @@ class Placement {
 
   [[nodiscard]] std::size_t find_stay(std::size_t first, std::size_t i) const {
     const std::size_t end = std::min(stays_.size(), first + kStaysAhead);
-    for (std::size_t j = first; j < end && stays_[j].tsc <= later(switches_[i].tsc, doubt_); ++j) {
+    for (std::size_t j = first; j < end && stays_[j].tsc <= latest(i); ++j) {
       if (fits(j, switches_[i].space) && !is_past(stays_[j], i)) return j;
     }
     return stays_.size();
@@ -200,8 +232,7 @@ class Placement {
     const auto is_over = [&](const Return& one) { return one.offset <= begin || is_past(one, i); };
     while (next_return_ < returns_.size() && is_over(returns_[next_return_])) ++next_return_;
     const auto may_be = [&](std::size_t number) {
-      return number < returns_.size() && returns_[number].offset < end &&
-             returns_[number].tsc <= later(switches_[i].tsc, doubt_);
+      return number < returns_.size() && returns_[number].offset < end && returns_[number].tsc <= latest(i);
     };
     if (!may_be(next_return_) || may_be(next_return_ + 1)) return nullptr;
     const Return& one = returns_[next_return_];
@@ -225,7 +256,7 @@ class Placement {
   void keep_order() {
     std::uint64_t last = kNeverPlaced;
     for (std::size_t i = switches_.size(); i-- > 0;) {
-      if (by_tables_[i]) last = places_[i];
+      if (is_by_tables(i)) last = places_[i];
       places_[i] = is_one_with_next(i) ? places_[i + 1] : std::min(places_[i], last);
     }
     std::uint64_t first = 0;
@@ -235,8 +266,9 @@ class Placement {
   // Who goes out and who comes in a little later are told one by one, and are one switch.
   [[nodiscard]] bool is_one_with_next(std::size_t i) const {
     if (switches_[i].tid != trace::kNoId || i + 1 == switches_.size()) return false;
-    const std::uint64_t most = by_tables_[i + 1] ? doubt_ : doubt_ / 4;
-    return switches_[i + 1].tsc - switches_[i].tsc <= most;
+    const std::uint64_t most = is_by_tables(i + 1) ? doubt_ : doubt_ / 4;
+    const std::uint64_t next = std::min(switches_[i + 1].tsc, tables_tsc_[i + 1]);
+    return next <= later(switches_[i].tsc, most);
   }
 
   void add(const Switch& one) {
@@ -268,13 +300,15 @@ class Placement {
   const std::vector<Switch>& switches_;
   const PageTables& tables_;
   std::uint64_t doubt_;
+  SwitchWidths widths_;
   bool records_lost_;
   std::vector<Stay> stays_;
   std::vector<Return> returns_;
   std::vector<std::uint64_t> strangers_;
   std::size_t next_return_ = 0;
   std::vector<std::uint64_t> places_;
-  std::vector<bool> by_tables_;  // which places are those of PIPs
+  static constexpr std::uint64_t kNotByTables = ~std::uint64_t{0};
+  std::vector<std::uint64_t> tables_tsc_;  // of the PIPs whose places those of switches are
   std::vector<Switch> out_;
   std::size_t next_stay_ = 0;
 };
@@ -297,12 +331,15 @@ std::vector<bool> spaces_with_code(const trace::TraceBundle& bundle) {
   return has_code;
 }
 
+std::uint64_t switch_doubt(const trace::Clock& clock) {
+  return clock.tsc_hz != 0 ? clock.tsc_hz / kDoubtsPerSecond : kDoubtTicks;
+}
+
 bool place_switches(trace::TraceBundle& bundle, const SwitchPlacing& placing) {
   const trace::Configuration& configuration = bundle.configuration;
   const bool has_pips = configuration.rtit_ctl_known && (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   if (!has_pips || !configuration.clock.perf_time_known) return true;
-  const std::uint64_t hz = configuration.clock.tsc_hz;
-  const std::uint64_t doubt = hz != 0 ? hz / kDoubtsPerSecond : kDoubtTicks;
+  const std::uint64_t doubt = switch_doubt(configuration.clock);
   PageTables tables(placing.processes, doubt);
   std::vector<std::pair<trace::Stream*, SwitchSurvey>> surveys;
   SurveyLimits limits{.changes = kMostChanges, .go_on = placing.go_on};
@@ -322,7 +359,9 @@ bool place_switches(trace::TraceBundle& bundle, const SwitchPlacing& placing) {
   }
   tables.settle();
   for (const auto& [stream, survey] : surveys) {
-    Placement placement(bundle, *stream, survey, tables, doubt, placing.records_lost);
+    const auto number = static_cast<std::size_t>(stream - bundle.streams.data());
+    Placement placement(bundle, *stream, survey, tables, doubt, widths_of(placing, number),
+                        placing.records_lost);
     if (placement.of_one_process()) continue;  // nothing to be learned
     stream->switches = placement.make();
     stream->switches_by_offset = true;

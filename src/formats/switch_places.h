@@ -1,7 +1,10 @@
 // Who ran, by place instead of by time, where the kernel was traced.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "trace/bundle.h"
@@ -16,9 +19,15 @@ struct SwitchPlacing {
   // Some switches may not be told; then page tables of somebody who is not told to run are one, and otherwise
   // they are what he who runs has for a while (vfork(), exec()).
   bool records_lost = false;
-  std::vector<bool> processes;                        // by space: of programs, not of the kernel's threads
+  std::vector<bool> processes;  // by space: of programs, not of the kernel's threads
+  // By stream and time of a switch: by how many ticks it may have been earlier or later, where that is more
+  // than switch_doubt(). Between the records of its two threads a CPU may be held up (by SMIs, a hypervisor).
+  std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> widths{};
   std::function<bool()> go_on = [] { return true; };  // asked now and then
 };
+
+// By how many ticks a record of a switch may be too early or too late.
+[[nodiscard]] std::uint64_t switch_doubt(const trace::Clock& clock);
 
 // Reads the streams that are concerned once, some megabytes at a time. False, and nothing is changed, if it
 // was told not to go on.

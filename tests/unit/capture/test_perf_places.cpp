@@ -22,7 +22,7 @@ class PerfPlaces : public PerfRecording {
   }
 
   // Two processes in turns, in kernel code.
-  static Bytes traced() {
+  static Bytes traced(std::uint64_t ticks) {
     constexpr std::uint64_t kKernel = 0xffffffff81000000;
     Bytes out;
     softpt::UnitConfig config;
@@ -36,29 +36,35 @@ class PerfPlaces : public PerfRecording {
     unit.set_cr3(0x10000);
     unit.enable(kKernel);
     for (std::uint64_t i = 1; i < 4; ++i) {
-      unit.set_time(i * 100'000 - 500, i * 100'000 - 500);
+      unit.set_time(i * ticks - 500, i * ticks - 500);
       unit.jump_indirect(kKernel + 64);
-      unit.set_time(i * 100'000, i * 100'000);
+      unit.set_time(i * ticks, i * ticks);
       unit.set_cr3(i % 2 == 0 ? 0x10000 : 0x20000);
       unit.jump_indirect(kKernel);
     }
-    unit.set_time(400'000, 400'000);
+    unit.set_time(4 * ticks, 4 * ticks);
     unit.disable();
     unit.flush();
     return out;
   }
 
-  static void run(FakeKernel& kernel) {
+  static constexpr std::uint64_t kTicks = 100'000;  // for which each of them runs
+
+  static void begin(FakeKernel& kernel) {
     for (const int pid : {kFirst, kFirst + 1}) {
       kernel.tell(0, perf::MMAP2, 0, {500, pid, pid},
                   mapping(pid, 0x400000, 4096, std::filesystem::canonical("/bin/sh")));
     }
     kernel.tell(0, perf::SWITCH, 0, {1000, kFirst, kFirst}, {});
+  }
+
+  static void run(FakeKernel& kernel) {
+    begin(kernel);
     for (int i = 1; i < 4; ++i) {
       const int pid = kFirst + i % 2;
-      kernel.tell(0, perf::SWITCH, 0, {static_cast<std::uint64_t>(i) * 100'000 + kLate, pid, pid}, {});
+      kernel.tell(0, perf::SWITCH, 0, {static_cast<std::uint64_t>(i) * kTicks + kLate, pid, pid}, {});
     }
-    kernel.write(0, traced());
+    kernel.write(0, traced(kTicks));
   }
 
   // Where page tables change, the first time when tracing begins.
@@ -72,7 +78,22 @@ class PerfPlaces : public PerfRecording {
     return out;
   }
 
-  void expect_places() {
+  // The processor is held up between page tables and the record of the thread that comes in.
+  static constexpr std::uint64_t kLong = 20 * kTicks;
+  static constexpr std::uint64_t kHeldUp = 4 * kTicks;
+  static void run_slowly(FakeKernel& kernel) {
+    begin(kernel);
+    for (int i = 1; i < 4; ++i) {
+      const int in = kFirst + i % 2;
+      const int out = kFirst + (i + 1) % 2;
+      const std::uint64_t tsc = static_cast<std::uint64_t>(i) * kLong;
+      kernel.tell(0, perf::SWITCH, kOut, {tsc - 1000, out, out}, {});
+      kernel.tell(0, perf::SWITCH, 0, {tsc + kHeldUp, in, in}, {});
+    }
+    kernel.write(0, traced(kLong));
+  }
+
+  void expect_places(std::uint64_t ticks = kTicks, std::uint64_t late = kLate) {
     const trace::TraceBundle bundle = read();
     const trace::Stream& stream = bundle.streams[0];
     const std::vector<std::uint64_t> expected = places(stream);
@@ -81,7 +102,7 @@ class PerfPlaces : public PerfRecording {
     ASSERT_EQ(stream.switches.size(), 4U);
     for (std::size_t i = 1; i < 4; ++i) {
       EXPECT_EQ(stream.switches[i].offset, expected[i] + 1);
-      EXPECT_EQ(stream.switches[i].tsc, i * 100'000 + kLate);
+      EXPECT_EQ(stream.switches[i].tsc, i * ticks + late);
       EXPECT_EQ(stream.switches[i].tid, kFirst + static_cast<int>(i % 2));
     }
     EXPECT_TRUE(bundle.streams[1].switches.empty());
@@ -93,6 +114,13 @@ TEST_F(PerfPlaces, SwitchesAreWherePageTablesChange) {
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   expect_places();
+}
+
+TEST_F(PerfPlaces, AreBetweenTheRecordsOfTheTwoThreadsHoweverLongThatTakes) {
+  kernel_.script.emplace_back(&run_slowly);
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  expect_places(kLong, (kHeldUp - 1000) / 2);
 }
 
 TEST_F(PerfPlaces, UserCodeIsNotNeededForThat) {

@@ -61,6 +61,12 @@ class Processor {
     if (to.tables != before) add(Kind::PIP, to.tables);
     tell(late);
   }
+  // The same, with the record of the one that goes so much before and the record of the one that comes so
+  // much after.
+  void change_slowly(Process& to, std::uint64_t before, std::uint64_t after) {
+    switches_.push_back({.tsc = tsc_ - before, .pid = trace::kNoId, .tid = trace::kNoId});
+    change(to, static_cast<std::int64_t>(after));
+  }
   void go_off() { add(Kind::TIP_PGD); }
   void come_on() { add(Kind::TIP_PGE, 0, 6); }
   void change_while_off(Process& to, std::int64_t late = 0) {
@@ -262,6 +268,17 @@ TEST_F(SwitchPlaces, AreNotThoseOfTablesThatAreBorrowed) {
   machine_.work(kLong);
   machine_.change(a_);
   machine_.work(kLong);
+  EXPECT_EQ(machine_.wrong(), 0U);
+}
+
+// Between the two records of a switch the processor is held up: by SMIs, by a hypervisor.
+TEST_F(SwitchPlaces, AreBetweenTheRecordsOfTheThreadsThatGoAndCome) {
+  for (const auto& [before, after] : {std::pair{kTick, 5 * kDoubt}, std::pair{kTick, 20 * kDoubt}}) {
+    machine_.change_slowly(b_, before, after);
+    machine_.work(10 * kLong);
+    machine_.change_slowly(a_, before, after);
+    machine_.work(10 * kLong);
+  }
   EXPECT_EQ(machine_.wrong(), 0U);
 }
 
