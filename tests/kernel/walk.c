@@ -72,9 +72,10 @@ struct step {
 struct key {
   enum state state;
   int paused;
-  int alive;    /* the process that is followed */
-  int online;   /* the second processor */
-  long enabled; /* processors whose TraceEn is set */
+  int alive;            /* the process that is followed */
+  int online;           /* the second processor */
+  long enabled;         /* processors whose TraceEn is set */
+  unsigned long traces; /* that it has: none of a processor that was offline when it was configured */
   uint32_t flags[2];
   int32_t error[2];
 };
@@ -260,7 +261,7 @@ static bool may_give(const struct life* life, enum request request, int error) {
 static void read_key(struct life* life) {
   struct key* key = &life->key;
   key->enabled = parameter("model_enabled");
-  for (uint32_t cpu = 0; cpu < life->kind->traces && key->state != OPEN; cpu++) {
+  for (uint32_t cpu = 0; cpu < key->traces; cpu++) {
     struct ptkit_status status = status_of(life->session, cpu);
     key->flags[cpu] = status.flags & ~PTKIT_STATUS_CLEARED;
     key->error[cpu] = status.error != 0;
@@ -275,15 +276,17 @@ static void leave_out_reports(struct key* key) {
 
 static unsigned count_started(const struct life* life) {
   unsigned count = 0;
-  for (uint32_t cpu = 0; cpu < life->kind->traces; cpu++)
-    count += life->key.flags[cpu] & PTKIT_STATUS_STARTED;
+  for (uint32_t cpu = 0; cpu < life->key.traces; cpu++) count += life->key.flags[cpu] & PTKIT_STATUS_STARTED;
   return count;
 }
 
 /* By the table in lifecycle.c. */
 static void enter_state(struct life* life, enum request request, int error) {
   enum state* state = &life->key.state;
-  if (request == CONFIGURE && *state == OPEN && error == 0) *state = CONFIGURED;
+  if (request == CONFIGURE && *state == OPEN && error == 0) {
+    *state = CONFIGURED;
+    life->key.traces = life->key.online ? life->kind->traces : 1;
+  }
   read_key(life);
   unsigned started = count_started(life);
   if (request == START && *state == CONFIGURED)
@@ -296,7 +299,7 @@ static void enter_state(struct life* life, enum request request, int error) {
   leave_out_reports(&life->key);
   CHECK_EQUAL(parameter("model_in_use"), *state >= STARTED);
   CHECK(*state >= STARTED || (started == 0 && life->key.enabled == 0));
-  CHECK(*state != STARTED || started == life->kind->traces);
+  CHECK(*state != STARTED || started == life->key.traces);
   CHECK(*state != STOPPING || started > 0);
 }
 
