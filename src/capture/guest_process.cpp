@@ -87,7 +87,9 @@ void GuestProcess::name_thread(pid_t tid, std::string name, std::uint64_t tsc) {
   named.since = tsc;
   if (named.name == name) return;
   named.name = std::move(name);
-  if (named.stream) recording_.output().add_to(*named.stream, stream_of(tid, named));
+  // Another thread may have named it before its end, and be read later.
+  if (named.stream && tsc <= named.end.value_or(tsc))
+    recording_.output().add_to(*named.stream, stream_of(tid, named));
 }
 
 std::uint32_t GuestProcess::begin_stream(pid_t tid) {
@@ -95,12 +97,13 @@ std::uint32_t GuestProcess::begin_stream(pid_t tid) {
   Named& named = names_[tid];
   if (named.name.empty()) named.name = base_name(origin_.program).substr(0, kCommBytes);
   named.stream = recording_.output().stream(stream_of(tid, named));
+  named.end.reset();
   return *named.stream;
 }
 
-void GuestProcess::end_stream(pid_t tid) {
+void GuestProcess::end_stream(pid_t tid, std::uint64_t tsc) {
   const std::lock_guard lock(names_mutex_);
-  names_[tid].stream.reset();
+  names_[tid].end = tsc;
 }
 
 // ---- workers

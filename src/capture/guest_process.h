@@ -79,7 +79,7 @@ class GuestProcess {
   void name_thread(pid_t tid, std::string name, std::uint64_t tsc);
   // The stream of a thread, with its name.
   [[nodiscard]] std::uint32_t begin_stream(pid_t tid);
-  void end_stream(pid_t tid);
+  void end_stream(pid_t tid, std::uint64_t tsc);
 
  private:
   struct Seat {  // of a slot
@@ -93,6 +93,7 @@ class GuestProcess {
     std::string name;
     std::uint64_t since = 0;
     std::optional<std::uint32_t> stream;
+    std::optional<std::uint64_t> end;  // of the stream, as far as it is known
   };
 
   struct FileMapping {

@@ -155,7 +155,7 @@ void GuestThread::finish(std::uint64_t tsc) {
   write_group(time(tsc));
   encoder_->end(time(tsc));
   count();
-  process_.end_stream(tid_);
+  process_.end_stream(tid_, time(tsc));
   if (encoder_->truth_failed())
     recording_.warn(recording_.options().truth_folder +
                     ": the log of executed instructions could not be written.");

@@ -123,6 +123,14 @@ def test_threads_are_called_as_they_are_named(named: Any) -> None:
     assert streams[main] == ["before-exec", "after-exec"]
 
 
+def test_threads_that_are_named_right_before_they_end(tmp_path: Path) -> None:
+    program = build("named_late", tmp_path)
+    trace = ptkit.record([program], output=tmp_path / "out.ptk", backend="emulator", quiet=True)
+    threads = {tid: name for _, tid, name in trace.info.threads}
+    assert sum(name.startswith("late-") for name in threads.values()) == 200
+    assert {tid: names[-1] for tid, names in names_of_streams(trace).items()} == threads
+
+
 def perf(*words: str | Path) -> str:
     assert PERF is not None
     command = [PERF, "--buildid-dir", NO_CACHE, *words]
