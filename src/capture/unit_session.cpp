@@ -20,6 +20,15 @@ constexpr milliseconds kTick{20};  // how late requests may be followed
 constexpr milliseconds kFlushInterval{1000};
 constexpr milliseconds kPatience{5000};  // of a program that was asked to end
 
+// By how many ticks times of switches may be wrong anyway. When recording begins, the TSC's frequency may be
+// known from perf's clock alone.
+std::uint64_t usual_width(trace::Clock clock) {
+  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  if (clock.tsc_hz == 0 && clock.perf_time_known && clock.time_mult != 0)
+    clock.tsc_hz = (kNsPerSecond << clock.time_shift) / clock.time_mult;
+  return clock.tsc_hz != 0 ? formats::switch_doubt(clock) : 0;
+}
+
 }  // namespace
 
 base::Result<RecordResult> UnitRecorder::Session::run() {
@@ -51,7 +60,7 @@ UnitRecorder::Session::Problem UnitRecorder::Session::record(const sigset_t& mas
   const bool by_place = std::any_of(streams.begin(), streams.end(),
                                     [](const trace::Stream& one) { return one.switches_by_offset; });
   processes_ = std::make_unique<SystemProcesses>(*output_, options_.hardware.user, by_place,
-                                                 formats::switch_doubt(configuration_.clock));
+                                                 usual_width(configuration_.clock));
   processes_->while_saving([this] { keep_up(); });
   describe();
   make_streams();
