@@ -16,13 +16,12 @@
 #include "capture/jit_dumps.h"
 #include "capture/system_record.h"
 #include "capture/tracee.h"
+#include "formats/switch_places.h"
 
 namespace ptkit::capture {
 
 class SystemProcesses {
  public:
-  using SwitchWidths = std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t>;
-
   // `user`: user code is traced, so that its bytes are wanted. `by_place`: switches have places. `usual`: the
   // ticks by which times of switches may be wrong anyway.
   SystemProcesses(BundleOutput& output, bool user, bool by_place, std::uint64_t usual = 0)
@@ -41,7 +40,7 @@ class SystemProcesses {
   [[nodiscard]] const std::vector<bool>& programs() const noexcept { return programs_; }
   [[nodiscard]] bool know_tables() const noexcept { return tables_known_; }
   // As formats::SwitchPlacing has them.
-  [[nodiscard]] const SwitchWidths& switch_widths() const noexcept { return widths_; }
+  [[nodiscard]] const formats::SwitchWidths& switch_widths() const noexcept { return widths_; }
 
   // A record of the stream's processor; records come nearly by time.
   void take(const SystemRecord& record, std::uint32_t stream);
@@ -127,7 +126,7 @@ class SystemProcesses {
   bool user_;
   bool by_place_;
   std::uint64_t usual_;
-  SwitchWidths widths_;
+  formats::SwitchWidths widths_;
   bool tables_known_ = false;  // records of switches tell them
   std::vector<bool> programs_;
   std::function<void()> often_;

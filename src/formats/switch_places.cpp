@@ -101,27 +101,17 @@ std::vector<std::uint64_t> strangers_of(const SwitchSurvey& survey, const PageTa
   return strangers;
 }
 
-// Of one stream, by the time of a switch.
-using SwitchWidths = std::map<std::uint64_t, std::uint64_t>;
-
-SwitchWidths widths_of(const SwitchPlacing& placing, std::size_t stream) {
-  SwitchWidths out;
-  const auto end = placing.widths.lower_bound({stream + 1, 0});
-  for (auto at = placing.widths.lower_bound({stream, 0}); at != end; ++at)
-    out.emplace(at->first.second, at->second);
-  return out;
-}
-
 class Placement {
  public:
   Placement(const trace::TraceBundle& bundle, const trace::Stream& stream, const SwitchSurvey& survey,
-            const PageTables& tables, std::uint64_t doubt, const SwitchWidths& widths, bool records_lost)
+            const PageTables& tables, std::uint64_t doubt, const SwitchPlacing& placing, std::size_t number)
       : bundle_(bundle),
         switches_(stream.switches),
         tables_(tables),
         doubt_(doubt),
-        widths_(widths),
-        records_lost_(records_lost),
+        widths_(placing.widths),
+        number_(number),
+        records_lost_(placing.records_lost),
         stays_(stays_of(survey.changes, tables)),
         returns_(returns_of(survey, tables)),
         strangers_(strangers_of(survey, tables)),
@@ -187,7 +177,7 @@ class Placement {
     return later(switches_[i].tsc, doubt_ + width_of(i));
   }
   [[nodiscard]] std::uint64_t width_of(std::size_t i) const {
-    const auto found = widths_.find(switches_[i].tsc);
+    const auto found = widths_.find({number_, switches_[i].tsc});
     return found == widths_.end() ? 0 : found->second;
   }
 
@@ -300,7 +290,8 @@ class Placement {
   const std::vector<Switch>& switches_;
   const PageTables& tables_;
   std::uint64_t doubt_;
-  SwitchWidths widths_;
+  const SwitchWidths& widths_;
+  std::size_t number_;  // of the stream
   bool records_lost_;
   std::vector<Stay> stays_;
   std::vector<Return> returns_;
@@ -308,7 +299,7 @@ class Placement {
   std::size_t next_return_ = 0;
   std::vector<std::uint64_t> places_;
   static constexpr std::uint64_t kNotByTables = ~std::uint64_t{0};
-  std::vector<std::uint64_t> tables_tsc_;  // of the PIPs whose places those of switches are
+  std::vector<std::uint64_t> tables_tsc_;  // by switch: of the PIP that it is placed at
   std::vector<Switch> out_;
   std::size_t next_stay_ = 0;
 };
@@ -360,8 +351,7 @@ bool place_switches(trace::TraceBundle& bundle, const SwitchPlacing& placing) {
   tables.settle();
   for (const auto& [stream, survey] : surveys) {
     const auto number = static_cast<std::size_t>(stream - bundle.streams.data());
-    Placement placement(bundle, *stream, survey, tables, doubt, widths_of(placing, number),
-                        placing.records_lost);
+    Placement placement(bundle, *stream, survey, tables, doubt, placing, number);
     if (placement.of_one_process()) continue;  // nothing to be learned
     stream->switches = placement.make();
     stream->switches_by_offset = true;

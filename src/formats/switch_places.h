@@ -11,6 +11,9 @@
 
 namespace ptkit::formats {
 
+// By stream and time of a switch: ticks.
+using SwitchWidths = std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t>;
+
 // A recorder tells of switches by its clock, which is taken before or after the page tables change, and the
 // trace knows its own time only so well. PIP packets say exactly where page tables change. Streams that have
 // some get their switches by offset: who comes with other page tables, at the PIP that belongs to it; others
@@ -20,9 +23,9 @@ struct SwitchPlacing {
   // they are what he who runs has for a while (vfork(), exec()).
   bool records_lost = false;
   std::vector<bool> processes;  // by space: of programs, not of the kernel's threads
-  // By stream and time of a switch: by how many ticks it may have been earlier or later, where that is more
-  // than switch_doubt(). Between the records of its two threads a CPU may be held up (by SMIs, a hypervisor).
-  std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> widths{};
+  // By how much a switch may have been earlier or later, where that is more than switch_doubt(). Between the
+  // records of its two threads a CPU may be held up (by SMIs, a hypervisor).
+  SwitchWidths widths{};
   std::function<bool()> go_on = [] { return true; };  // asked now and then
 };
 
