@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import warnings
 from collections.abc import Callable
@@ -17,9 +18,21 @@ CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2]
 # Decoded code of tests is not kept: not in the user's folder, and not from one test to the next.
 os.environ["PTKIT_CACHE"] = ""
 
+# The emulator's log of a program that does not end fills the disk; logs of tests take up to six gigabytes.
+LARGEST_FILE = 32 << 30
+if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, resource.RLIM_INFINITY))
+
 # Shells run things in the background with SIGINT ignored; tests of Ctrl-C want it as a terminal has it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in the emulated machine may build a kernel or run for hours: `make emulated` limits their sum."""
+    for item in items:
+        if item.get_closest_marker("emulated") is not None:
+            item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture(scope="session")

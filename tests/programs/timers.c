@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
     if (x % 8 == 0) getppid();
   }
   may_leave = 0;
+  inside = 1; /* a signal that is still pending must not wait for a next one */
   const struct itimerval none = {{0, 0}, {0, 0}};
   setitimer(ITIMER_REAL, &none, NULL);
   puts("done");
