@@ -6,6 +6,7 @@ namespace ptkit::emulated {
 
 constexpr std::uint64_t kTopaPmi = std::uint64_t{1} << PT_PERF_GLOBAL_TRACE_TOPA_PMI;
 constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << 62;  // IA32_PERF_GLOBAL_STATUS.OvfBuffer
+constexpr std::uint64_t kLongestTrace = 32;                  // BX_MAX_TRACE_LENGTH
 constexpr std::uint8_t kRatio = 10;                          // of core to bus clock, always; also in msrs.def
 
 Processor::Processor(BX_CPU_C& cpu, TruthLog& log)
@@ -62,8 +63,11 @@ Context Processor::context() const {
 }
 
 // Bochs' clock stands still while it executes a trace of instructions; the instructions done so far stand in.
+// The iterations of a string instruction do not: there may be thousands in one turn of this processor, and
+// after the turns of all processors the clock, which RDTSC reads, advances by the mean of what they executed.
 softpt::TraceUnit& Processor::unit() {
-  const std::uint64_t since = cpu_.get_icount() - cpu_.get_icount_last_sync();
+  const std::uint64_t since =
+      std::min<std::uint64_t>(cpu_.get_icount() - cpu_.get_icount_last_sync(), kLongestTrace);
   time_ = std::max<std::uint64_t>(time_, cpu_.get_TSC() + since);
   unit_.set_time(time_, cpu_.get_icount());
   return unit_;
