@@ -67,8 +67,13 @@ class Target::EntryStop {
  public:
   explicit EntryStop(pid_t pid) : pid_(pid), address_(entry_point(pid)), memory_(pid) {}
 
+  // A recorder that is killed cannot take the breakpoint back, and the program would die of SIGTRAP later: it
+  // ends with the recorder instead, and so do children that are held as they have the breakpoint, too. Nobody
+  // has seen anything of the program yet. Processes that ran before get no breakpoint in their code, and
+  // outlive the recorder.
   [[nodiscard]] bool set() {
-    return address_ != 0 && memory_.read(address_, before_) == 1 && memory_.write_byte(address_, kBreakpoint);
+    return end_with_tracer(pid_, true) && address_ != 0 && memory_.read(address_, before_) == 1 &&
+           memory_.write_byte(address_, kBreakpoint);
   }
   // Whether it was executed just now.
   [[nodiscard]] bool reached() const {
@@ -76,7 +81,7 @@ class Target::EntryStop {
     return read_ip(pid_, ip) && ip == address_ + 1;
   }
   [[nodiscard]] bool clear() const {
-    return memory_.write_byte(address_, before_[0]) && set_ip(pid_, address_);
+    return memory_.write_byte(address_, before_[0]) && set_ip(pid_, address_) && end_with_tracer(pid_, false);
   }
 
   // A thread or child that the program has just begun runs on by itself. A child got a copy of the

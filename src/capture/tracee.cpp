@@ -171,6 +171,9 @@ unsigned long event_message(pid_t tid) {
 void step(pid_t tid, int signal) {
   static_cast<void>(::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal)));
 }
+bool end_with_tracer(pid_t tid, bool ends) {
+  return ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, kOptions | (ends ? long{PTRACE_O_EXITKILL} : 0L)) == 0;
+}
 void listen(pid_t tid) { static_cast<void>(::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr)); }
 void interrupt(pid_t tid) { static_cast<void>(::ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr)); }
 void detach(pid_t tid, int signal) {

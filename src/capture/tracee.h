@@ -60,6 +60,8 @@ struct Launch {
 [[nodiscard]] bool set_ip(pid_t tid, std::uint64_t ip);
 [[nodiscard]] int signal_code(pid_t tid);  // si_code of the stop; -1000 if it cannot be read
 [[nodiscard]] unsigned long event_message(pid_t tid);
+// Whether a thread that is held is killed if its tracer ends. What it begins from then on is as it is.
+[[nodiscard]] bool end_with_tracer(pid_t tid, bool ends);
 void step(pid_t tid, int signal);
 void listen(pid_t tid);     // stay in a group stop
 void interrupt(pid_t tid);  // ask for a stop

@@ -1,6 +1,8 @@
 // Programs of this machine that are started, held and let go.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -128,6 +131,44 @@ TEST_F(TargetOfPtrace, SmallProgramsHaveAnEntryPointToo) {
   EXPECT_EQ(registers.mode, insn::ExecMode::BITS32);
   target.value().go();
   EXPECT_EQ(end_of(target.value()), 7);
+}
+
+// Of what the recorder began, what is left when it is killed comes to this process. The program waits in a
+// constructor for a line: from then on it would run into the breakpoint.
+TEST_F(TargetOfPtrace, AKilledRecorderLeavesNoBreakpoint) {
+  const std::string fifo = "/tmp/ptkit-held-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  std::array<int, 2> told{};
+  ASSERT_EQ(::pipe(told.data()), 0);
+  const pid_t recorder = ::fork();
+  if (recorder == 0) {
+    ::setenv("LD_PRELOAD", PTKIT_TEST_CONSTRUCTOR, 1);
+    ::setenv("PTKIT_TEST_WAIT", fifo.c_str(), 1);
+    auto target = launch({"/bin/sh", "-c", "exit 3"});
+    const int pid = target.ok() ? target.value().pid() : 0;
+    static_cast<void>(!::write(told[1], &pid, sizeof pid));
+    if (target.ok()) static_cast<void>(target.value().run_to_entry());
+    ::_exit(1);
+  }
+  int pid = 0;
+  ASSERT_EQ(::read(told[0], &pid, sizeof pid), ssize_t{sizeof pid});
+  ASSERT_NE(pid, 0);
+  ::alarm(60);
+  const int line = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);  // which waits for its reader
+  ASSERT_EQ(::kill(recorder, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(recorder, nullptr, 0), recorder);
+  static_cast<void>(::signal(SIGPIPE, SIG_IGN));
+  static_cast<void>(!::write(line, "\n", 1));
+  ::close(line);
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  ::alarm(0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  for (const int one : told) ::close(one);
+  static_cast<void>(::prctl(PR_SET_CHILD_SUBREAPER, 0));
+  std::filesystem::remove(fifo);
 }
 
 TEST_F(TargetOfPtrace, AProgramThatEndsBeforeItsEntryPointSaysSo) {

@@ -1,5 +1,7 @@
 // A library whose constructor begins a thread, a child, a child that executes a program, and a child that
 // returns to be the program as well. Whatever does not end as it should makes the program end with 99.
+// Or, if PTKIT_TEST_WAIT names a FIFO, it waits there for a byte.
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -17,6 +19,13 @@ static void expect(pid_t child, int wanted) {
 }
 
 __attribute__((constructor)) static void begin(void) {
+  const char* const fifo = getenv("PTKIT_TEST_WAIT");
+  if (fifo != NULL) {
+    char byte = 0;
+    const int file = open(fifo, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, &byte, 1) != 1) _exit(99);
+    close(file);
+  }
   if (getenv("PTKIT_TEST_RETURNED") == NULL) return;
   unsetenv("LD_PRELOAD");
   int ran = 0;
