@@ -105,6 +105,9 @@ UnitRecorder::Session::Problem UnitRecorder::Session::configure() {
   if (!triggers.ok()) return triggers.failure();
   const int pid = options_.hardware.whole_cpus() ? 0 : target_.pid();
   if (auto failure = units_->configure(pid, filters.value())) return failure;
+  // The kernel was given a number: if the process was still there after that, it was this one's.
+  if (!target_.ours() && target_.pid() != 0 && target_.has_ended())
+    return base::Failure{base::Status::BAD_CONFIG, 0, "pid: the process has ended"};
   configuration_ = units_->configuration();
   return units_->watch(triggers.value(), target_.pid());
 }

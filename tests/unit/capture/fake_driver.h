@@ -63,6 +63,7 @@ struct FakeDevice {
   // One after the other, each time that the status of the lowest processor is read.
   std::vector<std::function<void(FakeDevice&)>> script;
   std::function<void(FakeDevice&)> on_consume;
+  std::function<void()> on_configure;
   std::vector<unsigned long> requests;
   bool closed = false;
   bool started = false;
@@ -128,6 +129,7 @@ class FakePort : public DriverPort {
         std::memcpy(argument, &device_.query, sizeof device_.query);
         return 0;
       case PTKIT_CONFIGURE:
+        if (device_.on_configure) device_.on_configure();
         return configure(*static_cast<ptkit_config*>(argument));
       case PTKIT_BUFFER:
         return describe(*static_cast<ptkit_buffer*>(argument));

@@ -1,5 +1,7 @@
 // The driver back end, with a device that behaves as the driver does.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -305,6 +307,25 @@ TEST_F(Driver, AProgramThatIsNotThereIsAFailure) {
   options_.hardware = {};
   options_.argv = {"/nonexistent/program"};
   EXPECT_NE(refused().find("/nonexistent/program: No such file"), std::string::npos);
+}
+
+// The driver gets a number, which may be another process's by then.
+TEST_F(Driver, AProcessThatEndedBeforeTheDriverKnewItsNumberIsNotTraced) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  options_.hardware = {};
+  options_.hardware.pid = child;
+  device_.on_configure = [child] {
+    static_cast<void>(::kill(child, SIGKILL));
+    siginfo_t ended{};
+    static_cast<void>(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT));
+  };
+  EXPECT_EQ(refused(), "pid: the process has ended");
+  EXPECT_TRUE(std::find(device_.requests.begin(), device_.requests.end(), PTKIT_START) ==
+              device_.requests.end());
+  static_cast<void>(::waitpid(child, nullptr, 0));
 }
 
 TEST_F(Driver, WhatTheDriverRefusesIsSaidInAWord) {
