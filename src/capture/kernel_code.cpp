@@ -26,6 +26,7 @@ constexpr std::uint64_t kMostMadeBytes = std::uint64_t{1} << 16U;
 constexpr std::size_t kMostSegments = 4096;
 constexpr std::size_t kSavedAtOnce = std::size_t{1} << 20U;
 constexpr const char* kKernel = "[kernel]";
+constexpr const char* kBpf = "[bpf]";
 
 struct Symbol {
   std::uint64_t address = 0;
@@ -53,9 +54,12 @@ Symbols read_symbols(const std::string& path) {
   return out;
 }
 
-// The size of each module, by "[name]". Lines "ptkit 45056 0 - Live 0xffffffffc0000000 (OE)".
-std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> read_modules(const std::string& path) {
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> out;
+// Begin and end of each module, by "[name]".
+using Modules = std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>;
+
+// Lines "ptkit 45056 0 - Live 0xffffffffc0000000 (OE)".
+Modules read_modules(const std::string& path) {
+  Modules out;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -106,6 +110,21 @@ std::uint64_t end_of_code(const std::vector<Symbol>& symbols, std::uint64_t begi
   }
   const std::uint64_t page_end = (last / kPageBytes + 1) * kPageBytes;
   return std::min(end, std::max(code_end / kPageBytes * kPageBytes, page_end));
+}
+
+// Symbols have no sizes, and what lies after code that the kernel made may be data of others. A trampoline of
+// ftrace and a page of kprobes take one page each. A BPF program goes on until the next one, if that is near
+// and no module lies between them; of others the first page alone is known to belong to them.
+std::uint64_t end_of_made(const std::string& name, std::uint64_t first, std::uint64_t next,
+                          const Modules& modules) {
+  const std::uint64_t begin = first / kPageBytes * kPageBytes;
+  const std::uint64_t page_end = begin + kPageBytes;
+  if (name != kBpf || next < page_end || next - begin > kMostMadeBytes) return page_end;
+  std::uint64_t end = next / kPageBytes * kPageBytes;
+  for (const auto& [module, place] : modules) {
+    if (place.first >= page_end) end = std::min(end, place.first / kPageBytes * kPageBytes);
+  }
+  return end;
 }
 
 // "ptkit.ko", "snd-hda.ko.xz" and "vmlinux" as the kernel names them.
@@ -162,11 +181,9 @@ class KernelCode::Memory {
   std::vector<Elf64_Phdr> segments_;
 };
 
-// What the kernel makes while it runs (ftrace, kprobes, BPF): of each function the pages up to the next one.
-void KernelCode::add_pages(const std::string& name, std::uint64_t first, std::uint64_t next) {
+// What the kernel makes while it runs (ftrace, kprobes, BPF).
+void KernelCode::add_pages(const std::string& name, std::uint64_t first, std::uint64_t end) {
   const std::uint64_t begin = first / kPageBytes * kPageBytes;
-  const std::uint64_t most = begin + kMostMadeBytes;
-  const std::uint64_t end = std::clamp(next / kPageBytes * kPageBytes, begin + kPageBytes, most);
   if (!parts_.empty() && parts_.back().name == name && parts_.back().end > begin) return;
   parts_.push_back({name, begin, end, {}});
 }
@@ -222,7 +239,8 @@ std::optional<base::Failure> KernelCode::look() {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_code) continue;
       const std::size_t before = parts_.size();
-      add_pages(name, list[i].address, i + 1 < list.size() ? list[i + 1].address : 0);
+      const std::uint64_t next = i + 1 < list.size() ? list[i + 1].address : 0;
+      add_pages(name, list[i].address, end_of_made(name, list[i].address, next, modules));
       if (parts_.size() != before) add_symbols(parts_.back(), list);
     }
   }

@@ -72,7 +72,7 @@ class KernelCode {
       BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc,
       const std::function<void()>& often = [] {});
 
-  void add_pages(const std::string& name, std::uint64_t first, std::uint64_t next);
+  void add_pages(const std::string& name, std::uint64_t first, std::uint64_t end);
 
   Files files_;
   std::vector<Part> parts_;
