@@ -1,27 +1,13 @@
 #include "capture/bundle_output.h"
 
-#include <sys/stat.h>
+#include <utility>
 
 namespace ptkit::capture {
 
-namespace {
-
-// A path may be given to another file while a recording goes on: compilers do.
-std::string key_of(pid_t pid, const std::string& path) {
-  struct stat info {};
-  if (::stat(("/proc/" + std::to_string(pid) + "/root" + path).c_str(), &info) != 0 &&
-      ::stat(path.c_str(), &info) != 0) {
-    return path;
-  }
-  return path + '\n' + std::to_string(info.st_dev) + ' ' + std::to_string(info.st_ino) + ' ' +
-         std::to_string(info.st_mtim.tv_sec) + ' ' + std::to_string(info.st_mtim.tv_nsec);
-}
-
-}  // namespace
-
-BundleOutput::BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes)
+BundleOutput::BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes, ReadLimits limits)
     : writer_(std::move(writer)),
-      ring_(ring_bytes != 0 ? std::make_unique<StreamRing>(ring_bytes) : nullptr) {}
+      ring_(ring_bytes != 0 ? std::make_unique<StreamRing>(ring_bytes) : nullptr),
+      reader_(limits) {}
 
 template <typename Write>
 void BundleOutput::write(Write&& write) {
@@ -89,14 +75,24 @@ void BundleOutput::warning(const std::string& sentence) {
   write([&] { writer_.warning(sentence); });
 }
 
-std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
-  if (path.empty()) return -1;
+BundleOutput::File BundleOutput::find(const std::string& key, const std::string& path,
+                                      const std::function<MappedFile()>& open) {
   // The names are read outside of the writer's lock: a large file has many.
   const std::lock_guard lock(files_mutex_);
-  const FileTable::Entry entry =
-      files_.find(key_of(pid, path), path, [&] { return read_file_of(pid, path); });
+  const FileTable::Entry entry = files_.find(key, path, [&] { return reader_.read(open(), path); });
   if (entry.fresh) write([&] { writer_.file(static_cast<std::uint32_t>(entry.number), *entry.fresh); });
-  return entry.number;
+  return {entry.number, entry.build_id};
+}
+
+BundleOutput::File BundleOutput::file(pid_t pid, const Mapping& mapping) {
+  return find(key_of(pid, mapping), mapping.path, [&] { return reader_.open(pid, mapping); });
+}
+
+std::int32_t BundleOutput::file(pid_t pid, const std::string& path) {
+  if (path.empty()) return -1;
+  Mapping mapping;
+  mapping.path = path;
+  return find(key_of(pid, mapping), path, [&] { return reopened(locate_path(pid, path)); }).number;
 }
 
 std::int32_t BundleOutput::file(const std::string& name, const std::function<trace::ImageFile()>& make) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "capture/code_reader.h"
 #include "capture/file_table.h"
 #include "capture/stream_ring.h"
 #include "formats/ptk_writer.h"
@@ -17,7 +18,7 @@ namespace ptkit::capture {
 class BundleOutput {
  public:
   // `ring_bytes`: trace goes to a ring of that size, and from there to the bundle by snapshot(); 0: at once.
-  BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes);
+  BundleOutput(formats::PtkWriter writer, std::uint64_t ring_bytes, ReadLimits limits = {});
 
   void info(const formats::RecordingInfo& info);
   void configuration(const trace::Configuration& configuration);
@@ -33,10 +34,19 @@ class BundleOutput {
   void code(const std::vector<trace::CodeRegion>& regions);
   void sideband(const trace::Sideband& record);
   void warning(const std::string& sentence);
-  // The number of a file that process `pid` has mapped; -1 for anonymous memory.
+  // A file that process `pid` has mapped.
+  struct File {
+    std::int32_t number = -1;  // of anonymous memory
+    std::string build_id;
+  };
+  [[nodiscard]] File file(pid_t pid, const Mapping& mapping);
+  // The number of a file that a program has, which runs with the rights of this process; -1: no path.
   [[nodiscard]] std::int32_t file(pid_t pid, const std::string& path);
   // Of one that is none: the kernel, or what it maps. `make` is called if nobody asked for it before.
   [[nodiscard]] std::int32_t file(const std::string& name, const std::function<trace::ImageFile()>& make);
+
+  // Of files and memory of processes.
+  [[nodiscard]] CodeReader& reader() noexcept { return reader_; }
 
   void snapshot();  // of the ring, if there is one
   [[nodiscard]] std::uint64_t dropped_bytes() const;
@@ -50,10 +60,13 @@ class BundleOutput {
  private:
   template <typename Write>
   void write(Write&& write);
+  [[nodiscard]] File find(const std::string& key, const std::string& path,
+                          const std::function<MappedFile()>& open);
 
   std::mutex mutex_;  // of the writer
   formats::PtkWriter writer_;
   std::unique_ptr<StreamRing> ring_;
+  CodeReader reader_;
   std::mutex files_mutex_;
   FileTable files_;
   std::atomic<std::uint32_t> streams_{0};

@@ -159,7 +159,7 @@ std::int32_t CodeRecorder::file_of(const Mapping& mapping) {
   // A 32-bit vDSO is another file than the 64-bit one.
   const std::string key = in_memory && mapping.end <= 0x100000000 ? mapping.path + "32" : mapping.path;
   const FileTable::Entry entry = files_.find(key, mapping.path, [&] {
-    if (!in_memory) return read_file_of(pid_, mapping.path);
+    if (!in_memory) return reader_.read(reader_.open(pid_, mapping), mapping.path);
     std::vector<std::uint8_t> bytes(std::min(mapping.end - mapping.begin, kMaxVdsoBytes));
     bytes.resize(memory_.read(mapping.begin, bytes));
     return trace::TraceBuffer::from_vector(std::move(bytes));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "capture/code_reader.h"
 #include "capture/file_table.h"
 #include "capture/tracee.h"
 #include "formats/ptk_writer.h"
@@ -21,8 +22,9 @@ struct CodeInsn {
 
 class CodeRecorder {
  public:
-  CodeRecorder(pid_t pid, trace::SpaceId space, formats::PtkWriter& writer, FileTable& files)
-      : pid_(pid), space_(space), memory_(pid), writer_(writer), files_(files) {}
+  CodeRecorder(pid_t pid, trace::SpaceId space, formats::PtkWriter& writer, FileTable& files,
+               CodeReader& reader)
+      : pid_(pid), space_(space), memory_(pid), writer_(writer), files_(files), reader_(reader) {}
 
   // The instruction that is about to be executed at `tsc`, or null: its bytes cannot be read, or are none.
   // Code that is not what it was before is saved as valid from the next tick on. The pointer is good until
@@ -67,6 +69,7 @@ class CodeRecorder {
   Memory memory_;
   formats::PtkWriter& writer_;
   FileTable& files_;
+  CodeReader& reader_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
   std::uint64_t last_address_ = 1;  // of last_page_; 1 is no page
   Page* last_page_ = nullptr;

@@ -1,5 +1,7 @@
 #include "capture/driver_sideband.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -43,6 +45,8 @@ void read_mapping(base::Bytes record, SystemRecord& out) {
   out.address = mapping.address;
   out.bytes = mapping.bytes;
   out.file_offset = mapping.file_offset;
+  out.device = makedev(mapping.device_major, mapping.device_minor);
+  out.inode = mapping.inode;
   out.text = text_behind(record, sizeof mapping);
 }
 

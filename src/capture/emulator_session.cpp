@@ -282,6 +282,7 @@ base::Result<RecordResult> EmulatorRecorder::Session::finish(const EmulatedProgr
   recording_->output().info(info_);
   write_configuration();  // clock and ranges are known better now
   result.unmatched = recording_->warn_of_missing();
+  for (const std::string& warning : recording_->output().reader().warnings()) recording_->warn(warning);
   result.warnings = recording_->warnings();
   for (const std::string& warning : result.warnings) recording_->output().warning(warning);
   auto size = recording_->output().finish();

@@ -1,8 +1,6 @@
 // The files that executed code came from: their numbers in the bundle, build-ids and names.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <map>
 #include <optional>
@@ -11,9 +9,6 @@
 #include "trace/bundle.h"
 
 namespace ptkit::capture {
-
-// A file as process `pid` sees it, which may be in another root; empty if it cannot be read.
-[[nodiscard]] trace::TraceBuffer read_file_of(pid_t pid, const std::string& path);
 
 // The last part of a path.
 [[nodiscard]] std::string base_name(const std::string& path);
@@ -26,6 +21,7 @@ class FileTable {
     std::int32_t number = -1;
     std::optional<trace::ImageFile>
         fresh;  // if this is the first one who asks: what the bundle has to be told
+    std::string build_id;
   };
 
   // `key` stands for the file: its path, or what its path does not tell besides. `contents` is called once.
@@ -33,7 +29,11 @@ class FileTable {
                            const std::function<trace::TraceBuffer()>& contents);
 
  private:
-  std::map<std::string, std::int32_t> numbers_;
+  struct Known {
+    std::int32_t number = -1;
+    std::string build_id;
+  };
+  std::map<std::string, Known> files_;
 };
 
 }  // namespace ptkit::capture

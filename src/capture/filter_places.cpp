@@ -13,7 +13,7 @@ namespace {
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  std::string path;
+  Mapping mapping;
   std::uint64_t file_offset = 0;
 };
 
@@ -27,8 +27,8 @@ std::optional<Range> place(const Mapping& mapping, const Range& wanted) {
   const std::uint64_t first = std::max(wanted.first, mapping.offset);
   const std::uint64_t last = std::min(wanted.last, mapping.offset + (mapping.end - mapping.begin) - 1);
   if (first > last) return {};
-  return Range{mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset),
-               mapping.path, first};
+  return Range{mapping.begin + (first - mapping.offset), mapping.begin + (last - mapping.offset), mapping,
+               first};
 }
 
 class Finder {
@@ -64,7 +64,7 @@ class Finder {
     Range range{filter.first, filter.last, {}, 0};
     for (const Mapping& mapping : maps_) {
       if (filter.first < mapping.begin || filter.last >= mapping.end) continue;
-      range.path = mapping.path;
+      range.mapping = mapping;
       range.file_offset = mapping.offset + (filter.first - mapping.begin);
     }
     return range;
@@ -81,7 +81,7 @@ class Finder {
         if (const auto range = place(mapping, {filter.first, filter.last, {}, 0})) ranges.push_back(*range);
         continue;
       }
-      for (const SymbolFinder::Place& one : symbols_.find(pid_, mapping.path, filter.symbol)) {
+      for (const SymbolFinder::Place& one : symbols_.find(pid_, mapping, filter.symbol)) {
         const Range offsets{one.offset, one.offset + std::max<std::uint64_t>(one.size, 1) - 1, {}, 0};
         if (const auto range = place(mapping, offsets)) ranges.push_back(*range);
       }
@@ -159,7 +159,7 @@ base::Result<std::vector<FilterPlace>> find_filters(const RecordOptions& options
     const std::vector<Range> ranges = finder.find(filter);
     if (ranges.empty()) return not_found("filters: ", filter, finder);
     for (const Range& range : ranges)
-      out.push_back({filter.kind, range.first, range.last, range.path, range.file_offset});
+      out.push_back({filter.kind, range.first, range.last, range.mapping, range.file_offset});
   }
   return out;
 }

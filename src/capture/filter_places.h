@@ -16,7 +16,7 @@ struct FilterPlace {
   FilterRequest::Kind kind = FilterRequest::Kind::FILTER;
   std::uint64_t first = 0;  // addresses in the process that is recorded, or in the kernel
   std::uint64_t last = 0;
-  std::string path;  // of the file that is mapped there; empty: the kernel, or not known
+  Mapping mapping;  // that is there; its path is empty: the kernel, or not known
   std::uint64_t file_offset = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/interval_map.h"
-#include "capture/file_table.h"
 #include "formats/perf_jit.h"
 
 namespace ptkit::capture {
@@ -53,30 +52,33 @@ void save_functions(BundleOutput& output, trace::SpaceId space, std::int32_t fil
 
 }  // namespace
 
-bool JitDumps::add(std::int64_t pid, trace::SpaceId space, std::uint64_t tsc, const std::string& path) {
-  if (!perf::is_jit_dump(path)) return false;
-  if (known_.emplace(space, path).second) dumps_.push_back({pid, space, tsc, path});
+bool JitDumps::add(std::int64_t pid, trace::SpaceId space, std::uint64_t tsc, const Mapping& file) {
+  if (!perf::is_jit_dump(file.path)) return false;
+  if (known_.emplace(space, file.path).second) dumps_.push_back({pid, space, tsc, file});
   return true;
 }
 
 void JitDumps::save(BundleOutput& output, const MappedBy& mapped_by) {
   for (const Dump& dump : std::exchange(dumps_, {})) {
-    const trace::TraceBuffer contents = read_file_of(static_cast<pid_t>(dump.pid), dump.path);
+    const std::string& path = dump.file.path;
+    CodeReader& reader = output.reader();
+    const trace::TraceBuffer contents =
+        reader.read(reader.open(static_cast<pid_t>(dump.pid), dump.file), path);
     trace::TraceBundle read;
     std::vector<perf::Event> loads;
     perf::Event marker;
     marker.tsc = dump.tsc;
     marker.pid = dump.pid;
-    marker.text = dump.path;
+    marker.text = path;
     const std::string wrong = contents.size() == 0
                                   ? "is not here any more; code that the program made cannot be decoded"
                                   : perf::read_jit_dump(read, contents, marker, loads);
-    if (!wrong.empty()) warnings_.push_back(dump.path + " " + wrong + ".");
+    if (!wrong.empty()) warnings_.push_back(path + " " + wrong + ".");
     if (loads.empty()) continue;
     read_.insert(dump.space);
     // A number may be another process's by now, with a dump of its own.
-    const std::int32_t file = output.file(dump.path + '\n' + std::to_string(dump.space),
-                                          [&] { return std::move(read.files.front()); });
+    const std::int32_t file =
+        output.file(path + '\n' + std::to_string(dump.space), [&] { return std::move(read.files.front()); });
     save_functions(output, dump.space, file, loads, ends_of(loads, mapped_by(dump.pid, dump.space)));
   }
 }

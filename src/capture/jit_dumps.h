@@ -14,7 +14,7 @@ namespace ptkit::capture {
 class JitDumps {
  public:
   // A process has mapped a file: if that is a dump, it is read later, when it has all that the process made.
-  [[nodiscard]] bool add(std::int64_t pid, trace::SpaceId space, std::uint64_t tsc, const std::string& path);
+  [[nodiscard]] bool add(std::int64_t pid, trace::SpaceId space, std::uint64_t tsc, const Mapping& file);
   // A file that a process has mapped, where code that it made may have been.
   struct Mapped {
     std::uint64_t address = 0;
@@ -38,7 +38,7 @@ class JitDumps {
     std::int64_t pid = trace::kNoId;
     trace::SpaceId space = trace::kAnySpace;
     std::uint64_t tsc = 0;  // when it was mapped
-    std::string path;
+    Mapping file;
   };
   std::vector<Dump> dumps_;
   std::set<std::pair<trace::SpaceId, std::string>> known_;

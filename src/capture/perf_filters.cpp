@@ -1,15 +1,14 @@
 // Address filters as the kernel reads them.
-#include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <map>
 #include <utility>
 
 #include "base/paths.h"
+#include "capture/mapped_file.h"
 #include "capture/perf_units.h"
 #include "capture/refusals.h"
 #include "capture/tracee.h"
@@ -34,8 +33,8 @@ std::string filter_text(const std::vector<FilterPlace>& filters, const NameOf& n
     const bool stops = one.kind == FilterRequest::Kind::TRACESTOP;
     text += text.empty() ? "" : ",";
     text += stops ? "stop " : "filter ";
-    text += hex(one.path.empty() ? one.first : one.file_offset) + "/" + hex(one.last - one.first + 1);
-    if (!one.path.empty()) text.append(1, '@').append(name_of(one.path));
+    text += hex(one.mapping.path.empty() ? one.first : one.file_offset) + "/" + hex(one.last - one.first + 1);
+    if (!one.mapping.path.empty()) text.append(1, '@').append(name_of(one.mapping.path));
   }
   return text;
 }
@@ -47,13 +46,11 @@ class MappedFiles {
   explicit MappedFiles(int pid) : pid_(pid) {}
 
   // 0, or the errno.
-  int open(const std::string& path) {
-    if (files_.count(path) != 0) return 0;
-    Fd file(::open((root_of(pid_) + path).c_str(), O_PATH | O_CLOEXEC));
-    // After chroot() the kernel gives paths as this process sees them.
-    if (file.get() < 0) file = Fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-    if (file.get() < 0) return errno;
-    files_.emplace(path, std::move(file));
+  int open(const Mapping& mapping) {
+    if (files_.count(mapping.path) != 0) return 0;
+    MappedFile file = locate_mapped(pid_, mapping, 0);
+    if (file.found != MappedFile::Found::FILE) return file.error;
+    files_.emplace(mapping.path, std::move(file.file));
     return 0;
   }
   [[nodiscard]] std::string name_of(const std::string& path) const {
@@ -61,8 +58,6 @@ class MappedFiles {
   }
 
  private:
-  static std::string root_of(int pid) { return pid != 0 ? process_folder(pid) + "/root" : std::string(); }
-
   int pid_;
   std::map<std::string, Fd> files_;
 };
@@ -71,13 +66,13 @@ class MappedFiles {
 std::optional<base::Failure> check_places(const std::vector<FilterPlace>& filters) {
   for (const FilterPlace& one : filters) {
     const std::string range = hex(one.first) + " to " + hex(one.last);
-    if (one.path.empty() && one.first < kKernelHalf) {
+    if (one.mapping.path.empty() && one.first < kKernelHalf) {
       return unsupported("filters: no file is mapped at all of " + range +
                          ", and perf filters user code by files; name a function, or a range in one file");
     }
-    const bool named = one.path.empty() || one.path.front() == '/';
-    if (!named || one.path.rfind("/memfd:", 0) == 0 || base::is_deleted(one.path)) {
-      return unsupported("filters: " + range + " is in " + one.path +
+    const bool named = one.mapping.path.empty() || one.mapping.path.front() == '/';
+    if (!named || one.mapping.path.rfind("/memfd:", 0) == 0 || base::is_deleted(one.mapping.path)) {
+      return unsupported("filters: " + range + " is in " + one.mapping.path +
                          ", which perf cannot find by a path; filter by other files");
     }
   }
@@ -93,7 +88,7 @@ PerfUnits::Problem PerfUnits::set_filters(const std::vector<FilterPlace>& filter
   const std::string shown = filter_text(filters, [](const std::string& path) { return path; });
   MappedFiles files(pid_);
   for (const FilterPlace& one : filters) {
-    const int error = one.path.empty() ? 0 : files.open(one.path);
+    const int error = one.mapping.path.empty() ? 0 : files.open(one.mapping);
     if (error != 0) return filter_refusal(shown, scope(), error).failure();
   }
   const std::string text = filter_text(filters, [&](const std::string& path) { return files.name_of(path); });

@@ -1,5 +1,7 @@
 #include "capture/perf_records.h"
 
+#include <sys/sysmacros.h>
+
 #include <utility>
 
 #include "capture/tsc.h"
@@ -56,6 +58,19 @@ void add_event(const perf::Event& event, SystemRecord out, PerfTold& told) {
   out.text = event.text;
   out.build_id = event.build_id;
   told.records.push_back(std::move(out));
+}
+
+// Where MMAP2 tells a mapping's file, if that is not by its build-id.
+void add_file(const Record& record, Fields fields, SystemRecord& out) {
+  constexpr std::uint16_t kByBuildId = 1U << 14U;
+  if (record.type != perf::MMAP2 || (record.misc & kByBuildId) != 0) return;
+  fields.skip(32);  // process, thread, address, length, offset
+  const auto major = static_cast<unsigned>(fields.u32());
+  const std::uint64_t device = makedev(major, static_cast<unsigned>(fields.u32()));
+  const std::uint64_t inode = fields.u64();
+  if (!fields.ok()) return;
+  out.device = device;
+  out.inode = inode;
 }
 
 bool take_symbol(Fields fields, SystemRecord out, PerfTold& told) {
@@ -177,7 +192,9 @@ bool PerfRecords::take_sideband(const Record& record, base::Bytes body, const Tr
   told.lost += found.lost();
   // A thread that ends is not told to go out: its events went before.
   if (record.type == perf::EXIT) last_out_ = common.tsc;
-  for (const perf::Event& event : found.events()) add_event(event, common, told);
+  SystemRecord with_file = common;
+  add_file(record, Fields(body), with_file);
+  for (const perf::Event& event : found.events()) add_event(event, with_file, told);
   for (const perf::Running& one : found.running()) {
     // Who was here when tracing began is of interest as long as nobody came in.
     if (record.type == perf::ITRACE_START && any_switch_) continue;

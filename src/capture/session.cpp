@@ -110,7 +110,7 @@ void StepSession::flush_sometimes() {
 std::shared_ptr<StepSession::Process> StepSession::make_process(pid_t pid) {
   const trace::SpaceId space = next_space_++;
   writer_.space(space, {pid, 0, false});
-  return std::make_shared<Process>(Process{pid, CodeRecorder(pid, space, writer_, files_)});
+  return std::make_shared<Process>(Process{pid, CodeRecorder(pid, space, writer_, files_, reader_)});
 }
 
 ThreadEncoder& StepSession::encoder(Thread& thread) {
@@ -219,6 +219,7 @@ base::Result<RecordResult> StepSession::finish() {
   auto size = writer_.finish();
   if (!size.ok()) return size.failure();
   result_.bundle_bytes = size.value();
+  for (std::string& warning : reader_.warnings()) result_.warnings.push_back(std::move(warning));
   if (truth_failed_)
     result_.warnings.push_back(options_.truth_folder +
                                ": the log of executed instructions could not be written.");

@@ -80,6 +80,7 @@ class StepSession {
   softpt::UnitConfig unit_config_;
   TscCalibration calibration_;
   FileTable files_;
+  CodeReader reader_;
   std::map<pid_t, Thread> threads_;
   std::set<pid_t> unclaimed_;  // stopped before their parent's event told of them
   pid_t root_ = 0;

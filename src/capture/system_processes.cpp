@@ -15,6 +15,7 @@ namespace ptkit::capture {
 namespace {
 
 constexpr const char* kVdso = "[vdso]";
+constexpr std::uint64_t kMostVdsoBytes = 1 << 20;
 constexpr int kDeepest = 100;  // of families
 
 trace::Sideband sideband(trace::SidebandKind kind, const SystemRecord& record) {
@@ -36,8 +37,8 @@ bool is_file(const std::string& path) {
   return path.size() > 1 && path.front() == '/' && path[1] != '/' && path.rfind("/memfd:", 0) != 0;
 }
 
-trace::TraceBuffer read_memory(std::int64_t pid, std::uint64_t address, std::uint64_t bytes) {
-  std::vector<std::uint8_t> out(bytes);
+trace::TraceBuffer read_vdso(std::int64_t pid, std::uint64_t address, std::uint64_t bytes) {
+  std::vector<std::uint8_t> out(std::min(bytes, kMostVdsoBytes));
   out.resize(Memory(static_cast<pid_t>(pid)).read(address, out));
   return trace::TraceBuffer::from_vector(std::move(out));
 }
@@ -104,6 +105,7 @@ std::vector<std::string> SystemProcesses::warnings() const {
                   "): their code is what the memory of processes had, where that could be read.");
   }
   out.insert(out.end(), dumps_.warnings().begin(), dumps_.warnings().end());
+  for (std::string& warning : output_.reader().warnings()) out.push_back(std::move(warning));
   return out;
 }
 
@@ -188,6 +190,8 @@ void SystemProcesses::read_maps_of(std::int64_t pid, Process& process, std::uint
     record.bytes = mapping.end - mapping.begin;
     record.file_offset = mapping.offset;
     record.text = mapping.path;
+    record.device = mapping.device;
+    record.inode = mapping.inode;
     add_part(process, record);
   }
 }
@@ -200,7 +204,9 @@ void SystemProcesses::add_part(Process& process, const SystemRecord& mapping) {
             mapping.bytes,
             mapping.file_offset,
             std::string(base::without_mark(mapping.text)),
-            mapping.build_id};
+            mapping.build_id,
+            mapping.device,
+            mapping.inode};
   // What lies there now came last: what had been there before may come again.
   if (const Part* last = process.parts.last_over(part); last != nullptr) {
     if (*last == part) return;
@@ -225,16 +231,17 @@ void SystemProcesses::note_mapping(std::int64_t pid, const Part& part, std::int3
 }
 
 // -1: memory that shows no file.
-std::int32_t SystemProcesses::file_of(std::int64_t pid, const Part& part) {
+BundleOutput::File SystemProcesses::file_of(std::int64_t pid, const Part& part) {
   const std::string& path = part.path;
   if (path == kVdso) {
-    return output_.file(path, [&] {
-      const trace::TraceBuffer bytes = read_memory(pid, part.address, part.bytes);
+    const std::int32_t number = output_.file(path, [&] {
+      const trace::TraceBuffer bytes = read_vdso(pid, part.address, part.bytes);
       return trace::ImageFile{
           path, image::elf_build_id(bytes.bytes()), {}, image::read_symbols(bytes.bytes())};
     });
+    return {number, {}};
   }
-  return is_file(path) ? output_.file(static_cast<pid_t>(pid), path) : -1;
+  return is_file(path) ? output_.file(static_cast<pid_t>(pid), part.mapping()) : BundleOutput::File();
 }
 
 void SystemProcesses::save(std::int64_t pid, Process& process) {
@@ -248,10 +255,10 @@ void SystemProcesses::save(std::int64_t pid, Process& process) {
 
 // The bytes of a part of a file go into the bundle once; other spaces refer to the file.
 void SystemProcesses::save(std::int64_t pid, const Process& process, const Part& part) {
-  if (dumps_.add(pid, process.space, part.tsc, part.path)) return;
-  const std::int32_t file = file_of(pid, part);
-  note_mapping(pid, part, file);
-  if (file < 0) {
+  if (dumps_.add(pid, process.space, part.tsc, part.mapping())) return;
+  const BundleOutput::File file = file_of(pid, part);
+  note_mapping(pid, part, file.number);
+  if (file.number < 0) {
     const bool kernels = !part.path.empty() && part.path.front() == '[';
     if (!kernels && made_code_.count(process.space) == 0)
       made_code_[process.space] = thread_name(static_cast<pid_t>(pid), static_cast<pid_t>(pid));
@@ -262,21 +269,55 @@ void SystemProcesses::save(std::int64_t pid, const Process& process, const Part&
   region.address = part.address;
   region.size = part.bytes;
   region.tsc_from = part.tsc_from;
-  region.file = file;
+  region.file = file.number;
   region.file_offset = part.file_offset;
   region.shared = true;
-  if (saved_.emplace(file, part.file_offset, part.bytes).second) {
-    const trace::TraceBuffer bytes = read_file_of(static_cast<pid_t>(pid), part.path);
-    const bool same = part.build_id.empty() || image::elf_build_id(bytes.bytes()) == part.build_id;
-    if (!same) replaced_.insert(part.path);
-    if (same && bytes.size() > part.file_offset)
-      region.bytes =
-          bytes.slice(part.file_offset, std::min<std::uint64_t>(part.bytes, bytes.size() - part.file_offset));
-    else
-      region.bytes = read_memory(pid, part.address, part.bytes);
-    if (region.bytes.size() == 0) saved_.erase({file, part.file_offset, part.bytes});
+  if (!saved_.emplace(file.number, part.file_offset, part.bytes).second) return output_.code({region});
+  save_bytes(pid, part, file, region);
+}
+
+// Parts with bytes, and what lies between them without.
+void SystemProcesses::save_bytes(std::int64_t pid, const Part& part, const BundleOutput::File& file,
+                                 const trace::CodeRegion& whole) {
+  std::uint64_t done = 0;
+  const auto put = [&](std::uint64_t size, trace::TraceBuffer bytes) {
+    if (size == 0) return;
+    trace::CodeRegion region = whole;
+    region.address += done;
+    region.file_offset += done;
+    region.size = size;
+    region.bytes = std::move(bytes);
+    output_.code({region});
+    done += size;
+  };
+  const bool saved = read_bytes(pid, part, file, [&](std::uint64_t at, const trace::TraceBuffer& bytes) {
+    put(at - done, {});
+    put(bytes.size(), bytes);
+    if (often_) often_();
+  });
+  put(part.bytes - done, {});
+  if (!saved) saved_.erase({file.number, part.file_offset, part.bytes});
+}
+
+bool SystemProcesses::read_bytes(std::int64_t pid, const Part& part, const BundleOutput::File& file,
+                                 const CodeReader::Take& take) {
+  bool any = false;
+  const auto look = [&](std::uint64_t at, trace::TraceBuffer bytes) {
+    any = true;
+    take(at, std::move(bytes));
+  };
+  const Mapping mapping = part.mapping();
+  CodeReader& reader = output_.reader();
+  if (is_file(part.path)) {
+    const MappedFile opened = reader.open(static_cast<pid_t>(pid), mapping);
+    const bool other = opened.found == MappedFile::Found::ANOTHER ||
+                       (!part.build_id.empty() && file.build_id != part.build_id);
+    if (other) replaced_.insert(part.path);
+    if (!other) reader.read_part(opened, part.path, part.file_offset, part.bytes, look);
   }
-  output_.code({region});
+  if (any) return true;
+  reader.read_memory(static_cast<pid_t>(pid), mapping, look);
+  return any && !is_file(part.path);
 }
 
 void SystemProcesses::take(const SystemRecord& record, std::uint32_t stream) {

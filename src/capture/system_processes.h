@@ -61,13 +61,25 @@ class SystemProcesses {
     std::uint64_t bytes = 0;
     std::uint64_t file_offset = 0;
     std::string path;
-    std::string build_id;                     // empty: not told
+    std::string build_id;      // empty: not told
+    std::uint64_t device = 0;  // as in Mapping
+    std::uint64_t inode = 0;
     std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid
 
     // The same of the same file, whenever.
     [[nodiscard]] bool operator==(const Part& other) const {
       return address == other.address && bytes == other.bytes && file_offset == other.file_offset &&
              path == other.path;
+    }
+    [[nodiscard]] Mapping mapping() const {
+      return {.begin = address,
+              .end = address + bytes,
+              .offset = file_offset,
+              .executable = true,
+              .path = path,
+              .device = device,
+              .inode = inode,
+              .build_id = build_id};
     }
   };
   // Of one space. Programs that make code map memory again and again: none is looked for among all others.
@@ -108,7 +120,12 @@ class SystemProcesses {
   void note_mapping(std::int64_t pid, const Part& part, std::int32_t file);
   void save(std::int64_t pid, Process& process);
   void save(std::int64_t pid, const Process& process, const Part& part);
-  [[nodiscard]] std::int32_t file_of(std::int64_t pid, const Part& part);
+  [[nodiscard]] BundleOutput::File file_of(std::int64_t pid, const Part& part);
+  void save_bytes(std::int64_t pid, const Part& part, const BundleOutput::File& file,
+                  const trace::CodeRegion& whole);
+  // True: they are in the bundle for other processes, too.
+  [[nodiscard]] bool read_bytes(std::int64_t pid, const Part& part, const BundleOutput::File& file,
+                                const CodeReader::Take& take);
   void new_space(std::int64_t pid, Process& process);
   void set_tables(const SystemRecord& record, Process& process);
   void on_switch(const SystemRecord& record, std::uint32_t stream);

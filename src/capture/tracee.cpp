@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -28,11 +29,11 @@ namespace {
 // Linux' code segment selectors of user space.
 constexpr std::uint64_t kCs64 = 0x33;
 
-constexpr long kOptions = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
-
 base::Failure failed(const std::string& what) {
   return {base::Status::UNSUPPORTED, 0, what + ": " + std::strerror(errno)};
 }
+
+constexpr long kOptions = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
 
 // After fork, before exec: only calls that are safe there.
 [[noreturn]] void run_program(char* const* argv, int go, int error, const sigset_t& mask, bool quiet) {
@@ -201,8 +202,10 @@ std::string process_folder(pid_t pid) {
   return folder;
 }
 
-std::vector<Mapping> read_maps(pid_t pid) {
-  std::ifstream file(process_folder(pid) + "/maps");
+std::vector<Mapping> read_maps(pid_t pid) { return read_maps_in(process_folder(pid)); }
+
+std::vector<Mapping> read_maps_in(const std::string& folder) {
+  std::ifstream file(folder + "/maps");
   std::vector<Mapping> mappings;
   for (std::string line; std::getline(file, line);) {
     std::string_view rest(line);
@@ -215,8 +218,11 @@ std::vector<Mapping> read_maps(pid_t pid) {
     mapping.shared = rest[3] == 's';
     rest.remove_prefix(5);
     mapping.offset = take_hex(rest);
-    // device, inode, blanks, path
-    for (int field = 0; field < 2; ++field) rest.remove_prefix(std::min(rest.find(' '), rest.size() - 1) + 1);
+    // device ("08:01"), inode, blanks, path
+    const auto major = static_cast<unsigned>(take_hex(rest));
+    mapping.device = makedev(major, static_cast<unsigned>(take_hex(rest)));
+    const auto number = std::from_chars(rest.data(), rest.data() + rest.size(), mapping.inode);
+    rest.remove_prefix(static_cast<std::size_t>(number.ptr - rest.data()));
     const auto path = rest.find_first_not_of(' ');
     if (path != std::string_view::npos) mapping.path = rest.substr(path);
     mappings.push_back(std::move(mapping));

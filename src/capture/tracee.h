@@ -78,7 +78,7 @@ class Memory {
   Fd fd_;
 };
 
-// One line of /proc/PID/maps.
+// One line of /proc/PID/maps, or what a record of the kernel tells of a mapping.
 struct Mapping {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -86,9 +86,13 @@ struct Mapping {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::string path;  // empty: anonymous
+  std::string path;          // empty: anonymous
+  std::uint64_t device = 0;  // as makedev() makes it
+  std::uint64_t inode = 0;   // 0: no file, or not told
+  std::string build_id{};    // hex; empty: not told
 };
 [[nodiscard]] std::vector<Mapping> read_maps(pid_t pid);
+[[nodiscard]] std::vector<Mapping> read_maps_in(const std::string& folder);  // "/proc/PID"
 // Where /proc tells of a process: "/proc/PID", or of another thread once its first one has ended.
 [[nodiscard]] std::string process_folder(pid_t pid);
 [[nodiscard]] std::vector<pid_t> processes();  // that can be seen

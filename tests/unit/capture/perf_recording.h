@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -96,7 +98,10 @@ inline Bytes mapping(int pid, std::uint64_t address, std::uint64_t bytes, const 
   FakeKernel::put(out, address, 8);
   FakeKernel::put(out, bytes, 8);
   FakeKernel::put(out, 0, 8);
-  out.resize(out.size() + 24);
+  struct stat file {};
+  static_cast<void>(::stat(path.c_str(), &file));
+  for (const unsigned one : {major(file.st_dev), minor(file.st_dev)}) FakeKernel::put(out, one, 4);
+  for (const std::uint64_t one : {std::uint64_t{file.st_ino}, std::uint64_t{0}}) FakeKernel::put(out, one, 8);
   FakeKernel::put(out, 5, 4);  // PROT_READ | PROT_EXEC
   FakeKernel::put(out, 0, 4);
   out.insert(out.end(), path.begin(), path.end());

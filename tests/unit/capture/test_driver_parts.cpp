@@ -2,6 +2,8 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -208,10 +210,10 @@ TEST(DriverFilters, SymbolsOfAProcessBecomeItsAddresses) {
   ASSERT_EQ(ranges.value().size(), 2U);
   EXPECT_EQ(ranges.value()[0].first, reinterpret_cast<std::uint64_t>(&ptkit_filtered_function));
   EXPECT_GT(ranges.value()[0].last, ranges.value()[0].first);
-  EXPECT_EQ(ranges.value()[0].path, program_path(::getpid()));
+  EXPECT_EQ(ranges.value()[0].mapping.path, program_path(::getpid()));
   EXPECT_GT(ranges.value()[0].file_offset, 0U);
   EXPECT_EQ(ranges.value()[1].kind, FilterRequest::Kind::TRACESTOP);
-  EXPECT_EQ(ranges.value()[1].path, "");
+  EXPECT_EQ(ranges.value()[1].mapping.path, "");
   options.filters[0].symbol = "ptkit_filtered_functio";
   const auto missing = find_filters(options, ::getpid(), KernelCode());
   ASSERT_FALSE(missing.ok());
@@ -283,6 +285,29 @@ TEST_F(Kernel, PartsAndFunctionsComeFromTheListOfSymbols) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].first, 0xffffffffc0000020U);
   EXPECT_EQ(kernel.find("work", "vmlinux")[0].last, 0xffffffff81001fffU);
+}
+
+// What follows such a symbol may be data of others.
+TEST_F(Kernel, CodeThatTheKernelMadeEndsWhereItIsKnownToEnd) {
+  write("symbols",
+        "ffffffff81000000 T _stext\nffffffff81002000 T _etext\n"
+        "ffffffffc0000000 t first\t[a_b]\n"
+        "ffffffffa0001010 t bpf_prog_1\t[bpf]\nffffffffa0004020 t bpf_prog_2\t[bpf]\n"
+        "ffffffffbfffe000 t bpf_prog_3\t[bpf]\nffffffffc0008000 t bpf_prog_4\t[bpf]\n"
+        "ffffffffa0100000 t ftrace_1\t[__builtin__ftrace]\n"
+        "ffffffffa0108000 t ftrace_2\t[__builtin__ftrace]\n"
+        "ffffffffa0200000 t kprobe\t[__builtin__kprobes]\n");
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.look());
+  std::map<std::uint64_t, std::uint64_t> ends;
+  for (const KernelCode::Part& part : kernel.parts()) ends[part.begin] = part.end;
+  EXPECT_EQ(ends.at(0xffffffffa0001000), 0xffffffffa0004000);  // up to the next program
+  EXPECT_EQ(ends.at(0xffffffffa0004000), 0xffffffffa0005000);  // which is far
+  EXPECT_EQ(ends.at(0xffffffffbfffe000), 0xffffffffc0000000);  // a module lies between
+  EXPECT_EQ(ends.at(0xffffffffc0008000), 0xffffffffc0009000);  // nothing is known of what follows
+  EXPECT_EQ(ends.at(0xffffffffa0100000), 0xffffffffa0101000);
+  EXPECT_EQ(ends.at(0xffffffffa0108000), 0xffffffffa0109000);
+  EXPECT_EQ(ends.at(0xffffffffa0200000), 0xffffffffa0201000);
 }
 
 TEST_F(Kernel, HiddenAddressesAreAFailure) {
@@ -428,6 +453,8 @@ TEST_F(Sideband, EveryRecordIsReadAlsoAcrossTheEnd) {
   EXPECT_EQ(got.records[2].status, 1);
   EXPECT_EQ(got.records[3].text, "/bin/true");
   EXPECT_EQ(got.records[3].file_offset, 0x800U);
+  EXPECT_EQ(got.records[3].inode, 77U);
+  EXPECT_EQ(got.records[3].device, makedev(8, 1));
   EXPECT_EQ(got.records[4].text, "name");
   EXPECT_EQ(got.records[5].count, 5U);
 }
@@ -497,6 +524,11 @@ class Processes : public ::testing::Test {
     record.bytes = kPage;
     record.file_offset = kPage;
     record.text = path;
+    struct stat file {};
+    if (::stat(path.c_str(), &file) == 0) {
+      record.device = file.st_dev;
+      record.inode = file.st_ino;
+    }
     processes_.take(record, 0);
   }
 

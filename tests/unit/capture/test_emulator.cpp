@@ -142,7 +142,7 @@ int guest_executes(const std::string& socket) {
 int guest_notes(const std::string& socket) {
   Loop loop(socket);
   qemu::LogMap map{};
-  const std::string path = "/proc/self/exe";
+  const std::string path = std::filesystem::canonical("/proc/self/exe");  // as a process has it in its maps
   map.begin = kHere;
   map.end = kHere + 0x1000;
   map.offset = 0x2000;

@@ -34,24 +34,13 @@ class JitDumps : public PerfRecording {
         if (one.path.empty())
           kernel.tell(0, perf::SWITCH, 0, who, {});
         else
-          kernel.tell(0, perf::MMAP2, 0, who, mapping(one));
+          kernel.tell(0, perf::MMAP2, 0, who, mapping(one.pid, one.address, 4096, one.path));
       }
     });
     const auto result = record();
     ASSERT_TRUE(result.ok()) << result.failure().detail;
     warnings_ = result.value().warnings;
     bundle_ = std::make_shared<trace::TraceBundle>(read());
-  }
-
-  static Bytes mapping(const Step& step) {
-    Bytes out = ids({step.pid, step.pid});
-    for (const std::uint64_t one : {step.address, std::uint64_t{4096}, std::uint64_t{0}})
-      FakeKernel::put(out, one, 8);
-    out.resize(out.size() + 24);
-    FakeKernel::put(out, 5, 8);  // PROT_READ | PROT_EXEC
-    out.insert(out.end(), step.path.begin(), step.path.end());
-    out.push_back(0);
-    return out;
   }
 
   // Four bytes of code, as text; empty: none is known.

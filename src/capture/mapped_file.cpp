@@ -1,0 +1,242 @@
+#include "capture/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/paths.h"
+#include "capture/file_extents.h"
+#include "image/elf.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+using Found = MappedFile::Found;
+
+constexpr std::uint64_t kMostForBuildId = std::uint64_t{1} << 30U;
+constexpr std::size_t kPageBytes = 4096;
+
+std::string path_of(const Fd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+Fd open_path(const std::string& path) { return Fd(::open(path.c_str(), O_PATH | O_CLOEXEC)); }
+
+std::string map_files_name(const Mapping& mapping) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "/map_files/%llx-%llx",
+                static_cast<unsigned long long>(mapping.begin), static_cast<unsigned long long>(mapping.end));
+  return text.data();
+}
+
+bool is_regular(const Fd& file) {
+  struct stat info {};
+  return ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+// A process as its folder in /proc shows it, which stays empty after its end though another process gets its
+// number.
+class Shown {
+ public:
+  explicit Shown(pid_t pid) : folder_(open_path(folder_of(pid))), path_(path_of(folder_)) {}
+
+  [[nodiscard]] bool there() const noexcept { return folder_.get() >= 0; }
+  [[nodiscard]] std::string root() const { return path_ + "/root/"; }
+  [[nodiscard]] std::string map_file(const Mapping& mapping) const { return path_ + map_files_name(mapping); }
+
+  // What it has mapped now of a mapping that was told.
+  [[nodiscard]] std::optional<Mapping> find(const Mapping& told) const {
+    if (!there()) return {};
+    std::optional<Mapping> found;
+    for (Mapping& one : read_maps_in(path_)) {
+      if (!is_same(one, told)) continue;
+      const bool better = !found || one.begin == told.begin;
+      if (better) found = std::move(one);
+    }
+    return found;
+  }
+  // Whether it is known to see other files than this process does.
+  [[nodiscard]] bool has_other_mounts() const {
+    struct stat own {};
+    struct stat other {};
+    return there() && ::stat("/proc/self/ns/mnt", &own) == 0 &&
+           ::stat((path_ + "/ns/mnt").c_str(), &other) == 0 && own.st_ino != other.st_ino;
+  }
+
+ private:
+  // Threads have no map_files where their process shows them, but have it by their own number.
+  static std::string folder_of(pid_t pid) {
+    const std::string folder = process_folder(pid);
+    const std::size_t task = folder.find("/task/");
+    return task == std::string::npos ? folder : "/proc/" + folder.substr(task + 6);
+  }
+  static bool is_same(const Mapping& now, const Mapping& told) {
+    if (now.inode == 0) return false;
+    if (told.inode != 0) return now.inode == told.inode && now.device == told.device;
+    return base::without_mark(now.path) == base::without_mark(told.path) &&
+           (told.begin == 0 || now.begin == told.begin);
+  }
+
+  Fd folder_;
+  std::string path_;
+};
+
+// The file at a path under a folder, if no part of the path is a link.
+Fd follow(const std::string& root, std::string_view path) {
+  Fd at(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  while (at.get() >= 0 && !path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string name(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (name.empty()) continue;
+    if (name == "..") errno = EINVAL;
+    at = name == ".." ? Fd() : Fd(::openat(at.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  }
+  return at;
+}
+
+Fd reopen(const Fd& located) {
+  return Fd(::open(path_of(located).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+// The numbers that the kernel shows for a mapping of the file. Nothing of it is read.
+bool is_shown_as(const Fd& file, const Mapping& wanted) {
+  if (file.get() < 0) return false;
+  void* const page = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (page == MAP_FAILED) return false;
+  const auto address = reinterpret_cast<std::uint64_t>(page);
+  const std::vector<Mapping> maps = read_maps_in("/proc/self");
+  ::munmap(page, kPageBytes);
+  return std::any_of(maps.begin(), maps.end(), [&](const Mapping& one) {
+    return one.begin <= address && address < one.end && one.device == wanted.device &&
+           one.inode == wanted.inode;
+  });
+}
+
+bool has_build_id(const Fd& file, const std::string& wanted) {
+  bool shrunk = false;
+  return !wanted.empty() && file.get() >= 0 &&
+         image::elf_build_id(read_whole(file, kMostForBuildId, shrunk).bytes()) == wanted;
+}
+
+// Whether a regular file is the one that was mapped.
+bool is_wanted(const Fd& located, const Mapping& wanted) {
+  if (wanted.inode == 0) return has_build_id(reopen(located), wanted.build_id);
+  struct stat info {};
+  if (::fstat(located.get(), &info) != 0) return false;
+  if (info.st_ino == wanted.inode && info.st_dev == wanted.device) return true;
+  return is_shown_as(reopen(located), wanted);
+}
+
+// Whether the file may have come after recording began, and is not for everybody to read anyway.
+bool is_new_secret(const Fd& located, std::int64_t began_ns) {
+  struct statx info {};
+  constexpr unsigned kWanted = STATX_MODE | STATX_BTIME | STATX_CTIME;
+  if (::statx(located.get(), "", AT_EMPTY_PATH, kWanted, &info) != 0) return true;
+  if ((info.stx_mode & S_IROTH) != 0) return false;
+  const statx_timestamp& since = (info.stx_mask & STATX_BTIME) != 0 ? info.stx_btime : info.stx_ctime;
+  return since.tv_sec * 1'000'000'000 + since.tv_nsec >= began_ns;
+}
+
+// The roots from which a path may lead to a file of the process.
+std::vector<std::string> roots_of(const Shown& process) {
+  std::vector<std::string> roots;
+  if (process.there()) roots.push_back(process.root());
+  // After chroot() the kernel shows paths as this process sees them.
+  if (!process.has_other_mounts()) roots.emplace_back("/");
+  return roots;
+}
+
+template <typename Accept>
+MappedFile find_by_path(const Shown& process, const std::string& path, const Accept& accept) {
+  MappedFile out;
+  for (const std::string& root : roots_of(process)) {
+    Fd file = follow(root, base::without_mark(path));
+    if (file.get() < 0) {
+      out.error = errno;
+      continue;
+    }
+    if (is_regular(file) && accept(file)) return {Found::FILE, 0, std::move(file)};
+    out.found = Found::ANOTHER;
+    out.error = ESTALE;
+  }
+  return out;
+}
+
+}  // namespace
+
+MappedFile locate_mapped(pid_t pid, const Mapping& mapping, std::int64_t began_ns) {
+  const Shown process(pid);
+  const std::optional<Mapping> now = process.find(mapping);
+  if (now) {
+    Fd file = open_path(process.map_file(*now));
+    const bool regular = is_regular(file);
+    if (file.get() >= 0)
+      return {regular ? Found::FILE : Found::ANOTHER, regular ? 0 : ENODEV, std::move(file)};
+  }
+  return find_by_path(process, mapping.path, [&](const Fd& file) {
+    return is_wanted(file, now ? *now : mapping) && (now || !is_new_secret(file, began_ns));
+  });
+}
+
+MappedFile locate_path(pid_t pid, const std::string& path) {
+  return find_by_path(Shown(pid), path, [](const Fd&) { return true; });
+}
+
+MappedFile reopened(MappedFile located) {
+  if (located.found != Found::FILE) return located;
+  Fd file = reopen(located.file);
+  if (file.get() < 0) return {Found::NOTHING, errno, Fd()};
+  return {Found::FILE, 0, std::move(file)};
+}
+
+std::string key_of(pid_t pid, const Mapping& mapping) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string path(base::without_mark(mapping.path));
+  std::string key = path + '\n';
+  struct stat info {};
+  const bool known = ::stat((folder + map_files_name(mapping)).c_str(), &info) == 0 ||
+                     ::stat((folder + "/root" + path).c_str(), &info) == 0 ||
+                     ::stat(path.c_str(), &info) == 0;
+  const bool told = mapping.inode != 0;
+  if (told && !(known && info.st_ino == mapping.inode && info.st_dev == mapping.device))
+    key += std::to_string(mapping.device) + ' ' + std::to_string(mapping.inode) + ' ';
+  if (!known) return key;
+  return key + std::to_string(info.st_dev) + ' ' + std::to_string(info.st_ino) + ' ' +
+         std::to_string(info.st_mtim.tv_sec) + ' ' + std::to_string(info.st_mtim.tv_nsec);
+}
+
+trace::TraceBuffer read_whole(const Fd& file, std::uint64_t bytes, bool& shrunk) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0) return {};
+  const auto size =
+      static_cast<std::size_t>(std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(info.st_size)));
+  if (size == 0) return {};
+  void* const memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  auto* const begin = static_cast<std::uint8_t*>(memory);
+  trace::TraceBuffer out({begin, size},
+                         std::shared_ptr<const void>(memory, [size](void* at) { ::munmap(at, size); }));
+  FileExtents extents(file, 0, size);
+  while (const auto extent = extents.next()) {
+    const std::span<std::uint8_t> to(begin + extent->begin, extent->end - extent->begin);
+    if (read_at(file, extent->begin, to) != to.size()) {
+      shrunk = true;
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace ptkit::capture
