@@ -26,6 +26,11 @@ using FilterTuple = std::tuple<std::string, std::string, std::string, std::uint6
 using TriggerTuple =
     std::tuple<std::string, std::string, std::string, std::string, std::uint64_t, int, std::uint64_t>;
 
+// Numbers of a user and a group.
+using OwnerTuple = std::tuple<std::uint32_t, std::uint32_t>;
+
+inline base::Owner owner_of(const OwnerTuple& given) { return {std::get<0>(given), std::get<1>(given)}; }
+
 inline capture::FilterRequest filter_of(const FilterTuple& given) {
   using Kind = capture::FilterRequest::Kind;
   constexpr std::array<std::pair<const char*, Kind>, 4> kKinds{{{"filter", Kind::FILTER},

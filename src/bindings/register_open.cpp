@@ -22,7 +22,8 @@ BundleHandle open_bundle(const std::string& path, const std::string& format,
 std::uint64_t save_bundle(const BundleHandle& handle, const std::string& path, bool redact) {
   auto result = [&] {
     const py::gil_scoped_release release;
-    return formats::save_ptk(*handle.bundle, path, {.redact = redact});
+    return formats::save_ptk(*handle.bundle, path,
+                             {.redact = redact, .naming = formats::ptk::Naming::AT_ITS_END});
   }();
   return value_or_raise(std::move(result));
 }
@@ -46,6 +47,14 @@ void register_open(py::module_& module) {
              "Reads a trace by content, or by the named format; looks for programs in these folders first.");
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
+  module.def(
+      "refused_output",
+      [](const std::string& path) {
+        const auto refused = base::refused_output(path);
+        return refused ? refused->detail : std::string();
+      },
+      py::arg("path"),
+      "Why no file is written at this path; empty: it can be, or opening it gives the error.");
   module.def("describe_content", &describe_content, py::arg("head"),
              "What a file with these first bytes is, in words.");
   module.def("formats", &format_rows, "(name, description) of every reader.");

@@ -55,6 +55,9 @@ std::unique_ptr<Recorder> make(const py::kwargs& given) {
   take("max_instructions", options.max_instructions);
   take("quiet", options.quiet);
   take("redact", options.redact);
+  std::optional<OwnerTuple> owner;
+  take("owner", owner);
+  if (owner) options.owner = owner_of(*owner);
   take("ring_bytes", options.ring_bytes);
   take("filters", filters);
   take("triggers", triggers);

@@ -48,7 +48,8 @@ base::Result<RecordResult> EmulatorRecorder::Session::run() {
   if (auto failure = check(options_)) return *failure;
   auto program = find_emulated(options_);
   if (!program.ok()) return program.failure();
-  auto writer = formats::PtkWriter::create(options_.output, {.redact = options_.redact});
+  auto writer =
+      formats::PtkWriter::create(options_.output, {.redact = options_.redact, .owner = options_.owner});
   if (!writer.ok()) return writer.failure();
   const SignalsBlocked blocked(mask_);
   recording_ = std::make_unique<Recording>(options_, std::move(writer.value()), paused_);

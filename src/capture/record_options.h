@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/new_file.h"
 #include "base/status.h"
 
 namespace ptkit::capture {
@@ -95,12 +96,13 @@ struct RecordOptions {
   bool tsc = true;
   bool mtc = true;
   bool cyc = true;
-  bool tnt_64 = false;                 // long TNT packets where they save bytes
-  std::uint32_t psb_period = 4096;     // bytes: a power of two, 2048 at least
-  std::uint8_t mtc_period = 8;         // MTCFreq
-  std::uint8_t cyc_threshold = 0;      // CycThresh
-  bool quiet = false;                  // the program's standard output is discarded
-  bool redact = false;                 // no paths, no command line in the bundle
+  bool tnt_64 = false;                                     // long TNT packets where they save bytes
+  std::uint32_t psb_period = 4096;                         // bytes: a power of two, 2048 at least
+  std::uint8_t mtc_period = 8;                             // MTCFreq
+  std::uint8_t cyc_threshold = 0;                          // CycThresh
+  bool quiet = false;                                      // the program's standard output is discarded
+  bool redact = false;                                     // no paths, no command line in the bundle
+  std::optional<base::Owner> owner = base::sudo_caller();  // of the complete bundle
   std::uint64_t max_instructions = 0;  // then recording ends and the program runs on; 0: no limit
   std::uint64_t ring_bytes = 0;        // keep only the last so many bytes of trace; 0: all
   std::vector<FilterRequest> filters;

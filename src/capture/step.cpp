@@ -16,7 +16,8 @@ base::Result<RecordResult> StepRecorder::run() {
     return base::Failure{base::Status::UNSUPPORTED, 0,
                          "recording by single steps has no filters, triggers and rings; use the emulator"};
   }
-  auto writer = formats::PtkWriter::create(options_.output, {.redact = options_.redact});
+  auto writer =
+      formats::PtkWriter::create(options_.output, {.redact = options_.redact, .owner = options_.owner});
   if (!writer.ok()) return writer.failure();
   // The tracer is one thread, and waits for its own children only. Signals are for the threads of the caller.
   sigset_t all;

@@ -80,10 +80,6 @@ std::vector<pid_t> numbers_in(const std::string& folder) {
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 base::Result<Launch> launch(const std::vector<std::string>& argv, const void* signal_mask, bool quiet) {
   std::vector<char*> pointers;
   pointers.reserve(argv.size() + 1);

@@ -9,27 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/status.h"
 #include "insn/insn.h"
 
 namespace ptkit::capture {
 
-// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd();
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_ = -1;
-};
+using base::Fd;
 
 // The registers that recording needs.
 struct Registers {

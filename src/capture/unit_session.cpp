@@ -34,7 +34,8 @@ std::uint64_t usual_width(trace::Clock clock) {
 base::Result<RecordResult> UnitRecorder::Session::run() {
   if (auto failure = check(options_)) return *failure;
   if (auto failure = units_->prepare(options_, warnings_)) return *failure;
-  auto writer = formats::PtkWriter::create(options_.output, {.redact = options_.redact});
+  auto writer =
+      formats::PtkWriter::create(options_.output, {.redact = options_.redact, .owner = options_.owner});
   if (!writer.ok()) return writer.failure();
   output_ = std::make_unique<BundleOutput>(std::move(writer.value()), 0);
   sigset_t mask{};

@@ -116,7 +116,7 @@ class Writer {
     if (const auto failure = written_.is_folder ? write_folder() : write_file(path_)) return *failure;
     // Not before: a file that is there fits to the code that is there.
     if (code.value()) {
-      if (const auto failure = code.value()->keep()) return *failure;
+      if (const auto failure = code.value()->rename(base::sudo_caller())) return *failure;
     }
     return std::move(written_);
   }
@@ -158,13 +158,13 @@ class Writer {
   }
 
   std::optional<base::Failure> write_folder() {
-    auto folder = perf::OutputFolder::create(path_, "data");
+    auto folder = perf::create_folder(path_, "data");
     if (!folder.ok()) return folder.failure();
     const std::string& at = folder.value().written();
     if (auto failure = perf::write_kernel(bundle_, at, records_)) return failure;
     features_.push_back({perf::FEATURE_DIR_FORMAT, numbers({0})});
     if (auto failure = write_file(at + "/data")) return failure;
-    return folder.value().keep();
+    return folder.value().rename(base::sudo_caller());
   }
 
   std::optional<base::Failure> write_file(const std::string& path) {
@@ -225,15 +225,15 @@ class Writer {
   }
 
   // What is to be kept with the file; nothing if it needs none.
-  base::Result<std::optional<perf::OutputFolder>> write_code() {
-    std::optional<perf::OutputFolder> none;
+  base::Result<std::optional<base::NewFolder>> write_code() {
+    std::optional<base::NewFolder> none;
     if (std::ranges::none_of(code_.files(), &perf::CodeFile::is_written)) return none;
     const std::string name = path_ + ".debug";
-    auto folder = perf::OutputFolder::create(name, ".build-id");
+    auto folder = perf::create_folder(name, ".build-id");
     if (!folder.ok()) return folder.failure();
     if (auto failure = perf::write_code_folder(code_.files(), folder.value().written())) return *failure;
     written_.code_folder = name;
-    return std::optional<perf::OutputFolder>(std::move(folder.value()));
+    return std::optional<base::NewFolder>(std::move(folder.value()));
   }
 
   const trace::TraceBundle& bundle_;

@@ -187,7 +187,7 @@ std::optional<base::Failure> write_code_folder(const std::vector<CodeFile>& file
         folder + "/.build-id/" + file.build_id.substr(0, 2) + "/" + file.build_id.substr(2);
     std::error_code error;
     std::filesystem::create_directories(place, error);
-    if (error) return cannot_write(place, "create", error.value());
+    if (error) return base::cannot_write(place, "create", error.value());
     const char* const name = file.path == "[vdso]" ? "/vdso" : "/elf";
     if (auto failure = write_file(file, place + name)) return failure;
   }

@@ -138,7 +138,7 @@ bool has_kernel(const trace::TraceBundle& bundle) {
 std::optional<base::Failure> write_kernel(const trace::TraceBundle& bundle, const std::string& folder,
                                           Records& records) {
   const std::string at = folder + "/kcore_dir";
-  if (::mkdir(at.c_str(), 0777) != 0) return cannot_write(at, "create", errno);
+  if (::mkdir(at.c_str(), 0700) != 0) return base::cannot_write(at, "create", errno);
   const Parts parts = kernel_parts(bundle);
   if (auto failure = write_kcore(parts, at + "/kcore")) return failure;
   std::vector<Name> names = kernel_names(bundle);

@@ -1,6 +1,5 @@
 #include "formats/ptk_file.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -23,26 +22,32 @@ void ChunkFile::FreeContext::operator()(ZSTD_CCtx_s* context) const noexcept {
   static_cast<void>(ZSTD_freeCCtx(context));
 }
 
-ChunkFile::ChunkFile(std::string path, std::FILE* file)
-    : path_(std::move(path)), file_(file), packer_(ZSTD_createCCtx()) {
+ChunkFile::ChunkFile(std::string path, base::NewFile named, std::FILE* file,
+                     const std::optional<base::Owner>& owner)
+    : path_(std::move(path)),
+      unnamed_(std::move(named)),
+      owner_(owner),
+      file_(file),
+      packer_(ZSTD_createCCtx()) {
   static_cast<void>(std::setvbuf(file, nullptr, _IONBF, 0));
 }
 
-base::Result<ChunkFile> ChunkFile::create(const std::string& path) {
-  // Who has the old file open goes on reading it, and this may be who writes.
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) static_cast<void>(::unlink(path.c_str()));
-  std::FILE* opened = std::fopen(path.c_str(), "wbe");
-  if (opened == nullptr) {
-    return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot create: " + std::strerror(errno)};
-  }
-  ChunkFile file(path, opened);
+base::Result<ChunkFile> ChunkFile::create(const std::string& path, Naming naming,
+                                          const std::optional<base::Owner>& owner) {
+  auto created = base::NewFile::create(path);
+  if (!created.ok()) return created.failure();
+  base::Fd descriptor = created.value().release();
+  std::FILE* const opened = ::fdopen(descriptor.get(), "wb");
+  if (opened == nullptr) return base::cannot_write(path, "create", errno);
+  static_cast<void>(descriptor.release());
+  ChunkFile file(path, std::move(created.value()), opened, owner);
   std::vector<std::uint8_t> header(kMagic.begin(), kMagic.end());
   base::append_le(header, kMajor);
   base::append_le(header, kMinor);
   base::append_le(header, std::uint32_t{0});
   if (file.put(header)) {
     file.size_ = header.size();
+    if (naming == Naming::AT_ONCE) file.name();
   } else {
     file.fail();
   }
@@ -106,6 +111,11 @@ void ChunkFile::fail() {
     static_cast<void>(std::fseek(file_.get(), 0, SEEK_END));
 }
 
+void ChunkFile::name() {
+  if (!failure_) failure_ = unnamed_->rename();
+  unnamed_.reset();
+}
+
 bool ChunkFile::put_index() {
   std::vector<std::uint8_t> entries;
   entries.reserve(index_.size() * kIndexEntryBytes);
@@ -127,11 +137,13 @@ base::Result<std::uint64_t> ChunkFile::finish(const std::string& epitaph) {
     size_ = whole;
     fail();
   }
+  base::give_to(::fileno(file_.get()), owner_);
   // Some file systems say only here that there was no room.
   if (std::fclose(file_.release()) != 0 && !failure_) {
     failure_ =
         base::Failure{base::Status::IO_ERROR, size_, path_ + ": cannot write: " + std::strerror(errno)};
   }
+  if (unnamed_) name();
   if (failure_) return *failure_;
   return size_;
 }

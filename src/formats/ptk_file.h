@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/new_file.h"
 #include "base/status.h"
 #include "formats/ptk_format.h"
 
@@ -15,9 +16,17 @@ struct ZSTD_CCtx_s;
 
 namespace ptkit::formats::ptk {
 
+// When the file gets its name.
+enum class Naming : std::uint8_t {
+  AT_ONCE,     // with its header: a recording that is killed is a bundle
+  AT_ITS_END,  // when it is complete
+};
+
 class ChunkFile {
  public:
-  [[nodiscard]] static base::Result<ChunkFile> create(const std::string& path);
+  // Mode 0600, as base::NewFile makes it; `owner` gets the complete file.
+  [[nodiscard]] static base::Result<ChunkFile> create(const std::string& path, Naming naming,
+                                                      const std::optional<base::Owner>& owner);
 
   // Reaches the file at once. The first failure sticks: the file is cut after its last whole chunk, and later
   // chunks are dropped.
@@ -39,13 +48,16 @@ class ChunkFile {
     void operator()(ZSTD_CCtx_s* context) const noexcept;
   };
 
-  ChunkFile(std::string path, std::FILE* file);
+  ChunkFile(std::string path, base::NewFile named, std::FILE* file, const std::optional<base::Owner>& owner);
   [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
   [[nodiscard]] bool put(base::Bytes bytes);
   [[nodiscard]] bool put_index();
   void fail();
+  void name();
 
   std::string path_;
+  std::optional<base::NewFile> unnamed_;
+  std::optional<base::Owner> owner_;
   std::unique_ptr<std::FILE, Closer> file_;  // unbuffered: a chunk is one write
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> packer_;
   std::uint64_t size_ = 0;  // of header and whole chunks

@@ -32,7 +32,7 @@ std::int64_t now_ns() {
 }  // namespace
 
 base::Result<PtkWriter> PtkWriter::create(const std::string& path, const PtkOptions& options) {
-  auto file = ptk::ChunkFile::create(path);
+  auto file = ptk::ChunkFile::create(path, options.naming, options.owner);
   if (!file.ok()) return file.failure();
   PtkWriter writer(std::move(file.value()), options);
   if (options.redact) writer.chunk(ptk::ChunkType::META, 0, dump({{"redacted", true}}));

@@ -27,6 +27,9 @@ struct PtkOptions {
   // No paths, command lines, names of threads or of the machine: whatever a recorder passes, docs/
   // bundle-format.md says what reaches the file instead.
   bool redact = false;
+  ptk::Naming naming = ptk::Naming::AT_ONCE;
+  std::optional<base::Owner> owner =
+      base::sudo_caller();  // of the complete file; nothing: this process' user
 };
 
 // The first failure sticks: later calls do nothing, and finish() reports it. For one thread at a time.

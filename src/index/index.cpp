@@ -11,6 +11,7 @@
 
 #include "base/check_sum.h"
 #include "base/fields.h"
+#include "base/new_file.h"
 #include "flow/checkpoint_fields.h"
 
 namespace ptkit::index {
@@ -228,21 +229,17 @@ std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64
 }
 
 base::Failure save(const std::string& path, base::Bytes bytes) {
-  std::string temporary = path + ".XXXXXX";
-  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  bool good = fd >= 0;
-  while (good && !bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    good = written > 0 || (written < 0 && errno == EINTR);
-    if (written > 0) bytes = bytes.subspan(static_cast<std::size_t>(written));
+  auto created = base::NewFile::create(path);
+  if (!created.ok()) return created.failure();
+  base::NewFile& file = created.value();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.fd(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return base::cannot_write(path, "write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  constexpr mode_t kReadable = 0644;
-  good = good && ::fchmod(fd, kReadable) == 0;
-  good = (fd < 0 || ::close(fd) == 0) && good;
-  if (good && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
-  base::Failure failure{base::Status::IO_ERROR, 0, path + ": cannot be written: " + std::strerror(errno)};
-  if (fd >= 0) (void)::unlink(temporary.c_str());
-  return failure;
+  base::give_to(file.fd(), base::sudo_caller());
+  return file.rename().value_or(base::Failure{});
 }
 
 }  // namespace ptkit::index

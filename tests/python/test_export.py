@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import resource
 import signal
 import subprocess
 import sys
@@ -295,11 +295,16 @@ def test_what_is_there_is_replaced_whole(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "out.data.debug", "raw.pt"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk(tmp_path: Path) -> None:
-    with pytest.raises(ptkit.OpenError, match="/dev/full: cannot write: No space left on device"):
-        bundle(tmp_path).export("/dev/full")
-    assert Path("/dev/full").is_char_device()
+    trace = bundle(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(ptkit.OpenError, match=r"out\.data: cannot write: File too large"):
+            trace.export(tmp_path / "out.data", code="none")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [one.name for one in tmp_path.iterdir()] == ["raw.pt"]
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -318,16 +323,10 @@ def test_a_folder_is_in_the_way(tmp_path: Path) -> None:
     path = tmp_path / "out.data"
     path.mkdir()
     (path / "precious").touch()
-    with pytest.raises(ptkit.OpenError, match="cannot create: Is a directory"):
+    with pytest.raises(ptkit.OpenError, match="is a folder"):
         bundle(tmp_path).export(path)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.data", "raw.pt"]
     assert (path / "precious").exists()
-
-
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ptkit.OpenError, match="is a pipe"):
-        bundle(tmp_path).export(tmp_path / "pipe")
 
 
 def test_its_own_source_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ptkit.cli import main
 
 BUNDLE = b"\x89PTK\r\n\x1a\n" + bytes(24)
 PSB = b"\x02\x82" * 8
+NOBODY = 65534  # a user without rights
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def prepare(path: Path, *, force: bool = False) -> OutputFile:
@@ -64,25 +67,87 @@ def test_what_is_no_recording_is_not_overwritten(tmp_path: Path, content: bytes,
     assert not path.with_name("precious.old").exists()
 
 
-def test_empty_files_and_devices_are_written_to(tmp_path: Path) -> None:
+def test_empty_files_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()
     prepare(path)
     assert path.exists()
-    prepare(Path("/dev/null"))
-    assert Path("/dev/null").is_char_device()
 
 
-def test_the_file_that_a_link_names_is_meant(tmp_path: Path) -> None:
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_bytes(BUNDLE)
-    link.symlink_to(target)
-    prepare(link)
-    assert link.is_symlink()
-    assert (tmp_path / "target.old").read_bytes() == BUNDLE
-    target.write_bytes(b"text")
-    with pytest.raises(ptkit.OpenError, match="link is a text file, not a recording"):
-        prepare(link)
+def special_file(folder: Path, kind: str) -> Path:
+    """A file to which nothing may be written."""
+    path = folder / "special"
+    if kind == "a symbolic link":
+        (folder / "target").write_bytes(BUNDLE)
+        path.symlink_to(folder / "target")
+    elif kind == "a FIFO":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        path = Path("/dev/null")
+    return path
+
+
+@pytest.mark.parametrize("verb", ["record", "redact", "export", "index"])
+@pytest.mark.parametrize("kind", ["a symbolic link", "a FIFO", "a folder", "a device"])
+def test_only_regular_files_are_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], loop: Any, verb: str, kind: str
+) -> None:
+    path = special_file(tmp_path, kind)
+    before = path.lstat()
+    source = tmp_path / "loop.pt"
+    source.write_bytes(loop.stream(3))
+    words = ["--", "touch", str(tmp_path / "was-run")] if verb == "record" else [str(source)]
+    assert main([verb, "-o", str(path), *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{path}: is {kind}, and only regular files are written; give another name" in line
+    after = path.lstat()
+    assert (after.st_mode, after.st_ino) == (before.st_mode, before.st_ino)
+    assert not (tmp_path / "was-run").exists()
+    assert kind != "a symbolic link" or (tmp_path / "target").read_bytes() == BUNDLE
+
+
+@pytest.mark.parametrize("verb", ["record", "redact", "export", "index"])
+def test_other_users_cannot_read_what_is_written(tmp_path: Path, loop: Any, verb: str) -> None:
+    before = os.umask(0)
+    try:
+        source, out = tmp_path / "loop.pt", tmp_path / "out"
+        source.write_bytes(loop.stream(3))
+        words = ["-q", "--backend", "step", "--", "true"] if verb == "record" else [str(source)]
+        assert main([verb, "-o", str(out), *words]) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert not list(tmp_path.glob(".ptkit-*"))
+
+
+@needs_root
+def test_the_user_of_sudo_gets_the_finished_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: Any
+) -> None:
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    monkeypatch.setenv("SUDO_GID", str(NOBODY))
+    recorded, exported, redacted, index = (
+        tmp_path / name for name in ("a.ptk", "a.data", "b.ptk", "a.index")
+    )
+    source = tmp_path / "loop.pt"
+    source.write_bytes(loop.stream(3))
+    trace = ptkit.record(["true"], output=recorded, backend="step")
+    trace.export(exported)
+    ptkit.redact(source, redacted)
+    assert main(["index", str(source), "-o", str(index)]) == 0
+    debug = Path(f"{exported}.debug")
+    for path in (recorded, exported, redacted, index, debug, *debug.rglob("*")):
+        assert (path.stat().st_uid, path.stat().st_gid) == (NOBODY, NOBODY), path
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 or debug in path.parents, path
+    ptkit.record(["true"], output=recorded, backend="step", owner="root")
+    assert recorded.stat().st_uid == 0
+
+
+def test_owners_are_checked() -> None:
+    with pytest.raises(ptkit.ConfigError, match="there is no user 'no-such-user'"):
+        ptkit.record(["true"], output="never", owner="no-such-user")
 
 
 def test_record_does_not_replace_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

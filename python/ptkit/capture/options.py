@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -65,6 +66,9 @@ class Options(TypedDict, total=False):
         and ``driver`` of each processor. Not for ``step``.
     redact : bool
         Leave paths and command lines out of the bundle.
+    owner : str or int, optional
+        The user that gets the finished bundle, by name or number; by default the caller of ``sudo``. Only
+        root can give files away.
     force : bool
         Write the bundle also where a file is that is no recording. An earlier recording is kept as
         ``FILE.old`` in any case.
@@ -120,6 +124,7 @@ class Options(TypedDict, total=False):
     triggers: Trigger | str | Sequence[Trigger | str] | None
     ring: int | str | None
     redact: bool
+    owner: str | int | None
     force: bool
     quiet: bool
     truth: str | os.PathLike[str] | None
@@ -193,9 +198,23 @@ def _packets(options: Options) -> dict[str, Any]:
     }
 
 
+def _owner(owner: str | int | None) -> dict[str, tuple[int, int]]:
+    """User and group, where one is asked for."""
+    if owner is None:
+        return {}
+    number = isinstance(owner, int) or owner.isdecimal()
+    try:
+        user = pwd.getpwuid(int(owner)) if number else pwd.getpwnam(str(owner))
+    except (KeyError, OverflowError):
+        raise ConfigError(f"owner: there is no user {owner!r}; `getent passwd` lists users") from None
+    if os.geteuid() not in (0, user.pw_uid):
+        raise ConfigError(f"owner: only root can give a file to {user.pw_name}; leave owner out")
+    return {"owner": (user.pw_uid, user.pw_gid)}
+
+
 def _common(options: Options) -> dict[str, Any]:
     limit, truth = options.get("max_instructions"), options.get("truth")
-    return {
+    return _owner(options.get("owner")) | {
         "max_instructions": 0 if limit is None else integer("max_instructions", limit, 1, 2**63 - 1),
         "quiet": flag("quiet", options.get("quiet", False)),
         "truth": b"" if truth is None else path_of("truth", truth),

@@ -19,8 +19,7 @@ _HEAD_BYTES = 4096
 class OutputFile:
     """Makes room for a recording, as perf does: an earlier recording is kept as ``FILE.old``.
 
-    What is no regular file (a device, a pipe) is written to as it is; of a symbolic link, the file that it
-    names is meant.
+    Only regular files are replaced: recordings made as root must not follow a link that somebody else made.
 
     Parameters
     ----------
@@ -32,12 +31,15 @@ class OutputFile:
     Raises
     ------
     OpenError
-        If `path` is a file that is no recording, and `force` is false.
+        If `path` is a symbolic link, a folder, a device or a FIFO, or, unless `force` is true, a file that is
+        no recording.
     """
 
     def __init__(self, path: bytes, *, force: bool) -> None:
-        self._path = Path(os.path.realpath(os.fsdecode(path)))
+        self._path = Path(os.fsdecode(path))
         self._kept = False
+        if refusal := _core.refused_output(path):
+            raise OpenError(refusal)
         if not self._is_regular():
             return
         head = _head(self._path)
@@ -49,9 +51,9 @@ class OutputFile:
 
     def _is_regular(self) -> bool:
         try:
-            return stat.S_ISREG(self._path.stat().st_mode)
+            return stat.S_ISREG(self._path.lstat().st_mode)
         except OSError:
-            return False  # absent, or not to be looked at: writing it will say
+            return False  # absent, or not to be looked at: writing it gives the error
 
     @property
     def _old(self) -> Path:
@@ -85,7 +87,7 @@ class OutputFile:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             return file.read(_HEAD_BYTES)
     except OSError:
         return b"?"  # there, and of unknown content

@@ -72,6 +72,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact", action="store_true", help="leave paths and command lines out of the bundle"
     )
+    parser.add_argument(
+        "--owner",
+        metavar="USER",
+        help="who gets the finished bundle (default: you, also under sudo); root keeps it",
+    )
     _add_scope(parser.add_argument_group("what is recorded"))
     _add_packets(parser.add_argument_group("packets"))
     _add_units(parser.add_argument_group("only for --backend perf and driver"))
@@ -235,6 +240,7 @@ def run(options: argparse.Namespace) -> int:
         triggers=options.trigger,
         ring=options.ring,
         redact=options.redact,
+        owner=options.owner,
         force=options.force,
         **units,
     )

@@ -687,12 +687,5 @@ TEST(EmulatorRecorder, SaysRangesThatHeldFromTheBeginning) {
   expect(ranges_with(Kind::START, kHere, {}), trace::RangeKind::OFF, 0);
 }
 
-TEST(EmulatorRecorder, LetsTheProgramRunOnIfTheDiskIsFull) {
-  const Scratch scratch;
-  RecordOptions one = options(scratch, "loops");
-  one.output = "/dev/full";
-  EXPECT_TRUE(has(failure_of(one), "No space left"));
-}
-
 }  // namespace
 }  // namespace ptkit::capture

@@ -1,6 +1,7 @@
 // What perf's back end finds out about switches where the kernel was traced: where they are in the trace.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "packet/decoder.h"
@@ -141,8 +142,8 @@ TEST_F(PerfPlaces, OfUserCodeAloneThereAreNone) {
 }
 
 TEST_F(PerfPlaces, WhatCannotBeReadAgainIsTakenByTime) {
-  options_.output = "/dev/null";
   kernel_.script.emplace_back(&run);
+  kernel_.script.emplace_back([this](auto&) { std::filesystem::remove(options_.output); });
   const auto result = record();
   ASSERT_TRUE(result.ok()) << result.failure().detail;
   EXPECT_TRUE(mentions(result.value().warnings, "told by time alone"));

@@ -182,7 +182,7 @@ TEST_F(PerfWriteLimits, Refused) {
     EXPECT_NE(failure(bundle).find("no room for " + std::to_string(id)), std::string::npos);
   }
   std::filesystem::create_directory(path());
-  EXPECT_NE(failure(small_bundle()).find("Is a directory"), std::string::npos);
+  EXPECT_NE(failure(small_bundle()).find("is a folder"), std::string::npos);
   std::filesystem::create_directory(path() + ".debug");
   std::filesystem::remove(path());
   bundle = small_bundle();

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <map>
 #include <random>
 
@@ -279,13 +280,29 @@ TEST(PtkFullDisk, EvenWithoutRoomForTheIndex) {
   EXPECT_FALSE(warns(opened.value(), "the file ends inside"));  // it was cut after its last whole chunk
 }
 
-TEST(PtkFullDisk, DevFull) {
-  auto full = PtkWriter::create("/dev/full");
-  if (!full.ok()) GTEST_SKIP() << "/dev/full is not there";
-  full.value().metadata("{}");
-  const auto finished = full.value().finish();
-  ASSERT_FALSE(finished.ok());
-  EXPECT_NE(finished.failure().detail.find("No space left"), std::string::npos);
+TEST(PtkFullDisk, EvenForTheHeader) {
+  const Scratch scratch;
+  {
+    const FileLimit limit(4);
+    auto created = PtkWriter::create(scratch.at("full.ptk"));
+    ASSERT_TRUE(created.ok());
+    created.value().metadata("{}");
+    const auto finished = created.value().finish();
+    ASSERT_FALSE(finished.ok());
+    EXPECT_NE(finished.failure().detail.find("full.ptk: cannot write: File too large"), std::string::npos);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
+}
+
+TEST(PtkWriter, NamesARecordingAtOnceAndOthersWhenTheyAreComplete) {
+  const Scratch scratch;
+  auto recording = PtkWriter::create(scratch.at("recording.ptk"));
+  auto other = PtkWriter::create(scratch.at("other.ptk"), {.naming = ptk::Naming::AT_ITS_END});
+  ASSERT_TRUE(recording.ok() && other.ok());
+  EXPECT_TRUE(std::filesystem::exists(scratch.at("recording.ptk")));
+  EXPECT_FALSE(std::filesystem::exists(scratch.at("other.ptk")));
+  EXPECT_TRUE(other.value().finish().ok());
+  EXPECT_TRUE(std::filesystem::exists(scratch.at("other.ptk")));
 }
 
 TEST(PtkWriter, SaysWhyItCannotCreate) {

@@ -1,0 +1,178 @@
+#include "base/new_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+namespace ptkit::base {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kFileMode = 0600;
+constexpr mode_t kFolderMode = 0700;
+constexpr int kTries = 16;  // of names that are taken
+
+// A name that others cannot foresee.
+std::string random_name() {
+  std::array<unsigned char, 8> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  std::string name = ".ptkit-";
+  for (const unsigned char byte : bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    name += kDigits[byte >> 4U];
+    name += kDigits[byte & 15U];
+  }
+  return name;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISLNK(mode)) return "a symbolic link";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+std::optional<Failure> refusal(int folder, const std::string& name, const std::string& path, bool is_folder) {
+  struct stat info {};
+  if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) return {};
+  if (is_folder && S_ISDIR(info.st_mode)) return {};
+  return Failure{
+      Status::IO_ERROR, 0,
+      path + ": is " + kind_of(info.st_mode) + ", and only regular files are written; give another name"};
+}
+
+std::optional<unsigned> number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  unsigned value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+Failure cannot_write(const std::string& path, const char* what, int cause) {
+  return {Status::IO_ERROR, 0, path + ": cannot " + what + ": " + std::strerror(cause)};
+}
+
+std::optional<Failure> refused_output(const std::string& path) {
+  return refusal(AT_FDCWD, path, path, false);
+}
+
+std::optional<Owner> sudo_caller() {
+  if (::geteuid() != 0) return std::nullopt;
+  const auto user = number_in("SUDO_UID");
+  const auto group = number_in("SUDO_GID");
+  if (!user || !group) return std::nullopt;
+  return Owner{*user, *group};
+}
+
+void give_to(int fd, const std::optional<Owner>& owner) noexcept {
+  if (owner && ::fchown(fd, owner->user, owner->group) != 0) errno = 0;
+}
+
+NewFile::NewFile(std::string path, Fd folder, std::string name, std::string written, Fd file)
+    : path_(std::move(path)),
+      folder_(std::move(folder)),
+      name_(std::move(name)),
+      written_(std::move(written)),
+      file_(std::move(file)) {}
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      folder_(std::move(other.folder_)),
+      name_(std::move(other.name_)),
+      written_(std::exchange(other.written_, {})),
+      file_(std::move(other.file_)) {}
+
+NewFile::~NewFile() {
+  if (!written_.empty()) static_cast<void>(::unlinkat(folder_.get(), written_.c_str(), 0));
+}
+
+Result<NewFile> NewFile::create(const std::string& path) {
+  const fs::path whole(path);
+  const std::string name = whole.filename().string();
+  if (name.empty()) return cannot_write(path, "create", path.empty() ? ENOENT : EISDIR);
+  const std::string parent = whole.parent_path().string();
+  Fd folder(::open(parent.empty() ? "." : parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0) return cannot_write(path, "create", errno);
+  if (auto refused = refusal(folder.get(), name, path, false)) return *refused;
+  for (int i = 0; i < kTries; ++i) {
+    std::string written = random_name();
+    if (written.empty()) break;
+    Fd file(::openat(folder.get(), written.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                     kFileMode));
+    if (file.get() >= 0) return NewFile(path, std::move(folder), name, std::move(written), std::move(file));
+    if (errno != EEXIST) break;
+  }
+  return cannot_write(path, "create", errno);
+}
+
+std::optional<Failure> NewFile::rename() {
+  if (::renameat(folder_.get(), written_.c_str(), folder_.get(), name_.c_str()) != 0)
+    return cannot_write(path_, "create", errno);
+  written_.clear();
+  return std::nullopt;
+}
+
+NewFolder::NewFolder(std::string path, std::string written)
+    : path_(std::move(path)), written_(std::move(written)) {}
+
+NewFolder::NewFolder(NewFolder&& other) noexcept
+    : path_(std::move(other.path_)), written_(std::exchange(other.written_, {})) {}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  if (!written_.empty()) fs::remove_all(written_, ignored);
+}
+
+Result<NewFolder> NewFolder::create(const std::string& path) {
+  if (auto refused = refusal(AT_FDCWD, path, path, true)) return *refused;
+  const fs::path parent = fs::path(path).parent_path();
+  for (int i = 0; i < kTries; ++i) {
+    const std::string name = random_name();
+    if (name.empty()) break;
+    std::string written = (parent / name).string();
+    if (::mkdir(written.c_str(), kFolderMode) == 0) return NewFolder(path, std::move(written));
+    if (errno != EEXIST) break;
+  }
+  return cannot_write(path, "create", errno);
+}
+
+std::optional<Failure> NewFolder::rename(const std::optional<Owner>& owner) {
+  std::error_code error;
+  if (owner) {  // nobody else can enter the folder yet
+    for (const fs::directory_entry& one : fs::recursive_directory_iterator(written_, error))
+      static_cast<void>(::lchown(one.path().c_str(), owner->user, owner->group));
+    give_to(Fd(::open(written_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)).get(), owner);
+  }
+  std::string old;
+  if (fs::exists(fs::symlink_status(path_, error))) {
+    old = (fs::path(path_).parent_path() / random_name()).string();
+    if (::rename(path_.c_str(), old.c_str()) != 0) return cannot_write(path_, "replace", errno);
+  }
+  if (::rename(written_.c_str(), path_.c_str()) != 0) {
+    const int cause = errno;
+    if (!old.empty()) static_cast<void>(::rename(old.c_str(), path_.c_str()));
+    return cannot_write(path_, "create", cause);
+  }
+  written_.clear();
+  if (!old.empty()) fs::remove_all(old, error);
+  return std::nullopt;
+}
+
+}  // namespace ptkit::base
