@@ -42,6 +42,8 @@ PYTHON_RANKS = {
     "_core": 0,
     "errors": 0,
     "arguments": 1,
+    "inputs": 1,
+    "text": 0,
     "memory": 1,
     "schema": 1,
     "msr": 2,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from ptkit import _core
+from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, integer
-from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError
+from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError, PtkitWarning
+from ptkit.inputs import is_pipe, open_regular, read_pipe, read_regular
+from ptkit.text import one_line
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -40,6 +43,8 @@ def _checked_path(path: Any, what: str) -> str:
         raise MissingFileError(f"the path of the {what} is empty; give a {what}")
     if "\0" in str(text):
         raise ConfigError(f"{text!r}: a path has no NUL")
+    if text == "-":
+        raise MissingFileError("-: no file has this name; give /dev/stdin for standard input, or ./-")
     if not Path(text).exists():
         raise MissingFileError(f"{text}: there is no such {what}; check the path")
     if not os.access(text, os.R_OK):
@@ -52,7 +57,7 @@ def _as_bytes(part: Any) -> bytes:
         path = Path(_checked_path(part, "file"))
         if path.is_dir():
             raise FormatError(f"{path}: is a folder, no part of a stream; open it alone, not in a list")
-        return path.read_bytes()
+        return read_regular(str(path))
     try:
         return bytes(memoryview(part).cast("B"))
     except TypeError as error:
@@ -67,6 +72,13 @@ def _is_buffer(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _of_pipe(path: str) -> bytearray:
+    data = read_pipe(path, *memory.free())
+    if not data:
+        raise FormatError(f"{path}: the pipe gave nothing; check the program that writes to it")
+    return data
 
 
 def open_source(
@@ -101,6 +113,8 @@ def open_source(
     folders = [_checked_path(folder, "folder of binaries") for folder in binaries or ()]
     if _is_path(source):
         path = _checked_path(source, "file or folder")
+        if is_pipe(path):
+            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders)
         if not Path(path).is_dir() and Path(path).stat().st_size == 0:
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
         return _core.open_bundle(path, format or "", folders)
@@ -142,9 +156,15 @@ def redact(source: PathLike, output: PathLike) -> None:
     OpenError
         If the one cannot be read or the other not be written.
     FormatError
-        If `source` is no trace.
+        If `source` is no trace, or has a trace that lies outside of its folder.
     ConfigError
         If both are the same file.
+
+    Warns
+    -----
+    PtkitWarning
+        If code of programs outside of the recording's folder, of builds that the recording does not tell, was
+        left out.
 
     Examples
     --------
@@ -161,7 +181,17 @@ def redact(source: PathLike, output: PathLike) -> None:
         raise ConfigError(f"output={output!r} is no path: it is empty or has a NUL")
     if Path(text).exists() and Path(text).samefile(path):
         raise ConfigError(f"{text}: is what is read; write the redacted bundle to another file")
-    _core.save_bundle(open_source(path, None), os.fsencode(text), redact=True)
+    bundle = open_source(path, None)
+    _core.save_bundle(bundle, os.fsencode(text), redact=True)
+    if left_out := bundle.outside_files(code=True):
+        warnings.warn(
+            one_line(
+                f"{text}: code and names of files outside of the recording's folder were left out: "
+                f"{', '.join(left_out)}"
+            ),
+            PtkitWarning,
+            stacklevel=2,
+        )
 
 
 def packet_source(data: Source) -> _core.Bundle:
@@ -171,7 +201,10 @@ def packet_source(data: Source) -> _core.Bundle:
         path = _checked_path(data, "file")
         if Path(path).is_dir():
             raise FormatError(f"{path}: is a folder; packets are read from one file")
-        bundle.add_stream_file(path)
+        if is_pipe(path):
+            bundle.add_stream(read_pipe(path, *memory.free()), name=path)
+        else:
+            bundle.add_stream_file(path)
     elif _is_buffer(data):
         bundle.add_stream(cast(Any, data))
     elif isinstance(data, Sequence):
@@ -238,13 +271,13 @@ def _add_image(bundle: _core.Bundle, image: Any, address: int | None) -> None:
     path = _checked_path(image, "image")
     if Path(path).is_dir():
         raise FormatError(f"{path}: is a folder; give the ELF or PE file")
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         magic = file.read(len(_ELF_MAGIC))
         is_pe = magic.startswith(_PE_MAGIC) and _has_pe_header(file)
     if magic == _ELF_MAGIC or is_pe:
         bundle.add_image(path, load_address=place)
     elif place is not None:
-        bundle.add_code(place, Path(path).read_bytes())
+        bundle.add_code(place, read_regular(path))
     else:
         raise FormatError(
             f"{path}: is neither an ELF nor a PE file (starts with {magic.hex(' ') or 'nothing'}); "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.schema import BRANCH_RECORD
+from ptkit.text import one_line
 
 EMULATOR = "emulator"
 #: What the times of a recording by the emulator are good for (docs/emulator.md).
@@ -279,7 +280,7 @@ class TraceInfo:
         lines = self._lines()
         if verbose:
             lines += [("missing", str(file)) for file in self.missing_files]
-        return "\n".join(f"{name + ':':<14} {text}" for name, text in lines)
+        return "\n".join(f"{name + ':':<14} {one_line(text)}" for name, text in lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -397,6 +398,11 @@ def _warnings(bundle: _core.Bundle, missing: Sequence[MissingFile]) -> Iterator[
     yield from bundle.warnings
     if missing:
         yield _missing(missing, bundle.format)
+    if outside := bundle.outside_files(code=True) + bundle.outside_files(code=False):
+        yield (
+            f"{bundle.source}: the recording's word alone led to files outside of its folder: "
+            f"{', '.join(outside)}; ptkit redact does not copy them"
+        )
     has_packets = any(stream["kind"] == "packets" for stream in bundle.streams)
     if has_packets and bundle.configuration["cpu"] is None:
         yield (
@@ -438,6 +444,7 @@ def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> T
     code = bundle.code
     recording = _recording(bundle.metadata)
     missing = tuple(_missing_files(recording.pop("missing_files", None), given))
+    recording.pop("outside_files", None)
     return TraceInfo(
         source=bundle.source,
         format=bundle.format,
@@ -460,7 +467,7 @@ def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> T
         code_regions=len(code),
         code_bytes=sum(size for _, size, known, _, _ in code if known),
         missing_files=missing,
-        warnings=tuple(_warnings(bundle, missing)),
+        warnings=tuple(map(one_line, _warnings(bundle, missing))),
         recording=recording,
     )
 

@@ -1,6 +1,7 @@
 // Statuses as exceptions, in one table; buffers and batches across the border.
 #include "base/memory_left.h"
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -68,6 +69,13 @@ std::string memory_sentence() {
 
 }  // namespace
 
+py::object text_of(const std::string& text) {
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  auto made = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
+  if (!made) throw py::error_already_set();
+  return made;
+}
+
 void raise_failure(const base::Failure& failure) {
   if (failure.status == base::Status::NO_MEMORY) throw std::bad_alloc();
   std::string message(base::status_sentence(failure.status));
@@ -80,7 +88,9 @@ void raise_failure(const base::Failure& failure) {
   const auto remedy = base::status_remedy(failure.status);
   if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);
   const auto type = py::module_::import("ptkit.errors").attr(exception_for(failure.status));
-  const py::object error = type(message);
+  // Names in a recording may hold ends of lines.
+  const py::object line = py::module_::import("ptkit.text").attr("one_line")(text_of(message));
+  const py::object error = type(line);
   error.attr("code") = static_cast<int>(failure.status);
   error.attr("offset") = failure.offset;
   PyErr_SetObject(type.ptr(), error.ptr());

@@ -1,6 +1,8 @@
 // A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "formats/branch_records.h"
+#include "formats/missing_files.h"
 #include "image/code_file.h"
 
 namespace ptkit::bindings {
@@ -10,14 +12,6 @@ using trace::TraceBundle;
 
 py::object id_or_none(std::int64_t id) {
   return id == trace::kNoId ? py::object(py::none()) : py::object(py::int_(id));
-}
-
-// What comes from a recording may be no UTF-8.
-py::object text_of(const std::string& text) {
-  const auto size = static_cast<Py_ssize_t>(text.size());
-  auto made = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
-  if (!made) throw py::error_already_set();
-  return made;
 }
 
 std::int64_t id_of(const std::optional<std::int64_t>& id) { return id.value_or(trace::kNoId); }
@@ -221,6 +215,13 @@ py::list warnings(const TraceBundle& bundle) {
   return rows;
 }
 
+py::list outside_files(const BundleHandle& self, bool code) {
+  const auto use = code ? formats::OutsideUse::CODE : formats::OutsideUse::TRACE;
+  py::list paths;
+  for (const std::string& path : formats::outside_files(*self.bundle, use)) paths.append(text_of(path));
+  return paths;
+}
+
 }  // namespace
 
 void register_bundle(py::module_& module) {
@@ -260,6 +261,8 @@ void register_bundle(py::module_& module) {
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })
       .def_property_readonly("metadata", [](const BundleHandle& self) { return self.bundle->metadata; })
+      .def("outside_files", &outside_files, py::kw_only(), py::arg("code"),
+           "Paths of files outside of the recording's folder that became code, or trace.")
       .def_property_readonly("warnings", [](const BundleHandle& self) { return warnings(*self.bundle); });
 }
 

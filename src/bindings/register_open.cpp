@@ -7,6 +7,12 @@
 namespace ptkit::bindings {
 namespace {
 
+BundleHandle handle_of(base::Result<trace::TraceBundle> result) {
+  BundleHandle handle;
+  handle.bundle = std::make_shared<trace::TraceBundle>(value_or_raise(std::move(result)));
+  return handle;
+}
+
 BundleHandle open_bundle(const std::string& path, const std::string& format,
                          const std::vector<std::string>& binaries) {
   const formats::OpenOptions options{format, binaries};
@@ -14,9 +20,18 @@ BundleHandle open_bundle(const std::string& path, const std::string& format,
     const py::gil_scoped_release release;
     return formats::open(path, options);
   }();
-  BundleHandle handle;
-  handle.bundle = std::make_shared<trace::TraceBundle>(value_or_raise(std::move(result)));
-  return handle;
+  return handle_of(std::move(result));
+}
+
+BundleHandle open_bytes(const std::string& name, const py::buffer& data, const std::string& format,
+                        const std::vector<std::string>& binaries) {
+  const formats::OpenOptions options{format, binaries};
+  trace::TraceBuffer bytes = buffer_from_python(data, "a recording");
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    return formats::open_bytes(name, std::move(bytes), options);
+  }();
+  return handle_of(std::move(result));
 }
 
 std::uint64_t save_bundle(const BundleHandle& handle, const std::string& path, bool redact) {
@@ -45,6 +60,9 @@ void register_open(py::module_& module) {
   module.def("open_bundle", &open_bundle, py::arg("path"), py::arg("format") = "",
              py::arg("binaries") = std::vector<std::string>(),
              "Reads a trace by content, or by the named format; looks for programs in these folders first.");
+  module.def("open_bundle_bytes", &open_bytes, py::arg("name"), py::arg("data"), py::arg("format") = "",
+             py::arg("binaries") = std::vector<std::string>(),
+             "Reads the bytes of a recording of one file, which messages call by this name.");
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
   module.def(

@@ -11,11 +11,9 @@ namespace {
 bool sniff(const std::string&) { return false; }
 
 template <DsLayout LAYOUT>
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
-  if (is_folder(path)) return bad_file(path, "expected a file with records of branches, found a folder");
-  const auto file = trace::TraceBuffer::map_file(path);
-  if (!file.ok()) return file.failure();
-  DsRecords all = read_ds_buffer(file.value().bytes(), LAYOUT);
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+                                            const OpenOptions&) {
+  DsRecords all = read_ds_buffer(data.bytes(), LAYOUT);
   const std::string bytes = std::to_string(record_bytes(LAYOUT));
   if (all.records.empty())
     return bad_file(path, "expected records of branches, " + bytes + " bytes each; there is none");
@@ -32,11 +30,21 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return bundle;
 }
 
+template <DsLayout LAYOUT>
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  if (is_folder(path)) return bad_file(path, "expected a file with records of branches, found a folder");
+  auto file = trace::TraceBuffer::map_file(path);
+  if (!file.ok()) return file.failure();
+  return read_bytes<LAYOUT>(path, std::move(file.value()), options);
+}
+
 }  // namespace
 
-const Format kBtsFormat{"bts", "a buffer of Branch Trace Store, records of 24 bytes", &sniff,
-                        &read<DsLayout::BITS64>};
+const Format kBtsFormat{"bts",   "a buffer of Branch Trace Store, records of 24 bytes",
+                        &sniff,  &read<DsLayout::BITS64>,
+                        nullptr, &read_bytes<DsLayout::BITS64>};
 const Format kBts32Format{"bts32", "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
-                          &sniff, &read<DsLayout::BITS32>};
+                          &sniff,  &read<DsLayout::BITS32>,
+                          nullptr, &read_bytes<DsLayout::BITS32>};
 
 }  // namespace ptkit::formats

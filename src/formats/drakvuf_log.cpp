@@ -42,7 +42,9 @@ void add_page(const Member& line, std::uint64_t cr3, Log& log) {
 }
 
 void read_line(std::string_view text, Log& log) {
-  const Json value = Json::parse(text.begin(), text.end(), nullptr, false);
+  const base::Bytes bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  const bool deep = find_json_too_deep(bytes) != bytes.size();
+  const Json value = deep ? Json() : Json::parse(text.begin(), text.end(), nullptr, false);
   JsonReader json("");
   const Member line = json.root(value);
   if (!value.is_object()) {

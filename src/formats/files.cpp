@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 
+#include "base/regular_file.h"
 #include "packet/decoder.h"
 
 namespace ptkit::formats {
@@ -41,10 +41,9 @@ base::Failure bad_file(const std::string& path, std::string_view what, std::uint
 
 std::string first_bytes(const std::string& path, std::size_t count) {
   std::string bytes(count, '\0');
-  if (!is_file(path)) return {};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(count));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const auto file = base::RegularFile::open(path);
+  if (!file.ok()) return {};
+  bytes.resize(file.value().read(0, {reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}));
   return bytes;
 }
 

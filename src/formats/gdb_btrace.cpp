@@ -208,8 +208,7 @@ class Loader {
   std::vector<Block> blocks_;
 };
 
-bool sniff(const std::string& path) {
-  const std::string head = first_bytes(path, kHeadBytes);
+bool is_document(std::string_view head) {
   // The protocol puts a letter in front of a document.
   const auto first = head.find('<');
   const auto is_text = [](char letter) { return is_space(letter) || (letter >= ' ' && letter <= '~'); };
@@ -218,16 +217,29 @@ bool sniff(const std::string& path) {
          head.find("<btrace", first) != std::string::npos;
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
-  const auto data = trace::TraceBuffer::map_file(path);
-  if (!data.ok()) return data.failure();
-  const base::Bytes bytes = data.value().bytes();
+bool sniff(const std::string& path) { return is_document(first_bytes(path, kHeadBytes)); }
+
+bool sniff_bytes(base::Bytes bytes) {
+  return is_document(
+      {reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), kHeadBytes)});
+}
+
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+                                            const OpenOptions&) {
+  const base::Bytes bytes = data.bytes();
   return Loader(path).load({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  auto data = trace::TraceBuffer::map_file(path);
+  if (!data.ok()) return data.failure();
+  return read_bytes(path, std::move(data.value()), options);
 }
 
 }  // namespace
 
-const Format kGdbBtraceFormat{"gdb-btrace", "branches as gdb's remote protocol tells them (XML)", &sniff,
-                              &read};
+const Format kGdbBtraceFormat{"gdb-btrace", "branches as gdb's remote protocol tells them (XML)",
+                              &sniff,       &read,
+                              &sniff_bytes, &read_bytes};
 
 }  // namespace ptkit::formats

@@ -84,16 +84,17 @@ Chain chain_of(base::Bytes bytes) {
   return chain_of(bytes, 0);
 }
 
-bool sniff(const std::string& path) {
-  if (is_folder(path)) return false;
-  const auto data = trace::TraceBuffer::map_file(path);
-  if (!data.ok()) return false;
-  const base::Bytes bytes = data.value().bytes();
+bool sniff_bytes(base::Bytes bytes) {
   const Chain chain = chain_of(bytes);
   if (chain.records.empty()) return false;
   const bool whole = bytes.size() - chain.end <= kHeaderBytes;
   const bool driver = chain.records.front().trace == kDriverHeaderBytes + kHeaderBytes;
   return whole || driver || chain.cut;
+}
+
+bool sniff(const std::string& path) {
+  const auto data = trace::TraceBuffer::map_file(path);
+  return data.ok() && sniff_bytes(data.value().bytes());
 }
 
 bool is_zero(std::uint8_t byte) noexcept { return byte == 0; }
@@ -132,10 +133,9 @@ void read_clock(const std::string& path, const Chain& chain, trace::TraceBundle&
   }
 }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions&) {
-  auto data = trace::TraceBuffer::map_file(path);
-  if (!data.ok()) return data.failure();
-  const base::Bytes bytes = data.value().bytes();
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+                                            const OpenOptions&) {
+  const base::Bytes bytes = data.bytes();
   const Chain chain = chain_of(bytes);
   if (chain.records.empty()) {
     return bad_file(
@@ -144,7 +144,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   trace::TraceBundle bundle;
   read_clock(path, chain, bundle);
   for (const Record& record : chain.records) {
-    bundle.streams.push_back(stream_of(data.value(), record));
+    bundle.streams.push_back(stream_of(data, record));
     bundle.threads.push_back({trace::kNoId, static_cast<std::int64_t>(record.thread), ""});
   }
   const bool driver = chain.records.front().trace == kDriverHeaderBytes + kHeaderBytes;
@@ -157,8 +157,16 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return bundle;
 }
 
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  auto data = trace::TraceBuffer::map_file(path);
+  if (!data.ok()) return data.failure();
+  return read_bytes(path, std::move(data.value()), options);
+}
+
 }  // namespace
 
-const Format kIpttoolFormat{"ipttool", "threads' traces by Windows' driver (ipttool, winipt)", &sniff, &read};
+const Format kIpttoolFormat{"ipttool",    "threads' traces by Windows' driver (ipttool, winipt)",
+                            &sniff,       &read,
+                            &sniff_bytes, &read_bytes};
 
 }  // namespace ptkit::formats

@@ -1,5 +1,6 @@
 #include "formats/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -37,7 +38,34 @@ std::string shown(const Json& value) {
 
 }  // namespace
 
+std::size_t find_json_too_deep(base::Bytes text) noexcept {
+  const auto opens = [](std::uint8_t byte) { return byte == '[' || byte == '{'; };
+  // Most documents have fewer brackets than levels are allowed; a loop without branches counts them.
+  if (static_cast<std::size_t>(std::count_if(text.begin(), text.end(), opens)) <= kMostJsonLevels)
+    return text.size();
+  std::size_t levels = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::uint8_t byte = text[i];
+    if (in_text && byte == '\\') {
+      ++i;
+    } else if (byte == '"') {
+      in_text = !in_text;
+    } else if (!in_text && opens(byte)) {
+      if (++levels > kMostJsonLevels) return i;
+    } else if (!in_text && (byte == ']' || byte == '}')) {
+      levels -= levels != 0 ? 1U : 0U;
+    }
+  }
+  return text.size();
+}
+
 base::Result<Json> parse_json(const std::string& source, base::Bytes text) {
+  if (const std::size_t at = find_json_too_deep(text); at != text.size()) {
+    return base::Failure{base::Status::BAD_FILE, at,
+                         source + ": the JSON has more than " + std::to_string(kMostJsonLevels) +
+                             " arrays and objects inside one another; no recorder writes that"};
+  }
   Json document = Json::parse(text.begin(), text.end(), nullptr, false);
   if (!document.is_discarded()) return document;
   ErrorPlace place;

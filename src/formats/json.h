@@ -13,7 +13,12 @@ namespace ptkit::formats {
 
 using Json = nlohmann::json;
 
-// BAD_FILE with the byte at which the text stops being JSON.
+// Arrays and objects inside one another. The library copies and writes documents by recursion.
+inline constexpr std::size_t kMostJsonLevels = 100;
+
+// The byte that begins one level too many; text.size(): there is none, whether or not the text is JSON.
+[[nodiscard]] std::size_t find_json_too_deep(base::Bytes text) noexcept;
+// BAD_FILE with the byte at which the text stops being JSON, or has too many levels.
 [[nodiscard]] base::Result<Json> parse_json(const std::string& source, base::Bytes text);
 
 // Reads typed members and remembers the first thing that was wrong; after that every read gives a default.

@@ -204,14 +204,14 @@ class Loader {
       return;
     }
     look_for_doubt();
-    perf::Binaries binaries(bundle_, {}, options_.binaries);
+    perf::Binaries binaries(bundle_, is_folder(path_) ? path_ : parent_folder(path_), {}, options_.binaries);
     for (const auto& [event, file] : mappings_) {
       trace::CodeRegion region;
       region.address = event.address;
       region.size = event.size;
       region.file_offset = event.file_offset;
       region.file = binaries.find(event.text, event.build_id);
-      perf::map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
+      binaries.map_contents(region);
       bundle_.code.push_back(std::move(region));
     }
     for (trace::Stream& stream : bundle_.streams) stream.pid = pids.empty() ? trace::kNoId : *pids.begin();

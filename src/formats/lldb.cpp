@@ -76,6 +76,7 @@ class Loader {
       root.fail("contains no Intel PT data (no thread has a member iptTrace, and there is no member cpus)");
     if (json_.failure()) return *json_.failure();
     list_missing_files(bundle_, missing_);
+    list_outside_files(bundle_, outside_);
     return std::move(bundle_);
   }
 
@@ -164,8 +165,10 @@ class Loader {
     if (json_.failure()) return;
     const std::string name = module["file"].present() ? module["file"].text() : system_path;
     const auto file = place(join(folder_, name), system_path, placement);
-    if (file >= 0 && module["uuid"].present())
-      check_uuid(module["uuid"], bundle_.files[static_cast<std::size_t>(file)]);
+    if (file < 0) return;
+    const trace::ImageFile& image = bundle_.files[static_cast<std::size_t>(file)];
+    const bool is_known = module["uuid"].present() && check_uuid(module["uuid"], image);
+    if (!is_known) note_outside(image.path, OutsideUse::CODE);
   }
 
   // A module that is absent is known by name, so that errors can ask for it.
@@ -178,12 +181,19 @@ class Loader {
     return -1;
   }
 
-  void check_uuid(const Member& member, const trace::ImageFile& file) {
+  // Whether the file is the one that was recorded, as far as build-ids tell.
+  bool check_uuid(const Member& member, const trace::ImageFile& file) {
     const std::string expected = plain_uuid(member.text());
-    if (expected.empty() || file.build_id.empty() || expected == file.build_id) return;
+    if (expected.empty() || file.build_id.empty()) return false;
+    if (expected == file.build_id) return true;
     bundle_.warnings.push_back(document_ + ": " + member.path() + ": " + file.path + " has build-id " +
                                file.build_id + ", the bundle was recorded with " + expected +
                                "; it may not be the code that ran.");
+    return false;
+  }
+
+  void note_outside(const std::string& path, OutsideUse use) {
+    if (is_outside(folder_, path)) outside_.push_back({path, use});
   }
 
   void read_cpus(const Member& cpus) {
@@ -236,14 +246,20 @@ class Loader {
     placement.load_address =
         kernel["loadAddress"].present() ? kernel["loadAddress"].wide_number() : kDefaultKernelAddress;
     const std::string file = kernel["file"].text();
-    if (!json_.failure()) place(join(folder_, file), file, placement);
+    if (json_.failure()) return;
+    const std::string path = join(folder_, file);
+    if (place(path, file, placement) >= 0) note_outside(path, OutsideUse::CODE);
   }
 
   trace::TraceBuffer member_file(const Member& member) {
     const std::string name = member.text();
     if (json_.failure()) return {};
-    auto data = trace::TraceBuffer::map_file(join(folder_, name));
-    if (data.ok()) return std::move(data.value());
+    const std::string path = join(folder_, name);
+    auto data = trace::TraceBuffer::map_file(path);
+    if (data.ok()) {
+      note_outside(path, OutsideUse::TRACE);
+      return std::move(data.value());
+    }
     member.fail(data.failure().detail);
     return {};
   }
@@ -253,6 +269,7 @@ class Loader {
   JsonReader json_;
   trace::TraceBundle bundle_;
   std::vector<MissingFile> missing_;
+  std::vector<OutsideFile> outside_;
   std::map<std::int64_t, trace::SpaceId> spaces_;  // by pid
   std::vector<std::string> trace_files_;
 };

@@ -58,8 +58,15 @@ bool is_memory(const std::string& path) {
   return !path.starts_with('/') && !path.empty();
 }
 
-void map_contents(trace::CodeRegion& region, const trace::TraceBuffer& contents) {
-  const std::uint64_t left = contents.size() - std::min<std::uint64_t>(region.file_offset, contents.size());
+void Binaries::map_contents(trace::CodeRegion& region) {
+  const trace::TraceBuffer& contents = bundle_.files[static_cast<std::size_t>(region.file)].contents;
+  const auto [found, added] = parts_.try_emplace(region.file);
+  if (added) found->second = image::mapped_parts(contents.bytes());
+  std::uint64_t end = found->second.empty() ? contents.size() : 0;
+  for (const image::FilePart& part : found->second) {
+    if (part.begin <= region.file_offset) end = part.end;
+  }
+  const std::uint64_t left = end - std::min(region.file_offset, end);
   if (region.size == 0) region.size = left;
   if (left == 0) return;
   region.bytes = contents.slice(static_cast<std::size_t>(region.file_offset),
@@ -100,7 +107,15 @@ std::vector<std::string> Binaries::candidates(const std::string& path, const std
 }
 
 bool Binaries::take(trace::TraceBuffer contents, const std::string& where, trace::ImageFile& file,
-                    std::string& other) const {
+                    std::string& other) {
+  // A path that the recording chose may be that of any file of the user's.
+  const bool chosen =
+      where == file.path && is_outside(own_, where) &&
+      std::ranges::all_of(folders_, [&](const std::string& folder) { return is_outside(folder, where); });
+  if (chosen && image::mapped_parts(contents.bytes()).empty()) {
+    other = where + " is neither an ELF nor a PE file: its bytes are not taken for code";
+    return false;
+  }
   const std::string id = image::elf_build_id(contents.bytes());
   if (!file.build_id.empty() && id != file.build_id) {
     other = where + " has " + (id.empty() ? "none" : id);
@@ -110,6 +125,7 @@ bool Binaries::take(trace::TraceBuffer contents, const std::string& where, trace
     other = where + " has debug information alone";
     return false;
   }
+  if (chosen && file.build_id.empty()) outside_.push_back({.path = where, .use = OutsideUse::CODE});
   file.build_id = id;
   file.contents = std::move(contents);
   return true;
@@ -168,6 +184,7 @@ void Binaries::list_missing() {
   std::vector<MissingFile> files;
   for (const auto& [file, reason] : missing_) files.push_back({file.first, file.second, reason});
   list_missing_files(bundle_, files);
+  list_outside_files(bundle_, outside_);
 }
 
 }  // namespace ptkit::formats::perf

@@ -1,6 +1,7 @@
 // What perf record wrote: a file, a folder (--kcore), or what came out of a pipe.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -34,7 +35,13 @@ using perf::Trailer;
 
 std::string data_path(const std::string& path) { return is_folder(path) ? join(path, "data") : path; }
 
-bool sniff(const std::string& path) { return first_bytes(data_path(path), 8) == "PERFILE2"; }
+constexpr std::string_view kMagic = "PERFILE2";
+
+bool sniff(const std::string& path) { return first_bytes(data_path(path), kMagic.size()) == kMagic; }
+
+bool sniff_bytes(base::Bytes bytes) {
+  return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin());
+}
 
 class Reader {
  public:
@@ -42,7 +49,8 @@ class Reader {
       : path_(path),
         file_(std::move(file)),
         trailers_(file_.attrs()),
-        binaries_(bundle_, without_slashes(path) + ".debug", options.binaries) {}
+        binaries_(bundle_, is_folder(path) ? path : parent_folder(path), without_slashes(path) + ".debug",
+                  options.binaries) {}
 
   base::Result<trace::TraceBundle> read() {
     switches_ = perf::find_sched_switch(file_.feature(perf::FEATURE_TRACING_DATA));
@@ -384,8 +392,17 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return Reader(path, std::move(file.value()), options).read();
 }
 
+base::Result<trace::TraceBundle> read_bytes(const std::string& name, trace::TraceBuffer bytes,
+                                            const OpenOptions& options) {
+  auto file = perf::File::of(name, std::move(bytes));
+  if (!file.ok()) return file.failure();
+  return Reader(name, std::move(file.value()), options).read();
+}
+
 }  // namespace
 
-const Format kPerfDataFormat{"perf.data", "a recording by Linux perf (file, folder or pipe)", &sniff, &read};
+const Format kPerfDataFormat{"perf.data",  "a recording by Linux perf (file, folder or pipe)",
+                             &sniff,       &read,
+                             &sniff_bytes, &read_bytes};
 
 }  // namespace ptkit::formats

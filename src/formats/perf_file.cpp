@@ -64,14 +64,20 @@ File::File(std::string path, trace::TraceBuffer contents)
 base::Result<File> File::open(const std::string& path, const std::string& folder) {
   auto contents = trace::TraceBuffer::map_file(path);
   if (!contents.ok()) return contents.failure();
-  File file(path, std::move(contents.value()));
-  if (auto failure = file.read_header()) return *failure;
-  if (folder.empty()) return file;
+  auto opened = File::of(path, std::move(contents.value()));
+  if (!opened.ok() || folder.empty()) return opened;
+  File& file = opened.value();
   for (const auto& [number, name] : numbered_files(folder, "data.")) {
     auto other = trace::TraceBuffer::map_file(name);
     if (!other.ok()) return other.failure();
     file.others_.emplace(name, std::move(other.value()));
   }
+  return opened;
+}
+
+base::Result<File> File::of(const std::string& path, trace::TraceBuffer contents) {
+  File file(path, std::move(contents));
+  if (auto failure = file.read_header()) return *failure;
   return file;
 }
 

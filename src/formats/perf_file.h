@@ -37,6 +37,8 @@ class File {
   // Refuses what is no perf.data; what is damaged behind the header leads to warnings.
   // `folder`: where threads of perf wrote records of their own (--threads: data.0, data.1, ...), or empty.
   [[nodiscard]] static base::Result<File> open(const std::string& path, const std::string& folder = {});
+  // The same of bytes that were read already; messages call them `path`.
+  [[nodiscard]] static base::Result<File> of(const std::string& path, trace::TraceBuffer contents);
 
   using Each = std::function<void(const Record&)>;
   using Missing = std::function<void()>;

@@ -115,7 +115,7 @@ void Processes::map(const Event& event) {
   } else {
     region.file = binaries_.find(event.text, event.build_id);
   }
-  map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
+  binaries_.map_contents(region);
   if (event.pid >= 0) {
     note(trace::SidebandKind::MAP, event);
     bundle_.sideband.back().address = event.address;

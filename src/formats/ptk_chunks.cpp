@@ -98,12 +98,65 @@ ChunkList walk(base::Bytes file) {
   return list;
 }
 
+// Bytes of memory for each unpacked byte of a chunk with small records, about. 0: a chunk of this type is not
+// unpacked when a bundle is opened.
+std::uint64_t memory_factor(ChunkType type) {
+  switch (type) {
+    case ChunkType::META:
+    case ChunkType::STREAM:
+    case ChunkType::SPACE:
+    case ChunkType::FILE:
+    case ChunkType::SIDEBAND:
+      return 16;
+    case ChunkType::CODE:
+      return 4;
+    case ChunkType::SYMBOLS:
+      return 6;
+    case ChunkType::DATA:
+    case ChunkType::INDEX:
+      break;
+  }
+  return 0;
+}
+
 }  // namespace
 
 base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file) {
   if (const auto failure = check_file_header(path, file)) return *failure;
   if (auto entries = from_index(file)) return ChunkList{std::move(*entries), {}, true};
   return walk(file);
+}
+
+std::optional<base::Failure> check_sizes(const std::string& path, std::uint64_t file_bytes,
+                                         std::span<const IndexEntry> entries, const base::MemoryBound& free) {
+  std::uint64_t plain = 0;
+  std::uint64_t needed = 0;
+  for (const IndexEntry& entry : entries) {
+    // Larger chunks are skipped, and so are those that are not known.
+    const std::uint64_t factor = memory_factor(static_cast<ChunkType>(entry.header.type));
+    if (factor == 0 || entry.header.plain_size > kMaxPlainBytes) continue;
+    plain += entry.header.plain_size;
+    needed += factor * entry.header.plain_size;
+  }
+  const auto refuse = [&](base::Status status, const std::string& why) {
+    return base::Failure{
+        status, 0,
+        path + ": its code, names and records unpack to " + std::to_string(plain) + " bytes" + why};
+  };
+  if (plain > kPlainBytesOfSmallFile && plain / kMostPlainPerFileByte > file_bytes) {
+    return refuse(base::Status::BAD_FILE,
+                  ", more than " + std::to_string(kMostPlainPerFileByte) + " times the " +
+                      std::to_string(file_bytes) +
+                      " bytes of the file; no recorder writes that: ask for the recording again");
+  }
+  if (needed > free.usable()) {
+    return refuse(base::Status::UNSUPPORTED, ", which take " + std::to_string(needed) +
+                                                 " bytes of memory, and " + std::to_string(free.usable()) +
+                                                 " are free (" +
+                                                 std::string(base::memory_limit_name(free.limit)) +
+                                                 "); open it where more memory is free");
+  }
+  return {};
 }
 
 std::string find_fault(const ChunkHeader& header, base::Bytes stored) {

@@ -2,10 +2,12 @@
 // damaged.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/memory_left.h"
 #include "base/status.h"
 #include "formats/ptk_format.h"
 
@@ -23,6 +25,16 @@ struct ChunkList {
 
 // The payload of one chunk, checked and unpacked. BAD_FILE with the reason.
 [[nodiscard]] base::Result<std::vector<std::uint8_t>> read_chunk(base::Bytes file, const IndexEntry& entry);
+
+// All chunks but DATA together: so much for each byte of the file, and so much of any file.
+inline constexpr std::uint64_t kMostPlainPerFileByte = 1000;
+inline constexpr std::uint64_t kPlainBytesOfSmallFile = std::uint64_t{64} << 20U;
+
+// Refuses chunks that unpack to more than a bundle of this size has, or than may be taken of memory: all but
+// DATA, which is unpacked part by part while it is decoded. `free`: see base::memory_left().
+[[nodiscard]] std::optional<base::Failure> check_sizes(const std::string& path, std::uint64_t file_bytes,
+                                                       std::span<const IndexEntry> entries,
+                                                       const base::MemoryBound& free);
 
 // What is wrong with a chunk of `stored` bytes, in words, as far as it shows without unpacking; empty:
 // nothing.

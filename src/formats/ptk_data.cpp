@@ -1,8 +1,5 @@
 #include "formats/ptk_data.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -57,21 +54,18 @@ class StreamData final : public PiecewiseData {
 }  // namespace
 
 base::Result<std::shared_ptr<const OpenFile>> OpenFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) return std::shared_ptr<const OpenFile>(new OpenFile(fd));
-  return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot open: " + std::strerror(errno)};
+  auto file = base::RegularFile::open(path);
+  if (!file.ok()) return file.failure();
+  return std::make_shared<const OpenFile>(std::move(file.value()));
 }
 
-OpenFile::~OpenFile() { ::close(fd_); }
-
 bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept {
-  while (!out.empty()) {
-    const ssize_t size = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return false;
-    out = out.subspan(static_cast<std::size_t>(size));
-    offset += static_cast<std::uint64_t>(size);
-  }
+  if (const auto* const file = std::get_if<base::RegularFile>(&bytes_))
+    return file->read(offset, out) == out.size();
+  const base::Bytes bytes = std::get<trace::TraceBuffer>(bytes_).bytes();
+  if (offset > bytes.size() || out.size() > bytes.size() - offset) return false;
+  const base::Bytes found = bytes.subspan(static_cast<std::size_t>(offset), out.size());
+  std::copy(found.begin(), found.end(), out.begin());
   return true;
 }
 

@@ -5,28 +5,30 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/regular_file.h"
 #include "base/status.h"
 #include "formats/ptk_format.h"
 #include "trace/buffer.h"
 
 namespace ptkit::formats::ptk {
 
-// A bundle that is open for reading. What is not mapped can change without harm: its checksum tells.
+// A bundle that is open for reading, or the bytes of one. What is not mapped can change without harm: its
+// checksum tells.
 class OpenFile {
  public:
+  explicit OpenFile(base::RegularFile file) : bytes_(std::move(file)) {}
+  explicit OpenFile(trace::TraceBuffer bytes) : bytes_(std::move(bytes)) {}
   [[nodiscard]] static base::Result<std::shared_ptr<const OpenFile>> open(const std::string& path);
-  ~OpenFile();
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
 
   // False if the file ends before, or cannot be read.
   [[nodiscard]] bool read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept;
 
  private:
-  explicit OpenFile(int fd) : fd_(fd) {}
-  int fd_;
+  std::variant<base::RegularFile, trace::TraceBuffer> bytes_;
 };
 
 // Trace bytes of one DATA chunk in a stream.

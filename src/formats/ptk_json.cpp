@@ -193,6 +193,21 @@ Json to_json(const trace::Sideband& record) {
   return object;
 }
 
+void check_recorder(const JsonReader::Member& meta) {
+  for (const char* const name : {"backend", "machine", "failed"}) {
+    if (const auto member = meta[name]; member.present()) static_cast<void>(member.text());
+  }
+  for (const char* const name : {"begin_ns", "end_ns", "flushed_ns", "failed_ns", "instructions"}) {
+    if (const auto member = meta[name]; member.present())
+      static_cast<void>(member.number(std::numeric_limits<std::int64_t>::max()));
+  }
+  for (const char* const name : {"redacted", "program"}) static_cast<void>(meta[name].flag(false));
+  if (const auto status = meta["exit_status"]; status.present()) static_cast<void>(status.signed_number());
+  const auto command = meta["command"];
+  for (std::size_t i = 0; command.present() && i < command.size(); ++i)
+    static_cast<void>(command.at(i).text());
+}
+
 void from_json(const JsonReader::Member& meta, trace::Configuration& out) {
   meta.expect_object();
   if (const auto cpu = meta["cpu"]; cpu.present()) {

@@ -23,6 +23,9 @@ struct Places {
 [[nodiscard]] Json places_to_json(std::span<const trace::Switch> switches);
 [[nodiscard]] Json end_of_places();
 
+// Complains about members of META that describe the recording and have another type than they should.
+void check_recorder(const JsonReader::Member& meta);
+
 // Each reads what is there and leaves the rest as it is; complaints go to the member's reader.
 void from_json(const JsonReader::Member& meta, trace::Configuration& out);
 void from_json(const JsonReader::Member& object, trace::Space& out);

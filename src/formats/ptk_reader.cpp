@@ -18,11 +18,14 @@ namespace {
 using ptk::ChunkType;
 using ptk::IndexEntry;
 
+bool sniff_bytes(base::Bytes bytes) {
+  return bytes.size() >= ptk::kMagic.size() &&
+         std::equal(ptk::kMagic.begin(), ptk::kMagic.end(), bytes.begin());
+}
+
 bool sniff(const std::string& path) {
   const std::string head = first_bytes(path, ptk::kMagic.size());
-  return head.size() == ptk::kMagic.size() &&
-         std::equal(head.begin(), head.end(), ptk::kMagic.begin(),
-                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; });
+  return sniff_bytes({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
 }
 
 // Ids in the file are whatever the writer chose; indexes in the bundle have no holes.
@@ -36,8 +39,11 @@ class Reader {
   base::Result<trace::TraceBundle> read() {
     auto list = ptk::list_chunks(path_, file_);
     if (!list.ok()) return list.failure();
+    const auto& entries = list.value().entries;
+    if (const auto failure = ptk::check_sizes(path_, file_.size(), entries, base::memory_left().least()))
+      return *failure;
     for (const std::string& warning : list.value().warnings) warn(warning);
-    for (const IndexEntry& entry : list.value().entries) {
+    for (const IndexEntry& entry : entries) {
       read_entry(entry);
       if (failure_) return *failure_;
     }
@@ -117,11 +123,13 @@ class Reader {
     root.expect_object();
     if (!json.is_object()) return;
     ptk::from_json(root, bundle_.configuration);
+    ptk::check_recorder(root);
     const auto warnings = root["warnings"];
     for (std::size_t i = 0; warnings.present() && i < warnings.size(); ++i)
       warn_once(path_ + ": " + warnings.at(i).text());
-    meta_.update(json);
-    meta_.erase("warnings");
+    for (const auto& [name, value] : json.items()) {
+      if (!value.is_null() && name != "warnings") meta_[name] = value;
+    }
     has_meta_ = true;
   }
 
@@ -320,8 +328,13 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return Reader(path, file.value().bytes(), std::move(open.value())).read();
 }
 
+base::Result<trace::TraceBundle> read_bytes(const std::string& name, trace::TraceBuffer bytes,
+                                            const OpenOptions&) {
+  return Reader(name, bytes.bytes(), std::make_shared<const ptk::OpenFile>(bytes)).read();
+}
+
 }  // namespace
 
-const Format kPtkFormat{"ptk", "a ptkit bundle", &sniff, &read};
+const Format kPtkFormat{"ptk", "a ptkit bundle", &sniff, &read, &sniff_bytes, &read_bytes};
 
 }  // namespace ptkit::formats

@@ -1,6 +1,8 @@
 // A whole bundle as a .ptk file.
 #include <algorithm>
+#include <set>
 
+#include "formats/missing_files.h"
 #include "formats/ptk_writer.h"
 #include "image/code_file.h"
 
@@ -10,10 +12,25 @@ namespace {
 
 constexpr std::size_t kStepBytes = std::size_t{1} << 20U;  // of trace that is read at once
 
-void save_files(const trace::TraceBundle& bundle, PtkWriter& writer) {
+using FileSet = std::set<std::int32_t>;
+
+// Files that the recording has no right to show to others: it named them, and they are the reader's.
+FileSet private_files(const trace::TraceBundle& bundle) {
+  const auto paths = outside_files(bundle, OutsideUse::CODE);
+  FileSet files;
+  for (std::size_t i = 0; i < bundle.files.size() && !paths.empty(); ++i) {
+    if (std::find(paths.begin(), paths.end(), bundle.files[i].path) != paths.end())
+      files.insert(static_cast<std::int32_t>(i));
+  }
+  return files;
+}
+
+void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWriter& writer) {
   for (std::size_t i = 0; i < bundle.files.size(); ++i) {
     trace::ImageFile file{bundle.files[i].path, bundle.files[i].build_id, {}, bundle.files[i].symbols};
-    if (file.symbols.empty()) file.symbols = image::read_symbols(bundle.files[i].contents.bytes());
+    const bool is_left_out = left_out.contains(static_cast<std::int32_t>(i));
+    if (file.symbols.empty() && !is_left_out)
+      file.symbols = image::read_symbols(bundle.files[i].contents.bytes());
     writer.file(static_cast<std::uint32_t>(i), file);
   }
 }
@@ -32,6 +49,14 @@ void save_threads(const trace::TraceBundle& bundle, PtkWriter& writer) {
     record.tid = thread.tid;
     record.text = thread.name;
     writer.sideband(record);
+  }
+}
+
+void save_code(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWriter& writer) {
+  for (const trace::CodeRegion& region : bundle.code) {
+    trace::CodeRegion saved = region;
+    if (left_out.contains(region.file)) saved.bytes = {};
+    writer.code(saved);
   }
 }
 
@@ -67,6 +92,13 @@ std::string without_source(const std::string& warning, const std::string& source
 
 base::Result<std::uint64_t> save_ptk(const trace::TraceBundle& bundle, const std::string& path,
                                      const PtkOptions& options) {
+  if (const auto data = outside_files(bundle, OutsideUse::TRACE); options.redact && !data.empty()) {
+    return base::Failure{
+        base::Status::BAD_FILE, 0,
+        data.front() +
+            ": lies outside of the recording's folder, so it is not copied; move it there if it "
+            "belongs to the recording, and name it without a folder"};
+  }
   auto created = PtkWriter::create(path, options);
   if (!created.ok()) return created.failure();
   PtkWriter& writer = created.value();
@@ -74,8 +106,9 @@ base::Result<std::uint64_t> save_ptk(const trace::TraceBundle& bundle, const std
   if (!bundle.metadata.empty()) writer.metadata(bundle.metadata);
   for (std::size_t i = 1; i < bundle.spaces.size(); ++i)
     writer.space(static_cast<trace::SpaceId>(i), bundle.spaces[i]);
-  save_files(bundle, writer);
-  for (const trace::CodeRegion& region : bundle.code) writer.code(region);
+  const FileSet left_out = options.redact ? private_files(bundle) : FileSet();
+  save_files(bundle, left_out, writer);
+  save_code(bundle, left_out, writer);
   save_threads(bundle, writer);
   for (const trace::Sideband& record : bundle.sideband) writer.sideband(record);
   for (std::size_t i = 0; i < bundle.streams.size(); ++i)

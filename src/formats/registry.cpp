@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "formats/files.h"
+#include "formats/missing_files.h"
 #include "formats/readers.h"
 
 namespace ptkit::formats {
@@ -25,14 +27,17 @@ std::string known_names() {
   return names;
 }
 
-base::Result<trace::TraceBundle> read_with(const Format& format, const std::string& path,
-                                           const OpenOptions& options) {
-  auto bundle = format.read(path, options);
+base::Result<trace::TraceBundle> named(base::Result<trace::TraceBundle> bundle, const Format& format,
+                                       const std::string& source) {
   if (bundle.ok()) {
     bundle.value().format = format.name;
-    bundle.value().source = path;
+    bundle.value().source = source;
   }
   return bundle;
+}
+
+base::Failure unknown_format(const std::string& name) {
+  return {base::Status::BAD_CONFIG, 0, "format '" + name + "' is not known; there are " + known_names()};
 }
 
 }  // namespace
@@ -50,14 +55,33 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
   }
   for (const Format& format : kFormats) {
     if (options.format.empty() ? format.sniff(path) : options.format == format.name) {
-      return read_with(format, path, options);
+      auto bundle = named(format.read(path, options), format, path);
+      if (bundle.ok() && is_folder(path)) list_outside_files(bundle.value(), links_to_elsewhere(path));
+      return bundle;
     }
   }
   if (options.format.empty()) {
     return bad_file(path, "no trace in this folder (formats of folders: docs/formats.md)");
   }
-  return base::Failure{base::Status::BAD_CONFIG, 0,
-                       "format '" + options.format + "' is not known; there are " + known_names()};
+  return unknown_format(options.format);
+}
+
+base::Result<trace::TraceBundle> open_bytes(const std::string& name, trace::TraceBuffer bytes,
+                                            const OpenOptions& options) {
+  for (const Format& format : kFormats) {
+    const bool wanted = options.format == format.name;
+    if (wanted && format.read_bytes == nullptr) {
+      return base::Failure{
+          base::Status::UNSUPPORTED, 0,
+          name + ": a recording of format '" + options.format +
+              "' is several files, which a pipe cannot give; save them to a folder, and open "
+              "that"};
+    }
+    const bool fits =
+        options.format.empty() && format.sniff_bytes != nullptr && format.sniff_bytes(bytes.bytes());
+    if (wanted || fits) return named(format.read_bytes(name, std::move(bytes), options), format, name);
+  }
+  return unknown_format(options.format);
 }
 
 }  // namespace ptkit::formats

@@ -78,7 +78,7 @@ bool tells_tables(const trace::TraceBuffer& data) {
 class Loader {
  public:
   Loader(const std::string& path, const OpenOptions& options)
-      : path_(path), binaries_(bundle_, {}, options.binaries) {}
+      : path_(path), binaries_(bundle_, is_folder(path) ? path : parent_folder(path), {}, options.binaries) {}
 
   base::Result<trace::TraceBundle> load(const std::map<std::int64_t, std::string>& files,
                                         const std::string& folder) {
@@ -188,7 +188,7 @@ class Loader {
     region.address = mapping.address;
     region.file_offset = mapping.offset;
     region.size = mapping.size;
-    perf::map_contents(region, bundle_.files[static_cast<std::size_t>(region.file)].contents);
+    binaries_.map_contents(region);
     if (region.size == 0 || region.address + (region.size - 1) < region.address) return;
     bundle_.code.push_back(std::move(region));
   }

@@ -1,5 +1,7 @@
 // `xen-vmtrace DOMAIN VCPU > file`: a guest's trace as Xen's ring had it. Nothing in the file says so: only
 // who names this format gets what Xen's settings imply.
+#include <utility>
+
 #include "formats/files.h"
 #include "formats/readers.h"
 #include "ptkit/rtit_regs.h"
@@ -15,8 +17,8 @@ constexpr std::uint64_t kAllowed = std::uint64_t{1} << PT_CTL_TRACE_EN | std::ui
 
 bool sniff(const std::string&) { return false; }
 
-base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
-  auto bundle = kRawFormat.read(path, options);
+base::Result<trace::TraceBundle> with_settings(const std::string& path,
+                                               base::Result<trace::TraceBundle> bundle) {
   if (!bundle.ok()) return bundle;
   bundle.value().configuration.rtit_ctl = kAllowed;
   bundle.value().configuration.rtit_ctl_known = true;
@@ -27,8 +29,18 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return bundle;
 }
 
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  return with_settings(path, kRawFormat.read(path, options));
+}
+
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+                                            const OpenOptions& options) {
+  return with_settings(path, kRawFormat.read_bytes(path, std::move(data), options));
+}
+
 }  // namespace
 
-const Format kXenFormat{"xen", "a guest's stream by xen-vmtrace (never guessed: name it)", &sniff, &read};
+const Format kXenFormat{
+    "xen", "a guest's stream by xen-vmtrace (never guessed: name it)", &sniff, &read, nullptr, &read_bytes};
 
 }  // namespace ptkit::formats

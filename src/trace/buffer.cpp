@@ -1,13 +1,13 @@
 #include "trace/buffer.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "base/regular_file.h"
 
 namespace ptkit::trace {
 
@@ -25,26 +25,14 @@ TraceBuffer TraceBuffer::from_source(base::Bytes bytes, std::shared_ptr<ByteSour
 }
 
 base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
-  const auto failed = [&](const char* what) {
-    return base::Failure{base::Status::IO_ERROR, 0, path + ": " + what + ": " + std::strerror(errno)};
-  };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failed("cannot open");
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) errno = EISDIR;
-    auto failure = failed("not a regular file");
-    ::close(fd);
-    return failure;
+  const auto file = base::RegularFile::open(path);
+  if (!file.ok()) return file.failure();
+  const auto size = static_cast<std::size_t>(file.value().size());
+  if (size == 0) return TraceBuffer{};
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value().descriptor(), 0);
+  if (memory == MAP_FAILED) {
+    return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot map: " + std::strerror(errno)};
   }
-  const auto size = static_cast<std::size_t>(info.st_size);
-  if (size == 0) {
-    ::close(fd);
-    return TraceBuffer{};
-  }
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  ::close(fd);
-  if (memory == MAP_FAILED) return failed("cannot map");
   std::shared_ptr<const void> owner(memory, [size](void* at) { ::munmap(at, size); });
   return TraceBuffer{{static_cast<const std::uint8_t*>(memory), size}, std::move(owner)};
 }

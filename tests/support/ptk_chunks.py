@@ -23,9 +23,23 @@ def _crc32c(data: bytes) -> int:
 
 def chunk(kind: str, payload: bytes, number: int = 0) -> bytes:
     """A chunk about what has this number, not packed."""
-    size = len(payload)
-    head = b"PTKC" + kind.encode() + struct.pack("<IIQQQI", 0, number, 0, size, size, _crc32c(payload))
-    return head + struct.pack("<I", _crc32c(head)) + payload + bytes(-size % 8)
+    return _chunk(kind, number, 0, payload, len(payload))
+
+
+def zeros(kind: str, size: int, number: int = 0) -> bytes:
+    """A chunk of zeros, packed: 4 bytes for 128 KiB (RFC 8878, blocks of type RLE_Block)."""
+    most = 128 << 10
+    blocks = [min(most, size - begin) for begin in range(0, size, most)]
+    frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", size)
+    for i, block in enumerate(blocks):
+        frame += struct.pack("<I", block << 3 | 1 << 1 | (i == len(blocks) - 1))[:3] + b"\0"
+    return _chunk(kind, number, 1, frame, size)
+
+
+def _chunk(kind: str, number: int, flags: int, stored: bytes, plain: int) -> bytes:
+    size = len(stored)
+    head = b"PTKC" + kind.encode() + struct.pack("<IIQQQI", flags, number, 0, size, plain, _crc32c(stored))
+    return head + struct.pack("<I", _crc32c(head)) + stored + bytes(-size % 8)
 
 
 def words(kind: str, number: int = 0, /, **members: Any) -> bytes:

@@ -6,12 +6,12 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ptkit
 from ptkit.cli.plain import say
 from ptkit.errors import OpenError, PtkitWarning
+from ptkit.inputs import read_regular
 from ptkit.trace import Trace
 
 _LAST_64 = 2**64 - 1
@@ -184,12 +184,9 @@ def check_output(options: argparse.Namespace) -> None:
 
 def _code_bytes(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OpenError(
-            f"--code {path}: {reason}; give a file that can be read, with the bytes of the code"
-        ) from None
+        return read_regular(path)
+    except OpenError as error:
+        raise OpenError(f"--code {error}") from None
 
 
 def _say_warning(sentence: str) -> None:

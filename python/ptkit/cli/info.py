@@ -7,7 +7,7 @@ import argparse
 from ptkit.cli import common, output
 from ptkit.cli.json_documents import info_document
 from ptkit.cli.json_values import print_document
-from ptkit.cli.plain import say
+from ptkit.cli.plain import say, say_text
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_document("info", info_document(trace.info, counts))
         return 0
-    say(trace.info.text(verbose=options.verbose))
+    say_text(trace.info.text(verbose=options.verbose))
     for name, count in counts.items():
         print(f"{name}: {count:,}")
     for line in losses:

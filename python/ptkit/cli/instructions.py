@@ -10,7 +10,7 @@ from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.json_rows import JsonRows, json_columns
 from ptkit.cli.listing import Listing
-from ptkit.cli.plain import say
+from ptkit.cli.plain import say, say_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -159,7 +159,7 @@ def _print_stream(form: _Form, parts: Iterator[Table], notes: Iterator[tuple[int
         out += lines[done:]
         position += len(lines)
         if out:
-            say("\n".join(out))
+            say_lines(out)
     while note is not None and note[0] <= position:
         say(note[1])
         note = next(notes, None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from ptkit import msr
 from ptkit.cli import common
 from ptkit.cli.json_values import hexadecimal, print_document, with_hexadecimals
 from ptkit.errors import ConfigError, OpenError
+from ptkit.inputs import is_pipe, read_pipe, read_regular
+from ptkit.memory import free
 
 HELP = "explain and plan registers of Processor Trace"
 DESCRIPTION = """\
@@ -188,14 +189,18 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _cpuid_text(path: str) -> str:
+    try:
+        data = read_pipe(path, *free()) if is_pipe(path) else read_regular(path)
+    except OpenError as error:
+        raise OpenError(f"--cpuid {error}") from None
+    return data.decode(errors="replace")
+
+
 def _capabilities(options: argparse.Namespace) -> tuple[msr.Capabilities | None, str]:
     """The processor, None for one that can do everything, and in words which one that is."""
     if options.cpuid is not None:
-        try:
-            found = msr.capabilities(Path(options.cpuid).read_text(errors="replace"))
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise OpenError(f"--cpuid {options.cpuid}: {reason}") from None
+        found = msr.capabilities(_cpuid_text(options.cpuid))
         if not found.present:
             raise ConfigError(f"--cpuid {options.cpuid}: a processor without Processor Trace (leaf 7)")
         return found, f"the words of {options.cpuid}"

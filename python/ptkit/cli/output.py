@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ptkit.cli.plain import say
+from ptkit.cli.plain import say, say_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -138,7 +138,7 @@ def print_rows(offsets: Sequence[int], lines: Sequence[str | None], notes: Itera
     out += lines[done:]
     shown = [line for line in out if line is not None]
     if shown:
-        say("\n".join(shown))
+        say_lines(shown)
 
 
 class Progress:

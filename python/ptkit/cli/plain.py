@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import sys
+from collections.abc import Iterable
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def plain(text: str) -> str:
-    """Write control characters but tabs and ends of lines as ``\\x1b`` and the like."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+from ptkit.text import one_line, plain
 
 
 def say(text: object, *, errors: bool = False) -> None:
-    """Print on standard output, or on standard error, what a terminal only shows."""
-    print(plain(str(text)), file=sys.stderr if errors else sys.stdout)
+    """Print one line on standard output, or on standard error, that a terminal only shows."""
+    print(one_line(str(text)), file=sys.stderr if errors else sys.stdout)
+
+
+def say_lines(lines: Iterable[str]) -> None:
+    """Print lines on standard output; what is in one of them begins no other."""
+    print("\n".join(map(one_line, lines)))
+
+
+def say_text(text: str) -> None:
+    """Print text on standard output whose lines are its author's."""
+    print(plain(text))

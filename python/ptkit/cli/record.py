@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ptkit.cli import common, output
 from ptkit.cli.common import cpu_numbers
 from ptkit.cli.json_values import print_document
+from ptkit.cli.plain import say
 from ptkit.info import EMULATED_TIMES, EMULATOR
 
 if TYPE_CHECKING:
@@ -317,7 +318,7 @@ def _snapshots(recorder: Recorder, name: str | None) -> Iterator[None]:
 def _report(recording: Recording, *, as_json: bool, quiet: bool) -> None:
     if not as_json:
         for warning in recording.warnings:
-            print(f"ptkit: warning: {warning}", file=sys.stderr)
+            say(f"ptkit: warning: {warning}", errors=True)
     if as_json:
         # Standard output belongs to the program.
         members = asdict(recording) | {"path": str(recording.path)}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
+from ptkit.text import one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -55,7 +56,7 @@ def _error_message(
         where += f", ip {ip:#x}"
     particulars = _particulars(code, argument, argument2)
     if file_known and file < len(files):
-        image = f"image {files[file]}"
+        image = f"image {one_line(files[file])}"
         particulars = f"{image}, {particulars}" if particulars else image
     text = f"{sentence} ({where})"
     if particulars:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit.table.derived import derived_of, symbol_column
 from ptkit.table.labels import Labels
+from ptkit.text import one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -58,7 +59,7 @@ def _shown(table: Table) -> tuple[list[str], list[list[str]], int | None]:
         cells += [_cells(part, name) for name in table.columns]
         if table.name in ("errors", "gaps") and len(part):
             cells.append(part.messages() if _has_messages(part) else [""] * len(part))
-        rows += [list(row) for row in zip(*cells, strict=True)]
+        rows += [[one_line(cell) for cell in row] for row in zip(*cells, strict=True)]
     if table.name in ("errors", "gaps"):
         header.append("message")
     return header, rows, _ENDS if cut else None

@@ -133,7 +133,7 @@ TEST_F(Lldb, MalformedMembersAreNamed) {
       "timeMult: expected a number above 0");
   expect_failure(document(R"("processes": [], "kernel": {"file": "vmlinux"})"), "kernel: needs cpus");
   expect_failure(document("\"processes\": " + std::string(100000, '[') + std::string(100000, ']')),
-                 "processes[0]: expected an object");
+                 "the JSON has more than 100 arrays and objects inside one another");
 }
 
 class LldbCorpus : public ::testing::Test {

@@ -1,0 +1,25 @@
+"""Text of recordings for a terminal or a message: names in a recording are other people's words."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["one_line", "plain"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def plain(text: str) -> str:
+    """Write control characters but tabs and ends of lines as ``\\x1b`` and the like."""
+    return _CONTROL.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """Write all control characters so, ends of lines too: a name cannot begin a line of its own."""
+    return _CONTROL_OR_END.sub(_escape, text)

@@ -1,0 +1,59 @@
+// What a bundle may unpack to.
+#include <gtest/gtest.h>
+
+#include "formats/ptk_chunks.h"
+
+namespace ptkit::formats::ptk {
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+
+IndexEntry chunk(ChunkType type, std::uint64_t plain) {
+  IndexEntry entry;
+  entry.header.type = static_cast<std::uint32_t>(type);
+  entry.header.plain_size = plain;
+  return entry;
+}
+
+base::MemoryBound free_bytes(std::uint64_t bytes) { return {bytes, base::MemoryLimit::CGROUP}; }
+
+std::string refusal(std::uint64_t file_bytes, const std::vector<IndexEntry>& entries,
+                    std::uint64_t memory = UINT64_MAX) {
+  const auto failure = check_sizes("a.ptk", file_bytes, entries, free_bytes(memory));
+  return failure ? failure->detail : "(none)";
+}
+
+TEST(PtkLimits, ASmallFileMayUnpackToSoMuch) {
+  EXPECT_EQ(refusal(100, {chunk(ChunkType::CODE, 64 * kMiB)}), "(none)");
+  EXPECT_EQ(
+      refusal(100, {chunk(ChunkType::CODE, 64 * kMiB), chunk(ChunkType::SYMBOLS, 1)}),
+      "a.ptk: its code, names and records unpack to 67108865 bytes, more than 1000 times the 100 bytes of "
+      "the file; no recorder writes that: ask for the recording again");
+}
+
+TEST(PtkLimits, GrowWithTheFile) {
+  const std::vector<IndexEntry> entries(200, chunk(ChunkType::CODE, 64 * kMiB));
+  EXPECT_NE(refusal(440'000, entries), "(none)");
+  EXPECT_EQ(refusal(200 * 64 * kMiB / 1000 + 1, entries), "(none)");
+}
+
+TEST(PtkLimits, AreThoseOfFreeMemory) {
+  const std::vector<IndexEntry> entries{chunk(ChunkType::CODE, 10 * kMiB), chunk(ChunkType::SIDEBAND, kMiB)};
+  EXPECT_EQ(refusal(kMiB, entries, 100 * kMiB), "(none)");
+  EXPECT_EQ(
+      refusal(kMiB, entries, 60 * kMiB),
+      "a.ptk: its code, names and records unpack to 11534336 bytes, which take 58720256 bytes of memory, "
+      "and 55050240 are free (cgroup); open it where more memory is free");
+}
+
+TEST(PtkLimits, AreNotThoseOfTrace) {
+  EXPECT_EQ(refusal(100, std::vector<IndexEntry>(1000, chunk(ChunkType::DATA, 64 * kMiB)), kMiB), "(none)");
+}
+
+TEST(PtkLimits, LeaveOutChunksThatAreNotUnpacked) {
+  EXPECT_EQ(refusal(100, {chunk(ChunkType::CODE, kMaxPlainBytes + 1)}, kMiB), "(none)");
+  EXPECT_EQ(refusal(100, {chunk(static_cast<ChunkType>(fourcc("NEWS")), 64 * kMiB)}, kMiB), "(none)");
+}
+
+}  // namespace
+}  // namespace ptkit::formats::ptk
