@@ -119,6 +119,18 @@ std::uint64_t memory_factor(ChunkType type) {
   return 0;
 }
 
+// Trace that is larger than memory is decoded in parts, and trace that packs well may be a loop's.
+std::optional<base::Failure> check_trace(const std::string& path, std::uint64_t file_bytes,
+                                         std::uint64_t trace, const base::MemoryBound& free) {
+  if (trace <= free.usable() || trace / kMostTracePerFileByte <= file_bytes) return {};
+  return base::Failure{
+      base::Status::UNSUPPORTED, 0,
+      path + ": its trace unpacks to " + std::to_string(trace) + " bytes, more than " +
+          std::to_string(kMostTracePerFileByte) + " times the " + std::to_string(file_bytes) +
+          " bytes of the file, and " + std::to_string(free.usable()) + " are free (" +
+          std::string(base::memory_limit_name(free.limit)) + "); open it where more memory is free"};
+}
+
 }  // namespace
 
 base::Result<ChunkList> list_chunks(const std::string& path, base::Bytes file) {
@@ -131,13 +143,17 @@ std::optional<base::Failure> check_sizes(const std::string& path, std::uint64_t 
                                          std::span<const IndexEntry> entries, const base::MemoryBound& free) {
   std::uint64_t plain = 0;
   std::uint64_t needed = 0;
+  std::uint64_t trace = 0;
   for (const IndexEntry& entry : entries) {
+    if (entry.header.type == static_cast<std::uint32_t>(ChunkType::DATA))
+      trace += std::min(entry.header.plain_size, kMaxPlainBytes);
     // Larger chunks are skipped, and so are those that are not known.
     const std::uint64_t factor = memory_factor(static_cast<ChunkType>(entry.header.type));
     if (factor == 0 || entry.header.plain_size > kMaxPlainBytes) continue;
     plain += entry.header.plain_size;
     needed += factor * entry.header.plain_size;
   }
+  if (auto failure = check_trace(path, file_bytes, trace, free)) return failure;
   const auto refuse = [&](base::Status status, const std::string& why) {
     return base::Failure{
         status, 0,

@@ -28,10 +28,12 @@ struct ChunkList {
 
 // All chunks but DATA together: so much for each byte of the file, and so much of any file.
 inline constexpr std::uint64_t kMostPlainPerFileByte = 1000;
+inline constexpr std::uint64_t kMostTracePerFileByte = 100;  // DATA that does not fit into memory
 inline constexpr std::uint64_t kPlainBytesOfSmallFile = std::uint64_t{64} << 20U;
 
 // Refuses chunks that unpack to more than a bundle of this size has, or than may be taken of memory: all but
-// DATA, which is unpacked part by part while it is decoded. `free`: see base::memory_left().
+// DATA, which is unpacked part by part while it is decoded, and is refused where it is both. `free`: see
+// base::memory_left().
 [[nodiscard]] std::optional<base::Failure> check_sizes(const std::string& path, std::uint64_t file_bytes,
                                                        std::span<const IndexEntry> entries,
                                                        const base::MemoryBound& free);

@@ -46,8 +46,14 @@ TEST(PtkLimits, AreThoseOfFreeMemory) {
       "and 55050240 are free (cgroup); open it where more memory is free");
 }
 
-TEST(PtkLimits, AreNotThoseOfTrace) {
-  EXPECT_EQ(refusal(100, std::vector<IndexEntry>(1000, chunk(ChunkType::DATA, 64 * kMiB)), kMiB), "(none)");
+TEST(PtkLimits, OfTraceAreMemoryAndTheFileTogether) {
+  const std::vector<IndexEntry> entries(10, chunk(ChunkType::DATA, 64 * kMiB));
+  EXPECT_EQ(refusal(100, entries, 1000 * kMiB), "(none)");          // it fits
+  EXPECT_EQ(refusal(64 * kMiB / 10 + 1, entries, kMiB), "(none)");  // it is decoded in parts
+  EXPECT_EQ(
+      refusal(100'000, entries, 80 * kMiB),
+      "a.ptk: its trace unpacks to 671088640 bytes, more than 100 times the 100000 bytes of the file, and "
+      "73400320 are free (cgroup); open it where more memory is free");
 }
 
 TEST(PtkLimits, LeaveOutChunksThatAreNotUnpacked) {
