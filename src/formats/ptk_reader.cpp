@@ -221,6 +221,7 @@ class Reader {
   // Joins what the chunks said separately, and turns ids into indexes.
   void finish() {
     bundle_.metadata = meta_.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (const auto& [id, at] : streams_) parts_.try_emplace(id);  // losses have places without DATA, too
     for (auto& [id, parts] : parts_) finish_stream(id, parts);
     for (auto& [id, places] : places_) place_switches(id, places);
     for (trace::Stream& stream : bundle_.streams) {

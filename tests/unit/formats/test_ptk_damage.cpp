@@ -169,6 +169,22 @@ TEST_F(Damage, ZerosAtTheEnd) {  // what a file system may leave after the machi
   EXPECT_TRUE(warns(opened.value(), "5000 bytes at byte"));
 }
 
+TEST(PtkReader, LossesOfAStreamWithoutBytesAreAtItsEnd) {
+  const Scratch scratch;
+  auto created = PtkWriter::create(scratch.at("a.ptk"));
+  ASSERT_TRUE(created.ok());
+  PtkWriter& writer = created.value();
+  writer.info(begun());
+  writer.stream(0, thread(10));
+  writer.loss(0, 100, base::Status::BUFFER_FULL);
+  ASSERT_TRUE(writer.finish().ok());
+  const auto bundle = open(scratch.at("a.ptk"), {});
+  ASSERT_TRUE(bundle.ok());
+  ASSERT_EQ(bundle.value().streams.size(), 1U);
+  ASSERT_EQ(bundle.value().streams[0].losses.size(), 1U);
+  EXPECT_EQ(bundle.value().streams[0].losses[0].offset, 0U);
+}
+
 TEST(PtkWriter, LossesKeepTheirPlacesAndCauses) {
   const Scratch scratch;
   auto created = PtkWriter::create(scratch.at("a.ptk"));
