@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, integer
-from ptkit.errors import ConfigError, FormatError, MissingFileError, OpenError, PtkitWarning
-from ptkit.inputs import is_pipe, open_regular, read_pipe, read_regular
+from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
+from ptkit.inputs import is_pipe, open_regular, permission_denied, read_pipe, read_regular
 from ptkit.text import one_line
 
 if TYPE_CHECKING:
@@ -45,10 +45,14 @@ def _checked_path(path: Any, what: str) -> str:
         raise ConfigError(f"{text!r}: a path has no NUL")
     if text == "-":
         raise MissingFileError("-: no file has this name; give /dev/stdin for standard input, or ./-")
-    if not Path(text).exists():
+    try:
+        there = Path(text).exists()
+    except PermissionError:
+        raise permission_denied(text) from None
+    if not there:
         raise MissingFileError(f"{text}: there is no such {what}; check the path")
     if not os.access(text, os.R_OK):
-        raise OpenError(f"{text}: permission denied: this {what} cannot be read")
+        raise permission_denied(text)
     return str(text)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shlex
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from ptkit.errors import OpenError, OutOfMemoryError
 
-__all__ = ["is_pipe", "open_regular", "read_pipe", "read_regular"]
+__all__ = ["is_pipe", "open_regular", "permission_denied", "read_pipe", "read_regular", "user_name"]
 
 _STEP = 1 << 20  # bytes that are read from a pipe at once
 
@@ -26,7 +28,30 @@ def _kind(mode: int) -> str:
     return "a device"
 
 
+def user_name(number: int) -> str:
+    """Return a user's name, or the number where it has none."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def permission_denied(path: str) -> OpenError:
+    """Return the error for a path that this user may not read: whose it is, and the command that helps."""
+    try:
+        info = Path(path).stat()
+    except OSError:
+        return OpenError(f"{path}: permission denied: its folder cannot be searched; give another folder")
+    me = user_name(os.geteuid())
+    return OpenError(
+        f"{path}: permission denied: it belongs to {user_name(info.st_uid)} "
+        f"(mode {stat.S_IMODE(info.st_mode):04o}); `sudo chown {me} {shlex.quote(path)}` gives it to you"
+    )
+
+
 def _cannot_read(path: str, error: OSError) -> OpenError:
+    if isinstance(error, PermissionError):
+        return permission_denied(path)
     return OpenError(f"{path}: {(error.strerror or str(error)).lower()}; give a file that can be read")
 
 

@@ -85,6 +85,12 @@ void give_to(int fd, const std::optional<Owner>& owner) noexcept {
   if (owner && ::fchown(fd, owner->user, owner->group) != 0) errno = 0;
 }
 
+unsigned mode_of(int fd) noexcept {
+  constexpr mode_t kPermissions = 07777;
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? info.st_mode & kPermissions : 0;
+}
+
 NewFile::NewFile(std::string path, Fd folder, std::string name, std::string written, Fd file)
     : path_(std::move(path)),
       folder_(std::move(folder)),

@@ -26,6 +26,9 @@ void give_to(int fd, const std::optional<Owner>& owner) noexcept;
 // Why a file is not written at `path`: a link, a folder, a device, a FIFO is there.
 [[nodiscard]] std::optional<Failure> refused_output(const std::string& path);
 
+// Permissions of an open file.
+[[nodiscard]] unsigned mode_of(int fd) noexcept;
+
 class NewFile {
  public:
   // Mode 0600, in the folder of `path`. Refused if `path` is there and is no regular file (a link, a device,

@@ -66,6 +66,13 @@ void register_open(py::module_& module) {
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");
   module.def(
+      "mode_of_new_file",
+      [](const std::string& path) {
+        const base::NewFile file = value_or_raise(base::NewFile::create(path));
+        return base::mode_of(file.fd());
+      },
+      py::arg("path"), "The mode that a new file has there; it is removed.");
+  module.def(
       "refused_output",
       [](const std::string& path) {
         const auto refused = base::refused_output(path);

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ptkit
-from ptkit.capture.output_file import OutputFile
+from ptkit import _core
+from ptkit.capture.output_file import OutputFile, place_warnings
 from ptkit.cli import main
 
 BUNDLE = b"\x89PTK\r\n\x1a\n" + bytes(24)
@@ -143,6 +147,61 @@ def test_the_user_of_sudo_gets_the_finished_recording(
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 or debug in path.parents, path
     ptkit.record(["true"], output=recorded, backend="step", owner="root")
     assert recorded.stat().st_uid == 0
+
+
+def test_doctor_says_where_others_could_read_or_replace_a_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o700)
+    assert place_warnings(tmp_path) == []
+    tmp_path.chmod(0o1777)
+    assert place_warnings(tmp_path) == []
+    tmp_path.chmod(0o777)
+    (sentence,) = place_warnings(tmp_path)
+    assert (
+        f"others may rename and remove files of this folder (mode 0777); `chmod go-w {tmp_path}`" in sentence
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().err == f"ptkit doctor: warning: {sentence}\n"
+    assert main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["place"] == [sentence]
+    assert place_warnings(tmp_path / "nowhere")[0].endswith("give -o with another one")
+
+
+def test_doctor_says_that_a_file_system_has_no_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "mode_of_new_file", lambda _path: 0o755)
+    (sentence,) = place_warnings(tmp_path)
+    assert (
+        "its file system gives new files mode 0755, not 0600: other users could read a recording" in sentence
+    )
+
+
+@needs_root
+def test_doctor_says_whose_folder_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(tmp_path, NOBODY, NOBODY)
+    (sentence,) = place_warnings(tmp_path)
+    assert "who may replace a recording there" in sentence
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    assert place_warnings(tmp_path) == []
+
+
+@needs_root
+def test_another_users_recording_names_the_owner_and_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "a.ptk"
+    path.write_bytes(BUNDLE)
+    path.chmod(0o600)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    code = (
+        "import os, sys, ptkit.cli\n"
+        f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        f"sys.exit(ptkit.cli.main(['info', {str(path)!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"{path}: permission denied: it belongs to root (mode 0600); `sudo chown " in line
 
 
 def test_owners_are_checked() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
 from ptkit import _core
 from ptkit.errors import OpenError
+from ptkit.inputs import user_name
 
-__all__ = ["OutputFile"]
+__all__ = ["OutputFile", "place_warnings"]
 
 # First bytes of recordings: a bundle, perf.data (file and pipe), a raw stream (PSB).
 _RECORDINGS = (b"\x89PTK\r\n\x1a\n", b"PERFILE2", b"\x02\x82" * 8)
@@ -83,6 +85,38 @@ class OutputFile:
         if self._kept and not self._path.exists():
             self._old.replace(self._path)
         self._kept = False
+
+
+def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
+    """Say why other users could read or replace a recording that is written to a folder.
+
+    Recordings have mode 0600 whatever the umask. That does not help on a file system without modes (vfat,
+    some network and shared folders), nor where others may rename files of the folder.
+    """
+    path = Path(folder)
+    said = []
+    try:
+        info = path.stat()
+        mode = _core.mode_of_new_file(os.fsencode(path / "trace.ptk"))
+    except (OSError, OpenError):
+        return [f"{path}: no recording can be written to this folder; give -o with another one"]
+    if mode & 0o077:
+        said.append(
+            f"{path}: its file system gives new files mode {mode:04o}, not 0600: other users could read a "
+            "recording; give -o with a folder of another file system"
+        )
+    if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
+        said.append(
+            f"{path}: others may rename and remove files of this folder "
+            f"(mode {stat.S_IMODE(info.st_mode):04o}); `chmod go-w {shlex.quote(str(path))}`, or give -o "
+            "with another folder"
+        )
+    if info.st_uid not in (0, os.geteuid()) and str(info.st_uid) != os.environ.get("SUDO_UID"):
+        said.append(
+            f"{path}: belongs to {user_name(info.st_uid)}, who may replace a recording there; give -o with a "
+            "folder of your own"
+        )
+    return said
 
 
 def _head(path: Path) -> bytes:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
 import ptkit
 from ptkit import _core
 from ptkit.cli import common
 from ptkit.cli.json_values import print_document
+from ptkit.cli.plain import say
 
 HELP = "say which ways of recording work here, and what others need"
-DESCRIPTION = "Probes every recording back end and the decoders."
+DESCRIPTION = (
+    "Probes every recording back end and the decoders, and whether other users could read a recording in "
+    "this folder."
+)
 EXAMPLES = """examples:
   ptkit doctor
   ptkit doctor --json"""
@@ -25,8 +30,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a table of back ends and engines."""
     from ptkit import capture
+    from ptkit.capture.output_file import place_warnings
 
     backends = capture.probe()
+    place = place_warnings(Path.cwd())
     best = next((backend.name for backend in backends if backend.available), None)
     engines = _core.engines()
     if options.json:
@@ -36,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
                 "backends": [asdict(backend) for backend in backends],
                 "best": best,
                 "engines": engines,
+                "place": place,
                 "version": ptkit.__version__,
             },
         )
@@ -54,4 +62,6 @@ def run(options: argparse.Namespace) -> int:
     console.print(table)
     console.print(f"`ptkit record` takes: {best or 'nothing works here'}")
     console.print(f"decoders: {', '.join(engines)}")
+    for sentence in place:
+        say(f"ptkit doctor: warning: {sentence}", errors=True)
     return 0
