@@ -679,7 +679,7 @@ TEST(EmulatorRecorder, SaysRangesThatHeldFromTheBeginning) {
     EXPECT_EQ(found.rtit_ctl >> 32U, static_cast<std::uint64_t>(kind));
   };
   using Kind = FilterRequest::Kind;
-  const std::string exe = "/proc/self/exe";
+  const std::string exe = std::filesystem::canonical("/proc/self/exe");
   expect(ranges_with(Kind::FILTER, kHere, exe), trace::RangeKind::FILTER, kHere);
   expect(ranges_with(Kind::TRACESTOP, kHere, {}), trace::RangeKind::TRACE_STOP, kHere);
   expect(ranges_with(Kind::TRACESTOP, kHere + 0x20, exe), trace::RangeKind::TRACE_STOP, kHere + 0x20);

@@ -91,6 +91,7 @@ TEST_F(Perf, CapsOfTheUnitSayWhatIpPayloadsAre) {
   using trace::IpPayloads;
   options_.hardware.limit_ms = 1;
   const auto recorded = [&] {
+    kernel_.next = 0;
     kernel_.script.assign(1, [](FakeKernel& kernel) { kernel.write(0, numbered(0, 100)); });
     EXPECT_TRUE(record().ok());
     return read().configuration.ip_payloads;
