@@ -37,7 +37,7 @@ def user_name(number: int) -> str:
 
 
 def permission_denied(path: str) -> OpenError:
-    """Return the error for a path that this user may not read: whose it is, and the command that helps."""
+    """Return the error for a path that this user may not read: its owner, and the command that helps."""
     try:
         info = Path(path).stat()
     except OSError:

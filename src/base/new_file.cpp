@@ -159,9 +159,14 @@ Result<NewFolder> NewFolder::create(const std::string& path) {
   return cannot_write(path, "create", errno);
 }
 
+std::optional<Failure> create_subfolder(const std::string& path) {
+  if (::mkdir(path.c_str(), kFolderMode) == 0 || errno == EEXIST) return std::nullopt;
+  return cannot_write(path, "create", errno);
+}
+
 std::optional<Failure> NewFolder::rename(const std::optional<Owner>& owner) {
   std::error_code error;
-  if (owner) {  // nobody else can enter the folder yet
+  if (owner) {  // no other user can enter the folder yet
     for (const fs::directory_entry& one : fs::recursive_directory_iterator(written_, error))
       static_cast<void>(::lchown(one.path().c_str(), owner->user, owner->group));
     give_to(Fd(::open(written_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)).get(), owner);

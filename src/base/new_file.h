@@ -76,6 +76,9 @@ class NewFolder {
   std::string written_;
 };
 
+// A folder (mode 0700) within one that is being written; it may be there.
+[[nodiscard]] std::optional<Failure> create_subfolder(const std::string& path);
+
 // "PATH: cannot WHAT: cause".
 [[nodiscard]] Failure cannot_write(const std::string& path, const char* what, int cause);
 

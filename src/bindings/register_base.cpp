@@ -71,9 +71,10 @@ std::string memory_sentence() {
 
 py::object text_of(const std::string& text) {
   const auto size = static_cast<Py_ssize_t>(text.size());
-  auto made = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
-  if (!made) throw py::error_already_set();
-  return made;
+  auto decoded =
+      py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
+  if (!decoded) throw py::error_already_set();
+  return decoded;
 }
 
 void raise_failure(const base::Failure& failure) {

@@ -112,9 +112,9 @@ std::uint64_t end_of_code(const std::vector<Symbol>& symbols, std::uint64_t begi
   return std::min(end, std::max(code_end / kPageBytes * kPageBytes, page_end));
 }
 
-// Symbols have no sizes, and what lies after code that the kernel made may be data of others. A trampoline of
-// ftrace and a page of kprobes take one page each. A BPF program goes on until the next one, if that is near
-// and no module lies between them; of others the first page alone is known to belong to them.
+// Symbols have no sizes, and what lies after code that the kernel generated may be data of others. A
+// trampoline of ftrace and a page of kprobes take one page each. A BPF program goes on until the next one, if
+// that is near and no module lies between them; of others the first page alone is known to belong to them.
 std::uint64_t end_of_made(const std::string& name, std::uint64_t first, std::uint64_t next,
                           const Modules& modules) {
   const std::uint64_t begin = first / kPageBytes * kPageBytes;

@@ -54,13 +54,13 @@ class Shown {
   [[nodiscard]] std::string root() const { return path_ + "/root/"; }
   [[nodiscard]] std::string map_file(const Mapping& mapping) const { return path_ + map_files_name(mapping); }
 
-  // What it has mapped now of a mapping that was told.
-  [[nodiscard]] std::optional<Mapping> find(const Mapping& told) const {
+  // What it has mapped now of a mapping that was recorded.
+  [[nodiscard]] std::optional<Mapping> find(const Mapping& recorded) const {
     if (!there()) return {};
     std::optional<Mapping> found;
     for (Mapping& one : read_maps_in(path_)) {
-      if (!is_same(one, told)) continue;
-      const bool better = !found || one.begin == told.begin;
+      if (!is_same(one, recorded)) continue;
+      const bool better = !found || one.begin == recorded.begin;
       if (better) found = std::move(one);
     }
     return found;
@@ -80,11 +80,11 @@ class Shown {
     const std::size_t task = folder.find("/task/");
     return task == std::string::npos ? folder : "/proc/" + folder.substr(task + 6);
   }
-  static bool is_same(const Mapping& now, const Mapping& told) {
+  static bool is_same(const Mapping& now, const Mapping& recorded) {
     if (now.inode == 0) return false;
-    if (told.inode != 0) return now.inode == told.inode && now.device == told.device;
-    return base::without_mark(now.path) == base::without_mark(told.path) &&
-           (told.begin == 0 || now.begin == told.begin);
+    if (recorded.inode != 0) return now.inode == recorded.inode && now.device == recorded.device;
+    return base::without_mark(now.path) == base::without_mark(recorded.path) &&
+           (recorded.begin == 0 || now.begin == recorded.begin);
   }
 
   Fd folder_;
@@ -138,7 +138,7 @@ bool is_wanted(const Fd& located, const Mapping& wanted) {
   return is_shown_as(reopen(located), wanted);
 }
 
-// Whether the file may have come after recording began, and is not for everybody to read anyway.
+// Whether the file may have come after recording began, and is not for all users to read anyway.
 bool is_new_secret(const Fd& located, std::int64_t began_ns) {
   struct statx info {};
   constexpr unsigned kWanted = STATX_MODE | STATX_BTIME | STATX_CTIME;
@@ -208,8 +208,8 @@ std::string key_of(pid_t pid, const Mapping& mapping) {
   const bool known = ::stat((folder + map_files_name(mapping)).c_str(), &info) == 0 ||
                      ::stat((folder + "/root" + path).c_str(), &info) == 0 ||
                      ::stat(path.c_str(), &info) == 0;
-  const bool told = mapping.inode != 0;
-  if (told && !(known && info.st_ino == mapping.inode && info.st_dev == mapping.device))
+  const bool recorded = mapping.inode != 0;
+  if (recorded && !(known && info.st_ino == mapping.inode && info.st_dev == mapping.device))
     key += std::to_string(mapping.device) + ' ' + std::to_string(mapping.inode) + ' ';
   if (!known) return key;
   return key + std::to_string(info.st_dev) + ' ' + std::to_string(info.st_ino) + ' ' +

@@ -39,7 +39,7 @@ struct MappedFile {
 
 // The file of a mapping, by O_PATH. `began_ns`, of CLOCK_REALTIME_COARSE: when recording began. A file of an
 // inode that is not known to be mapped still may be another one by now, which got the number of one that was
-// deleted: younger ones that not everybody may read are refused.
+// deleted: younger ones that not all users may read are refused.
 [[nodiscard]] MappedFile locate_mapped(pid_t pid, const Mapping& mapping, std::int64_t began_ns);
 // The file that a process has at a path, by O_PATH, where nothing but the path is known: of programs that run
 // with the rights of the recorder.

@@ -61,7 +61,7 @@ class SystemProcesses {
     std::uint64_t bytes = 0;
     std::uint64_t file_offset = 0;
     std::string path;
-    std::string build_id;      // empty: not told
+    std::string build_id;      // empty: not recorded
     std::uint64_t device = 0;  // as in Mapping
     std::uint64_t inode = 0;
     std::uint64_t tsc_from = trace::kTscMin;  // since when its code is valid

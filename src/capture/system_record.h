@@ -42,7 +42,7 @@ struct SystemRecord {
   std::string text;                      // NAME, MAP, MODULE, KERNEL_CODE
   std::string build_id;                  // MAP: hex; empty: not told
   std::uint64_t device = 0;              // MAP: as makedev() makes it
-  std::uint64_t inode = 0;               // MAP: 0: no file, or not told
+  std::uint64_t inode = 0;               // MAP: 0: no file, or not recorded
   std::vector<std::uint8_t> old_code{};  // KERNEL_POKE
   std::vector<std::uint8_t> new_code{};
 };

@@ -68,9 +68,9 @@ class Target::EntryStop {
   explicit EntryStop(pid_t pid) : pid_(pid), address_(entry_point(pid)), memory_(pid) {}
 
   // A recorder that is killed cannot take the breakpoint back, and the program would die of SIGTRAP later: it
-  // ends with the recorder instead, and so do children that are held as they have the breakpoint, too. Nobody
-  // has seen anything of the program yet. Processes that ran before get no breakpoint in their code, and
-  // outlive the recorder.
+  // ends with the recorder instead, and so do children that are held as they have the breakpoint, too. The
+  // program has had no effect yet. Processes that ran before get no breakpoint in their code, and outlive the
+  // recorder.
   [[nodiscard]] bool set() {
     return end_with_tracer(pid_, true) && address_ != 0 && memory_.read(address_, before_) == 1 &&
            memory_.write_byte(address_, kBreakpoint);

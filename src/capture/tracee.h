@@ -64,7 +64,7 @@ class Memory {
   Fd fd_;
 };
 
-// One line of /proc/PID/maps, or what a record of the kernel tells of a mapping.
+// One line of /proc/PID/maps, or what a record of the kernel says of a mapping.
 struct Mapping {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -74,8 +74,8 @@ struct Mapping {
   bool shared = false;
   std::string path;          // empty: anonymous
   std::uint64_t device = 0;  // as makedev() makes it
-  std::uint64_t inode = 0;   // 0: no file, or not told
-  std::string build_id{};    // hex; empty: not told
+  std::uint64_t inode = 0;   // 0: no file, or not recorded
+  std::string build_id{};    // hex; empty: not recorded
 };
 [[nodiscard]] std::vector<Mapping> read_maps(pid_t pid);
 [[nodiscard]] std::vector<Mapping> read_maps_in(const std::string& folder);  // "/proc/PID"

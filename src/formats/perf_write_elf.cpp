@@ -1,8 +1,6 @@
 // ELF files for perf: code where the original file had it, names, and the build-id by which perf finds them.
 #include <elf.h>
 
-#include <filesystem>
-
 #include "formats/perf_write_code.h"
 #include "formats/perf_write_output.h"
 
@@ -183,11 +181,12 @@ std::optional<base::Failure> write_code_folder(const std::vector<CodeFile>& file
                                                const std::string& folder) {
   for (const CodeFile& file : files) {
     if (!file.is_written || file.build_id.size() < 4) continue;
-    const std::string place =
-        folder + "/.build-id/" + file.build_id.substr(0, 2) + "/" + file.build_id.substr(2);
-    std::error_code error;
-    std::filesystem::create_directories(place, error);
-    if (error) return base::cannot_write(place, "create", error.value());
+    std::string place = folder;
+    for (const std::string& name :
+         {std::string(".build-id"), file.build_id.substr(0, 2), file.build_id.substr(2)}) {
+      place += '/' + name;
+      if (auto failure = base::create_subfolder(place)) return failure;
+    }
     const char* const name = file.path == "[vdso]" ? "/vdso" : "/elf";
     if (auto failure = write_file(file, place + name)) return failure;
   }

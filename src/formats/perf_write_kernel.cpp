@@ -1,10 +1,8 @@
 #include "formats/perf_write_kernel.h"
 
 #include <elf.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 
 #include "base/interval_map.h"
@@ -138,7 +136,7 @@ bool has_kernel(const trace::TraceBundle& bundle) {
 std::optional<base::Failure> write_kernel(const trace::TraceBundle& bundle, const std::string& folder,
                                           Records& records) {
   const std::string at = folder + "/kcore_dir";
-  if (::mkdir(at.c_str(), 0700) != 0) return base::cannot_write(at, "create", errno);
+  if (auto failure = base::create_subfolder(at)) return failure;
   const Parts parts = kernel_parts(bundle);
   if (auto failure = write_kcore(parts, at + "/kcore")) return failure;
   std::vector<Name> names = kernel_names(bundle);

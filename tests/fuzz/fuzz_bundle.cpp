@@ -1,4 +1,4 @@
-// Bundles whose chunks say anything, with checksums that are right: refused, or read and redacted without a
+// Bundles with chunks of any content and right checksums: refused, or read and redacted without a
 // crash. The mutator changes payloads and headers of chunks, which mutation of the file's bytes alone would
 // only damage.
 #include <zstd.h>

@@ -378,7 +378,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         deadline = time.monotonic() + 30
-        while not list(tmp_path.glob("out.data.*.part")) and time.monotonic() < deadline:
+        while not list(tmp_path.glob(".ptkit-*")) and time.monotonic() < deadline:
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)

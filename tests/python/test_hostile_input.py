@@ -1,4 +1,4 @@
-"""Recordings that strangers made: pipes and devices, JSON of any form, names with ends of lines."""
+"""Recordings of strangers: pipes and devices, JSON of any form, names with ends of lines."""
 
 from __future__ import annotations
 

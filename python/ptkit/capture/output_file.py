@@ -21,7 +21,7 @@ _HEAD_BYTES = 4096
 class OutputFile:
     """Makes room for a recording, as perf does: an earlier recording is kept as ``FILE.old``.
 
-    Only regular files are replaced: recordings made as root must not follow a link that somebody else made.
+    Only regular files are replaced: a recorder that runs as root must not follow a link of another user.
 
     Parameters
     ----------

@@ -19,5 +19,5 @@ def say_lines(lines: Iterable[str]) -> None:
 
 
 def say_text(text: str) -> None:
-    """Print text on standard output whose lines are its author's."""
+    """Print text on standard output; ends of lines stay."""
     print(plain(text))

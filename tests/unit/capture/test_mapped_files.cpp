@@ -140,7 +140,7 @@ TEST_P(MappedFiles, LinksAreNotFollowed) {
   EXPECT_EQ(code_of(code_), std::string(2 * kPage, 'c'));
 }
 
-// The process is gone, and what the kernel told of its mapping is still to be read.
+// The process is gone, and the kernel's record of its mapping is still to be read.
 TEST_P(MappedFiles, FoldersThatBecameLinksAreNotFollowed) {
   std::filesystem::create_directories(scratch_.at("private"));
   ::chmod(scratch_.write("private/lib", kSecret).c_str(), 0600);
@@ -347,7 +347,7 @@ TEST_F(CodeReaderOfFiles, PagesThatAProcessDidNotTouchAreLeftOut) {
   EXPECT_EQ(got, (std::vector<std::pair<std::uint64_t, std::size_t>>{{5 * kPage, kPage}}));
 }
 
-// Whoever looks for a name.
+// Lookups of names.
 TEST_F(CodeReaderOfFiles, NamesAreLookedForInRegularFilesAlone) {
   const std::string fifo = scratch_.at("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0666), 0);

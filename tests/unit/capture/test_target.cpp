@@ -139,20 +139,20 @@ TEST_F(TargetOfPtrace, AKilledRecorderLeavesNoBreakpoint) {
   const std::string fifo = "/tmp/ptkit-held-" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  std::array<int, 2> told{};
-  ASSERT_EQ(::pipe(told.data()), 0);
+  std::array<int, 2> pids{};
+  ASSERT_EQ(::pipe(pids.data()), 0);
   const pid_t recorder = ::fork();
   if (recorder == 0) {
     ::setenv("LD_PRELOAD", PTKIT_TEST_CONSTRUCTOR, 1);
     ::setenv("PTKIT_TEST_WAIT", fifo.c_str(), 1);
     auto target = launch({"/bin/sh", "-c", "exit 3"});
     const int pid = target.ok() ? target.value().pid() : 0;
-    static_cast<void>(!::write(told[1], &pid, sizeof pid));
+    static_cast<void>(!::write(pids[1], &pid, sizeof pid));
     if (target.ok()) static_cast<void>(target.value().run_to_entry());
     ::_exit(1);
   }
   int pid = 0;
-  ASSERT_EQ(::read(told[0], &pid, sizeof pid), ssize_t{sizeof pid});
+  ASSERT_EQ(::read(pids[0], &pid, sizeof pid), ssize_t{sizeof pid});
   ASSERT_NE(pid, 0);
   ::alarm(60);
   const int line = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);  // which waits for its reader
@@ -166,7 +166,7 @@ TEST_F(TargetOfPtrace, AKilledRecorderLeavesNoBreakpoint) {
   ::alarm(0);
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
-  for (const int one : told) ::close(one);
+  for (const int one : pids) ::close(one);
   static_cast<void>(::prctl(PR_SET_CHILD_SUBREAPER, 0));
   std::filesystem::remove(fifo);
 }
