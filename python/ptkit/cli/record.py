@@ -76,7 +76,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--owner",
         metavar="USER",
-        help="who gets the finished bundle (default: you, also under sudo); root keeps it",
+        help="user that gets the finished bundle (default: you, also under sudo); root keeps it",
     )
     _add_scope(parser.add_argument_group("what is recorded"))
     _add_packets(parser.add_argument_group("packets"))
