@@ -73,7 +73,7 @@ void JitDumps::save(BundleOutput& output, const MappedBy& mapped_by) {
     const std::string wrong = contents.size() == 0
                                   ? "is not here any more; code that the program made cannot be decoded"
                                   : perf::read_jit_dump(read, contents, marker, loads);
-    if (!wrong.empty()) warnings_.push_back(path + " " + wrong + ".");
+    if (!wrong.empty()) warnings_.push_back(std::string(path).append(" ").append(wrong).append("."));
     if (loads.empty()) continue;
     read_.insert(dump.space);
     // A number may be another process's by now, with a dump of its own.

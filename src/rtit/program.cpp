@@ -30,7 +30,7 @@ std::string words_of_read(std::uint32_t msr) {
     case PT_MSR_RTIT_OUTPUT_MASK_PTRS:
       return "the place where output goes on";
     case PT_MSR_DEBUGCTL:
-      return "TR and BTS must be 0 at the start: otherwise somebody else records branches; other bits stay";
+      return "TR and BTS must be 0 at the start: set, another program records branches; other bits stay";
     case PT_MSR_DS_AREA:
       return "to be put back afterwards";
     default:

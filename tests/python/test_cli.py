@@ -119,6 +119,21 @@ def test_instructions_have_events_at_their_place(
     assert "jz 0x1004" in out
 
 
+def test_instructions_leave_out_events_that_repeat_the_state(
+    stream: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(stream[0])
+    path.write_bytes(STREAM * 3)
+    _, text, _ = run(capsys, "instructions", *stream)
+    _, rows, _ = run(capsys, "instructions", "--json", *stream)
+    events = [one for one in map(json.loads, rows.splitlines()) if one.get("table") == "events"]
+    repeated = [one for one in events if "status" in one["flags"]]
+    assert len(repeated) >= 3
+    notes = [line for line in text.splitlines() if line.startswith("[")]
+    happened = [f"[{one['message']}]" for one in events if one not in repeated]
+    assert [line for line in notes if not line.startswith(("[gap", "[error"))] == happened != []
+
+
 def test_limit(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "instructions", "--no-events", "--no-inst", "--limit", "3", *stream)
     assert out.split() == ["0000000000001000", "0000000000001002", "0000000000001003"]

@@ -6,6 +6,7 @@ import argparse
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from ptkit._core import EventFlag
 from ptkit.cli import common, output, selection
 from ptkit.cli.clock import Clock, print_heading
 from ptkit.cli.json_rows import JsonRows, json_columns
@@ -16,7 +17,8 @@ from ptkit.trace import Trace
 
 HELP = "print instructions with disassembly and symbols, in the manner of ptxed"
 DESCRIPTION = (
-    "Prints one line per instruction; events, errors and gaps stand in brackets at their place. "
+    "Prints one line per instruction; events, errors and gaps stand in brackets at their place. Events that "
+    "repeat the state in PSB+ are left out (--json has them, with the flag status). "
     "With a selection by time, address, symbol, module, thread or process only instructions are printed. "
     "With --order time, lines begin with stream, thread and time, and there are no events."
 )
@@ -67,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
             sides = made.side_lines if options.json else output.side_lines
             rows += _print_merged(form, counted, sides=None if narrowed else sides)
         else:
-            notes = iter(()) if options.no_events or narrowed else _notes(trace, stream, texts)
+            hidden = 0 if options.json else EventFlag.STATUS
+            notes = iter(()) if options.no_events or narrowed else _notes(trace, stream, texts, hidden)
             rows += _print_stream(form, counted, notes)
     selection.report_no_rows(trace, options, rows)
     losses.report(options.path)
@@ -126,11 +129,15 @@ def _json_lines(rows: JsonRows, listing: Listing, *, bare: bool) -> _Form:
     return lines
 
 
-def _notes(trace: Trace, stream: int, form: _Form) -> Iterator[tuple[int, str]]:
-    """Events, errors and gaps of a stream with the number of instructions before each, in order."""
+def _notes(trace: Trace, stream: int, form: _Form, hidden: int) -> Iterator[tuple[int, str]]:
+    """Events, errors and gaps of a stream with the number of instructions before each, in order.
+
+    Events with one of the flags `hidden` are left out.
+    """
     waiting: list[tuple[int, int, str]] = []  # order, instruction, text
     for part in trace.iter_events(rows=_EVENT_ROWS, stream=stream):
-        for table in (part, part.errors, part.gaps):
+        shown = part[(part["flags"] & hidden) == 0]
+        for table in (shown, part.errors, part.gaps):
             if table is not None:
                 waiting += zip(
                     table["order"].tolist(), table["instruction"].tolist(), form(table), strict=True
