@@ -29,7 +29,7 @@ BundleHandle open_bytes(const std::string& name, const py::buffer& data, const s
   trace::TraceBuffer bytes = buffer_from_python(data, "a recording");
   auto result = [&] {
     const py::gil_scoped_release release;
-    return formats::open_bytes(name, std::move(bytes), options);
+    return formats::open_bytes(name, bytes, options);
   }();
   return handle_of(std::move(result));
 }

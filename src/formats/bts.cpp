@@ -11,7 +11,7 @@ namespace {
 bool sniff(const std::string&) { return false; }
 
 template <DsLayout LAYOUT>
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions&) {
   DsRecords all = read_ds_buffer(data.bytes(), LAYOUT);
   const std::string bytes = std::to_string(record_bytes(LAYOUT));
@@ -35,7 +35,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   if (is_folder(path)) return bad_file(path, "expected a file with records of branches, found a folder");
   auto file = trace::TraceBuffer::map_file(path);
   if (!file.ok()) return file.failure();
-  return read_bytes<LAYOUT>(path, std::move(file.value()), options);
+  return read_bytes<LAYOUT>(path, file.value(), options);
 }
 
 }  // namespace

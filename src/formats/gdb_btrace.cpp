@@ -224,7 +224,7 @@ bool sniff_bytes(base::Bytes bytes) {
       {reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), kHeadBytes)});
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions&) {
   const base::Bytes bytes = data.bytes();
   return Loader(path).load({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -233,7 +233,7 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::Trac
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
-  return read_bytes(path, std::move(data.value()), options);
+  return read_bytes(path, data.value(), options);
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ void read_clock(const std::string& path, const Chain& chain, trace::TraceBundle&
   }
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions&) {
   const base::Bytes bytes = data.bytes();
   const Chain chain = chain_of(bytes);
@@ -160,7 +160,7 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::Trac
 base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
-  return read_bytes(path, std::move(data.value()), options);
+  return read_bytes(path, data.value(), options);
 }
 
 }  // namespace

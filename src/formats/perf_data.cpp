@@ -392,9 +392,9 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return Reader(path, std::move(file.value()), options).read();
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& name, trace::TraceBuffer bytes,
+base::Result<trace::TraceBundle> read_bytes(const std::string& name, const trace::TraceBuffer& bytes,
                                             const OpenOptions& options) {
-  auto file = perf::File::of(name, std::move(bytes));
+  auto file = perf::File::of(name, bytes);
   if (!file.ok()) return file.failure();
   return Reader(name, std::move(file.value()), options).read();
 }

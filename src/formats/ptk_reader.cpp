@@ -329,7 +329,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return Reader(path, file.value().bytes(), std::move(open.value())).read();
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& name, trace::TraceBuffer bytes,
+base::Result<trace::TraceBundle> read_bytes(const std::string& name, const trace::TraceBuffer& bytes,
                                             const OpenOptions&) {
   return Reader(name, bytes.bytes(), std::make_shared<const ptk::OpenFile>(bytes)).read();
 }

@@ -11,7 +11,7 @@ bool sniff(const std::string& path) { return !is_folder(path); }
 
 bool sniff_bytes(base::Bytes) { return true; }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions&) {
   if (!has_early_psb(data.bytes())) {
     return base::Failure{base::Status::BAD_FILE, 0,
@@ -22,7 +22,7 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::Trac
   trace::TraceBundle bundle;
   trace::Stream stream;
   stream.name = path;
-  stream.data = without_stop_byte(std::move(data));
+  stream.data = without_stop_byte(data);
   bundle.streams.push_back(std::move(stream));
   return bundle;
 }
@@ -31,7 +31,7 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   if (is_folder(path)) return bad_file(path, "expected a file with an Intel PT stream, found a folder");
   auto data = trace::TraceBuffer::map_file(path);
   if (!data.ok()) return data.failure();
-  return read_bytes(path, std::move(data.value()), options);
+  return read_bytes(path, data.value(), options);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
   return unknown_format(options.format);
 }
 
-base::Result<trace::TraceBundle> open_bytes(const std::string& name, trace::TraceBuffer bytes,
+base::Result<trace::TraceBundle> open_bytes(const std::string& name, const trace::TraceBuffer& bytes,
                                             const OpenOptions& options) {
   for (const Format& format : kFormats) {
     const bool wanted = options.format == format.name;
@@ -79,7 +79,7 @@ base::Result<trace::TraceBundle> open_bytes(const std::string& name, trace::Trac
     }
     const bool fits =
         options.format.empty() && format.sniff_bytes != nullptr && format.sniff_bytes(bytes.bytes());
-    if (wanted || fits) return named(format.read_bytes(name, std::move(bytes), options), format, name);
+    if (wanted || fits) return named(format.read_bytes(name, bytes, options), format, name);
   }
   return unknown_format(options.format);
 }

@@ -23,7 +23,7 @@ struct Format {
   base::Result<trace::TraceBundle> (*read)(const std::string& path, const OpenOptions& options);
   // The same for bytes that came out of a pipe; nullptr: a recording is several files.
   bool (*sniff_bytes)(base::Bytes bytes) = nullptr;
-  base::Result<trace::TraceBundle> (*read_bytes)(const std::string& name, trace::TraceBuffer bytes,
+  base::Result<trace::TraceBundle> (*read_bytes)(const std::string& name, const trace::TraceBuffer& bytes,
                                                  const OpenOptions& options) = nullptr;
 };
 
@@ -32,7 +32,8 @@ struct Format {
 // Opens a path by content (or options.format). Failures name the path, what was expected and what was found.
 [[nodiscard]] base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions& options);
 // The same for a recording of one file whose bytes were read already; messages call it `name`.
-[[nodiscard]] base::Result<trace::TraceBundle> open_bytes(const std::string& name, trace::TraceBuffer bytes,
+[[nodiscard]] base::Result<trace::TraceBundle> open_bytes(const std::string& name,
+                                                          const trace::TraceBuffer& bytes,
                                                           const OpenOptions& options);
 
 }  // namespace ptkit::formats

@@ -33,9 +33,9 @@ base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions
   return with_settings(path, kRawFormat.read(path, options));
 }
 
-base::Result<trace::TraceBundle> read_bytes(const std::string& path, trace::TraceBuffer data,
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions& options) {
-  return with_settings(path, kRawFormat.read_bytes(path, std::move(data), options));
+  return with_settings(path, kRawFormat.read_bytes(path, data, options));
 }
 
 }  // namespace

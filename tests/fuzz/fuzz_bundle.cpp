@@ -167,7 +167,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const test::MemoryFile file;
   auto bytes = trace::TraceBuffer::from_vector({data, data + size});
-  const auto bundle = formats::open_bytes("fuzz.ptk", std::move(bytes), {.format = "ptk"});
+  const auto bundle = formats::open_bytes("fuzz.ptk", bytes, {.format = "ptk"});
   if (!bundle.ok()) return 0;
   check(bundle.value());
   if (!is_small(bundle.value())) return 0;
