@@ -1,4 +1,4 @@
-"""What `ptkit record -o FILE` does where a file is already."""
+"""Files that are written: what is there already, other users, folders."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,13 +190,19 @@ def test_doctor_says_whose_folder_it_is(tmp_path: Path, monkeypatch: pytest.Monk
     assert place_warnings(tmp_path) == []
 
 
+@pytest.fixture
+def readable_folder() -> Iterator[Path]:
+    """A folder that other users can enter, which those of pytest are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @needs_root
-def test_another_users_recording_names_the_owner_and_the_command(tmp_path: Path) -> None:
-    path = tmp_path / "a.ptk"
+def test_another_users_recording_names_the_owner_and_the_command(readable_folder: Path) -> None:
+    path = readable_folder / "a.ptk"
     path.write_bytes(BUNDLE)
     path.chmod(0o600)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     # The first call imports what may lie in a folder that root alone may read.
     code = (
         "import contextlib, io, os, sys, ptkit.cli\n"
