@@ -150,9 +150,23 @@ def test_misuse_is_told_in_one_line(
 
 def test_missing_code_is_told(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, stream[0], "--processor", CPU, "--seconds", "0.001")
-    assert status == 0
+    assert status == 0, err
     assert "no rows" in next(line for line in out.splitlines() if line.startswith("instructions"))
     assert "errors: not everything could be decoded; --image and --code give code" in err
+
+
+def test_a_decoder_without_time_for_a_row_has_no_ratio(
+    stream: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped_at_once(trace: Any, table: str, *, like: Any = None, **options: Any) -> Any:
+        figure = measure(trace, table, like=like, **options)
+        return figure if like is None else replace(figure, rows=0, bytes=0, whole=False)
+
+    monkeypatch.setattr(bench, "measure", stopped_at_once)
+    status, out, err = run(capsys, *stream, "--seconds", "0.001")
+    assert status == 0, err
+    assert "x libipt" in out
+    assert "Error" not in err
 
 
 def test_the_best_instruction_set_is_taken() -> None:

@@ -222,7 +222,8 @@ def _print(what: str, trace: Trace, figures: Sequence[Figure], reference: Sequen
             if one is None or (one is base and one.table != table):
                 continue
             ratio = ""
-            if base is not None and one is not base:
+            # libipt may have had no time to decode a row.
+            if base is not None and one is not base and base.bytes:
                 ratio = f"{one.megabytes_per_second / base.megabytes_per_second:.1f}"
             speed = "no rows" if not one.rows else f"{one.megabytes_per_second:,.1f}"
             print(
