@@ -22,7 +22,11 @@ QEMU = shutil.which("qemu-system-x86_64")
 SECONDS = 3600  # at the very most: a machine with much else to do
 FUZZ_SECONDS = int(os.environ.get("PTKIT_FUZZ_SECONDS", "0"))
 # A timer that comes late, as on a busy host, is broken hardware to the kernel, and it panics.
-PARAMETERS = "console=ttyS0,115200n8 quiet no_timer_check log_buf_len=8M panic=-1 oops=panic"
+# A processor that does not schedule for two minutes ends the machine, with the stacks of both on the console.
+PARAMETERS = (
+    "console=ttyS0,115200n8 loglevel=5 no_timer_check log_buf_len=8M panic=-1 oops=panic"
+    " watchdog_thresh=60 softlockup_panic=1 softlockup_all_cpu_backtrace=1"
+)
 
 COMPLAINTS = ("WARNING:", "BUG:", "Oops", "general protection", "INFO: task", "unchecked MSR", "NMI received")
 DEBUG_COMPLAINTS = ("UBSAN", "KASAN", "ODEBUG", "WARNING", "suspicious", "unreferenced object")
@@ -109,6 +113,26 @@ def make_image(kernel: Kernel, folder: Path) -> Path:
     return folder / "initramfs"
 
 
+def run_machine(command: list[str], logs: list[Path]) -> list[str]:
+    """Runs until the machine is switched off: what it wrote to each of `logs`."""
+    limit = SECONDS + FUZZ_SECONDS
+    try:
+        subprocess.run(command, check=True, timeout=limit, capture_output=True, text=True)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"still running after {limit} s; console:\n{logs[0].read_text(errors='replace')[-4000:]}")
+    return [path.read_text(errors="replace").replace("\r", "") for path in logs]
+
+
+def is_stuck_at_int3(console: str) -> bool:
+    """Whether QEMU goes on executing an INT3 that Linux has overwritten since.
+
+    Linux puts INT3 where it changes a jump while other processors run (static keys). Rarely QEMU 7.2 keeps
+    its translation of the INT3 on one of them: the processor takes the exception, finds another instruction,
+    returns to it, and takes the exception again, without end.
+    """
+    return "soft lockup" in console and "exc_int3" in console
+
+
 def boot(kernel: Kernel, initramfs: Path, arguments: str) -> tuple[str, str]:
     """Boots, and waits until the machine is switched off: results, and the kernel's log."""
     logs = [initramfs.parent / name for name in ("console", "results", "log")]
@@ -119,12 +143,9 @@ def boot(kernel: Kernel, initramfs: Path, arguments: str) -> tuple[str, str]:
     ]  # fmt: skip
     for log in logs:
         command += ["-serial", f"file:{log}"]
-    limit = SECONDS + FUZZ_SECONDS
-    try:
-        subprocess.run(command, check=True, timeout=limit, capture_output=True, text=True)
-    except subprocess.TimeoutExpired:
-        pytest.fail(f"still running after {limit} s; console:\n{logs[0].read_text(errors='replace')[-4000:]}")
-    console, results, log = (path.read_text(errors="replace").replace("\r", "") for path in logs)
+    console, results, log = run_machine(command, logs)
+    if is_stuck_at_int3(console):
+        console, results, log = run_machine(command, logs)
     assert "done" in results.splitlines(), f"the machine stopped early:\n{results[-2000:]}{console[-4000:]}"
     return results, log
 
