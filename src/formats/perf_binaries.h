@@ -29,7 +29,7 @@ class Binaries {
   void has_build_id(const std::string& path, const std::string& build_id) { build_ids_[path] = build_id; }
   // The number of a file in the bundle; its contents are empty if it was not found. `build_id` may be empty.
   [[nodiscard]] std::int32_t find(const std::string& path, const std::string& build_id);
-  // What its file has of a region whose file and place in it are set; without a size, all from there on. A
+  // What the file of a region has at the place that is set there; without a size, all from there on. A
   // page that the file ends in is mapped whole; what lies after the end is no code. Of ELF and PE files the
   // segments alone are code; any other file is, if it lies in the recording's folder or one that was named.
   void map_contents(trace::CodeRegion& region);

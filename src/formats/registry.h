@@ -31,7 +31,7 @@ struct Format {
 
 // Opens a path by content (or options.format). Failures name the path, what was expected and what was found.
 [[nodiscard]] base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions& options);
-// The same for a recording of one file whose bytes were read already; messages call it `name`.
+// The same for the bytes of a recording of one file; messages call it `name`.
 [[nodiscard]] base::Result<trace::TraceBundle> open_bytes(const std::string& name,
                                                           const trace::TraceBuffer& bytes,
                                                           const OpenOptions& options);
