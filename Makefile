@@ -14,11 +14,12 @@ export CCACHE_NOHASHDIR ?= 1
 SOURCES := $(shell find src python kernel cmake -type f ! -name '*.so' ! -path '*/__pycache__/*' 2>/dev/null) CMakeLists.txt pyproject.toml
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 
-.PHONY: help packages build demo test test-cpp test-python emulated wheel lint format sanitize bench docs clean
+.PHONY: help packages build demo check test test-cpp test-python emulated wheel lint format sanitize bench docs clean
 
 help:
 	@echo "make demo      trace a real program, decode it, show its hottest functions and branches"
 	@echo "make build     .venv/ with ptkit and its extras"
+	@echo "make check     C++ and golden tests, after a change: within a minute"
 	@echo "make test      every test (C++ and Python)"
 	@echo "make emulated  Linux' driver and ours in emulated machines (Debian; builds them first); FULL=1: hours more"
 	@echo "make lint      clang-format, clang-tidy, ruff, mypy, layers"
@@ -46,10 +47,14 @@ $(STAMPS)/venv: $(STAMPS)/packages pyproject.toml
 	$(VENV)/bin/pip install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
 	@touch $@
 
+# One tree has the package and its tests, so that the core is compiled once.
+TREE := PTKIT_TESTS=ON PTKIT_WERROR=ON PTKIT_UNITY=ON PTKIT_PCH=ON
+
 # --- build ----------------------------------------------------------------------------------------------------------
 build: $(STAMPS)/build
 $(STAMPS)/build: $(STAMPS)/venv $(SOURCES)
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation ".[all,test,lint]"
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(VENV)/bin/pip install --quiet --no-build-isolation \
+	  -C build-dir=$(BUILD)/test $(addprefix -C cmake.define.,$(TREE)) ".[all,test,lint]"
 	@touch $@
 
 # WHEEL_PYTHONS="python3.10 python3.12": a wheel for each.
@@ -60,18 +65,22 @@ demo: build
 	$(VENV)/bin/python tools/demo.py $(BUILD)/demo
 
 # --- tests ----------------------------------------------------------------------------------------------------------
-$(BUILD)/test/CMakeCache.txt: $(STAMPS)/packages CMakeLists.txt
-	cmake -S . -B $(BUILD)/test -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_WERROR=ON >/dev/null
-
 # Ends with all skips by reason, and fails if one is not in tests/expected_skips.txt.
 test: test-cpp test-python
-	$(PYTHON) tools/report_skips.py test $(BUILD)/test/ctest.xml $(BUILD)/test/pytest.xml
+	$(PYTHON) tools/report_skips.py test $(BUILD)/test/gtest/*.xml $(BUILD)/test/pytest.xml
 
-test-cpp: $(BUILD)/test/CMakeCache.txt
+# After a change of the core or its tests: without the package, and without recordings.
+check: $(if $(wildcard $(STAMPS)/build),,build)
 	cmake --build $(BUILD)/test -j $(JOBS)
-	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure --progress --output-junit ctest.xml
+	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure -LE test_capture
+	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -q -n $(JOBS) tests/golden/test_golden.py
 
-test-python: build $(BUILD)/test/CMakeCache.txt
+test-cpp: build
+	cmake --build $(BUILD)/test -j $(JOBS)
+	rm -rf $(BUILD)/test/gtest
+	ctest --test-dir $(BUILD)/test -j $(JOBS) --output-on-failure
+
+test-python: build
 	cmake --build $(BUILD)/test -j $(JOBS)
 	PTKIT_BUILD=$(BUILD)/test $(VENV)/bin/python -m pytest -n $(JOBS) -q --junit-xml=$(BUILD)/test/pytest.xml
 
@@ -82,20 +91,23 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 
 # One process: two would boot two machines. The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
+# COMMIT=HEAD: the quick set and a quarter of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
 emulated: build $(STAMPS)/packages-emulated
-	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) timeout $(EMULATED_SECONDS) \
+	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
+	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT))) timeout $(EMULATED_SECONDS) \
 	  $(VENV)/bin/python -m pytest -q --durations=10 --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
-	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON -DPTKIT_SANITIZE=address,undefined \
+	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON \
+	  -DPTKIT_SANITIZE=address,undefined -DPTKIT_UNITY=ON \
 	  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo >/dev/null
 	cmake --build $(BUILD)/sanitize -j $(JOBS)
-	ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure --progress
+	ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure
 	bash tools/fuzz.sh $(BUILD)/sanitize $${FUZZ_SECONDS:-15}
 
 bench: build
-	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON >/dev/null
+	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON -DPTKIT_UNITY=ON >/dev/null
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(VENV)/bin/python benchmarks/run.py --build $(BUILD)/bench
 
@@ -104,8 +116,10 @@ docs: build
 	$(VENV)/bin/pdoc -d numpy -o $(BUILD)/docs ptkit ptkit.capture ptkit.decode ptkit.analysis.verify
 
 # --- lint -----------------------------------------------------------------------------------------------------------
-lint: $(STAMPS)/packages-lint build $(BUILD)/test/CMakeCache.txt
-	bash tools/lint.sh $(BUILD)/test $(VENV)/bin
+# Files are checked one by one: the tree is configured, not built.
+lint: $(STAMPS)/packages-lint build
+	cmake -S . -B $(BUILD)/lint -G "$(GENERATOR)" -DPTKIT_TESTS=ON >/dev/null
+	TIDY=$(TIDY) bash tools/lint.sh $(BUILD)/lint $(VENV)/bin
 
 format: $(STAMPS)/packages-lint build
 	git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format -i

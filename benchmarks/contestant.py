@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ _WORD = 0xFFFFFFFFFFFFFFFF
 
 @dataclass
 class Outcome:
-    """What must be the same for all: rows, errors, and the digest of all rows, which only a check makes."""
+    """The result that all contestants must agree on. Only a check computes the digest."""
 
     rows: int = 0
     errors: int = 0
@@ -38,7 +37,7 @@ class Outcome:
     digest: str = ""
 
     def add(self, rows: int, errors: int, last: Sequence[Any]) -> None:
-        """Count a part, of which the last value is looked at, if there is one."""
+        """Count a part, and read its last value, if any."""
         self.rows += rows
         self.errors += errors
         if len(last):
@@ -46,7 +45,7 @@ class Outcome:
 
 
 class Digests:
-    """Of each column."""
+    """A digest for each column."""
 
     def __init__(self, columns: int) -> None:
         self._digests = [hashlib.blake2b(digest_size=8) for _ in range(columns)]
@@ -61,7 +60,7 @@ class Digests:
 
 @dataclass(frozen=True)
 class Part:
-    """A table that is read in parts; the last value of each is looked at, so that none is left out."""
+    """A table that is read in parts. The last value of each part is read, so that none is skipped."""
 
     table: str
     columns: tuple[str, ...]
@@ -89,7 +88,7 @@ class Part:
 
 
 class Anew(Part):
-    """Taken branches of a file that is opened anew each time: no code is known."""
+    """Taken branches of a file that is opened anew for each run: no code is cached."""
 
     def parts(self, trace: ptkit.Trace, threads: int) -> Iterator[ptkit.Table]:
         fresh = ptkit.open(trace.source, engine=trace.info.engine, resync="psb")
@@ -97,18 +96,18 @@ class Anew(Part):
 
 
 class Timed(Part):
-    """Branches with times. Engines may tell a branch by different packets, so that its interval differs: what
-    ours says must be possible by what the other says."""
+    """Branches with times. Engines may date a branch by different packets, so intervals differ: the intervals
+    of both engines must overlap."""
 
     def check(self, trace: ptkit.Trace) -> Outcome:
-        told = tuple(name for name in self.columns if not name.startswith("tsc"))
-        outcome = Part(self.table, told).check(trace)
+        timeless = tuple(name for name in self.columns if not name.startswith("tsc"))
+        outcome = Part(self.table, timeless).check(trace)
         if trace.info.engine != "ptkit":
             outcome.errors += self.apart(trace, ptkit.open(trace.source, resync="psb"))
         return outcome
 
     def apart(self, *traces: ptkit.Trace) -> int:
-        """How many rows have intervals that do not meet, or a time in one trace only."""
+        """Count rows with disjoint intervals, or with a time from one engine only."""
         count = 0
         for one, other in zip(*(self.parts(trace, 1) for trace in traces), strict=True):
             begin = np.maximum(one["tsc"], other["tsc"])
@@ -144,8 +143,8 @@ QUESTIONS: dict[str, Part | Edges] = {
     "columns": Part("packets", ("offset", "kind", "ip", "payload")),
     "edges": Edges(),
     "branches": Part("branches", ("from_ip", "to_ip", "kind")),
-    "taken": Anew("branches", TAKEN),
-    "timed": Timed("branches", ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags")),
+    "taken_branches": Anew("branches", TAKEN),
+    "timed_branches": Timed("branches", ("tsc", "tsc_error", "from_ip", "to_ip", "kind", "flags")),
     "instructions": Part("instructions", ("ip",)),
 }
 
@@ -179,11 +178,9 @@ def main() -> None:
     arguments = parse_arguments()
     warnings.simplefilter("ignore", ptkit.PtkitWarning)
     question = QUESTIONS[arguments.question]
-    if isinstance(question, Anew):
-        os.environ["PTKIT_CACHE"] = ""  # nor is it kept in files
-    # After an error both engines go on at the next PSB.
+    # After an error, both engines continue at the next PSB.
     trace = ptkit.open(arguments.trace, engine=arguments.engine, resync="psb")
-    trace.packet_counts()  # what is packed in a bundle is unpacked before anything is timed
+    trace.packet_counts()  # unpacks compressed streams, untimed
     answer: dict[str, Any] = {}
     if arguments.action == "check":
         outcome = question.check(trace)

@@ -56,7 +56,7 @@ print(total)
 
 @dataclass(frozen=True)
 class Recording:
-    """One recording: what ran, and what was written."""
+    """One recording: the program and its files."""
 
     name: str
     program: str
@@ -69,7 +69,7 @@ class Recording:
 
 
 def text(size: int) -> str:
-    """Text of `size` characters that packs about as well as a log, always the same."""
+    """Text of `size` characters that compresses like a log. It is always the same."""
     line, value, lines, left = 0, 1, [], size
     while left > 0:
         value = value * 1103515245 + 12345 & 0x7FFFFFFF
@@ -80,7 +80,7 @@ def text(size: int) -> str:
 
 
 def source(functions: int) -> str:
-    """C with so many functions, no two alike."""
+    """C source with so many different functions."""
     bodies = (
         f"int f{i}(int x, int *y) {{\n"
         f"  int sum = {i};\n"
@@ -101,25 +101,25 @@ def kept(path: Path, content: str) -> str:
 
 
 def gzip(folder: Path, size: int) -> list[str]:
-    """Packs `size` bytes."""
+    """gzip of `size` bytes."""
     return [shutil.which("gzip") or "gzip", "-c", kept(folder / f"text-{size}", text(size))]
 
 
 def python(folder: Path, size: int) -> list[str]:
     """CPython: objects, dictionaries, JSON, regular expressions, `size` times."""
-    # The program itself: what is called python3 may be a script.
+    # The program itself: python3 may be a script.
     interpreter = Path(sys.executable).resolve()
     return [str(interpreter), "-I", "-S", kept(folder / "work.py", WORK), str(size)]
 
 
 def gcc(folder: Path, size: int) -> list[str]:
-    """The C compiler proper, over `size` functions: one process, so that all of it is one stream."""
+    """cc1 for `size` functions: one process, so that the trace is one stream."""
     asked = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True)
     path = kept(folder / f"source-{size}.c", source(size))
     return [asked.stdout.strip(), "-quiet", "-O2", path, "-o", "/dev/null"]
 
 
-# Program -> how to start it, and the sizes of its work: some MB of trace, tens of MB, 200 MB and more.
+# Program -> its start function, and sizes for some MB of trace, tens of MB, and at least 200 MB.
 PROGRAMS: dict[str, tuple[Callable[[Path, int], list[str]], dict[str, int]]] = {
     "gzip": (gzip, {"quick": 600_000, "middle": 3_000_000, "big": 34_000_000}),
     "python": (python, {"quick": 2, "middle": 60, "big": 700}),
@@ -128,7 +128,7 @@ PROGRAMS: dict[str, tuple[Callable[[Path, int], list[str]], dict[str, int]]] = {
 
 
 def load(folder: Path) -> dict[str, Recording]:
-    """The recordings that are in a folder, by name."""
+    """The recordings of a folder, by name."""
     index = folder / INDEX
     if not index.exists():
         return {}
@@ -166,7 +166,7 @@ def main() -> None:
     folder: Path = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for program in arguments.program or PROGRAMS:
-        # Every RET as a TIP: once is enough.
+        # One recording with a TIP for every RET is enough.
         kinds = arguments.kind or [kind for kind in KINDS if kind != "tips" or program == "gzip"]
         for kind in kinds:
             known = load(folder)

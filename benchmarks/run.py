@@ -34,7 +34,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--trace", type=Path, action="append", help="what is decoded (may be repeated)")
     parser.add_argument("--corpus", type=Path, default=Path(corpus), help="folder of the corpus")
     parser.add_argument("--recordings", type=Path, help="folder that recordings.py has filled")
-    parser.add_argument("--match", default="", help="only recordings whose name has this")
+    parser.add_argument("--match", default="", help="only recordings with this in their name")
     parser.add_argument("--question", action="append", choices=names, help="only this one (may be repeated)")
     parser.add_argument("--rounds", type=int, default=5, help="processes for each contestant")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each process")
@@ -47,7 +47,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def recordings_of(arguments: argparse.Namespace) -> list[Recording]:
-    """Those that were asked for."""
+    """The chosen recordings."""
     if arguments.recordings is None:
         return []
     found = [one for name, one in load(arguments.recordings).items() if arguments.match in name]
@@ -59,7 +59,7 @@ def recordings_of(arguments: argparse.Namespace) -> list[Recording]:
 
 
 def traces_of(arguments: argparse.Namespace, found: list[Recording]) -> list[tuple[str, Path, bool]]:
-    """Name, path, and whether it has times."""
+    """Name, path, and whether the trace has times."""
     if arguments.trace:
         return [(path.name, path, True) for path in arguments.trace]
     if found:
@@ -72,7 +72,7 @@ def traces_of(arguments: argparse.Namespace, found: list[Recording]) -> list[tup
 
 
 def chosen_questions(arguments: argparse.Namespace, clocked: bool) -> list[Question]:
-    """Those that were asked for, and that can be answered by what was built."""
+    """The chosen questions that have all contestants."""
     wanted = arguments.question or [one.name for one in QUESTIONS if clocked or not one.clocked]
     chosen = [one for one in QUESTIONS if one.name in wanted]
     return [one for one in chosen if all(it.exists(arguments.build) for it in one.contestants)]
@@ -86,14 +86,14 @@ def run_table(arguments: argparse.Namespace, checks: Checks, found: list[Recordi
         if not arguments.json:
             print(f"\n=== {name}")
         for question in chosen_questions(arguments, clocked):
-            told = table.ask(
+            result = table.ask(
                 question, arguments.build, path, checks, rounds=arguments.rounds, seconds=arguments.seconds
             )
-            if told is None:
+            if result is None:
                 continue
-            report["questions"].append(told)
+            report["questions"].append(result)
             if not arguments.json:
-                table.show(told)
+                table.show(result)
                 sys.stdout.flush()
         reports.append(report)
     if not arguments.json:
@@ -130,7 +130,7 @@ def run_threads(arguments: argparse.Namespace, found: list[Recording]) -> list[d
     rows = []
     for _, path, _ in traces_of(arguments, found):
         for question in ("edges", "branches"):
-            told = threads.compare(
+            result = threads.compare(
                 question,
                 arguments.build,
                 path,
@@ -138,9 +138,9 @@ def run_threads(arguments: argparse.Namespace, found: list[Recording]) -> list[d
                 rounds=arguments.rounds,
                 seconds=arguments.seconds,
             )
-            rows.append(told)
+            rows.append(result)
             if not arguments.json:
-                threads.show(told)
+                threads.show(result)
     return rows
 
 
@@ -170,7 +170,7 @@ def run_parts(arguments: argparse.Namespace, found: list[Recording]) -> list[dic
 
 
 def keep(report: dict[str, Any], build: Path) -> None:
-    """The figures stay in the build folder, by time and commit."""
+    """Keep the figures in the build folder, by time and commit."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     path = build / "results" / f"{stamp}-{report['machine']['commit']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,6 @@ import pytest
 
 CORPUS = Path(os.environ.get("PTKIT_CORPUS", Path(__file__).resolve().parents[2] / "shared" / "traces"))
 
-
-# Decoded code of tests is not kept: not in the user's folder, and not from one test to the next.
-os.environ["PTKIT_CACHE"] = ""
-
 # The emulator's log of a program that does not end fills the disk; logs of tests take up to six gigabytes.
 LARGEST_FILE = 32 << 30
 if resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY:
@@ -28,11 +24,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in the emulated machine may build a kernel or run for hours: `make emulated` limits their sum."""
-    for item in items:
-        if item.get_closest_marker("emulated") is not None:
-            item.add_marker(pytest.mark.timeout(0))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests in the emulated machine may build a kernel or run for hours: `make emulated` limits their sum.
+
+    With `$PTKIT_EMULATED_COMMIT` only those that this commit gets are run.
+    """
+    emulated = [item for item in items if item.get_closest_marker("emulated") is not None]
+    for item in emulated:
+        item.add_marker(pytest.mark.timeout(0))
+    if commit := os.environ.get("PTKIT_EMULATED_COMMIT"):
+        from emulated_sets import modules_for  # processes of tests import this file without tests/support
+
+        modules = modules_for(commit)
+        tests = Path(__file__).resolve().parent
+        others = {item for item in emulated if item.path.relative_to(tests).as_posix() not in modules}
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(scope="session")
@@ -88,6 +95,10 @@ class Packets:
     @classmethod
     def tip(cls, ip: int) -> bytes:
         return cls._ip(0x0D, ip)
+
+    @classmethod
+    def pgd(cls, ip: int) -> bytes:
+        return cls._ip(0x01, ip)
 
     @classmethod
     def fup(cls, ip: int) -> bytes:

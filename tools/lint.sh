@@ -26,6 +26,7 @@ echo "ruff"
 echo "mypy"
 "$bin/mypy" --no-error-summary
 
-echo "clang-tidy"
-# pybind11's headers are not part of the test build, so bindings are checked by the compiler only.
-git ls-files 'src/*.cpp' | grep -v -e '^src/bindings/' | xargs -P "$(nproc)" -n 2 clang-tidy -p "$build" --quiet 2>/dev/null
+# TIDY=--all: all files.
+files=$(python3 tools/tidy_files.py ${TIDY:-})
+echo "clang-tidy: $(wc -l <<<"$files") files"
+xargs -P "$(nproc)" -n 2 clang-tidy -p "$build" --quiet 2>/dev/null <<<"$files"

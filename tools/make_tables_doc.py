@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/tables.md: every table's columns, and what kinds, payloads, flags and codes mean.
+"""Writes docs/tables.md (columns, kinds, payloads, flags and codes of tables) and docs/warnings.md.
 
-All of it comes from the sources that the core itself is made from: src/columns/schema.def (by way of the
-extension module), src/packet/packets.def, src/base/status.def, and the comments of the enumerators in
-src/flow/rows.h and src/insn/insn.h. With `--check`: fails if the page is not up to date.
+All of it comes from the sources of the core itself: src/columns/schema.def (by way of the
+extension module), src/packet/packets.def, src/base/status.def, src/trace/warnings.def, and the comments of
+the enumerators in src/flow/rows/rows.h and src/insn/insn.h. With `--check`: fails if a page is not up to
+date.
 """
 
 from __future__ import annotations
@@ -15,23 +16,29 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "tables.md"
+DOCS = ROOT / "docs"
 
 HEAD = """# Tables
 
-Made by `tools/make_tables_doc.py`; edit the sources that it names, then run it.
+This page is the reference of all tables: columns, kinds, payloads, flags and error codes.
+`tools/make_tables_doc.py` generates it; edit the sources that the tool names, then run it.
 
-Every table is a `ptkit.Table`: `table["column"]` is a read-only NumPy array of shape (rows,). *Stored*
-columns are filled by the decoder, *runs* (stream, processor, thread, address space) are spread over rows when
-asked for, *flags* are bool columns made of bits of `flags`, *run flags* of bits of a run. *Derived* columns
-are made of others when asked for. None of the latter four is among the default columns; all can be given in
-`columns=[...]`, and are available where what they are made of was read. A value means something only where
-the flag in the column "known if" is set; `table.named(...)`, pandas and Arrow have no value elsewhere.
+Every table is a `ptkit.Table`: `table["column"]` is a read-only NumPy array of shape (rows,). A
+column has one of these roles:
 
-Derived names belong to the row: the code that the row's address space has at the time of the row (in `edges`,
-which have no time: the code that was there last). They are str or None (no symbol, no file), in pandas
-categoricals, in Arrow dictionaries of strings; offsets count from the begin of the function, or in the file.
-`time_ns` is there where the trace knows its clock; see [time.md](time.md).
+* *stored*: the decoder fills it; *on demand*: the same, if `columns=[...]` names it;
+* *run*: stream, processor, thread or address space; its runs are spread over rows on access;
+* *flag*: a bool column, a bit of `flags`; *run flag*: a bool column, a bit of a run;
+* *derived*: computed from other columns on access.
+
+Only stored columns are among the default columns. All others can be given in `columns=[...]`, and
+are available if the columns that they are made of were read. A value means something only if the
+flag in "known if" is set; `table.named(...)`, pandas and Arrow have no value elsewhere.
+
+Derived names belong to the row: they come from the code of the row's address space at the time of
+the row (in `edges`, which have no time: the last code there). They are str or None (no symbol, no
+file), in pandas categoricals, in Arrow dictionaries of strings; offsets count from the begin of the
+function, or in the file. `time_ns` is there if the trace knows its clock; see [time.md](time.md).
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 
@@ -41,22 +48,46 @@ A table that takes more memory than the process may take raises `ptkit.OutOfMemo
 (`trace.iter_branches()`, and so on).
 """
 
+WARNINGS_HEAD = """# Warnings
+
+This page lists each warning about a trace: its code, how much it matters, what it says, and what to
+do about it. Look a warning up here by its words, or test for its code in a program.
+
+Made by `tools/make_tables_doc.py` from `src/trace/warnings.def`; edit that file, then run the tool.
+
+`trace.info.warnings` and `Recording.warnings` hold warnings as `ptkit.TraceWarning`: a str with the
+attributes `code`, `severity`, `remedy` and `arguments`. The text is the place (a file, CPU, thread
+or process), the sentence and the remedy. A program tests the code; the words may change.
+
+```python
+lost = [one for one in trace.info.warnings if one.severity == "LOSS"]
+partial = [one for one in trace.info.warnings if one.code == "AUX_PARTIAL"]
+```
+
+Severities: `NOTE` (nothing is lost), `DEGRADED` (rows may be less exact) and `LOSS` (data is
+missing). In a sentence, `{0}` is the first of `arguments`; a word with another form in the plural
+is written with both forms.
+
+A bundle stores warnings of the recorder as text. A warning that was read from a bundle has the code
+`RECORDED` and the text as its argument.
+"""
+
 ABOUT = {
     "packets": 'One row per packet ("Packet Definitions"); a run of PAD is one row.',
     "branches": 'One row per branch, taken or not ("TNT Packet", "Return Compression", "Deferred TIPs").',
-    "blocks": "One row per run of instructions that were executed one after the other.",
+    "blocks": "One row per block: instructions that were executed one after the other.",
     "instructions": "One row per executed instruction.",
     "events": 'One row per event ("Mode Packets", "Event Trace", "PTWRITE", "PEBS", "Power Event Tracing").',
-    "errors": "One row per thing that could not be decoded; `table.messages()` has the sentences.",
+    "errors": "One row per error: what could not be decoded; `table.messages()` has the sentences.",
     "gaps": "One row per part of a stream where control flow is not known.",
-    "edges": "One row per pair of ends, with its count.",
+    "edges": "One row per source, target, kind and address space, with the count of its branches.",
 }
 
 # Enumeration, heading, and where the enumerators' comments are.
 ENUMS = (
-    ("BranchKind", "Branch kinds", "src/flow/rows.h"),
+    ("BranchKind", "Branch kinds", "src/flow/rows/rows.h"),
     ("InsnClass", "Instruction classes", "src/insn/insn.h"),
-    ("GapCause", "Gap causes", "src/flow/rows.h"),
+    ("GapCause", "Gap causes", "src/flow/rows/rows.h"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.
 FLAGS = (
@@ -94,7 +125,7 @@ def rows_of(path: str, macro: str) -> list[list[Any]]:
 
 
 def comments_of(path: str, name: str) -> dict[str, str]:
-    """What the comments behind the enumerators of a C++ enumeration say."""
+    """Comments of the enumerators of a C++ enumeration, by enumerator."""
     text = source(path)
     found = re.search(rf"enum (?:class )?{name} : [\w:]+ {{(.*?)\n *}};", text, re.DOTALL)
     assert found is not None, (path, name)
@@ -141,19 +172,19 @@ def packet_kinds(core: Any) -> str:
         row = rows[kind.name]
         text, payload, payload2 = row[-3:]
         lines.append((str(int(kind)), f"`{kind.name}`", row[1], text, payload, payload2))
-    head = ("value", "name", "in the manual", "tells", "`payload`", "`payload2`")
+    head = ("value", "name", "in the manual", "meaning", "`payload`", "`payload2`")
     return '## Packet kinds\n\nSection "Packet Definitions".\n\n' + table_of(head, lines)
 
 
 def event_kinds(core: Any) -> str:
     """Events and their payloads."""
-    said = comments_of("src/flow/rows.h", "EventKind")
+    said = comments_of("src/flow/rows/rows.h", "EventKind")
     lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in core.EventKind]
     note = (
         "What a row's `ip`, `payload`, `payload2` and `payload3` hold. Payloads that are not\n"
         "named are 0. With `status` set, the row repeats state (in a PSB+ header) and nothing happened.\n"
     )
-    return f"## Event kinds\n\n{note}\n" + table_of(("value", "name", "tells"), lines)
+    return f"## Event kinds\n\n{note}\n" + table_of(("value", "name", "meaning"), lines)
 
 
 def error_codes(core: Any) -> str:
@@ -179,17 +210,22 @@ def error_codes(core: Any) -> str:
             ("`FUP_MISMATCH`", "kind of the packet (`PacketKind`)", "the IP that was looked for"),
             (
                 "`RECORD_MISMATCH`",
-                "where the record before led",
-                "the branch that the code leads to from there",
+                "target of the record before",
+                "the branch at which the path from there ends",
             ),
-            ("`BAD_RECORD`", "bytes that there are of a record that is cut", ""),
-            ("`TNT_MISMATCH`, `TIP_MISMATCH`, `UNEXPECTED_PACKET`", "kind of the packet (`PacketKind`)", ""),
+            ("`BAD_RECORD`", "bytes of a record that is cut", ""),
+            (
+                "`TNT_MISMATCH`",
+                "kind of the packet (`PacketKind`)",
+                "target of a TIP.PGD that does not fit its conditional branch; else 0",
+            ),
+            ("`TIP_MISMATCH`, `UNEXPECTED_PACKET`", "kind of the packet (`PacketKind`)", ""),
         ],
     )
     return (
         "## Error codes\n\n"
         + table_of(("value", "name", "sentence", "what to do"), lines)
-        + "\nOf errors rows:\n\n"
+        + "\nArguments of errors:\n\n"
         + note
     )
 
@@ -213,17 +249,36 @@ def page() -> str:
     return "\n".join(parts)
 
 
+def sentence_for_readers(sentence: str) -> str:
+    """A sentence of warnings.def with plural forms as "record(s)"."""
+    text = sentence.replace('\\"', '"')
+    while found := re.search(r"{\d:([^|}]*)\|([^}]*)}", text):
+        one, many = found.groups()
+        both = f"{one}({many[len(one) :]})" if one and many.startswith(one) else f"{one}/{many}"
+        text = text[: found.start()] + both + text[found.end() :]
+    return text
+
+
+def warnings_page() -> str:
+    """docs/warnings.md."""
+    lines = []
+    for code, severity, sentence, remedy in rows_of("src/trace/warnings.def", "PT_WARNING"):
+        lines.append((f"`{code}`", severity, sentence_for_readers(sentence), remedy))
+    return WARNINGS_HEAD + "\n" + table_of(("code", "severity", "sentence", "remedy"), lines)
+
+
 def main() -> int:
-    """Write or check the page."""
+    """Write or check the pages."""
     sys.path.append(str(ROOT / "python"))  # where no ptkit is installed: the one built in the tree
-    text = page()
+    pages = {DOCS / "tables.md": page(), DOCS / "warnings.md": warnings_page()}
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text)
+        for path, text in pages.items():
+            path.write_text(text)
         return 0
-    if PAGE.exists() and PAGE.read_text() == text:
-        return 0
-    print(f"{PAGE.relative_to(ROOT)} is not up to date: run tools/make_tables_doc.py", file=sys.stderr)
-    return 1
+    old = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    for path in old:
+        print(f"{path.relative_to(ROOT)} is not up to date: run tools/make_tables_doc.py", file=sys.stderr)
+    return 1 if old else 0
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ for python in "$@"; do
   "$python" -m venv --clear "$builder"
   "$builder/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
   "$builder/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" \
-    --config-settings cmake.define.PTKIT_WHEEL=ON "$tree"
+    --config-settings cmake.define.PTKIT_WHEEL=ON --config-settings cmake.define.PTKIT_UNITY=ON "$tree"
   "$python" -m venv "$env"
   "$work/tools/bin/python" "$root/tools/repair_wheel.py" "$raw"/ptkit-*.whl "$new" >"$work/repair.log" 2>&1 || { cat "$work/repair.log"; exit 1; }
   "$env/bin/pip" install --quiet "$new"/ptkit-*.whl

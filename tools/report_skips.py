@@ -3,8 +3,9 @@
 
     report_skips.py SECTION RESULTS.xml...
 
-RESULTS are JUnit files of pytest and of ctest. SECTION names the part of tests/expected_skips.txt that holds
-for this run: "test" or "emulated". A pattern of the list that matched no skip is no error: machines differ.
+RESULTS are JUnit files of pytest and of GoogleTest. SECTION names the part of tests/expected_skips.txt
+that holds for this run: "test" or "emulated". A pattern of the list that matched no skip is no error:
+machines differ.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 
 EXPECTED = Path(__file__).resolve().parents[1] / "tests" / "expected_skips.txt"
 _COLLECTION = "collection skipped"  # what pytest writes for a module that skips as a whole
-# GoogleTest prints "FILE:LINE: Skipped" and the message of GTEST_SKIP on the line after it.
-_GTEST_SKIP = re.compile(r"^\S+:\d+: Skipped\n(.*)$", re.MULTILINE)
+# GoogleTest writes "FILE:LINE" and the message of GTEST_SKIP on the line after it.
+_GTEST_SKIP = re.compile(r"\S+:\d+\n(.*)")
 
 
 def expected_patterns(text: str, section: str) -> list[str]:
@@ -60,10 +61,9 @@ def skip_reasons(path: Path) -> Iterator[str]:
         skipped = case.find("skipped")
         if skipped is None:
             continue
-        output = case.findtext("system-out") or ""
         if skipped.get("type") == "pytest.skip" or skipped.get("message") == _COLLECTION:
             yield _reason_of_pytest(skipped)
-        elif found := _GTEST_SKIP.search(output):
+        elif found := _GTEST_SKIP.match(skipped.get("message", "")):
             yield found[1].strip()
         else:
             yield f"{case.get('name')} gives no reason"

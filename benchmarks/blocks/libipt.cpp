@@ -16,7 +16,7 @@ insn::ExecMode mode_of(const pt_block& block) noexcept {
   }
 }
 
-// Its blocks go over direct branches: walks the code again to name every instruction.
+// libipt's blocks continue over direct branches. Walks the code again to digest every instruction.
 void expand(const Sections& sections, const pt_block& block, Digest& digest) {
   std::uint64_t ip = block.ip;
   for (std::uint16_t i = 0; i < block.ninsn; ++i) {

@@ -1,4 +1,4 @@
-// Every block: our flow decoder, into a sink that looks at blocks only.
+// Every block: FlowDecoder, into a sink of blocks.
 #include "common/flow.h"
 
 namespace ptkit::bench {
@@ -8,7 +8,7 @@ struct BlockSink final : flow::FlowSink {
   Outcome outcome;
   void on_block(const flow::Block& block) override {
     outcome.rows += block.insns.size();
-    // Comparable with a decoder that cuts blocks elsewhere: nothing but the number of instructions.
+    // libipt splits blocks elsewhere, so only numbers of instructions are comparable.
     outcome.sum += block.insns.size();
   }
   void on_error(const flow::FlowError&) override { ++outcome.errors; }

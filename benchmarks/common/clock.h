@@ -1,4 +1,4 @@
-// What benchmarks take times with.
+// Clocks of benchmarks.
 #pragma once
 
 #include <time.h>

@@ -16,7 +16,7 @@ void print_outcome(const Outcome& outcome) {
               static_cast<unsigned long long>(outcome.sum), static_cast<unsigned long long>(outcome.digest));
 }
 
-// At least two rounds, as many as there is time for, and no more than anybody reads.
+// At least two rounds, then as many as fit the time, up to a limit.
 constexpr int kMostRounds = 400;
 
 void time_rounds(const trace::TraceBundle& bundle, const Contestant& contestant, double seconds) {
@@ -37,8 +37,8 @@ void time_rounds(const trace::TraceBundle& bundle, const Contestant& contestant,
   std::printf("}\n");
 }
 
-// glibc gives memory back to the system at every chance, until a large block was freed for the first time: as
-// most programs have done, but not one that begins with a small trace.
+// glibc raises its threshold for returning memory to the system when the first large block is freed. Most
+// programs have freed one, but not a program that begins with a small trace.
 void use_heap_again() {
   constexpr std::size_t kBlock = std::size_t{8} << 20U;
   void* volatile block = std::malloc(kBlock);
@@ -60,7 +60,7 @@ int contest_main(int argc, char** argv, const Contestant& contestant) {
     std::fprintf(stderr, "%s: %s\n", argv[2], opened.failure().detail.c_str());
     return 2;
   }
-  // What is packed in a bundle is unpacked before anything is timed.
+  // Unpacks the compressed streams of a bundle, untimed.
   for (const trace::Stream& stream : opened.value().streams) static_cast<void>(stream.data.bytes());
   if (times) {
     time_rounds(opened.value(), contestant, std::atof(argv[3]));

@@ -1,4 +1,4 @@
-// What every contestant shares: the corpus, the clock, and how a result is told.
+// The main() of contestants: reads the trace, times runs, prints the result as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace ptkit::bench {
 
-// What must be equal before speed is compared. `digest` is filled by check() only: computing it takes time.
+// The result of a run. Contestants must agree on it. Only check() computes `digest`, which takes time.
 struct Outcome {
   std::uint64_t rows = 0;  // packets, or instructions
   std::uint64_t errors = 0;
-  std::uint64_t sum = 0;     // of what each row says: keeps the work from being optimised away
+  std::uint64_t sum = 0;     // over all rows: prevents the compiler from removing the work
   std::uint64_t digest = 0;  // over all rows, in order
 };
 
 struct Contestant {
-  std::function<Outcome(const trace::TraceBundle&)> run;    // what is timed, from nothing to the last row
+  std::function<Outcome(const trace::TraceBundle&)> run;    // timed: a whole decode
   std::function<Outcome(const trace::TraceBundle&)> check;  // the same, with the digest
-  // May be null: what is done before each run and not timed; how much of the trace a run decodes (all of it).
+  // Optional. prepare() runs before each run, untimed. bytes() gives the decoded size; default: the whole
+  // trace.
   std::function<void(const trace::TraceBundle&)> prepare = nullptr;
   std::function<std::size_t(const trace::TraceBundle&)> bytes = nullptr;
 };

@@ -1,10 +1,10 @@
-// The blocks that a trace tells of, as an emulator would tell them: what encoders are timed with.
+// The blocks of a trace, as an emulator executes them: the input of encoders.
 #pragma once
 
 #include <map>
 #include <vector>
 
-#include "capture/guest_code.h"
+#include "capture/encode/guest_code.h"
 #include "common/flow.h"
 #include "softpt/config.h"
 
@@ -48,22 +48,22 @@ struct Blocks final : flow::FlowSink {
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> known_;
 };
 
-// Made once for a process: the first round pays.
+// Computed once for a process, in the first round.
 inline const Blocks& blocks_of(const trace::TraceBundle& bundle) {
   static const Blocks blocks(bundle);
   return blocks;
 }
 
-// TSC, and MTC where a recorder would have them; PSBs at line beginnings.
-inline softpt::UnitConfig encode_config() {
-  softpt::UnitConfig config;
+// TSC and MTC packets as in recordings; PSBs at beginnings of lines.
+inline softpt::GeneratorConfig encode_config() {
+  softpt::GeneratorConfig config;
   config.mtc = true;
   config.mtc_period = 8;
   config.chunk_bytes = std::size_t{64} << 10;
   return config;
 }
 
-// Counts bytes, and digests them where that is wanted.
+// Counts bytes, and computes their digest on request.
 template <bool kDigest>
 class ByteSink {
  public:

@@ -1,13 +1,13 @@
-// Our decoder of control flow over the first stream of a bundle, into any sink.
+// Decodes the first stream of a bundle by FlowDecoder into any sink.
 #pragma once
 
 #include "common/contest.h"
-#include "flow/decoder.h"
+#include "flow/decoder/decoder.h"
 
 namespace ptkit::bench {
 
 inline void decode_flow(const trace::TraceBundle& bundle, flow::FlowSink& sink) {
-  // Shared without owning: the bundle outlives the decoder.
+  // A shared_ptr without ownership: the bundle outlives the decoder.
   const image::Image image(std::shared_ptr<const trace::TraceBundle>(std::shared_ptr<void>(), &bundle));
   flow::FlowOptions options;
   options.resync = flow::Resync::PSB;

@@ -10,8 +10,8 @@
 namespace ptkit::bench {
 namespace {
 
-// Recorders keep code that was executed: holes become zeros, as files would have something there. libipt
-// looks sections up one after the other, so that fewer are better for it.
+// Recorders keep executed code only. Holes are filled with zeros, as libipt searches sections linearly and is
+// faster with fewer sections.
 constexpr std::uint64_t kLargestHole = 1U << 16U;
 
 }  // namespace

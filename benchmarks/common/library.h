@@ -1,4 +1,4 @@
-// libipt in its best use: code in files that it maps, by an image section cache.
+// libipt in its fastest use: it maps code from files, with an image section cache.
 #pragma once
 
 #include <intel-pt.h>
@@ -11,8 +11,7 @@
 
 namespace ptkit::bench {
 
-// Writes the bundle's code to files, one per run of regions that are near each other, and removes them in the
-// end.
+// Writes the bundle's code to files, one for each group of near regions. The destructor removes them.
 class Sections {
  public:
   explicit Sections(const trace::TraceBundle& bundle);
@@ -20,7 +19,7 @@ class Sections {
   Sections(const Sections&) = delete;
   Sections& operator=(const Sections&) = delete;
 
-  // To be added to the image of every decoder of this process; false if that failed.
+  // Adds the sections to the image of a decoder. Returns false on failure.
   [[nodiscard]] bool add_to(pt_image* image) const;
   // Copies what is at `address`, for checks.
   [[nodiscard]] std::size_t read(std::uint64_t address, std::uint8_t* out, std::size_t size) const;
@@ -37,11 +36,11 @@ class Sections {
   pt_image_section_cache* cache_ = nullptr;
 };
 
-// The sections of this process, made at the first call: files are mapped once, as a user would.
+// The sections of this process, created at the first call: files are mapped once, as by a user.
 [[nodiscard]] const Sections& sections_of(const trace::TraceBundle& bundle);
 
-// For the stream, with what is known of its clock, and with erratum BDM70 (see the corpus' documentation), as
-// our own decoder has it for an unknown processor.
+// The configuration of the stream, with its clock, and erratum BDM70 (see the corpus' documentation), which
+// ptkit's decoder also sets for an unknown processor.
 [[nodiscard]] pt_config library_config(const trace::TraceBundle& bundle);
 
 }  // namespace ptkit::bench

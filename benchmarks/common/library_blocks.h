@@ -1,4 +1,4 @@
-// libipt's block decoder over file sections, from sync point to sync point.
+// libipt's block decoder over file sections, from PSB to PSB.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The sink of the packet contest: where each packet stands, how long it is, and what it carries.
+// The sink of packet decoders: offset, size and first field of each packet.
 #pragma once
 
 #include "common/contest.h"
@@ -8,8 +8,8 @@ namespace ptkit::bench {
 template <bool kDigest>
 class PacketTally {
  public:
-  // The first field of the packet, as stored: both decoders have read it by now. For the sum only; fields
-  // that the two represent differently (the bits of a TNT) are left out of it.
+  // `payload`: the first field of the packet, for the sum only. Fields that the two decoders represent
+  // differently (TNT bits) are 0.
   void add(std::uint64_t offset, std::uint64_t size, std::uint64_t payload) noexcept {
     ++outcome_.rows;
     outcome_.sum += size;
@@ -22,7 +22,7 @@ class PacketTally {
   void add_error() noexcept { ++outcome_.errors; }
   [[nodiscard]] Outcome outcome() const noexcept {
     Outcome result = outcome_;
-    // Uses what was carried without letting it decide: one packet more would need 2^64 bytes.
+    // Uses `carried_` so that the compiler cannot remove it. The value UINT64_MAX is practically impossible.
     if (carried_ == UINT64_MAX) ++result.sum;
     if constexpr (kDigest) result.digest = digest_.value();
     return result;

@@ -1,12 +1,12 @@
-// One table of a trace by the columns layer, as Python reads it: the image and the decoded code are kept.
+// Reads one table of a trace by the columns layer, as Python does. Keeps the image and the decoded code.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "columns/reader.h"
+#include "columns/read/reader.h"
 #include "common/contest.h"
-#include "flow/decoder.h"
+#include "flow/decoder/decoder.h"
 
 namespace ptkit::bench {
 
@@ -26,7 +26,7 @@ class Session {
     }
     Outcome outcome;
     outcome.errors = reader->error_rows();
-    if (const auto batch = reader->take(SIZE_MAX)) tell(*batch, outcome);
+    if (const auto batch = reader->take(SIZE_MAX)) add_edges(*batch, outcome);
     return outcome;
   }
 
@@ -44,19 +44,19 @@ class Session {
     auto reader = open(request, {0});
     Outcome outcome;
     for (;;) {
-      reader->lend(memory);
+      reader->attach(memory);
       auto step = columns::TableReader::Step::MORE;
       while (step == columns::TableReader::Step::MORE) step = reader->step(part);
       std::vector<columns::Run> runs;
-      const columns::PartMemory told = reader->end_part(part, runs);
-      outcome.rows += told.rows;
+      const columns::PartMemory rows = reader->end_part(part, runs);
+      outcome.rows += rows.rows;
       outcome.errors += reader->error_rows();
       static_cast<void>(reader->take_errors());
       static_cast<void>(reader->take_gaps());
       const auto* const to =
-          static_cast<const std::uint64_t*>(told.columns[columns::index_of(Column::branches_to_ip)]);
-      if (told.rows != 0) outcome.sum += to[told.rows - 1];
-      if (told.rows < part) return outcome;
+          static_cast<const std::uint64_t*>(rows.columns[columns::index_of(Column::branches_to_ip)]);
+      if (rows.rows != 0) outcome.sum += to[rows.rows - 1];
+      if (rows.rows < part) return outcome;
     }
   }
 
@@ -79,8 +79,8 @@ class Session {
     return std::make_unique<columns::TableReader>(std::move(input), request);
   }
 
-  // What is digested is as small as the code, so that it is always told.
-  static void tell(columns::Batch& batch, Outcome& outcome) {
+  // What is digested is as small as the code, so that it is always rows.
+  static void add_edges(columns::Batch& batch, Outcome& outcome) {
     using columns::Column;
     Digest digest;
     for (std::size_t row = 0; row < batch.rows(); ++row) {

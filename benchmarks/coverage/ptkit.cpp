@@ -1,5 +1,5 @@
-// The fuzzer's call: the trace as one buffer, its edges into a map that is cleared before, and what of it is
-// new to all buffers so far. From the second run on the code is known.
+// A fuzzer's call of CoverageDecoder: decodes the trace as one buffer into a cleared map, and finds new
+// edges. From the second run on the code is known.
 #include <algorithm>
 #include <memory>
 #include <vector>

@@ -1,4 +1,4 @@
-// Counts of all edges; from the second run on the code is known.
+// Counts all edges. From the second run on the code is known.
 #include "common/table.h"
 
 namespace ptkit::bench {

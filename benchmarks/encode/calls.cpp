@@ -1,5 +1,5 @@
-// Every block, by calls of the trace unit.
-#include "capture/user_unit.h"
+// Encodes every block by calls of the software trace unit.
+#include "capture/encode/user_tracer.h"
 #include "common/encode.h"
 
 namespace ptkit::bench {
@@ -11,36 +11,37 @@ template <bool kDigest>
 Outcome encode(const trace::TraceBundle& bundle) {
   const Blocks& blocks = blocks_of(bundle);
   ByteSink<kDigest> sink;
-  capture::UserUnit unit(encode_config(), [&](base::Bytes bytes) { sink.add(bytes); });
-  unit.unit().hold_psb(true);
+  capture::UserTracer tracer(encode_config(), [&](base::Bytes bytes) { sink.add(bytes); });
+  tracer.generator().hold_psb(true);
   const capture::GuestBlock* last = nullptr;
   std::uint64_t tsc = kFirstTsc;
   std::uint64_t unexplained = 0;
   const auto begin = [&](const capture::GuestBlock& block) {
     if (last != nullptr) {
-      const bool explained = unit.retire(last->end, last->last, block.pc, ExecMode::BITS64, ExecMode::BITS64);
+      const bool explained =
+          tracer.retire(last->end, last->last, block.pc, ExecMode::BITS64, ExecMode::BITS64);
       unexplained += explained ? 0 : 1;
     }
-    if (!unit.inside()) unit.enter(block.pc, ExecMode::BITS64);
+    if (!tracer.inside()) tracer.enter(block.pc, ExecMode::BITS64);
     last = &block;
   };
   const std::size_t rows = blocks.numbers.size() / kLineBlocks * kLineBlocks;
   for (std::size_t i = 0; i < rows; ++i) {
     const bool line = i % kLineBlocks == 0;
-    if (line) unit.set_time_loosely(tsc);
-    const bool psb = line && unit.unit().psb_due();
+    if (line) tracer.set_time_loosely(tsc);
+    const bool psb = line && tracer.generator().psb_due();
     begin(blocks.code[blocks.numbers[i]]);
     if (line) tsc += kLineTicks;
     if (!psb) continue;
-    unit.unit().hold_psb(false);
-    unit.unit().at(last->pc);
-    unit.unit().hold_psb(true);
+    tracer.generator().hold_psb(false);
+    tracer.generator().at(last->pc);
+    tracer.generator().hold_psb(true);
   }
   if (last == nullptr) return sink.outcome(0, 0);  // no 64-bit code
-  unit.set_time_loosely(tsc);
+  tracer.set_time_loosely(tsc);
   const bool falls_through = last->end.cls == insn::InsnClass::OTHER;
-  unit.interrupted(falls_through ? last->next : last->last);
-  unit.unit().flush();
+  tracer.interrupted(falls_through ? last->next : last->last);
+  tracer.generator().flush();
   return sink.outcome(rows, unexplained);
 }
 

@@ -1,5 +1,5 @@
-// Every block, by the encoder of the emulator's recordings.
-#include "capture/block_encoder.h"
+// Encodes every block by BlockEncoder, which emulator recordings use.
+#include "capture/encode/block_encoder.h"
 #include "common/encode.h"
 
 namespace ptkit::bench {

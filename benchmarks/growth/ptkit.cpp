@@ -50,7 +50,7 @@ std::uint64_t begin_peak() {
 int grow(bool edges, trace::TraceBundle bundle, std::size_t size) {
   auto bytes = repeated(bundle.streams.front().data.bytes(), size);
   if (bytes.empty()) {
-    std::fprintf(stderr, "the trace has no PSB at %zu bytes or behind\n", size);
+    std::fprintf(stderr, "the trace has no PSB at %zu bytes or after\n", size);
     return 2;
   }
   const std::size_t total = bytes.size();

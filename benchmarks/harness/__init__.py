@@ -1,1 +1,1 @@
-"""What runs the contestants: checks them, times them in turns, shows and keeps the figures."""
+"""Runs the contestants: checks their results, times them in turns, shows and keeps the figures."""

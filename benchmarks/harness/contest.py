@@ -1,4 +1,4 @@
-"""Contestants are programs: what they are asked, and how often."""
+"""Contestants are programs. Runs them to check and to time."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Contestant:
     program: str
     options: tuple[str, ...] = ()
     python: bool = False  # a question of contestant.py
-    needs: str = ""  # another program, which not everybody has
+    needs: str = ""  # another program, which may not be installed
 
     @property
     def name(self) -> str:
-        """For tables: what it is, without the question."""
+        """The contestant in tables, without the question."""
         return " ".join(("Python" if self.python else self.program.split("/")[-1], *self.options))
 
     @property
     def is_ours(self) -> bool:
-        """Not libipt: may say something else next time."""
+        """Whether the contestant is ptkit: its result may change between builds."""
         return "libipt" not in (*self.options, self.program.split("/")[-1])
 
     def words(self, build: Path, action: str, trace: Path, *more: str) -> list[str]:
@@ -47,47 +47,46 @@ class Contestant:
         return [*command, *question, action, str(trace), *more, *self.options]
 
     def path(self, build: Path) -> Path:
-        """Where the program is."""
+        """The path of the program."""
         script = ROOT / "benchmarks" / f"{self.program}.py"
         if self.python or script.exists():
             return SCRIPT if self.python else script
         return build / "benchmarks" / "bin" / self.program
 
     def exists(self, build: Path) -> bool:
-        """Whether it was built; contestants that use libipt are built where that is found."""
+        """Whether it was built. Contestants with libipt are built if libipt is found."""
         return self.path(build).exists()
 
     @property
     def is_here(self) -> bool:
-        """Whether what it needs is installed."""
+        """Whether the needed program is installed."""
         return not self.needs or shutil.which(self.needs) is not None
 
     def version(self, build: Path) -> str:
-        """Changes with what it would answer."""
+        """A key that changes if the result may change."""
         return hashlib.sha256(self.path(build).read_bytes()).hexdigest()[:16]
 
 
 @contextmanager
 def _empty_cache() -> Iterator[dict[str, str]]:
-    """An environment whose user has kept nothing from earlier runs."""
+    """An environment without caches of earlier runs."""
     with tempfile.TemporaryDirectory(prefix="ptkit-bench-") as folder:
         yield {**os.environ, "XDG_CACHE_HOME": folder}
 
 
 def answer(words: Sequence[str]) -> dict[str, Any]:
-    """What a program says, as JSON; a failure ends the benchmark."""
+    """The JSON output of a program. A failure ends the benchmark."""
     with _empty_cache() as environment:
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @dataclass
 class Checks:
-    """What contestants said when they were checked. What libipt said is kept in a file: it takes long, and
-    does not change."""
+    """Results of checks. Those of libipt are kept in a file: they take long, and do not change."""
 
     path: Path
     known: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +96,7 @@ class Checks:
             self.known = json.loads(self.path.read_text())
 
     def ask(self, contestant: Contestant, build: Path, trace: Path) -> dict[str, Any]:
-        """What it says of the trace."""
+        """The result of a contestant for a trace."""
         words = contestant.words(build, "check", trace)
         if contestant.is_ours:
             return answer(words)
@@ -108,17 +107,17 @@ class Checks:
             self.known[key] = answer(words)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(json.dumps(self.known, indent=1))
-        told: dict[str, Any] = self.known[key]
-        return told
+        result: dict[str, Any] = self.known[key]
+        return result
 
     def agree(self, group: Sequence[Contestant], build: Path, trace: Path) -> dict[str, Any]:
-        """All must say the same, row by row (by digest), before anything is timed."""
+        """Check that all results are equal, row by row (by digest), before any run is timed."""
         first = self.ask(group[0], build, trace)
         for contestant in group[1:]:
-            told = self.ask(contestant, build, trace)
-            if any(told[key] != first[key] for key in ("rows", "errors", "digest")):
+            result = self.ask(contestant, build, trace)
+            if any(result[key] != first[key] for key in ("rows", "errors", "digest")):
                 sys.exit(
-                    f"{trace}: {contestant.program} {contestant.name} says {told}, "
+                    f"{trace}: {contestant.program} {contestant.name} says {result}, "
                     f"{group[0].program} {group[0].name} says {first}; nothing was timed"
                 )
         return first
@@ -145,11 +144,11 @@ class Timing:
 
 
 def timing_of(contestant: Contestant, answers: Sequence[dict[str, Any]], *, first: bool) -> Timing:
-    """Sum up what processes said; `first`: only the first round of each counts."""
-    if len({(told["rows"], told["sum"]) for told in answers}) != 1:
+    """Sum up the rounds of processes. `first`: only the first round of each counts."""
+    if len({(result["rows"], result["sum"]) for result in answers}) != 1:
         sys.exit(f"{contestant.program} {contestant.name}: not the same result every time")
-    firsts = [told["rounds"][0] for told in answers]
-    rounds = firsts if first else [times for told in answers for times in told["rounds"][1:]]
+    firsts = [result["rounds"][0] for result in answers]
+    rounds = firsts if first else [times for result in answers for times in result["rounds"][1:]]
     walls, cpus = zip(*rounds, strict=True)
     return Timing(
         contestant=contestant.name,
@@ -176,6 +175,6 @@ def measure(
             words = contestant.words(build, "time", trace, "0" if briefly else str(seconds))
             answers[contestant].append(answer(words))
     return [
-        timing_of(contestant, told, first=first and contestant.is_ours)
-        for contestant, told in answers.items()
+        timing_of(contestant, result, first=first and contestant.is_ours)
+        for contestant, result in answers.items()
     ]

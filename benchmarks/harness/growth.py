@@ -24,10 +24,10 @@ def contradictions(rows: Sequence[dict[str, Any]]) -> list[str]:
     sizes = sorted({row["bytes"] for row in rows})
     found = []
     for size in sizes:
-        told = {row["table"]: row for row in rows if row["bytes"] == size}
-        if len({row["errors"] for row in told.values()}) > 1:
+        result = {row["table"]: row for row in rows if row["bytes"] == size}
+        if len({row["errors"] for row in result.values()}) > 1:
             found.append(f"{size:,} bytes: errors differ by table")
-        counted, listed = told["edges"]["rows"], told["branches"]["rows"]
+        counted, listed = result["edges"]["rows"], result["branches"]["rows"]
         if not 0.999 * listed <= counted <= listed:
             found.append(f"{size:,} bytes: {counted:,} branches are counted and {listed:,} listed")
     return found

@@ -1,4 +1,4 @@
-"""Is decoding faster than the program was?"""
+"""Compares decoding with the recorded program's own time."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def compare(
     warm: list[float] = []
     for _ in range(rounds):  # in turns
         cpu, wall = native(one.argv, seconds)
-        told = answer(ours.words(build, "time", trace, str(seconds)))
+        result = answer(ours.words(build, "time", trace, str(seconds)))
         cpus.append(cpu)
         walls.append(wall)
-        firsts.append(told["rounds"][0][1])
-        warm += [cpu for _, cpu in told["rounds"][1:]]
+        firsts.append(result["rounds"][0][1])
+        warm += [cpu for _, cpu in result["rounds"][1:]]
     return {
         "name": one.name,
         "trace_bytes": one.trace_bytes,

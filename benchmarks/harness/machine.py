@@ -1,4 +1,4 @@
-"""Where figures were taken."""
+"""Describes the machine of the figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _commit() -> str:
 
 
 def machine(build: Path) -> dict[str, str]:
-    """Processor, kernel, compiler, commit, and what else the machine does."""
+    """Processor, kernel, compiler, commit, load."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
         "cpu": _cpu(),

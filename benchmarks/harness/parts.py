@@ -18,7 +18,7 @@ SHARES = (0.001, 0.01, 0.1)  # of the recording's time
 
 
 def _least(work: Callable[[], T], rounds: int) -> tuple[float, T]:
-    """The least CPU time, and what came of it."""
+    """The least CPU time, and the result."""
     best, result = float("inf"), None
     for _ in range(rounds):
         begin = time.process_time()
@@ -45,8 +45,8 @@ def compare(path: Path, rounds: int) -> list[dict[str, Any]]:
         part, found = _least(lambda t0=t0, t1=t1: indexed.between(t0, t1).branches(), rounds)
         if any(not np.array_equal(found[name], expected[name]) for name in expected.available):
             sys.exit(f"{path}: between({t0}, {t1}) differs from a decode of all")
-        told = {"trace": path.name, "share": share, "rows": len(found), "full": full, "part": part}
-        rows.append({**told, "build": build, "index_bytes": info.size_bytes, "bytes": whole.info.bytes})
+        result = {"trace": path.name, "share": share, "rows": len(found), "full": full, "part": part}
+        rows.append({**result, "build": build, "index_bytes": info.size_bytes, "bytes": whole.info.bytes})
     return rows
 
 

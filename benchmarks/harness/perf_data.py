@@ -19,7 +19,7 @@ def _is_perf_data(trace: Path) -> bool:
 
 @cache
 def perf_data_of(trace: Path, build: Path) -> Path:
-    """Find what perf can read: the file itself, or what ``ptkit export`` makes of it, all code beside it."""
+    """Return a file that perf can read: the file itself, or its export by ``ptkit export``, with code."""
     if _is_perf_data(trace):
         return trace
     path = build / "results" / "perf" / f"{trace.name}.data"

@@ -1,4 +1,4 @@
-"""What is asked, of whom, and what is hoped for."""
+"""The questions, their contestants, and their goals."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from harness.contest import Contestant
 
 @dataclass(frozen=True)
 class Question:
-    """One table."""
+    """One line of the main table."""
 
     name: str
     what: str
-    timed: tuple[Contestant, ...]  # ours first, the last one is what it is compared with
-    groups: tuple[tuple[Contestant, ...], ...]  # each must agree
-    least: float = 0  # how many times faster than that it should be
+    timed: tuple[Contestant, ...]  # ptkit's first; figures are compared with the last one
+    groups: tuple[tuple[Contestant, ...], ...]  # contestants of a group must agree
+    least: float = 0  # the goal: how many times as fast as the last one
     stretch: float = 0
     first: bool = False  # only the first decode of a process, with an empty cache folder
     clocked: bool = False  # needs a trace with times
-    perf_data: bool = False  # asked of a file that Linux perf reads
+    perf_data: bool = False  # of a file that Linux perf reads
 
     @property
     def contestants(self) -> set[Contestant]:
-        """All that must have been built."""
+        """All contestants, which must have been built."""
         return {*self.timed, *(one for group in self.groups for one in group)}
 
 
@@ -38,7 +38,7 @@ def _by_both_engines(question: str) -> tuple[Contestant, ...]:
 _PACKETS = Contestant("packets/libipt")
 _BLOCKS = Contestant("blocks/libipt")
 _INSTRUCTIONS = Contestant("instructions/libipt")
-_PERF = Contestant("taken/perf", needs="perf")
+_PERF = Contestant("taken_branches/perf", needs="perf")
 _EDGES = Contestant("edges/ptkit")
 _EDGES_AGREE = ((_EDGES, *_by_both_engines("edges")),)
 
@@ -79,10 +79,10 @@ QUESTIONS = (
         50,
     ),
     Question(
-        "unseen",
+        "cold_code",
         "the same of the second half, code known by the first half",
-        (Contestant("unseen/ptkit"), _BLOCKS),
-        ((Contestant("unseen/ptkit"), Contestant("unseen/untrained")), *_EDGES_AGREE),
+        (Contestant("cold_code/ptkit"), _BLOCKS),
+        ((Contestant("cold_code/ptkit"), Contestant("cold_code/no_warm_up")), *_EDGES_AGREE),
         20,
         30,
     ),
@@ -110,17 +110,21 @@ QUESTIONS = (
         25,
     ),
     Question(
-        "taken",
+        "taken_branches",
         "from and to of every taken branch of a perf.data file, opened anew",
-        (*_by_both_engines("taken"), Contestant("taken/perf", ("--null",), needs="perf"), _PERF),
-        ((*_by_both_engines("taken"), _PERF),),
+        (
+            *_by_both_engines("taken_branches"),
+            Contestant("taken_branches/perf", ("--null",), needs="perf"),
+            _PERF,
+        ),
+        ((*_by_both_engines("taken_branches"), _PERF),),
         perf_data=True,
     ),
     Question(
-        "timed",
+        "timed_branches",
         "the same with flags, tsc and tsc_error",
-        (_python("timed"), Contestant("timed/libipt")),
-        (_by_both_engines("timed"),),
+        (_python("timed_branches"), Contestant("timed_branches/libipt")),
+        (_by_both_engines("timed_branches"),),
         10,
         16,
         clocked=True,

@@ -19,19 +19,19 @@ def _here(contestants: Sequence[Contestant]) -> tuple[Contestant, ...]:
 def ask(
     question: Question, build: Path, trace: Path, checks: Checks, *, rounds: int, seconds: float
 ) -> dict[str, Any] | None:
-    """Check, then time; None if the trace has nothing to answer with."""
+    """Check, then time. None: the trace has no rows."""
     if question.perf_data:
         trace = perf_data_of(trace, build)
-    told = [checks.agree(_here(group), build, trace) for group in question.groups]
-    if told[0]["rows"] == 0:
+    result = [checks.agree(_here(group), build, trace) for group in question.groups]
+    if result[0]["rows"] == 0:
         return None
     timed = _here(question.timed)
     timings = measure(timed, build, trace, rounds=rounds, seconds=seconds, first=question.first)
     return {
         "question": question.name,
         "what": question.what,
-        "digest": told[0]["digest"],
-        "errors": told[0]["errors"],
+        "digest": result[0]["digest"],
+        "errors": result[0]["errors"],
         "rows": timings[0].rows,
         "ratio": timings[0].megabytes_per_second / timings[-1].megabytes_per_second,
         "least": question.least,
@@ -41,11 +41,14 @@ def ask(
     }
 
 
-def show(told: dict[str, Any]) -> None:
-    """A question's figures, for people."""
-    timings = [Timing(**timing) for timing in told["timings"]]
+def show(result: dict[str, Any]) -> None:
+    """Print the figures of a question."""
+    timings = [Timing(**timing) for timing in result["timings"]]
     last = timings[-1]
-    print(f"\n{told['question']}: {told['what']}; {told['rows']:,} rows, {told['errors']} errors, all agree")
+    print(
+        f"\n{result['question']}: {result['what']}; "
+        f"{result['rows']:,} rows, {result['errors']} errors, all agree"
+    )
     print(f"  {'':24} {'MB/s':>9} {'M rows/s':>9} {'cpu ms':>10} {'median':>10} {'wall ms':>10} {'x':>7}")
     for timing in timings:
         speed = timing.megabytes_per_second
@@ -55,21 +58,21 @@ def show(told: dict[str, Any]) -> None:
             f"  {timing.contestant:24} {speed:9.1f} {rows:>9}"
             f" {timing.cpu * 1e3:10.3f} {timing.cpu_median * 1e3:10.3f} {timing.wall * 1e3:10.3f} {ratio:>7}"
         )
-    for name, needs in told["left_out"].items():
+    for name, needs in result["left_out"].items():
         print(f"  {name:24} left out: {needs} is not installed")
 
 
 def summary(reports: Sequence[dict[str, Any]]) -> None:
-    """Ratios to the last contestant, trace by trace, beside what is hoped for."""
-    names = list(dict.fromkeys(told["question"] for report in reports for told in report["questions"]))
+    """Print ratios to the last contestant by trace, and the goals."""
+    names = list(dict.fromkeys(result["question"] for report in reports for result in report["questions"]))
     goal = "at least, stretch"
     width = max(len(name) for name in (goal, *(report["name"] for report in reports)))
     print("\ntimes as fast as the last contestant of each question (libipt, perf, or another way of ours)")
     print(f"{'':{width}}" + "".join(f"{name:>14}" for name in names))
     for report in reports:
-        found = {told["question"]: told for told in report["questions"]}
+        found = {result["question"]: result for result in report["questions"]}
         cells = [f"{found[name]['ratio']:.1f}" if name in found else "-" for name in names]
         print(f"{report['name']:{width}}" + "".join(f"{cell:>14}" for cell in cells))
-    goals = {told["question"]: told for report in reports for told in report["questions"]}
+    goals = {result["question"]: result for report in reports for result in report["questions"]}
     cells = [f"{goals[n]['least']}, {goals[n]['stretch']}" if goals[n]["least"] else "-" for n in names]
     print(f"{goal:{width}}" + "".join(f"{cell:>14}" for cell in cells))

@@ -12,7 +12,7 @@ from harness.contest import Contestant, answer
 
 
 def _together(words: list[str], count: int) -> list[dict[str, Any]]:
-    """What so many processes say that run at the same time."""
+    """The results of processes that run at the same time."""
     processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     outputs = [process.communicate()[0] for process in processes]
     if any(process.returncode != 0 for process in processes):
@@ -20,9 +20,9 @@ def _together(words: list[str], count: int) -> list[dict[str, Any]]:
     return [json.loads(output) for output in outputs]
 
 
-def _wall(told: dict[str, Any]) -> float:
+def _wall(result: dict[str, Any]) -> float:
     """The least wall time of a decode that knows the code."""
-    return min(float(wall) for wall, _ in told["rounds"][1:])
+    return min(float(wall) for wall, _ in result["rounds"][1:])
 
 
 def compare(
@@ -35,8 +35,8 @@ def compare(
     apart: list[float] = []
     alone: list[float] = []
     for _ in range(rounds):
-        told = answer(shared.words(build, "time", trace, str(seconds)))
-        rates.append(told["bytes"] / _wall(told))
+        result = answer(shared.words(build, "time", trace, str(seconds)))
+        rates.append(result["bytes"] / _wall(result))
         words = single.words(build, "time", trace, str(seconds))
         apart.append(sum(one["bytes"] / _wall(one) for one in _together(words, threads)))
         alone += [one["bytes"] / _wall(one) for one in _together(words, 1)]

@@ -1,4 +1,4 @@
-"""The programs that are slowed down: what is run natively and recorded, and the same in QEMU alone."""
+"""The programs for slowdown: natively, recorded, and in QEMU alone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ QEMU = "qemu-x86_64"
 @dataclass(frozen=True)
 class Program:
     """One line of the table. QEMU runs what a program executes on the processor itself, so that programs with
-    children are told to start these in QEMU too: `emulated`."""
+    children must start these in QEMU, too: `emulated`."""
 
     argv: list[str]
     emulated: list[str]
-    output: Path | None = None  # what it writes, if that is not its standard output
+    output: Path | None = None  # the output file; None: standard output
 
 
 def _plain(argv: list[str]) -> Program:
@@ -53,7 +53,7 @@ def gzip(folder: Path) -> Program:
 
 
 def python(folder: Path) -> Program:
-    # The program itself: what is called python3 may be a script.
+    # The program itself: python3 may be a script.
     interpreter = str(Path(sys.executable).resolve())
     return _plain([interpreter, "-S", "-E", "-c", "print(sum(len(str(i * i)) for i in range(1_000_000)))"])
 

@@ -25,10 +25,10 @@ from programs import PROGRAMS, SMALL, Program
 # A process for each recording. The program's standard output passes through.
 RECORD = """
 import json, pathlib, re, sys, time
-from ptkit import capture
+from ptkit import Recorder
 output, facts, options, *argv = sys.argv[1:]
 begin = time.perf_counter()
-recording = capture.record(argv, output, **json.loads(options))
+recording = Recorder(argv, output, **json.loads(options)).run()
 wall = time.perf_counter() - begin
 peak = int(re.search("VmHWM:(.*)kB", pathlib.Path("/proc/self/status").read_text())[1]) << 10
 names = ("exit_status", "instructions", "trace_bytes")
@@ -46,7 +46,7 @@ for part in trace.iter_blocks(columns=["instructions"], reuse=True):
         sys.exit(f"{part.errors}")
 print(count)
 """
-# Back ends and what they are told. The first has the emulator's default timing.
+# Back ends and their options. The first one has the emulator's default timing.
 KINDS: dict[str, dict[str, Any]] = {
     "emulator": {"backend": "emulator"},
     "with CYC": {"backend": "emulator", "timing": ["tsc", "mtc", "cyc"]},
@@ -70,7 +70,7 @@ def fail(program: str, what: str) -> None:
 
 
 def run(argv: Sequence[str], program: Program) -> tuple[float, int, str]:
-    """Wall seconds, exit status, digest of what it wrote."""
+    """Wall seconds, exit status, digest of the output."""
     begin = time.perf_counter()
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
     wall = time.perf_counter() - begin
@@ -79,7 +79,7 @@ def run(argv: Sequence[str], program: Program) -> tuple[float, int, str]:
 
 
 def record(program: Program, folder: Path, options: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """What the recorder says, and the digest of what the program wrote."""
+    """The recorder's facts, and the digest of the program's output."""
     facts = folder / "facts"
     words = [str(folder / "out.ptk"), str(facts), json.dumps(options), *program.argv]
     _, status, digest = run([sys.executable, "-c", RECORD, *words], program)
@@ -155,7 +155,9 @@ def machine() -> dict[str, str]:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--program", action="append", help="only those whose name has this (may be repeated)")
+    parser.add_argument(
+        "--program", action="append", help="only programs with this in their name (may be repeated)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="the least time of so many counts")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()

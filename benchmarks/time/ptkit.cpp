@@ -11,7 +11,7 @@
 namespace ptkit::bench {
 namespace {
 
-// A place, as distances: the questions shall not take more memory bandwidth than need be.
+// A place, as distances: the queries shall not take more memory bandwidth than need be.
 struct Step {
   std::uint16_t offset;  // from the offset of the place before
   std::uint16_t since;   // back from the offset
@@ -69,17 +69,17 @@ Outcome ask(const trace::TraceBundle& bundle) {
   Outcome outcome;
   outcome.rows = steps.size();
   Digest digest;
-  std::array<time::Question, 512> questions;
-  std::array<time::TimeRange, questions.size()> ranges;
+  std::array<time::TimeQuery, 512> queries;
+  std::array<time::TimeRange, queries.size()> ranges;
   std::uint64_t offset = 0;
   while (!steps.empty()) {
-    const std::size_t count = std::min(steps.size(), questions.size());
+    const std::size_t count = std::min(steps.size(), queries.size());
     for (std::size_t i = 0; i < count; ++i) {
       offset += steps[i].offset;
-      questions[i] = {offset - steps[i].since, offset};
+      queries[i] = {offset - steps[i].since, offset};
     }
     steps = steps.subspan(count);
-    track.at(std::span(questions).first(count), ranges.data());
+    track.at(std::span(queries).first(count), ranges.data());
     for (const time::TimeRange& range : std::span(ranges).first(count)) {
       outcome.sum += range.tsc + range.error;
       if constexpr (!kDigest) continue;

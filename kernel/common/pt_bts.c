@@ -19,7 +19,7 @@ int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint
 	area->bts_base = buffer;
 	area->bts_index = buffer;
 	area->bts_maximum = buffer + used;
-	/* Out of the index' reach where there is no interrupt. */
+	/* Without an interrupt the index never reaches the threshold. */
 	area->bts_threshold = area->bts_maximum - reserve * RECORD_BYTES;
 	if (!reserve)
 		area->bts_threshold += RECORD_BYTES;
@@ -66,7 +66,7 @@ int pt_bts_stop(const struct pt_ops *ops, const struct pt_bts_state *state)
 		return PT_E_FAULT;
 	if (ops->write(ops->ctx, PT_MSR_DEBUGCTL, debugctl & ~DEBUGCTL_BTS))
 		return PT_E_FAULT;
-	/* Records in flight are in memory before anybody reads the index. */
+	/* Records are in memory before the index is read. */
 	if (ops->barrier)
 		ops->barrier(ops->ctx);
 	return ops->write(ops->ctx, PT_MSR_DS_AREA, state->saved_ds_area) ? PT_E_FAULT : 0;

@@ -18,7 +18,7 @@ extern "C" {
 struct pt_ds_area {
 	uint64_t bts_base;
 	uint64_t bts_index; /* where the next record goes; the processor's */
-	uint64_t bts_maximum; /* the byte behind the buffer */
+	uint64_t bts_maximum; /* the first byte after the buffer */
 	uint64_t bts_threshold; /* an interrupt when the index gets here */
 	uint64_t pebs_base;
 	uint64_t pebs_index;
@@ -38,14 +38,14 @@ struct pt_bts_record {
 /* What pt_bts_start() changes, for pt_bts_stop() to undo. */
 struct pt_bts_state {
 	uint64_t ds_area; /* linear address of the area */
-	/* Of TR, BTS, BTINT, BTS_OFF_OS, BTS_OFF_USR: those to set with TR and BTS. */
+	/* The bits to set: TR, BTS, and of BTINT, BTS_OFF_OS, BTS_OFF_USR those that apply. */
 	uint64_t debugctl;
 	uint64_t saved_ds_area;
 };
 
 /*
- * Lays a buffer out that is empty. `reserve` records are left between the threshold and the end,
- * for those that are written before the interrupt is served; 0: no interrupt, the buffer is a ring.
+ * Lays out an empty buffer. `reserve` records lie between the threshold and the end: the processor
+ * writes them before the interrupt is served. 0: there is no interrupt, and the buffer is a ring.
  * PT_E_INVALID unless the buffer is aligned to 8 bytes and holds more than `reserve` records.
  */
 int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint64_t reserve);
@@ -54,12 +54,12 @@ int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint
 uint64_t pt_bts_debugctl(bool os, bool user, bool interrupt);
 
 /*
- * DS_AREA, then DEBUGCTL, whose other bits stay. PT_E_BUSY, with nothing written, if branches are
- * recorded already.
+ * Writes DS_AREA, then DEBUGCTL, and keeps the other bits of DEBUGCTL. PT_E_BUSY, with nothing
+ * written, if TR or BTS is set already.
  */
 int pt_bts_start(const struct pt_ops *ops, struct pt_bts_state *state);
 
-/* DEBUGCTL, then DS_AREA as it was before. */
+/* Clears the bits of DEBUGCTL, then restores DS_AREA. */
 int pt_bts_stop(const struct pt_ops *ops, const struct pt_bts_state *state);
 
 /* Bytes of the buffer that are used for records, and the position of the next record. */

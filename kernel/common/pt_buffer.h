@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where in a buffer the unit writes. A position is a number of bytes from the buffer's beginning,
- * in the order in which the unit fills it; the size stands for the end of a buffer that does not
- * wrap.
+ * Positions of the trace unit in a buffer. A position counts bytes from the beginning of the
+ * buffer, in the order in which the unit fills it. The position `size` is the end of a buffer that
+ * does not wrap.
  */
 #ifndef PTKIT_COMMON_PT_BUFFER_H
 #define PTKIT_COMMON_PT_BUFFER_H
@@ -32,20 +32,21 @@ int pt_single_range(uint64_t base, uint64_t bytes, struct pt_output *output);
 uint64_t pt_single_position(uint64_t mask_ptrs);
 
 /*
- * Bytes written from one position to another in a buffer that wraps; less than `size`, for whole
- * turns leave no mark.
+ * Bytes written from one position to another in a buffer that wraps. The result is less than
+ * `size`: positions do not show whole turns.
  */
 uint64_t pt_bytes_between(uint64_t size, uint64_t from, uint64_t to);
 
-/* What one reader has seen. */
+/* The position of one reader. */
 struct pt_cursor {
 	uint64_t total; /* bytes written since the beginning */
 	uint64_t position;
 };
 
 /*
- * `turns`: how often the end of the buffer was passed since the last call, as interrupts there
- * tell. Who gets none passes `position < cursor->position`, and misses whole turns.
+ * `turns`: how often the unit passed the end of the buffer since the last call. Interrupts at the
+ * end count them. A reader without interrupts passes `position < cursor->position`, and misses
+ * whole turns.
  */
 void pt_cursor_move(struct pt_cursor *cursor, uint64_t size, uint64_t position, uint64_t turns);
 
@@ -55,8 +56,8 @@ struct pt_piece {
 };
 
 /*
- * Where the newest `bytes` bytes before a position are, oldest first; the number of pieces, 0 to 2.
- * More than `size` bytes are not there.
+ * Finds the newest `bytes` bytes before a position, at most `size`, oldest first. Returns the
+ * number of parts of the buffer that they take, 0 to 2.
  */
 uint32_t pt_newest_pieces(uint64_t size, uint64_t position, uint64_t bytes,
 			  struct pt_piece pieces[2]);

@@ -130,8 +130,7 @@ static bool ctl_bit(const struct check *check, uint32_t position)
 }
 
 /*
- * 0 is what the fields have after a reset; of MTCFreq it is a period as any other once MTCEn is
- * set.
+ * 0 is the value of the fields after a reset. With MTCEn, MTCFreq 0 is a period like any other.
  */
 static void check_values(struct check *check)
 {

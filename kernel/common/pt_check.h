@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a processor takes a configuration: every rule that it breaks, before any register is
- * written.
+ * Checks whether a processor accepts a configuration, before any register is written. Reports every
+ * broken rule.
  */
 #ifndef PTKIT_COMMON_PT_CHECK_H
 #define PTKIT_COMMON_PT_CHECK_H
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* What CPUID says. */
+/* Capabilities, as CPUID reports them. */
 struct pt_caps {
 	uint32_t leaf_14_ebx; /* CPUID.(EAX=14H,ECX=0) */
 	uint32_t leaf_14_ecx;
@@ -46,7 +46,7 @@ struct pt_rule_text {
 
 const struct pt_rule_text *pt_describe_rule(enum pt_rule rule);
 
-/* Address ranges that there are, 0 to 4. */
+/* The number of address ranges, 0 to 4. */
 uint32_t pt_ranges(const struct pt_caps *caps);
 
 /*

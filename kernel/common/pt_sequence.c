@@ -70,7 +70,9 @@ static int load(const struct pt_ops *ops, const struct pt_state *state)
 	return write_msr(ops, PT_MSR_RTIT_CTL, state->ctl | TRACE_EN);
 }
 
-/* TraceEn is clear: these no longer change. With ToPA the base is that of the table in use. */
+/*
+ * TraceEn is clear: these registers no longer change. With ToPA the base is of the current table.
+ */
 static int read_back(const struct pt_ops *ops, struct pt_state *state)
 {
 	int error;
@@ -107,7 +109,9 @@ int pt_seq_pause(const struct pt_ops *ops, const struct pt_state *state)
 {
 	int error = write_msr(ops, PT_MSR_RTIT_CTL, state->ctl & ~TRACE_EN);
 
-	/* The write flushes the unit's own buffers, but orders nothing for others. */
+	/*
+	 * The write flushes the unit's internal buffers, but orders no stores for other processors.
+	 */
 	if (!error && ops->barrier)
 		ops->barrier(ops->ctx);
 	return error;
@@ -147,7 +151,7 @@ int pt_seq_interrupt(const struct pt_ops *ops, struct pt_state *state, bool *pen
 	if (error || !(status & PT_BIT(PT_PERF_GLOBAL_TRACE_TOPA_PMI)))
 		return error;
 	*pending = true;
-	/* Acknowledged last: no further one can come once nothing is traced. */
+	/* Acknowledged last: TraceEn is clear, so no further interrupt can come. */
 	error = save(ops, state);
 	if (error)
 		return error;

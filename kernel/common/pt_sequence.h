@@ -5,8 +5,8 @@
  * set. Intel SDM vol. 3, chapter "Intel Processor Trace", sections "Enabling and Configuration
  * MSRs", "Flushing Trace Output" and "Context Switch Consideration".
  *
- * All functions concern the processor that they run on; the caller must stay on it, and must not be
- * interrupted by anybody else who calls them.
+ * All functions access the processor that they run on. The caller must stay on that processor, and
+ * no other caller may interrupt it.
  */
 #ifndef PTKIT_COMMON_PT_SEQUENCE_H
 #define PTKIT_COMMON_PT_SEQUENCE_H
@@ -19,7 +19,7 @@ extern "C" {
 
 #define PT_ADDR_REGISTERS 8 /* ADDR0_A, ADDR0_B, ADDR1_A, ... */
 
-/* One traced context: what is loaded to trace it, and read back when that ends. */
+/* The registers of one traced context: loaded when tracing starts, read back when it stops. */
 struct pt_state {
 	uint64_t ctl; /* TraceEn does not matter: the sequences set and clear it */
 	uint64_t status;
@@ -35,10 +35,10 @@ struct pt_state {
  */
 int pt_seq_start(const struct pt_ops *ops, const struct pt_state *state);
 
-/* Clears TraceEn, and waits until what was traced is in memory. */
+/* Clears TraceEn, and waits until all packets are in memory. */
 int pt_seq_pause(const struct pt_ops *ops, const struct pt_state *state);
 
-/* Goes on where pt_seq_pause() left off; nothing else may have been written in between. */
+/* Continues after pt_seq_pause(). No register may have been written in between. */
 int pt_seq_resume(const struct pt_ops *ops, const struct pt_state *state);
 
 /* Pauses, reads back status and output, and leaves CTL as after a reset. */
@@ -46,7 +46,7 @@ int pt_seq_stop(const struct pt_ops *ops, struct pt_state *state);
 
 /*
  * At a context switch: pauses `from` and reads its status and output back, then loads `to`. Either
- * may be null: nothing was, or will be, traced.
+ * may be null: that context is not traced.
  */
 int pt_seq_switch(const struct pt_ops *ops, struct pt_state *from, const struct pt_state *to);
 
@@ -57,7 +57,7 @@ int pt_seq_switch(const struct pt_ops *ops, struct pt_state *from, const struct 
  */
 int pt_seq_interrupt(const struct pt_ops *ops, struct pt_state *state, bool *pending);
 
-/* The status with which a context goes on that had an error or was stopped. */
+/* The status to continue with after an error or a stop. */
 uint64_t pt_status_restarted(uint64_t status);
 
 #ifdef __cplusplus

@@ -139,8 +139,8 @@ static int add_region(struct builder *builder, struct pt_region rest)
 }
 
 /*
- * Behind the last region a table leads to the first one, even if STOP keeps the unit from going
- * there.
+ * After the last region a table leads to the first one, even if STOP keeps the unit from following
+ * it.
  */
 static void finish(struct builder *builder)
 {
@@ -194,7 +194,7 @@ int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t 
 	return 0;
 }
 
-/* Goes to the next region; false behind the last one. */
+/* Goes to the next region; false after the last one. */
 static bool next_place(const struct pt_topa *topa, struct pt_place *place)
 {
 	place->begin += place->bytes;
@@ -245,7 +245,7 @@ int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint6
 
 	for (i = 0; i < topa->entry_count; i++) {
 		if (topa->tables[place.table].physical == output->base && place.index == index) {
-			/* A region that ends with STOP is left at its end. */
+			/* After STOP the offset is the end of the region. */
 			if (offset > place.bytes)
 				return PT_E_INVALID;
 			topa->last = place;

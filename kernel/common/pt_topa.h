@@ -24,19 +24,19 @@ struct pt_region {
 /* Memory for a table. */
 struct pt_table {
 	uint64_t *entries;
-	uint64_t physical; /* where the unit finds the entries; a multiple of 4 KiB */
+	uint64_t physical; /* physical address of the entries; a multiple of 4 KiB */
 	uint32_t capacity; /* entries, with the one that leads on; at least 2 */
 };
 
 struct pt_topa_options {
 	uint64_t interrupt_bytes; /* INT in the entry that makes so many bytes full; 0: nowhere */
-	bool ring; /* go on with the first region behind the last; otherwise STOP there */
+	bool ring; /* the first region follows the last one; otherwise the last one has STOP */
 	bool one_entry; /* the processor takes one region only (CPUID 14H: ECX bit 1 is clear) */
 	uint8_t largest_size; /* regions of up to 4 KiB << n; 15 at most */
 	uint8_t physical_bits; /* MAXPHYADDR */
 };
 
-/* Where a region's entry is, and which part of the buffer it is. */
+/* The entry of a region, and the part of the buffer that the region is. */
 struct pt_place {
 	uint32_t table;
 	uint32_t index;

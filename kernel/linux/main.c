@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Loading and unloading; the device. */
+/* Loads and unloads the module, and registers the device. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bug.h>
@@ -9,12 +9,17 @@
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 
-#include "ptkit.h"
-#include "sideband.h"
+#include "follow/events.h"
+#include "machine/caps.h"
+#include "main.h"
+#include "ptkit/ptkit_ioctl.h"
+#include "session/device.h"
+#include "sideband/sideband.h"
+#include "unit/power.h"
+#include "unit/tasks.h"
+#include "unit/units.h"
 
-struct ptkit_caps ptkit_caps;
-
-/* For those only who may trace anyway; see ptkit_open(). */
+/* Anyone may open the file; ptkit_open() checks the capabilities. */
 static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "ptkit",
@@ -24,7 +29,7 @@ static struct miscdevice device = {
 
 bool ptkit_in_use(void)
 {
-	return ptkit_units_any_owner() || ptkit_sideband_any() || ptkit_follow_any() ||
+	return ptkit_units_any_owner() || ptkit_sideband_any() || ptkit_tasks_any() ||
 	       ptkit_events_any();
 }
 
@@ -32,12 +37,12 @@ static int __init ptkit_init(void)
 {
 	int error;
 
-	preempt_disable(); /* one processor's */
+	preempt_disable(); /* all words are of one processor */
 	error = ptkit_read_caps(&ptkit_caps);
 	preempt_enable();
 	if (error)
 		return error;
-	ptkit_events_init();
+	ptkit_tasks_init();
 	error = ptkit_units_init();
 	if (error)
 		return error;
@@ -62,7 +67,7 @@ static void __exit ptkit_exit(void)
 	ptkit_power_exit();
 	ptkit_sideband_exit();
 	ptkit_units_exit();
-	rcu_barrier(); /* of tasks.c */
+	rcu_barrier(); /* free_child() of follow.c */
 }
 
 module_init(ptkit_init);

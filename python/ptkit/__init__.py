@@ -38,6 +38,7 @@ from ptkit.errors import (
     PtkitError,
     PtkitWarning,
     SymbolError,
+    TraceWarning,
     UnsupportedError,
 )
 from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
@@ -119,6 +120,7 @@ __all__ = [
     "TimeSource",
     "Trace",
     "TraceInfo",
+    "TraceWarning",
     "Trigger",
     "UnsupportedError",
     "View",

@@ -1,4 +1,4 @@
-"""Checks of what users pass: NumPy's numbers are as good as Python's, anything else is refused by name."""
+"""Checks of arguments: numbers of NumPy and of Python are accepted, others are refused by name."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def names(name: str, value: Any) -> list[str]:
 
 
 def several(name: str, value: Any, kinds: type | tuple[type, ...], expected: str) -> list[Any]:
-    """Return what may be given once, or any number of times in a sequence.
+    """Return the values of an argument that takes one value, or a sequence of them.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,6 @@ from ptkit import _core, memory
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
 from ptkit.inputs import is_pipe, open_regular, permission_denied, read_pipe, read_regular
-from ptkit.text import one_line
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -37,7 +37,12 @@ def _is_path(value: object) -> bool:
 
 
 def _checked_path(path: Any, what: str) -> str:
-    """Return the path as text if it can be read; raise what says why not."""
+    """Return the path as text if it can be read; raise OpenError with the reason if not."""
+    return _checked(path, what)[0]
+
+
+def _checked(path: Any, what: str) -> tuple[str, os.stat_result]:
+    """Return the same, and what the path names."""
     text = os.fspath(path)
     if not text:
         raise MissingFileError(f"the path of the {what} is empty; give a {what}")
@@ -46,14 +51,14 @@ def _checked_path(path: Any, what: str) -> str:
     if text == "-":
         raise MissingFileError("-: no file has this name; give /dev/stdin for standard input, or ./-")
     try:
-        there = Path(text).exists()
+        status = Path(text).stat()
     except PermissionError:
         raise permission_denied(text) from None
-    if not there:
-        raise MissingFileError(f"{text}: there is no such {what}; check the path")
+    except (OSError, ValueError):
+        raise MissingFileError(f"{text}: there is no such {what}; check the path") from None
     if not os.access(text, os.R_OK):
         raise permission_denied(text)
-    return str(text)
+    return str(text), status
 
 
 def _as_bytes(part: Any) -> bytes:
@@ -88,7 +93,7 @@ def _of_pipe(path: str) -> bytearray:
 def open_source(
     source: Source, format: str | None, binaries: Sequence[str | os.PathLike[str]] | None = None
 ) -> _core.Bundle:
-    """Make a bundle of whatever the user has.
+    """Make a bundle of the user's input.
 
     Parameters
     ----------
@@ -116,10 +121,10 @@ def open_source(
         raise ConfigError(f"binaries={binaries!r} must be a list of folders")
     folders = [_checked_path(folder, "folder of binaries") for folder in binaries or ()]
     if _is_path(source):
-        path = _checked_path(source, "file or folder")
-        if is_pipe(path):
+        path, status = _checked(source, "file or folder")
+        if is_pipe(path, status.st_mode):
             return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders)
-        if not Path(path).is_dir() and Path(path).stat().st_size == 0:
+        if status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
         return _core.open_bundle(path, format or "", folders)
     if format is not None:
@@ -167,14 +172,14 @@ def redact(source: PathLike, output: PathLike) -> None:
     Warns
     -----
     PtkitWarning
-        If code of programs outside of the recording's folder, of builds that the recording does not tell, was
+        If code of programs outside of the recording's folder, of unknown builds, was
         left out.
 
     Examples
     --------
     >>> import ptkit, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     recording = ptkit.capture.record(["true"], f"{folder}/true.ptk", backend="step")
+    ...     recording = ptkit.Recorder(["true"], f"{folder}/true.ptk").run()
     ...     ptkit.redact(recording, f"{folder}/redacted.ptk")
     ...     print(ptkit.open(f"{folder}/redacted.ptk").info.files[0][0])
     file-0
@@ -189,23 +194,20 @@ def redact(source: PathLike, output: PathLike) -> None:
     _core.save_bundle(bundle, os.fsencode(text), redact=True)
     if left_out := bundle.outside_files(code=True):
         warnings.warn(
-            one_line(
-                f"{text}: code and names of files outside of the recording's folder were left out: "
-                f"{', '.join(left_out)}"
-            ),
+            _core.make_warning("FILES_LEFT_OUT", [", ".join(left_out)], text),
             PtkitWarning,
             stacklevel=2,
         )
 
 
 def packet_source(data: Source) -> _core.Bundle:
-    """Make a bundle of one raw stream, empty or not: its packets are all that is asked for."""
+    """Make a bundle of one raw stream, empty or not: only its packets are decoded."""
     bundle = _core.Bundle()
     if _is_path(data):
-        path = _checked_path(data, "file")
-        if Path(path).is_dir():
+        path, status = _checked(data, "file")
+        if stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: is a folder; packets are read from one file")
-        if is_pipe(path):
+        if is_pipe(path, status.st_mode):
             bundle.add_stream(read_pipe(path, *memory.free()), name=path)
         else:
             bundle.add_stream_file(path)
@@ -257,7 +259,7 @@ def _checked_code(data: Any) -> Any:
 
 
 def _has_pe_header(file: BinaryIO) -> bool:
-    """Whether it is a PE file, and not code that happens to begin as one."""
+    """Whether bytes are a PE file, not code that begins as one by chance."""
     file.seek(_PE_POINTER_AT)
     file.seek(int.from_bytes(file.read(4), "little"))
     return file.read(len(_PE_SIGNATURE)) == _PE_SIGNATURE
@@ -322,7 +324,7 @@ def apply_settings(
     crystal_hz: int | None,
     perf_time: tuple[int, int, int] | None,
 ) -> None:
-    """Put what the user said where the input does not say.
+    """Set what the user gives and the input does not have.
 
     Raises
     ------
@@ -352,7 +354,7 @@ def apply_settings(
 
 
 def _numbers(name: str, meaning: str, value: Any, limits: Sequence[tuple[str, int, int]]) -> tuple[int, ...]:
-    """Return numbers that belong together, each of its own range."""
+    """Return several numbers of one argument, each in its own range."""
     items = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else []
     if len(items) != len(limits):
         raise ConfigError(f"{name}={value!r}: give {meaning}")

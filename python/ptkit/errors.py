@@ -30,7 +30,7 @@ class MissingFileError(OpenError, FileNotFoundError):
 
 
 class FormatError(PtkitError, ValueError):
-    """The input is not what it should be: no trace, or a damaged file."""
+    """The input is not a trace, or is damaged."""
 
 
 class ConfigError(PtkitError, ValueError):
@@ -38,11 +38,11 @@ class ConfigError(PtkitError, ValueError):
 
 
 class UnsupportedError(PtkitError, RuntimeError):
-    """Something cannot be done with this build or on this machine."""
+    """This build or this machine cannot do what a call needs."""
 
 
 class OutOfMemoryError(PtkitError, MemoryError):
-    """What was asked for takes more memory than this process may take; nothing large was allocated.
+    """The result needs more memory than this process may use; nothing large was allocated.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ColumnError(PtkitError, KeyError):
 
 
 class DecodeError(PtkitError):
-    """The first error of a trace, where ``errors="raise"`` was asked for.
+    """The first error of a trace, with ``errors="raise"``.
 
     Attributes
     ----------
@@ -84,3 +84,41 @@ class DecodeError(PtkitError):
 
 class PtkitWarning(UserWarning):
     """Something is odd with the input or unknown, and decoding goes on."""
+
+
+class TraceWarning(str):
+    """A warning about a trace: what happened, where, and what to do about it, as one line of text.
+
+    `TraceInfo.warnings` and `Recording.warnings` have these. docs/warnings.md lists all codes.
+
+    Attributes
+    ----------
+    code : str
+        Which warning it is, such as ``"AUX_PARTIAL"``; ``"RECORDED"`` for one that was read from a bundle.
+    severity : str
+        ``"NOTE"`` (nothing is lost), ``"DEGRADED"`` (rows may be less exact) or ``"LOSS"`` (data is
+        missing).
+    remedy : str
+        What to do about it, the end of the text; may be empty.
+    arguments : tuple of str
+        Numbers and names in the sentence, in the order of docs/warnings.md.
+    """
+
+    code: str
+    severity: str
+    remedy: str
+    arguments: tuple[str, ...]
+
+    def __new__(
+        cls,
+        text: str,
+        *,
+        code: str = "RECORDED",
+        severity: str = "NOTE",
+        remedy: str = "",
+        arguments: tuple[str, ...] = (),
+    ) -> TraceWarning:
+        """Make one; ptkit does."""
+        made = super().__new__(cls, text)
+        made.code, made.severity, made.remedy, made.arguments = code, severity, remedy, arguments
+        return made

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
+from ptkit.errors import TraceWarning
 from ptkit.schema import BRANCH_RECORD
-from ptkit.text import one_line
+from ptkit.text import counted, one_line
 
 EMULATOR = "emulator"
 #: What the times of a recording by the emulator are good for (docs/emulator.md).
@@ -24,7 +25,7 @@ EMULATED_TIMES = "emulated: compare instructions, not durations"
 # What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"
 _NAMED_FILES = 3
-# Formats whose readers look for files in the folders that --binaries names.
+# Formats with readers that look for files in the folders that --binaries names.
 _TAKES_FOLDERS = frozenset({"libipt-script", "perf.data", "simple-pt"})
 # Members of a bundle's metadata that the bundle's configuration repeats.
 _CONFIGURATION = frozenset({"clock", "cpu", "ip_payloads", "ranges", "rtit_ctl"})
@@ -47,8 +48,8 @@ class PacketCounts(Mapping[_core.PacketKind, int]):
     lost_bytes : int
         Bytes between such a place, or the beginning, and that PSB.
     last_ip : int or None
-        The last IP at the end, as packets compress against it; None if no packet told it whole, and for more
-        than one stream.
+        The last IP at the end, as packets compress against it; None if no packet gave all of its bits,
+        and for more than one stream.
     """
 
     packets: dict[_core.PacketKind, int]
@@ -200,7 +201,7 @@ class TraceInfo:
         How many regions of code are known, and their bytes.
     missing_files : tuple of MissingFile
         Files that the recording names and that were not found, by path.
-    warnings : tuple of str
+    warnings : tuple of TraceWarning
         What is odd with the input, and what is missing from it: one sentence for each fact.
     recording : dict
         What a bundle's recorder says: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
@@ -239,7 +240,7 @@ class TraceInfo:
     code_regions: int
     code_bytes: int
     missing_files: tuple[MissingFile, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[TraceWarning, ...] = ()
     recording: dict[str, Any] = field(default_factory=dict)
     first_tsc: int | None = None
     last_tsc: int | None = None
@@ -290,16 +291,22 @@ class TraceInfo:
 
     def _lines(self) -> list[tuple[str, str]]:
         cpu = "not known" if self.cpu is None else "/".join(map(str, self.cpu))
-        lines = [("source", self.source), ("format", self.format), ("cpu", f"{cpu} (family/model/stepping)")]
+        lines = [
+            ("source", self.source),
+            ("format", _format_text(self.format)),
+            ("cpu", f"{cpu} (family/model/stepping)"),
+        ]
         lines += self._recorded()
         lines.append(("clock", self._clock()))
         lines.append(("times", self._times()))
         if self.rtit_ctl is not None:
-            lines.append(("IA32_RTIT_CTL", f"{self.rtit_ctl:#x}"))
+            lines.append(("settings", _settings(self.rtit_ctl)))
         if any(stream.kind == "packets" for stream in self.streams):
             lines.append(("IP payloads", self._payloads()))
         lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
-        lines.append(("code", f"{self.code_bytes:,} bytes in {self.code_regions:,} regions"))
+        lines.append(
+            ("code", f"{counted(self.code_bytes, 'byte')} in {counted(self.code_regions, 'region')}")
+        )
         files = Counter(f"{path}  {build_id}".rstrip() for path, build_id in self.files)
         lines += [("file", text if count == 1 else f"{text} x {count:,}") for text, count in files.items()]
         lines += [
@@ -349,8 +356,8 @@ class TraceInfo:
         ticks = self.last_tsc - self.first_tsc
         text = f"TSC {self.first_tsc:,} to {self.last_tsc:,}"
         if self.seconds is None:
-            return f"{text}, span {ticks:,} ticks"
-        return f"{text}, span {self.seconds:.9f} s ({ticks:,} ticks)"
+            return f"{text}, span {counted(ticks, 'tick')}"
+        return f"{text}, span {self.seconds:.9f} s ({counted(ticks, 'tick')})"
 
     def _payloads(self) -> str:
         known = "not known" if self.ip_payloads is None else f"{self.ip_payloads} addresses"
@@ -372,60 +379,77 @@ class TraceInfo:
         return ", ".join(parts) or "not known"
 
 
+# Fields of IA32_RTIT_CTL, each with the packets that it switches on.
+_PACKETS = (
+    ("branch_en", "branches"),
+    ("tsc_en", "TSC"),
+    ("mtc_en", "MTC"),
+    ("cyc_en", "CYC"),
+    ("ptw_en", "PTW"),
+    ("pwr_evt_en", "power events"),
+    ("event_en", "events"),
+)
+
+
+def _settings(rtit_ctl: int) -> str:
+    """The levels and packets of a value of IA32_RTIT_CTL, and the command that explains all of it."""
+    fields = _core.msr_fields(rtit_ctl)
+    levels = [name for field, name in (("user", "user"), ("os", "kernel")) if fields[field]]
+    packets = [name for field, name in _PACKETS if fields[field]]
+    return (
+        f"{' and '.join(levels) or 'no'} code; {', '.join(packets) or 'no packets'}; "
+        f"PSB every {2 << fields['psb_freq']} KiB (`ptkit msr explain 0x570 {rtit_ctl:#x}`)"
+    )
+
+
 def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
-    parts = [f"{index}: {stream.size:,} bytes"]
+    parts = [f"{index}: {counted(stream.size, 'byte')}"]
     if stream.kind != "packets":
         parts.append(f"{stream.size // BRANCH_RECORD.itemsize:,} {stream.kind}")
     parts += [
         f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
     ]
     if stream.switches:
-        parts.append(f"{stream.switches:,} context switches")
+        parts.append(counted(stream.switches, "context switch", "context switches"))
     if stream.losses:
-        parts.append(f"{stream.losses:,} losses ({stream.lost_bytes:,} bytes known)")
+        losses = counted(stream.losses, "loss", "losses")
+        parts.append(f"{losses} ({counted(stream.lost_bytes, 'byte')} known)")
     parts.append(span)
     return ", ".join(parts) + (f"  ({stream.name})" if stream.name else "")
 
 
+def _format_text(name: str) -> str:
+    """The name of a format, and whether recordings in it were ever read."""
+    unverified = any(known == name and guessed for known, _, guessed in _core.formats())
+    return f"{name} (unverified: ptkit's authors had no recording in it)" if unverified else name
+
+
 def _recording(metadata: str) -> dict[str, Any]:
-    """Give the recorder's members of a bundle's metadata; processor and clock are told elsewhere."""
+    """Give the recorder's members of a bundle's metadata, without those that the configuration repeats."""
     said: dict[str, Any] = json.loads(metadata) if metadata else {}
     return {name: value for name, value in said.items() if name not in _CONFIGURATION}
 
 
-def _warnings(bundle: _core.Bundle, missing: Sequence[MissingFile]) -> Iterator[str]:
-    """One sentence for each fact that is odd, or missing."""
+def _warnings(
+    bundle: _core.Bundle, missing: Sequence[MissingFile], streams: Sequence[StreamInfo], cpu: str | None
+) -> Iterator[TraceWarning]:
+    """One for each fact that is odd, or missing."""
     yield from bundle.warnings
     if missing:
         yield _missing(missing, bundle.format)
     if outside := bundle.outside_files(code=True) + bundle.outside_files(code=False):
-        yield (
-            f"{bundle.source}: the recording's word alone led to files outside of its folder: "
-            f"{', '.join(outside)}; ptkit redact does not copy them"
-        )
-    has_packets = any(stream["kind"] == "packets" for stream in bundle.streams)
-    if has_packets and bundle.configuration["cpu"] is None:
-        yield (
-            f"{bundle.source}: the processor is not known, so all errata that are harmless elsewhere apply: "
-            'name it by --processor FAMILY/MODEL/STEPPING, or cpu="family/model/stepping" in Python'
-        )
+        yield _core.make_warning("FILES_OUTSIDE", [", ".join(outside)], bundle.source)
+    if cpu is None and any(stream.kind == "packets" for stream in streams):
+        yield _core.make_warning("CPU_UNKNOWN", [], bundle.source)
 
 
-def _missing(files: Sequence[MissingFile], format: str) -> str:
-    """How many files are missing, the first ones, and how to give them."""
-    remedy = (
-        "name folders that have them by --binaries DIR, or binaries=[...] in Python"
-        if format in _TAKES_FOLDERS
-        else "give them by --image PATH, or images=[...] in Python"
-    )
-    if len(files) == 1:
-        return f"{files[0]} is missing, so code in it is not decoded: {remedy}"
-    names = ", ".join(file.path for file in files[:_NAMED_FILES])
+def _missing(files: Sequence[MissingFile], format: str) -> TraceWarning:
+    """How many files are missing, and the first ones."""
+    names = ", ".join(file.path for file in files[:_NAMED_FILES]) if len(files) > 1 else str(files[0])
     more = f" and {len(files) - _NAMED_FILES:,} more" if len(files) > _NAMED_FILES else ""
-    return (
-        f"{len(files):,} files are missing, so code in them is not decoded: {names}{more} "
-        f"(ptkit info --verbose, trace.info.missing_files); {remedy}"
-    )
+    where = " (ptkit info --verbose, trace.info.missing_files)" if len(files) > 1 else ""
+    code = "FILES_MISSING" if format in _TAKES_FOLDERS else "IMAGES_MISSING"
+    return _core.make_warning(code, [str(len(files)), names + more + where], "")
 
 
 def _missing_files(listed: Any, given: Collection[str]) -> Iterator[MissingFile]:
@@ -467,7 +491,7 @@ def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> T
         code_regions=len(code),
         code_bytes=sum(size for _, size, known, _, _ in code if known),
         missing_files=missing,
-        warnings=tuple(map(one_line, _warnings(bundle, missing))),
+        warnings=tuple(_warnings(bundle, missing, streams, configuration["cpu"])),
         recording=recording,
     )
 

@@ -17,7 +17,7 @@ _STEP = 1 << 20  # bytes that are read from a pipe at once
 
 
 def _kind(mode: int) -> str:
-    """What is no regular file, in words."""
+    """The kind of a file that is not a regular file, as text."""
     for test, name in (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a FIFO"),
@@ -96,18 +96,25 @@ def read_regular(path: str) -> bytes:
         return file.read()
 
 
-def is_pipe(path: str) -> bool:
+def is_pipe(path: str, mode: int | None = None) -> bool:
     """Whether a path names a pipe: a FIFO, ``/dev/stdin``, or what a shell's ``<(...)`` gives.
+
+    Parameters
+    ----------
+    path : str
+    mode : int, optional
+        Its ``st_mode``, where that is known.
 
     Raises
     ------
     OpenError
         If it does not exist, or is a device or a socket, which are no recordings.
     """
-    try:
-        mode = Path(path).stat().st_mode
-    except OSError as error:
-        raise _cannot_read(path, error) from None
+    if mode is None:
+        try:
+            mode = Path(path).stat().st_mode
+        except OSError as error:
+            raise _cannot_read(path, error) from None
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OpenError(f"{path}: is {_kind(mode)}; give a file, a folder or a pipe")
     return stat.S_ISFIFO(mode)

@@ -1,4 +1,4 @@
-"""Memory asked for before it is taken: what is free, and the error where that does not suffice."""
+"""Checks of memory before it is allocated: how much is free, and the error if that is too little."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def budget(
     after_bytes : int
         Bytes that a row takes besides, afterwards.
     most_rows : int, optional
-        Where rows are only counted: stop behind so many.
+        Where rows are only counted: stop after so many.
     estimate : bool
         Stop where the rows to come seem not to fit, going by the bytes of the streams.
     """
@@ -48,14 +48,14 @@ def budget(
 
 
 def size_text(size: int) -> str:
-    """Bytes as a person reads them: ``"1.5 GiB"``."""
+    """A size as text: ``"1.5 GiB"``."""
     if size < 1 << 20:
         return f"{size / 2**10:.1f} KiB"
     return f"{size / 2**20:.1f} MiB" if size < 1 << 30 else f"{size / 2**30:,.1f} GiB"
 
 
 def too_large(what: str, size: int, remedy: str, *, about: bool = False) -> OutOfMemoryError:
-    """Make the error of something that takes more than is free.
+    """Make the error for an allocation of more than is free.
 
     Parameters
     ----------

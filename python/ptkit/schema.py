@@ -73,16 +73,16 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table: its columns by name, and which flag tells that a value is known.
+    """One table: its columns by name, and which flag says that a value is known.
 
     Attributes
     ----------
     name : str
         ``"packets"``, ``"branches"``, ...
     columns : mapping of str to Column
-        Every column that can be asked for, but derived ones, which a trace may or may not have.
+        Every column but derived ones, which a trace may or may not have.
     validity : mapping of str to str
-        By column: the bool column that tells where its values mean something.
+        By column: the bool column that is true where the value is known.
     """
 
     name: str

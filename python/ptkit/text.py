@@ -1,10 +1,10 @@
-"""Text of recordings for a terminal or a message: names in a recording are other people's words."""
+"""Text of recordings for a terminal or a message: names in a recording are not to be trusted."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["one_line", "plain"]
+__all__ = ["counted", "one_line", "plain"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -23,3 +23,8 @@ def plain(text: str) -> str:
 def one_line(text: str) -> str:
     """Write all control characters so, ends of lines too: a name cannot begin a line of its own."""
     return _CONTROL_OR_END.sub(_escape, text)
+
+
+def counted(count: int, noun: str, nouns: str = "") -> str:
+    """A number and what it counts: ``"1 error"``, ``"0 gaps"``; `nouns`: an irregular plural."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"

@@ -6,7 +6,7 @@
 
 namespace ptkit::aggregate {
 
-// Takes edges, errors and gaps of one stream after another. Memory that it has it keeps.
+// Collects edges, errors and gaps of one stream after another, and reuses its memory.
 class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSink {
  public:
   void clear() noexcept {
@@ -124,7 +124,7 @@ base::Result<Outcome> CoverageDecoder::decode(base::Bytes stream, const Maps& ma
   return outcome;
 }
 
-// All hits are added before any is looked at: edges may share a byte.
+// Adds all counts before any is compared, because edges may share a byte.
 void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
   const std::vector<Edge>& edges = sink_->tally.edges();
   std::span<std::uint8_t> hits = maps.hits;

@@ -1,5 +1,5 @@
-// Coverage of many short streams, one after the other, as fuzzers want it: edges into a map that the caller
-// owns, or as a list.
+// Coverage of many short streams, one after the other, for fuzzers: edges in a map of the caller, or as a
+// list.
 #pragma once
 
 #include <bit>
@@ -12,12 +12,12 @@
 
 #include "aggregate/edge_tally.h"
 #include "base/status.h"
-#include "flow/decoder.h"
+#include "flow/decoder/decoder.h"
 
 namespace ptkit::aggregate {
 
-// Which byte of a map stands for an edge: the lowest bits of this, as many as the map's size has. Never
-// changes. Kinds and address spaces do not matter.
+// Hash of an edge. Its lowest bits are the index in a map of 2^n bytes. Never changes. Does not depend on
+// kind and address space.
 [[nodiscard]] constexpr std::uint32_t edge_hash(std::uint64_t from, std::uint64_t to) noexcept {
   std::uint64_t mixed = from * 0x9e3779b97f4a7c15ULL + to;
   mixed ^= mixed >> 32U;
@@ -34,31 +34,31 @@ namespace ptkit::aggregate {
   return static_cast<std::uint8_t>(std::bit_floor(count) * 2U);
 }
 
-enum class News : std::uint8_t { NONE = 0, COUNTS = 1, EDGES = 2 };  // as AFL's has_new_bits() has it
+enum class News : std::uint8_t { NONE = 0, COUNTS = 1, EDGES = 2 };  // the values of AFL's has_new_bits()
 
 struct Outcome {
   std::uint64_t bytes = 0;         // of the stream
-  std::uint64_t instructions = 0;  // that were executed
-  std::uint64_t branches = 0;      // the sum of all counts
-  std::size_t edges = 0;           // different ones
+  std::uint64_t instructions = 0;  // number of executed instructions
+  std::uint64_t branches = 0;      // sum of all counts
+  std::size_t edges = 0;           // number of different edges
   std::size_t errors = 0;
   std::size_t gaps = 0;
-  News news = News::NONE;  // where there is a virgin map
-  bool whole = true;       // false: stopped by `go_on`
+  News news = News::NONE;  // valid with a virgin map
+  bool whole = true;       // false: `go_on` ended the decode
 };
 
-// Where a decode puts what it finds; both may be empty.
+// Maps of the caller; both may be empty.
 struct Maps {
-  // 2^n bytes. Hits are added to what is there, up to 255: a byte never goes back, nor to 0.
+  // 2^n bytes. Counts are added up to 255: a byte never decreases, nor wraps to 0.
   std::span<std::uint8_t> hits;
-  // As many bytes as `hits` (or 2^n, without). A bit that is set: nothing of this edge fell into this bucket
-  // of hits so far. Begins as 0xff everywhere; bits of what is met are cleared, and Outcome::news tells.
+  // As many bytes as `hits` (2^n without `hits`). A set bit: no count of this edge was in this bucket so far.
+  // Initially 0xff everywhere. A decode clears the bits of its counts, and reports them in Outcome::news.
   std::span<std::uint8_t> virgin;
 };
 
 struct ErrorRow {
   flow::FlowError error;
-  std::uint64_t instruction = 0;  // instructions that came before it
+  std::uint64_t instruction = 0;  // number of instructions before it
   std::uint64_t order = 0;        // among events, errors and gaps
 };
 
@@ -68,7 +68,7 @@ struct GapRow {
   std::uint64_t order = 0;
 };
 
-// Arrays that the caller owns; those of size 0 are not wanted.
+// Arrays of the caller; those of size 0 are not filled.
 struct EdgeArrays {
   std::span<std::uint64_t> from_ip;
   std::span<std::uint64_t> to_ip;
@@ -76,38 +76,38 @@ struct EdgeArrays {
   std::span<std::uint64_t> count;
 };
 
-// Keeps the code that was decoded, so that the next stream through the same code costs what its packets cost.
-// One thread at a time; decoders of their own may share a bundle.
+// Decodes streams one after the other, and keeps decoded code, so that the next stream through the same code
+// only costs its packets. One thread at a time; several decoders may share a bundle.
 class CoverageDecoder {
  public:
-  // Code and configuration are the bundle's (its streams are not looked at); code that changes with time is
-  // seen as it was at first. `callback` may be empty: see image::ReadCallback.
+  // Uses code and configuration of the bundle, not its streams. Code that changes with time is that of the
+  // start. `callback` may be empty: see image::ReadCallback.
   explicit CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundle,
                            const flow::FlowOptions& options = {}, image::ReadCallback callback = {});
   ~CoverageDecoder();
   CoverageDecoder(const CoverageDecoder&) = delete;
   CoverageDecoder& operator=(const CoverageDecoder&) = delete;
 
-  // Decodes a raw stream. Fails only if a map has a size that it must not have. `go_on` is asked every few
-  // milliseconds, if it is given: false ends the decode.
+  // Decodes a raw stream. Fails only if a map has an invalid size. `go_on` may be empty; it is called every
+  // few milliseconds, and false ends the decode.
   [[nodiscard]] base::Result<Outcome> decode(base::Bytes stream, const Maps& maps = {},
                                              const std::function<bool()>& go_on = {});
 
-  // Of the last stream, until the next one.
+  // Edges of the last stream, valid until the next one.
   [[nodiscard]] std::span<const Edge> edges() const noexcept;
   [[nodiscard]] std::span<const ErrorRow> errors() const noexcept;
   [[nodiscard]] std::span<const GapRow> gaps() const noexcept;
-  // Brings edges() into the order of the edges table: by space, from, to and kind.
+  // Sorts edges() as in the edges table: by space, from, to and kind.
   void sort_edges();
-  // Copies as many edges as each array holds, in the order of edges(); returns how many there are.
+  // Copies as many edges as each array holds, in the order of edges(). Returns the number of edges.
   std::size_t copy_edges(const EdgeArrays& arrays) const noexcept;
 
-  // The bytes of code in [first, last] may be others by now: what was decoded of them is decoded again, and
-  // the callback is asked again. Code elsewhere may be decoded again, too.
+  // The bytes of code in [first, last] may have changed: decodes them again, and calls the callback again.
+  // Other code may be decoded again, too.
   void forget(std::uint64_t first = 0, std::uint64_t last = UINT64_MAX);
-  // The address space that streams begin in: at first the one of all code.
+  // The address space at the start of streams; initially the one of all code.
   void set_space(trace::SpaceId space) noexcept { stream_.space = space; }
-  // Goes on with other code and configuration.
+  // Continues with other code and configuration.
   void set_bundle(std::shared_ptr<const trace::TraceBundle> bundle);
 
  private:
@@ -123,7 +123,7 @@ class CoverageDecoder {
   std::unique_ptr<flow::CodeCachePool> pool_;
   std::unique_ptr<Sink> sink_;
   trace::Stream stream_;
-  std::vector<std::uint8_t> own_hits_;  // where there is a virgin map alone; all 0 between two decodes
+  std::vector<std::uint8_t> own_hits_;  // used if there is only a virgin map; all 0 between two decodes
 };
 
 }  // namespace ptkit::aggregate

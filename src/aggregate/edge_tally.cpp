@@ -17,7 +17,7 @@ void EdgeTally::free_slots() noexcept {
   round_ = 1;
 }
 
-// Where the edge is, or could be put.
+// The slot of the edge, or the free slot for it.
 EdgeTally::Slot& EdgeTally::find(const Edge& edge) noexcept {
   std::uint64_t mixed = edge.from_ip * 0x9e3779b97f4a7c15ULL;
   mixed ^= (edge.to_ip + static_cast<std::uint64_t>(edge.kind) + edge.space) * 0xc2b2ae3d27d4eb4fULL;
@@ -33,7 +33,7 @@ EdgeTally::Slot& EdgeTally::find(const Edge& edge) noexcept {
   }
 }
 
-// Afterwards there is a slot for one more.
+// Indexes all edges. Afterwards there is a free slot.
 void EdgeTally::index_all() {
   if ((edges_.size() + 1) * 2 > slots_.size()) {
     std::size_t slots = slots_.size();
@@ -75,7 +75,7 @@ void EdgeTally::sort() {
   std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
     return std::tie(a.space, a.from_ip, a.to_ip, a.kind) < std::tie(b.space, b.from_ip, b.to_ip, b.kind);
   });
-  free_slots();  // they have the numbers of before
+  free_slots();  // the slots have the numbers from before sorting
 }
 
 }  // namespace ptkit::aggregate

@@ -1,4 +1,4 @@
-// Edges of one decode, each once: those that come in bulk cost no look-up.
+// Hash table of the edges of one decode. Edges in bulk are not looked up until they have to be merged.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "flow/bulk.h"
+#include "flow/rows/bulk.h"
 
 namespace ptkit::aggregate {
 
@@ -24,9 +24,9 @@ class EdgeTally {
 
   void clear() noexcept;
   void add(const Edge& edge);
-  // All of one address space, none of them twice among themselves.
+  // Edges of one address space, each once.
   void add_each(std::span<const flow::EdgeCount> edges, std::uint32_t space);
-  // By space, from, to and kind.
+  // Sorts by space, from, to and kind.
   void sort();
   [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return edges_; }
 
@@ -43,7 +43,7 @@ class EdgeTally {
   void free_slots() noexcept;
 
   std::vector<Edge> edges_;
-  std::size_t indexed_ = 0;  // so many edges have their slot
+  std::size_t indexed_ = 0;  // number of edges that have a slot
   std::vector<Slot> slots_;
   std::uint32_t round_ = 1;
 };

@@ -17,50 +17,50 @@ void Arena::clear() noexcept {
     free_pages(slabs_.back().memory, slabs_.back().bytes);
     slabs_.pop_back();
   }
-  if (!slabs_.empty()) put(slabs_.front().memory, slabs_.front().bytes);
+  if (!slabs_.empty()) add_free(slabs_.front().memory, slabs_.front().bytes);
 }
 
-void Arena::put(void* memory, std::size_t bytes) noexcept {
+void Arena::add_free(void* memory, std::size_t bytes) noexcept {
   Free*& list = free_[std::bit_width(bytes) - 1U];
   list = new (memory) Free{list, bytes};
 }
 
 void Arena::add_slab() {
   const std::size_t bytes = slabs_.empty() ? kFirstSlab : kSlab;
-  slabs_.reserve(slabs_.size() + 1);  // first: there may be no memory for it
+  slabs_.reserve(slabs_.size() + 1);  // before the slab: reserve() may throw
   void* const memory = allocate_pages(bytes);
   slabs_.push_back({memory, bytes});
   bytes_ += bytes;
-  put(memory, bytes);
+  add_free(memory, bytes);
 }
 
-void* Arena::take(std::size_t bytes) {
+void* Arena::allocate(std::size_t bytes) {
   bytes = rounded(bytes);
   if (bytes > kLarge) {
     void* const memory = allocate_pages(bytes);
     bytes_ += bytes;
     return memory;
   }
-  // All blocks of this list and those behind it are large enough. Of smaller ones only the first is looked
-  // at.
+  // All blocks of this list and of the later lists are large enough. Of the list before, only the first block
+  // is checked.
   std::size_t list = std::bit_width(bytes - 1U);
   if (Free* const near = free_[list - 1]; near != nullptr && near->bytes >= bytes) --list;
   while (list < free_.size() && free_[list] == nullptr) ++list;
   if (list == free_.size()) {
     add_slab();
-    return take(bytes);
+    return allocate(bytes);
   }
   Free* const block = free_[list];
   free_[list] = block->next;
   const std::size_t rest = block->bytes - bytes;
-  if (rest != 0) put(reinterpret_cast<std::byte*>(block) + bytes, rest);
+  if (rest != 0) add_free(reinterpret_cast<std::byte*>(block) + bytes, rest);
   return block;
 }
 
-void Arena::give_back(void* memory, std::size_t bytes) noexcept {
+void Arena::deallocate(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
   bytes = rounded(bytes);
-  if (bytes <= kLarge) return put(memory, bytes);
+  if (bytes <= kLarge) return add_free(memory, bytes);
   bytes_ -= bytes;
   free_pages(memory, bytes);
 }

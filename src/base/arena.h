@@ -1,6 +1,6 @@
-// Memory for tables that grow side by side and die together. What one of them has outgrown is used by the
-// next; where the system has huge pages to give, all but the first of it lies on them: a fresh page costs a
-// microsecond or two, whatever its size is.
+// An arena with segregated free lists: memory for tables that grow together and are freed together. A table
+// reuses memory that another table has outgrown. If the system has huge pages, all slabs but the first use
+// them: a page fault costs a microsecond or two, for a page of any size.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Aligned to a cache line. Throws std::bad_alloc.
-  [[nodiscard]] void* take(std::size_t bytes);
-  void give_back(void* memory, std::size_t bytes) noexcept;
-  // Forgets all that was taken; keeps a little, so that what is taken next is there.
+  // Returns memory that is aligned to a cache line. Throws std::bad_alloc.
+  [[nodiscard]] void* allocate(std::size_t bytes);
+  void deallocate(void* memory, std::size_t bytes) noexcept;
+  // Frees all memory but the first slab.
   void clear() noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }  // taken from the system
 
@@ -28,7 +28,7 @@ class Arena {
   static constexpr std::size_t kLine = 64;
   static constexpr std::size_t kFirstSlab = std::size_t{1} << 18U;
   static constexpr std::size_t kSlab = std::size_t{1} << 21U;
-  static constexpr std::size_t kLarge = kSlab / 2;  // more than this goes to the system, one by one
+  static constexpr std::size_t kLarge = kSlab / 2;  // larger blocks come from the system
   struct Free {
     Free* next = nullptr;
     std::size_t bytes = 0;
@@ -42,14 +42,14 @@ class Arena {
     return bytes == 0 ? kLine : (bytes + kLine - 1) & ~(kLine - 1);
   }
   void add_slab();
-  void put(void* memory, std::size_t bytes) noexcept;
+  void add_free(void* memory, std::size_t bytes) noexcept;
 
   std::vector<Slab> slabs_;
-  std::array<Free*, std::bit_width(kSlab) + 1> free_{};  // by the binary logarithm of their bytes
+  std::array<Free*, std::bit_width(kSlab) + 1> free_{};  // lists by the binary logarithm of the size
   std::size_t bytes_ = 0;
 };
 
-// An allocator for containers whose memory is an arena's, which must outlive them.
+// An allocator for containers with memory from an arena. The arena must outlive the containers.
 template <typename T>
 class InArena {
  public:
@@ -58,13 +58,13 @@ class InArena {
   template <typename U>
   explicit(false) InArena(const InArena<U>& other) noexcept : arena_(other.arena()) {}
 
-  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(arena_->take(count * kSize)); }
-  void deallocate(T* memory, std::size_t count) noexcept { arena_->give_back(memory, count * kSize); }
+  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(arena_->allocate(count * kSize)); }
+  void deallocate(T* memory, std::size_t count) noexcept { arena_->deallocate(memory, count * kSize); }
   [[nodiscard]] Arena* arena() const noexcept { return arena_; }
   [[nodiscard]] bool operator==(const InArena& other) const noexcept { return arena_ == other.arena_; }
 
  private:
-  // Containers of pointers are meant: their elements are as long as a pointer.
+  // T may be a pointer: sizeof(T) is meant.
   static constexpr std::size_t kSize = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
 
   Arena* arena_;

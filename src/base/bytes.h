@@ -1,4 +1,4 @@
-// Byte spans and little-endian loads: the vocabulary every other folder uses.
+// Byte spans and little-endian loads, for all folders.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// A check sum that finds damage, not malice.
+// A checksum against accidental damage, not against attacks.
 #pragma once
 
 #include "base/bytes.h"

@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <utility>
 
 namespace ptkit::base {
@@ -25,5 +28,8 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// Repeats pread() until `to` is full. Returns fewer bytes only at the end of the file or after an error.
+[[nodiscard]] std::size_t read_at(const Fd& file, std::uint64_t offset, std::span<std::uint8_t> to) noexcept;
 
 }  // namespace ptkit::base

@@ -1,9 +1,10 @@
-// Fields of fixed width, little-endian, one behind the other: the same description writes and reads them.
+// Serializes fields of fixed width, little-endian, without padding. One description writes and reads them.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -37,13 +38,19 @@ class FieldWriter {
     (*this)(value);
   }
 
+  void text(const std::string& value) {
+    (*this)(static_cast<std::uint64_t>(value.size()));
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+  }
+
   [[nodiscard]] std::vector<std::uint8_t>& bytes() noexcept { return bytes_; }
 
  private:
   std::vector<std::uint8_t> bytes_;
 };
 
-// Bounded: what is not there, or out of its range, makes good() false, and leaves what was to be read alone.
+// Reads fields with bounds checks. A missing field or a value out of range makes good() false and leaves the
+// target unchanged.
 class FieldReader {
  public:
   explicit FieldReader(Bytes bytes) noexcept : rest_(bytes) {}
@@ -80,6 +87,15 @@ class FieldReader {
     if (good_) value = read;
   }
 
+  void text(std::string& value) {
+    std::uint64_t size = 0;
+    (*this)(size, rest_.size());
+    if (size > rest_.size()) good_ = false;
+    if (!good_) return;
+    value.assign(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(size));
+    rest_ = rest_.subspan(static_cast<std::size_t>(size));
+  }
+
   [[nodiscard]] bool good() const noexcept { return good_; }
   void fail() noexcept { good_ = false; }
   [[nodiscard]] Bytes rest() const noexcept { return rest_; }
@@ -89,7 +105,7 @@ class FieldReader {
   bool good_ = true;
 };
 
-// A value that may be missing: `describe` says what it consists of.
+// An optional value. `describe` visits its fields.
 template <typename Fields, typename T, typename Describe>
 void optional_fields(Fields& fields, std::optional<T>& value, const Describe& describe) {
   bool there = value.has_value();
@@ -100,6 +116,20 @@ void optional_fields(Fields& fields, std::optional<T>& value, const Describe& de
   }
   if (!value) value.emplace();
   describe(*value);
+}
+
+// A list with its count. `describe` visits the fields of a value: at least one byte.
+template <typename T, typename Describe>
+void list_fields(FieldWriter& fields, std::vector<T>& values, const Describe& describe) {
+  fields(static_cast<std::uint64_t>(values.size()));
+  for (T& value : values) describe(value);
+}
+template <typename T, typename Describe>
+void list_fields(FieldReader& fields, std::vector<T>& values, const Describe& describe) {
+  std::uint64_t count = 0;
+  fields(count);
+  values.clear();
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) describe(values.emplace_back());
 }
 
 }  // namespace ptkit::base

@@ -21,14 +21,14 @@ std::align_val_t alignment(std::size_t bytes) noexcept {
 }
 
 #if defined(__linux__)
-// Free blocks that hold a huge page. Each line of the file is about a zone: "Node 0, zone Normal", then the
-// numbers of free blocks of 1, 2, 4... pages.
+// Counts free blocks of at least a huge page in /proc/buddyinfo. Each line has a zone ("Node 0, zone Normal")
+// and the numbers of free blocks of 1, 2, 4... pages.
 std::size_t count_free() noexcept {
   constexpr unsigned kOrder = 9;
   std::array<char, 4096> text{};
   const int file = open("/proc/buddyinfo", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
-  const ssize_t size = read(file, text.data(), text.size() - 1);  // a zero stays behind
+  const ssize_t size = read(file, text.data(), text.size() - 1);  // leaves room for a null byte
   close(file);
   if (size <= 0) return 0;
   constexpr const char* kZone = "zone";
@@ -36,7 +36,7 @@ std::size_t count_free() noexcept {
   for (const char* at = std::strstr(text.data(), kZone); at != nullptr; at = std::strstr(at, kZone)) {
     at += std::strlen(kZone);
     while (*at == ' ') ++at;
-    while (*at != ' ' && *at != 0) ++at;  // its name
+    while (*at != ' ' && *at != 0) ++at;  // the zone's name
     char* end = nullptr;
     unsigned order = 0;
     for (; *at != '\n' && *at != 0; at = end, ++order) {

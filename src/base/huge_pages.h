@@ -1,4 +1,4 @@
-// Memory for large tables that are looked up all over: on huge pages, where the system has them to give.
+// Memory for large tables with random access: on huge pages if the system has free ones.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@ namespace ptkit::base {
 
 constexpr std::size_t kHugePage = std::size_t{1} << 21U;
 
-// Aligned to a cache line; from kHugePage bytes on, to a huge page, and then on huge pages if there are many:
-// making one takes the system longer than decoding a small trace. Throws std::bad_alloc.
+// Allocates memory that is aligned to a cache line. From kHugePage bytes on it is aligned to a huge page, and
+// uses huge pages if many are free: compaction for one takes longer than decoding a small trace. Throws
+// std::bad_alloc.
 [[nodiscard]] void* allocate_pages(std::size_t bytes);
 void free_pages(void* memory, std::size_t bytes) noexcept;
 

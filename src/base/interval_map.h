@@ -1,4 +1,4 @@
-// Ranges of addresses with a value each; what comes later hides what was there.
+// A map from disjoint address ranges to values. A later range replaces what it overlaps.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class IntervalMap {
     entries_.erase(entries_.lower_bound(first), entries_.upper_bound(last));
     entries_.insert_or_assign(first, Entry{last, value});
   }
-  // What has this address; end(): nothing.
+  // The entry that contains `address`, or end().
   [[nodiscard]] typename Entries::const_iterator find(std::uint64_t address) const {
     const auto next = entries_.upper_bound(address);
     if (next == entries_.begin() || std::prev(next)->second.last < address) return entries_.end();
     return std::prev(next);
   }
-  // Each that has some of these addresses, the last one first.
+  // Calls `function` for each entry that overlaps [first, last], in descending order.
   template <typename Function>
   void for_each_over(std::uint64_t first, std::uint64_t last, const Function& function) const {
     for (auto at = entries_.upper_bound(last); at != entries_.begin() && std::prev(at)->second.last >= first;)
@@ -38,7 +38,7 @@ class IntervalMap {
   [[nodiscard]] typename Entries::const_iterator end() const noexcept { return entries_.end(); }
 
  private:
-  // No range goes on across this address.
+  // Splits the entry that contains `address` before it.
   void cut(std::uint64_t address) {
     const auto next = entries_.lower_bound(address);
     if (next == entries_.begin() || std::prev(next)->second.last < address) return;

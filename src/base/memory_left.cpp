@@ -11,7 +11,7 @@
 namespace ptkit::base {
 namespace {
 
-// Files of /proc and of cgroups say their size only when they are read. Empty: there is none.
+// Reads a file of /proc or of a cgroup: stat() does not give its size. Empty if there is no file.
 [[nodiscard]] std::string read_file(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -27,7 +27,7 @@ namespace {
   return text;
 }
 
-// Takes the text up to the separator off the front.
+// Removes and returns the text up to the separator.
 [[nodiscard]] std::string_view take_until(std::string_view& text, char separator) noexcept {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view taken = text.substr(0, end);
@@ -42,7 +42,7 @@ namespace {
   return result.ec == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
-// The number behind a name at the beginning of a line.
+// The number after a name at the beginning of a line.
 [[nodiscard]] std::optional<std::uint64_t> named_number(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = take_until(text, '\n');
@@ -69,7 +69,7 @@ void look_at_resource_limits(const std::string& root, MemoryLeft& left) {
   if (data) left.address_space.lower_to(minus(*data, used("VmData:")), MemoryLimit::RLIMIT_DATA);
 }
 
-// What the files of a memory controller are called.
+// The file names of a memory controller.
 struct Controller {
   std::string_view maximum, used, inactive_file, active_file;
 };
@@ -88,7 +88,7 @@ void look_at_cgroup(const std::string& folder, const Controller& names, MemoryLe
   left.pages.lower_to(minus(*maximum, minus(*used, cache)), MemoryLimit::CGROUP);
 }
 
-// Where a hierarchy with a memory controller is mounted, and which of its cgroups is seen there.
+// The mount point of a hierarchy with a memory controller, and the cgroup at the mount point.
 struct Mount {
   std::string cgroup, folder;
   bool version2 = false;
@@ -138,7 +138,7 @@ void look_at_cgroups(const std::string& root, MemoryLeft& left) {
   for (const Mount& mount : memory_mounts(read_file(root + "/proc/self/mountinfo"))) {
     auto path = own_cgroup(cgroups, mount.version2);
     if (!path) continue;
-    // A container sees its own cgroup at the mount point, whatever the host calls it.
+    // A container has its own cgroup at the mount point. The host's name differs.
     if (mount.cgroup != "/") *path = path->starts_with(mount.cgroup) ? path->substr(mount.cgroup.size()) : "";
     if (*path == "/") path->clear();
     const Controller& names = mount.version2 ? kVersion2 : kVersion1;

@@ -1,4 +1,4 @@
-// How much memory this process may still take, and which limit says so.
+// How much memory this process may still allocate, and the limit that bounds it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace ptkit::base {
 
-// The name that a message gives: "cgroup", "RLIMIT_AS", "RLIMIT_DATA", "MemAvailable".
+// The name for messages: "cgroup", "RLIMIT_AS", "RLIMIT_DATA", "MemAvailable".
 enum class MemoryLimit : std::uint8_t { NONE, CGROUP, RLIMIT_AS, RLIMIT_DATA, MEM_AVAILABLE };
 [[nodiscard]] std::string_view memory_limit_name(MemoryLimit limit) noexcept;
 
@@ -15,7 +15,7 @@ struct MemoryBound {
   std::uint64_t bytes = UINT64_MAX;
   MemoryLimit limit = MemoryLimit::NONE;
 
-  // Without what is left alone for everything else in the process and on the machine.
+  // The bytes without a reserve for the rest of the process and of the machine.
   [[nodiscard]] std::uint64_t usable() const noexcept {
     constexpr std::uint64_t kMostKept = std::uint64_t{512} << 20U;
     return bytes == UINT64_MAX ? bytes : bytes - (bytes / 8 < kMostKept ? bytes / 8 : kMostKept);
@@ -25,7 +25,7 @@ struct MemoryBound {
   }
 };
 
-// Reserved address space counts against RLIMIT_AS and RLIMIT_DATA, pages count against cgroups and the
+// Reserved address space counts against RLIMIT_AS and RLIMIT_DATA. Pages count against cgroups and the
 // machine's memory when they are first written.
 struct MemoryLeft {
   MemoryBound address_space;
@@ -36,9 +36,10 @@ struct MemoryLeft {
   }
 };
 
-// Reads /proc/self/{limits,status,cgroup,mountinfo}, /proc/meminfo and the memory controllers of this process
-// below `root`, versions 1 and 2, from its cgroup up to the mount point; page cache that the kernel can drop
-// counts as free. What cannot be read is no limit. Some tens of microseconds. std::bad_alloc may pass.
+// Reads /proc/self/{limits,status,cgroup,mountinfo}, /proc/meminfo and the memory controllers (cgroup
+// versions 1 and 2) of this process below `root`, from its cgroup up to the mount point. Page cache that the
+// kernel can drop counts as free. A file that cannot be read sets no limit. Takes some tens of microseconds.
+// May throw std::bad_alloc.
 [[nodiscard]] MemoryLeft memory_left(const std::string& root = {});
 
 }  // namespace ptkit::base

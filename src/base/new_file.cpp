@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/regular_file.h"
+
 namespace ptkit::base {
 
 namespace {
@@ -22,9 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kFolderMode = 0700;
-constexpr int kTries = 16;  // of names that are taken
+constexpr int kTries = 16;  // attempts if random names exist already
 
-// A name that others cannot foresee.
+// An unpredictable name.
 std::string random_name() {
   std::array<unsigned char, 8> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
@@ -37,21 +39,13 @@ std::string random_name() {
   return name;
 }
 
-const char* kind_of(mode_t mode) {
-  if (S_ISLNK(mode)) return "a symbolic link";
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a FIFO";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
 std::optional<Failure> refusal(int folder, const std::string& name, const std::string& path, bool is_folder) {
   struct stat info {};
   if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) return {};
   if (is_folder && S_ISDIR(info.st_mode)) return {};
   return Failure{
       Status::IO_ERROR, 0,
-      path + ": is " + kind_of(info.st_mode) + ", and only regular files are written; give another name"};
+      path + ": is " + file_kind(info.st_mode) + ", and only regular files are written; give another name"};
 }
 
 std::optional<unsigned> number_in(const char* variable) {
@@ -81,7 +75,7 @@ std::optional<Owner> sudo_caller() {
   return Owner{*user, *group};
 }
 
-void give_to(int fd, const std::optional<Owner>& owner) noexcept {
+void set_owner(int fd, const std::optional<Owner>& owner) noexcept {
   if (owner && ::fchown(fd, owner->user, owner->group) != 0) errno = 0;
 }
 
@@ -166,10 +160,10 @@ std::optional<Failure> create_subfolder(const std::string& path) {
 
 std::optional<Failure> NewFolder::rename(const std::optional<Owner>& owner) {
   std::error_code error;
-  if (owner) {  // no other user can enter the folder yet
+  if (owner) {  // the folder's mode is 0700 until here: no other user can change its contents
     for (const fs::directory_entry& one : fs::recursive_directory_iterator(written_, error))
       static_cast<void>(::lchown(one.path().c_str(), owner->user, owner->group));
-    give_to(Fd(::open(written_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)).get(), owner);
+    set_owner(Fd(::open(written_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)).get(), owner);
   }
   std::string old;
   if (fs::exists(fs::symlink_status(path_, error))) {

@@ -1,5 +1,5 @@
-// Files and folders that are written under a random name and renamed when they are ready: other users can
-// neither read them nor have something else written or replaced.
+// Files and folders that are written under a random name and renamed when complete. Other users can neither
+// read them nor redirect the writes to another file.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ struct Owner {
   gid_t group = 0;
 };
 
-// The user that called sudo (SUDO_UID, SUDO_GID), where this process runs as root; otherwise nothing.
+// The user that called sudo (SUDO_UID, SUDO_GID) if this process runs as root; otherwise nullopt.
 [[nodiscard]] std::optional<Owner> sudo_caller();
 
-// Gives an open file to a user. Nothing happens where the file system has no owners.
-void give_to(int fd, const std::optional<Owner>& owner) noexcept;
+// Changes the owner of an open file. Has no effect if the file system has no owners.
+void set_owner(int fd, const std::optional<Owner>& owner) noexcept;
 
-// Why a file is not written at `path`: a link, a folder, a device, a FIFO is there.
+// The failure if `path` is a link, a folder, a device or a FIFO: no file is written there.
 [[nodiscard]] std::optional<Failure> refused_output(const std::string& path);
 
 // Permissions of an open file.
@@ -31,8 +31,8 @@ void give_to(int fd, const std::optional<Owner>& owner) noexcept;
 
 class NewFile {
  public:
-  // Mode 0600, in the folder of `path`. Refused if `path` is there and is no regular file (a link, a device,
-  // a FIFO).
+  // Creates the file with mode 0600 in the folder of `path`. Fails if `path` exists and is no regular file (a
+  // link, a device, a FIFO).
   [[nodiscard]] static Result<NewFile> create(const std::string& path);
   NewFile(NewFile&& other) noexcept;
   NewFile(const NewFile&) = delete;
@@ -41,8 +41,8 @@ class NewFile {
   ~NewFile();  // removes a file that was not renamed
 
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
-  [[nodiscard]] Fd release() noexcept { return std::move(file_); }  // the name is still to be given
-  // Gives the file its name; an earlier file of that name is replaced.
+  [[nodiscard]] Fd release() noexcept { return std::move(file_); }  // rename() is still needed
+  // Renames the file to its name and replaces an earlier file.
   [[nodiscard]] std::optional<Failure> rename();
 
  private:
@@ -51,11 +51,11 @@ class NewFile {
   std::string path_;
   Fd folder_;
   std::string name_;
-  std::string written_;  // the name until then; empty: renamed
+  std::string written_;  // the random name; empty after rename()
   Fd file_;
 };
 
-// A folder (mode 0700) beside the one that it becomes.
+// A folder (mode 0700) with a random name beside its final path.
 class NewFolder {
  public:
   [[nodiscard]] static Result<NewFolder> create(const std::string& path);
@@ -63,10 +63,11 @@ class NewFolder {
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   NewFolder& operator=(NewFolder&&) = delete;
-  ~NewFolder();  // removes it with all that is in it, if it was not renamed
+  ~NewFolder();  // removes the folder and its contents unless it was renamed
 
-  [[nodiscard]] const std::string& written() const noexcept { return written_; }  // the path until then
-  // Gives the folder its name, and all that is in it to `owner`. A file or folder of that name is replaced.
+  [[nodiscard]] const std::string& written() const noexcept { return written_; }  // the random path
+  // Changes the owner of all files in the folder and renames the folder. Replaces a file or folder of that
+  // name.
   [[nodiscard]] std::optional<Failure> rename(const std::optional<Owner>& owner);
 
  private:
@@ -76,7 +77,7 @@ class NewFolder {
   std::string written_;
 };
 
-// A folder (mode 0700) within one that is being written; it may be there.
+// Creates a folder (mode 0700) inside a NewFolder. It may exist already.
 [[nodiscard]] std::optional<Failure> create_subfolder(const std::string& path);
 
 // "PATH: cannot WHAT: cause".

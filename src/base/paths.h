@@ -1,16 +1,16 @@
-// Names of files, as both Windows and Linux write them.
+// File paths of Linux and Windows.
 #pragma once
 
 #include <string_view>
 
 namespace ptkit::base {
 
-// "C:\\Windows\\System32\\calc.exe" and "/srv/dumps/0001" by their last part.
+// The last part of a path: "calc.exe" of "C:\\Windows\\System32\\calc.exe", "0001" of "/srv/dumps/0001".
 [[nodiscard]] constexpr std::string_view last_part(std::string_view path) noexcept {
   return path.substr(path.find_last_of("\\/") + 1);  // npos + 1 is 0
 }
 
-// The kernel's word behind the path of a mapped file that went away.
+// The kernel's suffix for the path of a deleted mapped file.
 inline constexpr std::string_view kDeletedMark = " (deleted)";
 
 [[nodiscard]] constexpr bool is_deleted(std::string_view path) noexcept {

@@ -1,6 +1,8 @@
-// Regular files that are open for reading. FIFOs, sockets and devices are refused without waiting for them: a
+// Regular files that are open for reading. FIFOs, sockets and devices are rejected without blocking: a
 // recording may name any path.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -8,29 +10,29 @@
 #include <string>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace ptkit::base {
 
+// The kind of a file that is not regular, by its mode: "a FIFO".
+[[nodiscard]] const char* file_kind(mode_t mode) noexcept;
+
 class RegularFile {
  public:
-  // IO_ERROR with the path, and with what it is if it is no regular file. Nothing that the path names is
-  // opened unless it is one.
+  // Fails with IO_ERROR, the path, and the kind if the file is not regular. Opens regular files only.
   [[nodiscard]] static Result<RegularFile> open(const std::string& path);
-  ~RegularFile();
-  RegularFile(RegularFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
-  RegularFile& operator=(RegularFile&& other) noexcept;
-  RegularFile(const RegularFile&) = delete;
-  RegularFile& operator=(const RegularFile&) = delete;
 
-  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }  // bytes, when it was opened
-  // Reads until `out` is full or the file ends: the number of bytes.
-  [[nodiscard]] std::size_t read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept;
+  // Reads until `out` is full or the file ends. Returns the number of bytes.
+  [[nodiscard]] std::size_t read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept {
+    return read_at(file_, offset, out);
+  }
 
  private:
-  RegularFile(int fd, std::uint64_t size) : fd_(fd), size_(size) {}
-  int fd_;
+  RegularFile(Fd file, std::uint64_t size) noexcept : file_(std::move(file)), size_(size) {}
+  Fd file_;
   std::uint64_t size_;
 };
 

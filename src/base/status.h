@@ -1,4 +1,4 @@
-// What can go wrong, in one enumeration. Every value has a sentence and a remedy in status.def.
+// All failures in one enumeration. Each value has a sentence and a remedy in status.def.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,17 @@ enum class Status : std::uint8_t {
 [[nodiscard]] std::string_view status_sentence(Status status) noexcept;  // what happened
 [[nodiscard]] std::string_view status_remedy(Status status) noexcept;    // what to do about it
 
-// A failure of a cold function: what, where, and the particulars.
+// A failure of a cold function: its status, offset and details.
 struct Failure {
   Status status = Status::OK;
   std::uint64_t offset = 0;  // byte offset in the input that was read, if any
   std::string detail;        // names the file, member, value and limit
 };
+
+// An invalid argument or setting.
+[[nodiscard]] inline Failure bad_config(std::string detail) {
+  return {.status = Status::BAD_CONFIG, .offset = 0, .detail = std::move(detail)};
+}
 
 template <typename T>
 class [[nodiscard]] Result {

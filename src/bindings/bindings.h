@@ -1,4 +1,4 @@
-// What the files of this folder share. module.cpp calls every register_ function once.
+// Types and functions shared by the files of this folder. module.cpp calls every register_ function once.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "capture/record_options.h"
+#include "capture/common/record_options.h"
 #include "columns/batch.h"
 #include "columns/memory_pool.h"
-#include "flow/code_cache_pool.h"
+#include "flow/code/code_cache_pool.h"
 #include "image/image.h"
 #include "index/index.h"
 #include "symbol/symbols.h"
@@ -24,12 +24,12 @@ namespace ptkit::bindings {
 
 namespace py = pybind11;
 
-// A bundle that Python can still change.
+// A bundle that Python may change.
 struct BundleHandle {
   std::shared_ptr<trace::TraceBundle> bundle = std::make_shared<trace::TraceBundle>();
 };
 
-// A Python function that supplies code. Decoders call it without the GIL; what it raises is kept until the
+// A Python function that supplies code. Decoders call it without the GIL. Its exception is kept until the
 // decoder has returned.
 class CodeCallback {
  public:
@@ -47,12 +47,12 @@ class CodeCallback {
   std::exception_ptr raised_;
 };
 
-// A bundle that no longer changes, with its code and names.
+// An immutable bundle with its code and symbols.
 struct Session {
   std::shared_ptr<const trace::TraceBundle> bundle;
   std::shared_ptr<CodeCallback> callback;  // may be null
   std::unique_ptr<image::Image> image;
-  std::unique_ptr<flow::CodeCachePool> code_caches;  // code that was decoded once is not decoded again
+  std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
   std::shared_ptr<columns::MemoryPool> part_memory = std::make_shared<columns::MemoryPool>();
 };
@@ -71,13 +71,12 @@ T value_or_raise(base::Result<T> result) {
   return std::move(result.value());
 }
 
-// Borrows contiguous bytes and keeps their owner alive; anything else is a TypeError that says what was
-// given.
+// Borrows contiguous bytes and keeps their owner alive. Raises TypeError for other objects.
 [[nodiscard]] trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what);
 
 // (columns, runs): dictionaries of read-only arrays that own the batch's memory.
 [[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
-// Cells that `owner` keeps alive; empty without cells.
+// An array of cells that `owner` keeps alive; empty without cells.
 [[nodiscard]] py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
                                         const py::object& owner);
 [[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
@@ -104,6 +103,6 @@ void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_tables(py::module_& module);
 void register_text(py::module_& module);
-void register_units(py::module_& module);
+void register_hardware(py::module_& module);
 
 }  // namespace ptkit::bindings

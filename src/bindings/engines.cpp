@@ -1,6 +1,6 @@
 #include "bindings/engines.h"
 
-#include "flow/record_decoder.h"
+#include "flow/decoder/record_decoder.h"
 
 #if PTKIT_HAVE_LIBIPT
 #include "reference/decoder.h"
@@ -57,7 +57,7 @@ columns::DecoderFactory make_decoder_factory(const std::string& engine,
   flow::FlowOptions ours = options;
   ours.fast = engine == "ptkit";
   return [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink,
-                                              const flow::Checkpoint* from, bool ahead) {
+                                              const flow::Checkpoint* from, bool speculative) {
     const auto& bundle = *session->bundle;
     const trace::Stream& stream = bundle.streams[index];
     flow::CodeCachePool* pool = session->code_caches.get();
@@ -65,7 +65,7 @@ columns::DecoderFactory make_decoder_factory(const std::string& engine,
                ? std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
                                                      sink, nullptr, pool)
                : std::make_unique<flow::FlowDecoder>(stream, bundle.configuration, *session->image, ours,
-                                                     sink, nullptr, pool, *from, ahead);
+                                                     sink, nullptr, pool, *from, speculative);
   };
 }
 

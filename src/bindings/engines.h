@@ -1,29 +1,29 @@
-// The decoders that there are, by name.
+// The decoding engines by name.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "columns/reader.h"
-#include "flow/decoder.h"
+#include "columns/read/reader.h"
+#include "flow/decoder/decoder.h"
 
 namespace ptkit::bindings {
 
-// Names of the engines of this build, ours first.
+// Names of the engines of this build, ptkit's own first.
 [[nodiscard]] std::vector<std::string> engine_names();
 
-// Makes decoders of the session's streams; the session must outlive them.
+// Creates decoders of the session's streams. The session must outlive the decoders.
 [[nodiscard]] columns::SourceFactory make_factory(const std::string& engine,
                                                   std::shared_ptr<const Session> session,
                                                   const flow::FlowOptions& options);
 
-// Makes our decoders from any checkpoint on; empty for other engines, and without code.
+// Creates ptkit's decoders from a checkpoint on. Empty for other engines, and without code.
 [[nodiscard]] columns::DecoderFactory make_decoder_factory(const std::string& engine,
                                                            std::shared_ptr<const Session> session,
                                                            const flow::FlowOptions& options);
 
-// The same for packets; empty for our own decoder.
+// Creates packet decoders of another engine. Empty for ptkit's own decoder.
 [[nodiscard]] columns::PacketFactory make_packet_factory(const std::string& engine,
                                                          std::shared_ptr<const Session> session);
 

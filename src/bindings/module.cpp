@@ -22,6 +22,6 @@ PYBIND11_MODULE(_core, module) {
   register_arrow(module);
   register_reference(module);
   register_isa(module);
-  register_units(module);
+  register_hardware(module);
   register_msr(module);
 }

@@ -1,4 +1,4 @@
-// Filters and triggers as Python passes them to recorders.
+// Converts filters and triggers from Python's tuples.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bindings/bindings.h"
-#include "capture/record_options.h"
+#include "capture/common/record_options.h"
 
 namespace ptkit::bindings {
 
@@ -26,7 +26,7 @@ using FilterTuple = std::tuple<std::string, std::string, std::string, std::uint6
 using TriggerTuple =
     std::tuple<std::string, std::string, std::string, std::string, std::uint64_t, int, std::uint64_t>;
 
-// Numbers of a user and a group.
+// The IDs of a user and a group.
 using OwnerTuple = std::tuple<std::uint32_t, std::uint32_t>;
 
 inline base::Owner owner_of(const OwnerTuple& given) { return {std::get<0>(given), std::get<1>(given)}; }

@@ -9,7 +9,7 @@
 namespace ptkit::bindings {
 namespace {
 
-// The strings that the cells of a column are indices of: UTF-8 one behind the other, and where each begins.
+// Dictionary strings of a column: concatenated UTF-8, and offsets.
 struct Dictionary {
   std::int64_t count = 0;
   py::object ends;
@@ -18,7 +18,7 @@ struct Dictionary {
   const void* text_cells = nullptr;
 };
 
-// One column; `data` and `validity` (or None) keep their NumPy arrays alive.
+// One column. `data` and `validity` (or None) keep their NumPy arrays alive.
 struct Field {
   std::string name;
   std::string format;
@@ -101,7 +101,7 @@ struct ArrayOwner {
   std::array<const void*, 1> own{nullptr};
 };
 
-// A consumer may move a child out and release it on its own: children own a reference, too.
+// A consumer may move a child out and release it separately, so children own a reference, too.
 template <typename Struct>
 void release_child(Struct* child) {
   if (child->dictionary != nullptr && child->dictionary->release != nullptr)

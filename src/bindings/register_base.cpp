@@ -1,7 +1,11 @@
-// Statuses as exceptions, in one table; buffers and batches across the border.
+// Maps statuses to exceptions in one table. Passes buffers and batches to and from Python.
+#include <algorithm>
+#include <stdexcept>
+
 #include "base/memory_left.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "trace/warning_codes.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -11,14 +15,14 @@ struct Raised {
   const char* exception;  // a class of ptkit.errors
 };
 
-// What is not listed is an error in the trace: DecodeError.
+// A status that is not listed is an error in the trace: DecodeError.
 constexpr Raised kRaised[] = {
     {base::Status::IO_ERROR, "OpenError"},     {base::Status::BAD_FILE, "FormatError"},
     {base::Status::BAD_CONFIG, "ConfigError"}, {base::Status::UNSUPPORTED, "UnsupportedError"},
     {base::Status::NO_SYNC, "FormatError"},
 };
 
-// Whether the detail is a sentence of its own: it names the file or the setting, and what is wrong with it.
+// Whether the detail is a complete sentence, with the file or setting and the error.
 bool says_all(base::Status status) noexcept {
   return status == base::Status::IO_ERROR || status == base::Status::BAD_FILE ||
          status == base::Status::BAD_CONFIG || status == base::Status::UNSUPPORTED;
@@ -67,6 +71,40 @@ std::string memory_sentence() {
          "; ask for fewer rows or columns, or read parts (iter_...)";
 }
 
+// Names in a recording may hold ends of lines.
+py::object line_of(const std::string& text) {
+  return py::module_::import("ptkit.text").attr("one_line")(text_of(text));
+}
+
+// A ptkit.TraceWarning.
+py::object python_warning(const trace::Warning& warning) {
+  const trace::WarningRow& row = trace::warning_row(warning.code);
+  py::list arguments;
+  for (const std::string& argument : warning.arguments) arguments.append(line_of(argument));
+  const auto type = py::module_::import("ptkit.errors").attr("TraceWarning");
+  return type(line_of(warning.text()), py::arg("code") = row.name,
+              py::arg("severity") = severity_name(row.severity), py::arg("remedy") = row.remedy,
+              py::arg("arguments") = py::tuple(arguments));
+}
+
+// The bytes of a path or other text, as Python decoded them from the system.
+std::string system_text(const py::str& text) {
+  const auto bytes =
+      py::reinterpret_steal<py::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes) throw py::error_already_set();
+  return bytes;
+}
+
+py::object make_warning(const std::string& code, const std::vector<py::str>& arguments,
+                        const py::str& place) {
+  const auto row = std::ranges::find(trace::kWarnings, code, &trace::WarningRow::name);
+  if (row == std::end(trace::kWarnings) || trace::count_arguments(row->code) != arguments.size())
+    throw std::invalid_argument(code + " has another name, or another number of arguments");
+  trace::Warning warning{.code = row->code, .place = system_text(place)};
+  for (const py::str& argument : arguments) warning.arguments.push_back(system_text(argument));
+  return python_warning(warning);
+}
+
 }  // namespace
 
 py::object text_of(const std::string& text) {
@@ -75,6 +113,12 @@ py::object text_of(const std::string& text) {
       py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace"));
   if (!decoded) throw py::error_already_set();
   return decoded;
+}
+
+py::list python_warnings(const std::vector<trace::Warning>& warnings) {
+  py::list out;
+  for (const trace::Warning& warning : warnings) out.append(python_warning(warning));
+  return out;
 }
 
 void raise_failure(const base::Failure& failure) {
@@ -89,9 +133,7 @@ void raise_failure(const base::Failure& failure) {
   const auto remedy = base::status_remedy(failure.status);
   if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);
   const auto type = py::module_::import("ptkit.errors").attr(exception_for(failure.status));
-  // Names in a recording may hold ends of lines.
-  const py::object line = py::module_::import("ptkit.text").attr("one_line")(text_of(message));
-  const py::object error = type(line);
+  const py::object error = type(line_of(message));
   error.attr("code") = static_cast<int>(failure.status);
   error.attr("offset") = failure.offset;
   PyErr_SetObject(type.ptr(), error.ptr());
@@ -99,7 +141,7 @@ void raise_failure(const base::Failure& failure) {
 }
 
 trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what) {
-  // The buffer view is released under the GIL by whoever drops the last reference.
+  // Releasing the buffer view needs the GIL, which the thread with the last reference may not hold.
   std::shared_ptr<py::buffer_info> info(new py::buffer_info(owner.request()), [](py::buffer_info* view) {
     const py::gil_scoped_acquire gil;
     delete view;
@@ -180,6 +222,8 @@ void register_base(py::module_& module) {
                               py::str(std::string(base::status_remedy(status))));
       },
       py::arg("code"), "The sentence and the remedy of an error code.");
+  module.def("make_warning", &make_warning, py::arg("code"), py::arg("arguments"), py::arg("place"),
+             "A TraceWarning of docs/warnings.md; `place` stands before its sentence, and may be empty.");
 }
 
 }  // namespace ptkit::bindings

@@ -1,8 +1,8 @@
-// A TraceBundle from Python: streams and code out of buffers and files, settings that the input does not say.
+// Builds a TraceBundle from Python: streams and code from buffers and files, and settings.
 #include "bindings/bindings.h"
 #include "bindings/text.h"
-#include "formats/branch_records.h"
-#include "formats/missing_files.h"
+#include "formats/common/branch_records.h"
+#include "formats/common/missing_files.h"
 #include "image/code_file.h"
 
 namespace ptkit::bindings {
@@ -27,7 +27,7 @@ trace::StreamKind kind_of(const std::string& name) {
   throw py::value_error("kind is \"packets\" or \"branch records\"");
 }
 
-// (tsc, pid, tid, space): from `tsc` on this thread ran.
+// (tsc, pid, tid, space): the thread is switched in at `tsc`.
 using SwitchRow =
     std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::int64_t>, trace::SpaceId>;
 
@@ -58,7 +58,7 @@ std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
   return self.bundle->streams.size() - 1;
 }
 
-// Records of a debug store area become those of a stream.
+// Converts records of a debug store (DS) area to a stream of branch records.
 py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes) {
   const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
   const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
@@ -209,12 +209,6 @@ py::list threads(const TraceBundle& bundle) {
   return rows;
 }
 
-py::list warnings(const TraceBundle& bundle) {
-  py::list rows;
-  for (const std::string& sentence : bundle.warnings) rows.append(text_of(sentence));
-  return rows;
-}
-
 py::list outside_files(const BundleHandle& self, bool code) {
   const auto use = code ? formats::OutsideUse::CODE : formats::OutsideUse::TRACE;
   py::list paths;
@@ -263,7 +257,8 @@ void register_bundle(py::module_& module) {
       .def_property_readonly("metadata", [](const BundleHandle& self) { return self.bundle->metadata; })
       .def("outside_files", &outside_files, py::kw_only(), py::arg("code"),
            "Paths of files outside of the recording's folder that became code, or trace.")
-      .def_property_readonly("warnings", [](const BundleHandle& self) { return warnings(*self.bundle); });
+      .def_property_readonly("warnings",
+                             [](const BundleHandle& self) { return python_warnings(self.bundle->warnings); });
 }
 
 }  // namespace ptkit::bindings

@@ -1,20 +1,22 @@
-// The recorder by single steps.
+// The ptrace recorder (single steps).
 #include <chrono>
 #include <future>
 
 #include "bindings/bindings.h"
+#include "bindings/long_calls.h"
 #include "bindings/record_tuples.h"
-#include "capture/step.h"
+#include "bindings/text.h"
+#include "capture/ptrace/recorder.h"
 
 namespace ptkit::bindings {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{50};
 
-// What a signal handler or the progress function raised; the recording is ended first.
+// Keeps the exception of a signal handler or progress function until the recording has ended.
 bool poll(const py::object& progress, const capture::StepRecorder& recorder, std::exception_ptr& raised) {
   try {
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    check_signals();
     if (!progress.is_none()) progress(recorder.instructions());
     return true;
   } catch (...) {
@@ -23,7 +25,7 @@ bool poll(const py::object& progress, const capture::StepRecorder& recorder, std
   }
 }
 
-// Ctrl-C ends a recording and keeps what there is; anything else goes on to the caller.
+// Ctrl-C ends a recording and keeps the bundle. Other exceptions are passed to the caller.
 void rethrow_all_but_interrupt(const std::exception_ptr& raised) {
   if (raised == nullptr) return;
   try {
@@ -65,7 +67,7 @@ py::dict to_dict(const capture::RecordResult& result) {
   out["interrupted"] = result.interrupted;
   out["limited"] = result.limited;
   out["unmatched"] = result.unmatched;
-  out["warnings"] = result.warnings;
+  out["warnings"] = python_warnings(result.warnings);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The fuzzer's call: streams one after the other into maps and arrays that Python owns.
+// The coverage decoder for fuzzers: decodes streams into maps and arrays that Python owns.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -6,18 +6,19 @@
 
 #include "aggregate/coverage.h"
 #include "bindings/bindings.h"
+#include "bindings/long_calls.h"
 #include "packet/errata.h"
 
 namespace ptkit::bindings {
 namespace {
+
+constexpr const char* kDecoderInUse = "another thread uses this decoder";
 
 using aggregate::CoverageDecoder;
 using aggregate::Outcome;
 using columns::Column;
 using Clock = std::chrono::steady_clock;
 using Ranges = std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
-
-constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
 struct Coverage {
   std::shared_ptr<CodeCallback> callback;  // may be null
@@ -27,21 +28,7 @@ struct Coverage {
   std::atomic<bool> busy{false};
 };
 
-// One call at a time: decoding runs without the GIL, so that another thread can get here.
-class Turn {
- public:
-  explicit Turn(Coverage& coverage) : coverage_(coverage) {
-    if (coverage.busy.exchange(true)) throw std::runtime_error("another thread uses this decoder");
-  }
-  ~Turn() { coverage_.busy = false; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  Coverage& coverage_;
-};
-
-// The code of a session under another configuration. A single buffer says nothing of time.
+// The code of a session with another configuration. A raw buffer has no clock.
 std::shared_ptr<const trace::TraceBundle> code_of(const Session& session,
                                                   const trace::Configuration& configuration) {
   const trace::TraceBundle& from = *session.bundle;
@@ -92,7 +79,7 @@ std::unique_ptr<Coverage> make_coverage(const Session& session, std::size_t map_
   return coverage;
 }
 
-// Memory that Python owns and lets be written.
+// Writable memory that Python owns.
 std::span<std::uint8_t> map_from_python(const py::object& map, std::size_t size, const char* what,
                                         std::optional<py::buffer_info>& view) {
   if (map.is_none()) return {};
@@ -120,7 +107,7 @@ Outcome decode(Coverage& self, const py::buffer& buffer, const py::object& bitma
   aggregate::Maps maps;
   maps.hits = map_from_python(bitmap, self.map_size, "bitmap", hits_view);
   maps.virgin = map_from_python(virgin, self.map_size, "virgin", virgin_view);
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kDecoderInUse);
   auto result = [&] {
     const py::gil_scoped_release release;
     auto last = Clock::now();
@@ -144,7 +131,7 @@ std::unique_ptr<columns::Batch> batch_of(columns::TableId table, std::size_t row
 }
 
 py::tuple edges(Coverage& self) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kDecoderInUse);
   self.decoder->sort_edges();
   const auto all = self.decoder->edges();
   auto batch = batch_of(columns::TableId::edges, all.size());
@@ -157,7 +144,7 @@ py::tuple edges(Coverage& self) {
   return batch_to_python(std::move(batch));
 }
 
-// The array's memory; empty without an array.
+// The memory of an array; empty without an array.
 template <typename T>
 std::span<T> cells_of(const py::object& given, const char* what) {
   if (given.is_none()) return {};
@@ -174,15 +161,15 @@ std::span<T> cells_of(const py::object& given, const char* what) {
 
 std::size_t edges_into(Coverage& self, const py::object& from_ip, const py::object& to_ip,
                        const py::object& kind, const py::object& count) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kDecoderInUse);
   return self.decoder->copy_edges(
       {cells_of<std::uint64_t>(from_ip, "from_ip"), cells_of<std::uint64_t>(to_ip, "to_ip"),
        cells_of<std::uint8_t>(kind, "kind"), cells_of<std::uint64_t>(count, "count")});
 }
 
-// No times: the flags never say that they are known.
+// Rows have no times, so the flag "time known" is never set.
 py::tuple errors(Coverage& self) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kDecoderInUse);
   const auto all = self.decoder->errors();
   auto batch = batch_of(columns::TableId::errors, all.size());
   for (std::size_t row = 0; row < all.size(); ++row) {
@@ -207,7 +194,7 @@ py::tuple errors(Coverage& self) {
 }
 
 py::tuple gaps(Coverage& self) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kDecoderInUse);
   const auto all = self.decoder->gaps();
   auto batch = batch_of(columns::TableId::gaps, all.size());
   for (std::size_t row = 0; row < all.size(); ++row) {
@@ -266,14 +253,14 @@ void register_coverage(py::module_& module) {
       .def(
           "forget",
           [](Coverage& self, std::uint64_t first, std::uint64_t last) {
-            const Turn turn(self);
+            const ExclusiveUse use(self.busy, kDecoderInUse);
             self.decoder->forget(first, last);
           },
           py::arg("first"), py::arg("last"))
       .def(
           "set_images",
           [](Coverage& self, const Session& session) {
-            const Turn turn(self);
+            const ExclusiveUse use(self.busy, kDecoderInUse);
             self.decoder->set_bundle(code_of(session, self.configuration));
           },
           py::arg("session"));

@@ -1,7 +1,7 @@
-// The recorder that runs programs in an emulator.
+// The emulator recorder.
 #include "bindings/bindings.h"
 #include "bindings/record_tuples.h"
-#include "capture/emulator.h"
+#include "capture/emulator/emulator.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using capture::EmulatorRecorder;
 using capture::RecordOptions;
 
-py::dict run(EmulatorRecorder& recorder) {
+py::dict run_emulator(EmulatorRecorder& recorder) {
   auto result = [&] {
     const py::gil_scoped_release release;
     return recorder.run();
@@ -61,7 +61,7 @@ void register_emulator(py::module_& module) {
            py::arg("max_instructions") = 0, py::arg("quiet") = false, py::arg("redact") = false,
            py::arg("owner") = py::none(), py::arg("ring_bytes") = 0,
            py::arg("filters") = std::vector<FilterTuple>(), py::arg("triggers") = std::vector<TriggerTuple>())
-      .def("run", &run, "Blocks until the recording has ended; gives what came of it. Once only.")
+      .def("run", &run_emulator, "Blocks until the recording has ended; gives what came of it. Once only.")
       .def("request_stop", &EmulatorRecorder::request_stop, "Ends it: SIGINT for the program.")
       .def("request_detach", &EmulatorRecorder::request_detach, "Ends it; the program runs on.")
       .def("snapshot", &EmulatorRecorder::request_snapshot, "Keeps what is in the ring.")

@@ -1,4 +1,4 @@
-// Packets to bytes, for tests and tools that write streams.
+// Encodes packets, for tests and tools that write streams.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 

@@ -3,7 +3,7 @@
 
 #include "bindings/bindings.h"
 #include "columns/schema.h"
-#include "flow/rows.h"
+#include "flow/rows/rows.h"
 #include "insn/insn.h"
 #include "packet/packet.h"
 #include "time/track.h"

@@ -1,6 +1,7 @@
-// Recordings in formats of others.
+// Exports recordings to other formats.
 #include "bindings/bindings.h"
-#include "formats/perf_write.h"
+#include "bindings/text.h"
+#include "formats/perf_export/writer.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -22,7 +23,7 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
   py::dict row;
   row["bytes"] = written.bytes;
   row["code_folder"] = py::bytes(written.code_folder);
-  row["notes"] = written.notes;
+  row["notes"] = python_warnings(written.notes);
   return row;
 }
 

@@ -1,17 +1,17 @@
-// Indexes: made, kept in files, and given to readers.
+// Builds indexes, saves them in files, and passes them to readers.
 #include <atomic>
 #include <chrono>
 #include <future>
 
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
+#include "bindings/long_calls.h"
 #include "index/builder.h"
 
 namespace ptkit::bindings {
 namespace {
 
 using index::Index;
-constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
 flow::FlowOptions options_of(const Session& session, const std::string& resync) {
   flow::FlowOptions options;
@@ -29,10 +29,10 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
   std::vector<index::BuiltStream> streams;
   for (std::uint32_t i = 0; i < bundle.streams.size(); ++i) {
     flow::MakeDecoder make;
-    // Streams of branch records have no places from which they could be decoded.
+    // Streams of branch records have no checkpoints.
     if (decoder && bundle.streams[i].kind == trace::StreamKind::PROCESSOR_TRACE) {
-      make = [&decoder, i](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
-        return decoder(i, sink, from, ahead);
+      make = [&decoder, i](flow::FlowSink& sink, const flow::Checkpoint* from, bool speculative) {
+        return decoder(i, sink, from, speculative);
       };
     }
     index::StreamBuilder builder(
@@ -44,7 +44,7 @@ std::vector<std::uint8_t> build_bytes(const std::shared_ptr<Session>& session,
   return index::to_bytes(std::move(streams), index::identity_of(bundle, options.resync), stamp);
 }
 
-// Works on a thread of its own, so that this one can look for signals.
+// Builds on another thread, as this one checks for signals.
 std::shared_ptr<IndexHandle> build(std::shared_ptr<Session> session, const std::string& resync,
                                    std::size_t threads, std::size_t segment, const std::string& trace) {
   if (session->callback != nullptr) throw py::value_error("code of a callback may change: it has no index");
@@ -71,7 +71,7 @@ std::shared_ptr<IndexHandle> build(std::shared_ptr<Session> session, const std::
   return handle;
 }
 
-// What is beside a trace. FormatError with the reason if it is not to be used.
+// Loads the index file next to a trace. Throws FormatError with the reason if the index does not fit.
 std::shared_ptr<IndexHandle> open(const std::string& path, const Session& session, const std::string& resync,
                                   const std::string& trace) {
   if (session.callback != nullptr) throw py::value_error("code of a callback may change: it has no index");

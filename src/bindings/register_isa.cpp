@@ -1,24 +1,24 @@
-// Which instructions kernels use.
+// The instruction set that SIMD kernels use.
 #include <algorithm>
 #include <cstdlib>
 
 #include "bindings/bindings.h"
-#include "simd/isa.h"
+#include "cpu/isa.h"
 
 namespace ptkit::bindings {
 namespace {
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
-  for (const simd::Isa isa : simd::kIsas) {
-    if (simd::isa_available(isa)) names.emplace_back(simd::isa_name(isa));
+  for (const cpu::Isa isa : cpu::kIsas) {
+    if (cpu::isa_available(isa)) names.emplace_back(cpu::isa_name(isa));
   }
   std::reverse(names.begin(), names.end());
   return names;
 }
 
 std::string chosen_isa() {
-  const simd::IsaChoice& choice = simd::isa_choice();
+  const cpu::IsaChoice& choice = cpu::isa_choice();
   if (choice.status != base::Status::OK) {
     const char* forced = std::getenv("PTKIT_FORCE_ISA");
     std::string names;
@@ -27,7 +27,7 @@ std::string chosen_isa() {
                    "PTKIT_FORCE_ISA=" + std::string(forced == nullptr ? "" : forced) +
                        " cannot be had: this machine has " + names});
   }
-  return std::string(simd::isa_name(choice.isa));
+  return std::string(cpu::isa_name(choice.isa));
 }
 
 }  // namespace

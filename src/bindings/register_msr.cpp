@@ -1,4 +1,4 @@
-// The model of the registers: values in, fields in words, violations and sequences out.
+// The model of the IA32_RTIT registers: fields, violations, write sequences.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "bindings/bindings.h"
-#include "rtit/explain.h"
-#include "rtit/perf.h"
-#include "rtit/program.h"
+#include "msr/explain.h"
+#include "msr/perf.h"
+#include "msr/program.h"
 
 namespace ptkit::bindings {
 
@@ -21,32 +21,32 @@ namespace {
 using CpuidWords = std::array<std::uint32_t, 6>;  // leaf, sub-leaf, EAX, EBX, ECX, EDX
 using StepTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>;
 
-const char* name_of(rtit::Access access) {
+const char* name_of(msr::Access access) {
   constexpr std::array kNames{"read", "write", "barrier", "memory"};
   return kNames.at(static_cast<std::size_t>(access));
 }
 
-const char* name_of(rtit::Effect effect) {
+const char* name_of(msr::Effect effect) {
   constexpr std::array kNames{"fault", "error", "nothing"};
   return kNames.at(static_cast<std::size_t>(effect));
 }
 
-rtit::Sequence sequence_of(const std::string& name) {
+msr::Sequence sequence_of(const std::string& name) {
   constexpr std::array kNames{"start", "pause", "resume", "stop", "switch", "interrupt"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<rtit::Sequence>(i);
+    if (name == kNames[i]) return static_cast<msr::Sequence>(i);
   }
   throw py::value_error("no sequence is called " + name);
 }
 
-std::vector<rtit::CpuidRow> rows_of(const std::vector<CpuidWords>& words) {
-  std::vector<rtit::CpuidRow> rows;
+std::vector<msr::CpuidRow> rows_of(const std::vector<CpuidWords>& words) {
+  std::vector<msr::CpuidRow> rows;
   for (const CpuidWords& w : words) rows.push_back({w[0], w[1], w[2], w[3], w[4], w[5]});
   return rows;
 }
 
-rtit::Capabilities capabilities_of(const std::optional<std::vector<CpuidWords>>& words) {
-  return words.has_value() ? rtit::capabilities(rows_of(*words)) : rtit::Capabilities{};
+msr::Capabilities capabilities_of(const std::optional<std::vector<CpuidWords>>& words) {
+  return words.has_value() ? msr::capabilities(rows_of(*words)) : msr::Capabilities{};
 }
 
 template <typename T>
@@ -54,11 +54,11 @@ void take(const py::dict& fields, const char* name, T& value) {
   if (fields.contains(name)) value = fields[name].cast<T>();
 }
 
-rtit::RtitConfig config_of(const py::dict& fields) {
-  rtit::RtitConfig config;
+msr::RtitConfig config_of(const py::dict& fields) {
+  msr::RtitConfig config;
 #define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
   take(fields, #member, config.member);
-#include "rtit/ctl.def"
+#include "msr/ctl.def"
 #undef PT_CTL_FIELD
   take(fields, "status", config.status);
   take(fields, "output_base", config.output_base);
@@ -71,42 +71,42 @@ rtit::RtitConfig config_of(const py::dict& fields) {
   return config;
 }
 
-py::dict fields_of(const rtit::RtitConfig& config) {
+py::dict fields_of(const msr::RtitConfig& config) {
   py::dict fields;
 #define PT_CTL_FIELD(member, type, name, shift, width, reading, perf, set, clear) \
   fields[#member] = config.member;
-#include "rtit/ctl.def"
+#include "msr/ctl.def"
 #undef PT_CTL_FIELD
   fields["status"] = config.status;
   fields["output_base"] = config.output_base;
   fields["output_mask_ptrs"] = config.output_mask_ptrs;
   fields["cr3_match"] = config.cr3_match;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-  for (const rtit::AddressRange& range : config.addr) ranges.emplace_back(range.a, range.b);
+  for (const msr::AddressRange& range : config.addr) ranges.emplace_back(range.a, range.b);
   fields["addr"] = py::tuple(py::cast(ranges));
   return fields;
 }
 
-std::vector<StepTuple> tuples_of(const rtit::MsrProgram& steps) {
+std::vector<StepTuple> tuples_of(const msr::MsrProgram& steps) {
   std::vector<StepTuple> out;
-  for (const rtit::Step& step : steps)
+  for (const msr::Step& step : steps)
     out.emplace_back(name_of(step.access), step.place, step.value, step.words);
   return out;
 }
 
 std::vector<std::tuple<std::uint32_t, std::string, std::string>> all_registers() {
   std::vector<std::tuple<std::uint32_t, std::string, std::string>> out;
-  for (const rtit::Register& row : rtit::registers()) {
+  for (const msr::Register& row : msr::registers()) {
     for (std::uint32_t i = 0; i < row.count; ++i) {
       const std::uint32_t number = row.number + i * row.stride;
-      out.emplace_back(number, rtit::register_name(number), std::string(row.words));
+      out.emplace_back(number, msr::register_name(number), std::string(row.words));
     }
   }
   return out;
 }
 
 py::dict registers_of(const py::dict& fields) {
-  const rtit::RegisterValues values = rtit::values_of(config_of(fields));
+  const msr::RegisterValues values = msr::values_of(config_of(fields));
   py::dict out;
   out["ctl"] = values.ctl;
   out["status"] = values.status;
@@ -119,9 +119,9 @@ py::dict registers_of(const py::dict& fields) {
 
 py::dict capability_words(const std::vector<CpuidWords>& words) {
   const auto rows = rows_of(words);
-  const rtit::Capabilities found = rtit::capabilities(rows);
+  const msr::Capabilities found = msr::capabilities(rows);
   py::dict out;
-  out["present"] = rtit::has_trace_unit(rows);
+  out["present"] = msr::has_trace_unit(rows);
   out["cr3_filter"] = found.cr3_filter();
   out["psb_cyc"] = found.psb_cyc();
   out["mtc"] = found.mtc();
@@ -146,8 +146,8 @@ py::dict capability_words(const std::vector<CpuidWords>& words) {
   return out;
 }
 
-py::tuple output_of(base::Result<rtit::OutputPlan> result) {
-  const rtit::OutputPlan plan = value_or_raise(std::move(result));
+py::tuple output_of(base::Result<msr::OutputPlan> result) {
+  const msr::OutputPlan plan = value_or_raise(std::move(result));
   return py::make_tuple(plan.base, plan.mask_ptrs, tuples_of(plan.memory), plan.bytes);
 }
 
@@ -155,7 +155,7 @@ void register_outputs(py::module_& module) {
   module.def(
       "msr_single_range",
       [](std::uint64_t base, std::uint64_t bytes) {
-        return output_of(rtit::plan_single_range({.base = base, .bytes = bytes}));
+        return output_of(msr::plan_single_range({.base = base, .bytes = bytes}));
       },
       py::arg("base"), py::arg("bytes"), "OUTPUT_BASE, OUTPUT_MASK_PTRS, memory to write, bytes.");
   module.def(
@@ -163,9 +163,9 @@ void register_outputs(py::module_& module) {
       [](std::uint64_t table, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& regions,
          std::uint64_t interrupt_bytes, bool ring, std::uint8_t largest_size,
          const std::optional<std::vector<CpuidWords>>& cpuid) {
-        std::vector<rtit::Region> wanted;
+        std::vector<msr::Region> wanted;
         for (const auto& [base, bytes] : regions) wanted.push_back({.base = base, .bytes = bytes});
-        return output_of(rtit::plan_topa(
+        return output_of(msr::plan_topa(
             table, wanted, {.interrupt_bytes = interrupt_bytes, .ring = ring, .largest_size = largest_size},
             capabilities_of(cpuid)));
       },
@@ -178,11 +178,11 @@ void register_bts(py::module_& module) {
       "msr_bts",
       [](std::uint64_t area, std::uint64_t buffer, std::uint64_t bytes, std::uint64_t reserve, bool os,
          bool user) {
-        const rtit::BtsPlan plan = value_or_raise(rtit::plan_bts({.area = area,
-                                                                  .buffer = {.base = buffer, .bytes = bytes},
-                                                                  .reserve = reserve,
-                                                                  .os = os,
-                                                                  .user = user}));
+        const msr::BtsPlan plan = value_or_raise(msr::plan_bts({.area = area,
+                                                                .buffer = {.base = buffer, .bytes = bytes},
+                                                                .reserve = reserve,
+                                                                .os = os,
+                                                                .user = user}));
         return py::make_tuple(tuples_of(plan.memory), tuples_of(plan.start), tuples_of(plan.stop));
       },
       py::arg("area"), py::arg("buffer"), py::arg("bytes"), py::arg("reserve"), py::arg("os"),
@@ -193,15 +193,15 @@ void register_perf(py::module_& module) {
   module.def(
       "msr_from_perf",
       [](const std::string& text) {
-        const rtit::PerfEvent event = value_or_raise(rtit::parse_perf(text));
-        return fields_of(value_or_raise(rtit::config_of_perf(event)));
+        const msr::PerfEvent event = value_or_raise(msr::parse_perf(text));
+        return fields_of(value_or_raise(msr::config_of_perf(event)));
       },
       py::arg("text"), "Fields of an event in perf's words.");
   module.def(
       "msr_to_perf",
       [](const py::dict& fields) {
-        const rtit::PerfTranslation made = rtit::perf_of(config_of(fields));
-        return py::make_tuple(rtit::perf_text(made.event), made.event.config, made.lost);
+        const msr::PerfTranslation made = msr::perf_of(config_of(fields));
+        return py::make_tuple(msr::perf_text(made.event), made.event.config, made.lost);
       },
       py::arg("fields"), "The event in perf's words, its config, and fields that perf cannot say.");
 }
@@ -214,7 +214,7 @@ void register_msr(py::module_& module) {
       "msr_explain",
       [](std::uint32_t number, std::uint64_t value) {
         std::vector<std::tuple<std::string, int, int, std::uint64_t, std::string>> out;
-        for (const rtit::FieldValue& field : rtit::explain(number, value))
+        for (const msr::FieldValue& field : msr::explain(number, value))
           out.emplace_back(field.name, field.first, field.width, field.value, field.words);
         return out;
       },
@@ -223,7 +223,7 @@ void register_msr(py::module_& module) {
       "msr_cpuid",
       [] {
         std::vector<CpuidWords> words;
-        for (const rtit::CpuidRow& row : rtit::read_cpuid())
+        for (const msr::CpuidRow& row : msr::read_cpuid())
           words.push_back({row.leaf, row.subleaf, row.eax, row.ebx, row.ecx, row.edx});
         return words;
       },
@@ -231,13 +231,13 @@ void register_msr(py::module_& module) {
   module.def("msr_capabilities", &capability_words, py::arg("cpuid"), "What words of CPUID say.");
   module.def("msr_values", &registers_of, py::arg("fields"), "Values of the registers.");
   module.def(
-      "msr_fields", [](std::uint64_t ctl) { return fields_of(rtit::config_of({.ctl = ctl})); },
-      py::arg("ctl"), "Fields of a value of IA32_RTIT_CTL.");
+      "msr_fields", [](std::uint64_t ctl) { return fields_of(msr::config_of({.ctl = ctl})); }, py::arg("ctl"),
+      "Fields of a value of IA32_RTIT_CTL.");
   module.def(
       "msr_check",
       [](const py::dict& fields, const std::optional<std::vector<CpuidWords>>& cpuid) {
         std::vector<std::tuple<std::uint32_t, std::string, std::string, std::string, std::string>> out;
-        for (const rtit::Violation& one : rtit::check(config_of(fields), capabilities_of(cpuid)))
+        for (const msr::Violation& one : msr::check(config_of(fields), capabilities_of(cpuid)))
           out.emplace_back(one.msr, one.field, one.rule, one.section, name_of(one.effect));
         return out;
       },
@@ -245,9 +245,9 @@ void register_msr(py::module_& module) {
   module.def(
       "msr_program",
       [](const std::string& sequence, const py::dict& fields, const std::optional<py::dict>& next) {
-        const rtit::RegisterValues values = rtit::values_of(config_of(fields));
-        return tuples_of(rtit::program(sequence_of(sequence), values,
-                                       next.has_value() ? rtit::values_of(config_of(*next)) : values));
+        const msr::RegisterValues values = msr::values_of(config_of(fields));
+        return tuples_of(msr::program(sequence_of(sequence), values,
+                                      next.has_value() ? msr::values_of(config_of(*next)) : values));
       },
       py::arg("sequence"), py::arg("fields"), py::arg("next"),
       "Access, place, value and words of each step.");

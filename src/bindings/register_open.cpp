@@ -1,7 +1,7 @@
-// Files and folders of every known format.
+// Opens files and folders of every known format.
 #include "bindings/bindings.h"
-#include "formats/files.h"
-#include "formats/ptk_writer.h"
+#include "formats/common/files.h"
+#include "formats/ptk/writer.h"
 #include "formats/registry.h"
 
 namespace ptkit::bindings {
@@ -50,7 +50,8 @@ std::string describe_content(const py::bytes& head) {
 
 py::list format_rows() {
   py::list rows;
-  for (const auto& format : formats::formats()) rows.append(py::make_tuple(format.name, format.description));
+  for (const auto& format : formats::formats())
+    rows.append(py::make_tuple(format.name, format.description, format.unverified));
   return rows;
 }
 
@@ -82,7 +83,7 @@ void register_open(py::module_& module) {
       "Why no file is written at this path; empty: it can be, or opening it gives the error.");
   module.def("describe_content", &describe_content, py::arg("head"),
              "What a file with these first bytes is, in words.");
-  module.def("formats", &format_rows, "(name, description) of every reader.");
+  module.def("formats", &format_rows, "(name, description, unverified) of every reader.");
 }
 
 }  // namespace ptkit::bindings

@@ -1,14 +1,15 @@
-// What a stream has, without rows: counts of packets, its first and last time, its threads.
+// Properties of a stream without rows: packet counts, first and last time, threads.
 #include <set>
 
 #include "bindings/bindings.h"
+#include "bindings/long_calls.h"
 #include "packet/scan.h"
 #include "time/span.h"
 
 namespace ptkit::bindings {
 namespace {
 
-// Between two looks for signals: some milliseconds.
+// Bytes between two checks for signals: some milliseconds.
 constexpr std::uint64_t kSliceBytes = std::uint64_t{32} << 20;
 
 py::dict count_stream(const Session& session, std::uint32_t stream, bool sync) {
@@ -21,7 +22,7 @@ py::dict count_stream(const Session& session, std::uint32_t stream, bool sync) {
     return counter.run(kSliceBytes);
   };
   while (run()) {
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    check_signals();
   }
   const packet::PacketCounts& counts = counter.counts();
   const packet::DecoderState state = counter.state();

@@ -1,4 +1,4 @@
-// What the reference engine of this build is.
+// The reference engine of this build.
 #include "bindings/bindings.h"
 
 #if PTKIT_HAVE_LIBIPT
@@ -8,7 +8,7 @@
 namespace ptkit::bindings {
 namespace {
 
-// (version of the library that is loaded, (major, minor) of the header: what it can judge), or None.
+// (version of the loaded libipt, (major, minor) of its header at build time), or None.
 py::object reference_version() {
 #if PTKIT_HAVE_LIBIPT
   const unsigned header = reference::reference_header_version();

@@ -1,4 +1,4 @@
-// The tables' schema, as plain dictionaries: ptkit.schema makes classes of them.
+// The schema of tables as dictionaries. ptkit.schema builds classes from them.
 #include "bindings/bindings.h"
 
 namespace ptkit::bindings {

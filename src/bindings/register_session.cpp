@@ -1,4 +1,5 @@
-// A bundle with its code: reading code bytes, disassembly, clock; and the Python function that supplies code.
+// Session: a bundle with its code. Reads code, disassembles, converts times, and calls a Python code
+// function.
 #include <algorithm>
 #include <cstring>
 
@@ -57,8 +58,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
     };
   }
   session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
-  session->code_caches = std::make_unique<flow::CodeCachePool>(
-      *session->image, flow::CodeCachePool::kMostBytes, image::CodeFolder::of_user());
+  session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
   return session;
 }
@@ -81,7 +81,7 @@ std::string disassemble_bytes(const py::buffer& code, std::uint64_t ip, unsigned
   return insn::disassemble(static_cast<insn::ExecMode>(mode), bytes.bytes(), ip, cs_base);
 }
 
-// Widths of the code that was met so far.
+// Widths (16, 32, 64) of the code that was decoded so far.
 py::list code_bits(const Session& self) {
   py::list bits;
   for (const auto mode : {insn::ExecMode::BITS16, insn::ExecMode::BITS32, insn::ExecMode::BITS64}) {
@@ -90,7 +90,7 @@ py::list code_bits(const Session& self) {
   return bits;
 }
 
-// The size of the instruction, 0 if there is none.
+// The size of the instruction; 0: no instruction.
 unsigned instruction_size(const py::buffer& code, unsigned mode) {
   const auto bytes = buffer_from_python(code, "code");
   insn::Insn out;
@@ -118,19 +118,10 @@ void register_session(py::module_& module) {
       .def_property_readonly(
           "kept_instructions", [](const Session& self) { return self.code_caches->idle().decoded; },
           "Decoded instructions that the next decoders of this session need not decode again.")
-      .def_property_readonly(
-          "recalled_instructions", [](const Session& self) { return self.code_caches->idle().recalled; },
-          "Those of them that an earlier process had kept in the cache folder.")
-      .def(
-          "save_code", [](const Session& self) { self.code_caches->save(); },
-          "Write decoded code to the cache folder now, if much of it is new.")
       .def_property_readonly("code_bits", &code_bits,
                              "16, 32 and 64: widths of the code that our decoders have met so far.")
       .def("has_code", [](const Session& self) { return !self.image->empty(); })
       .def("tsc_to_ns", &tsc_to_ns, py::arg("tsc"));
-  module.def(
-      "code_folder", [] { return image::CodeFolder::of_user().path(); },
-      "Where decoded code is kept from one process to the next; empty: nowhere.");
   module.def("disassemble", &disassemble_bytes, py::arg("code"), py::arg("ip"), py::arg("mode"),
              py::arg("cs_base") = 0, "Text of the first instruction.");
   module.def("instruction_size", &instruction_size, py::arg("code"), py::arg("mode"),

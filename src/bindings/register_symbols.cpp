@@ -1,4 +1,4 @@
-// Names for addresses, and back.
+// Resolves addresses to symbols, and symbols to addresses.
 #include <optional>
 #include <span>
 
@@ -20,22 +20,23 @@ std::span<const T> cells(const Array<T>& array, py::ssize_t rows) {
   return {array.data(), static_cast<std::size_t>(rows)};
 }
 
-symbol::RowPlaces places_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
-                            const std::optional<Array<bool>>& known, const std::optional<Times>& times) {
+symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                                  const std::optional<Array<bool>>& known,
+                                  const std::optional<Times>& times) {
   const py::ssize_t rows = ips.size();
-  symbol::RowPlaces places;
-  places.ips = cells(ips, rows);
-  places.spaces = cells(spaces, rows);
-  if (known) places.known = cells(*known, rows);
+  symbol::RowAddresses addresses;
+  addresses.ips = cells(ips, rows);
+  addresses.spaces = cells(spaces, rows);
+  if (known) addresses.known = cells(*known, rows);
   if (times) {
-    places.tsc = cells(std::get<0>(*times), rows);
-    places.tsc_error = cells(std::get<1>(*times), rows);
-    places.time_known = cells(std::get<2>(*times), rows);
+    addresses.tsc = cells(std::get<0>(*times), rows);
+    addresses.tsc_error = cells(std::get<1>(*times), rows);
+    addresses.time_known = cells(std::get<2>(*times), rows);
   }
-  return places;
+  return addresses;
 }
 
-// What is filled for so many rows.
+// The output arrays for so many rows.
 struct Filled {
   Filled(py::ssize_t rows, bool with_offsets) : codes(rows), offsets(with_offsets ? rows : 0) {
     out.codes = {codes.mutable_data(), static_cast<std::size_t>(codes.size())};
@@ -49,12 +50,12 @@ struct Filled {
 py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
                        const std::optional<Times>& times, bool offsets) {
-  const symbol::RowPlaces places = places_of(ips, spaces, known, times);
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   std::vector<std::string_view> found;
   {
     const py::gil_scoped_release nogil;
-    found = symbol::name_symbols(*self.symbols, *self.image, places, filled.out);
+    found = symbol::name_symbols(*self.symbols, *self.image, addresses, filled.out);
   }
   py::list names;
   for (const std::string_view name : found) names.append(py::str(name.data(), name.size()));
@@ -64,11 +65,11 @@ py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
 py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
                      const std::optional<Array<bool>>& known, const std::optional<Times>& times,
                      bool offsets) {
-  const symbol::RowPlaces places = places_of(ips, spaces, known, times);
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   {
     const py::gil_scoped_release nogil;
-    symbol::name_files(*self.image, places, filled.out);
+    symbol::name_files(*self.image, addresses, filled.out);
   }
   return py::make_tuple(filled.codes, filled.offsets);
 }

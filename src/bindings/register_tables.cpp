@@ -1,4 +1,4 @@
-// Readers of tables: decoding without the GIL, in slices, so that Ctrl-C and callbacks are heard.
+// Table readers. Decode without the GIL, in slices, so that Ctrl-C and callbacks are handled.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -8,19 +8,21 @@
 
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
+#include "bindings/long_calls.h"
 
 namespace ptkit::bindings {
 namespace {
 
+constexpr const char* kReaderInUse = "another thread reads from this reader";
+
 using columns::TableReader;
 using Clock = std::chrono::steady_clock;
-constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
-// Memory of parts that are read one after the other into the same columns.
+// Memory of consecutive parts that are read into the same columns.
 struct Part {
   columns::PartMemory memory;
   std::size_t rows = 0;
-  std::vector<columns::Run> runs;  // of the last one
+  std::vector<columns::Run> runs;  // of the last part
   py::dict given;
   bool runs_given = false;
 };
@@ -31,7 +33,7 @@ struct Reader {
   std::unique_ptr<TableReader> reader;
   std::atomic<bool> busy{false};
 
-  // Threads of the reader end with it; they may wait for the GIL in a callback.
+  // The reader's destructor joins its threads, which may wait for the GIL in a callback.
   ~Reader() {
     const py::gil_scoped_release release;
     reader.reset();
@@ -137,20 +139,6 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   return reader;
 }
 
-// One call at a time: decoding runs without the GIL, so that another thread can get here.
-class Turn {
- public:
-  explicit Turn(Reader& reader) : reader_(reader) {
-    if (reader.busy.exchange(true)) throw std::runtime_error("another thread reads from this reader");
-  }
-  ~Turn() { reader_.busy = false; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  Reader& reader_;
-};
-
 bool same_runs(const std::vector<columns::Run>& some, const std::vector<columns::Run>& others) {
   return std::equal(some.begin(), some.end(), others.begin(), others.end(),
                     [](const columns::Run& one, const columns::Run& other) {
@@ -158,18 +146,13 @@ bool same_runs(const std::vector<columns::Run>& some, const std::vector<columns:
                     });
 }
 
-void check_signals() {
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
-// There is no memory, or the budget says so.
+// Whether a step ended because an allocation failed or the memory budget is exceeded.
 [[nodiscard]] bool has_no_room(TableReader::Step step) noexcept {
   return step == TableReader::Step::NO_MEMORY || step == TableReader::Step::COUNT ||
          step == TableReader::Step::NO_ROOM;
 }
 
-// Works until `rows` rows are there or all are read. With `stop_on_error`, stops at the first error row as
-// well.
+// Decodes until `rows` rows or the end. With `stop_on_error`, also stops at the first error row.
 void work(Reader& self, std::size_t rows, bool stop_on_error) {
   auto step = TableReader::Step::MORE;
   {
@@ -189,13 +172,13 @@ void work(Reader& self, std::size_t rows, bool stop_on_error) {
 }
 
 py::tuple read(Reader& self, std::optional<std::size_t> rows, bool stop_on_error) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kReaderInUse);
   const std::size_t limit = rows.value_or(SIZE_MAX);
   work(self, limit, stop_on_error);
   return batch_to_python(self.reader->take(limit));
 }
 
-// Arrays by name, of rows in memory that they keep.
+// Arrays by name. They keep the memory of their rows.
 py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::size_t rows) {
   const columns::Request& request = self.reader->request();
   const py::capsule owner(new std::shared_ptr<void>(part.memory),
@@ -210,10 +193,10 @@ py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::siz
   return arrays;
 }
 
-// Arrays of `rows` rows, by name, that fill() writes to.
+// Arrays by name with `rows` rows, which fill() writes.
 py::dict make_part(Reader& self, std::size_t rows) {
   const columns::Request& request = self.reader->request();
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kReaderInUse);
   Part part;
   part.memory = columns::take_part(*self.session->part_memory, request.table, request.mask,
                                    rows + TableReader::kSlackRows);
@@ -224,31 +207,32 @@ py::dict make_part(Reader& self, std::size_t rows) {
   return arrays;
 }
 
-// Fills the part with rows, fewer than it has at the end only: how many, their runs (the same object as long
-// as they do not change), whether errors or gaps came up, and arrays of the rows if they lie elsewhere.
+// Fills the part with rows, partially only at the end. Returns the number of rows, their runs (the same
+// object while they do not change), whether there are errors or gaps, and arrays if the rows are in other
+// memory.
 py::tuple fill(Reader& self, bool stop_on_error) {
-  const Turn turn(self);
+  const ExclusiveUse use(self.busy, kReaderInUse);
   Part& part = self.part;
   if (part.memory.memory == nullptr) throw std::runtime_error("make_part() comes first");
-  self.reader->lend(part.memory);
+  self.reader->attach(part.memory);
   work(self, part.rows, stop_on_error);
   std::vector<columns::Run> runs;
-  const columns::PartMemory told = self.reader->end_part(part.rows, runs);
+  const columns::PartMemory rest = self.reader->end_part(part.rows, runs);
   if (!part.runs_given || !same_runs(runs, part.runs)) {
     part.given = runs_to_python(runs);
     part.runs = std::move(runs);
     part.runs_given = true;
   }
-  const bool elsewhere = told.memory != part.memory.memory;
-  return py::make_tuple(told.rows, part.given, self.reader->has_side_rows(),
-                        elsewhere ? py::object(arrays_of(self, told, told.rows)) : py::object(py::none()));
+  const bool elsewhere = rest.memory != part.memory.memory;
+  return py::make_tuple(rest.rows, part.given, self.reader->has_side_rows(),
+                        elsewhere ? py::object(arrays_of(self, rest, rest.rows)) : py::object(py::none()));
 }
 
 py::object side(std::unique_ptr<columns::Batch> batch) {
   return batch == nullptr ? py::object(py::none()) : py::object(batch_to_python(std::move(batch)));
 }
 
-// Reads several readers to their ends, on some threads.
+// Reads several readers to their ends, on several threads.
 class Crew {
  public:
   Crew(const std::vector<Reader*>& readers, std::size_t threads)
@@ -264,7 +248,7 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Without the GIL; takes it now and then to look for signals.
+  // Runs without the GIL, and takes it regularly to check for signals.
   void wait() {
     std::unique_lock lock(mutex_);
     while (!done_.wait_for(lock, kSignalPeriod, [this] { return working_ == 0; })) {
@@ -285,7 +269,7 @@ class Crew {
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
  private:
-  // As many threads as the system gives.
+  // Creates as many threads as the system permits.
   void start(std::size_t count) {
     try {
       for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
@@ -325,7 +309,7 @@ class Crew {
 
 using TakeBatch = std::unique_ptr<columns::Batch> (*)(TableReader&);
 
-// The readers' rows one behind the other, in the order of the readers.
+// Concatenates the readers' rows in the order of the readers.
 std::unique_ptr<columns::Batch> join(const std::vector<Reader*>& readers, TakeBatch take) {
   std::unique_ptr<columns::Batch> all;
   for (Reader* reader : readers) {
@@ -344,8 +328,9 @@ std::unique_ptr<columns::Batch> join(const std::vector<Reader*>& readers, TakeBa
   return all;
 }
 
-// Threads for the segments of a stream that is more than one thread's share of all.
-void share(const std::vector<Reader*>& readers, std::size_t threads) {
+// Gives several threads to streams that are larger than one thread's share: their segments are decoded in
+// parallel.
+void share_threads(const std::vector<Reader*>& readers, std::size_t threads) {
   std::uint64_t total = 0;
   for (const Reader* reader : readers) total += reader->reader->bytes_total();
   for (Reader* reader : readers) {
@@ -356,7 +341,7 @@ void share(const std::vector<Reader*>& readers, std::size_t threads) {
 
 py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   if (readers.empty()) throw py::value_error("no readers");
-  share(readers, threads);
+  share_threads(readers, threads);
   bool out_of_memory = false;
   {
     const py::gil_scoped_release release;
@@ -384,7 +369,7 @@ std::shared_ptr<columns::RowBudget> make_budget(std::uint64_t row_bytes, std::ui
   return std::make_shared<columns::RowBudget>(std::move(input));
 }
 
-// (bytes that may be taken, the limit's name): of all limits the least.
+// (bytes that may be allocated, name of the limit): the smallest of all limits.
 py::tuple memory_left(const std::string& root) {
   const base::MemoryBound least = base::memory_left(root).least();
   return py::make_tuple(least.usable(), py::str(std::string(base::memory_limit_name(least.limit))));

@@ -1,6 +1,6 @@
-// Packets and events as text.
+// Formats packets and events as text.
 #include "bindings/bindings.h"
-#include "flow/text.h"
+#include "flow/rows/text.h"
 #include "packet/opcodes.h"
 #include "packet/text.h"
 

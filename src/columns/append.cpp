@@ -1,4 +1,4 @@
-// Rows of one sink behind those of another.
+// Rows of one sink after those of another.
 #include "columns/row_sink.h"
 
 namespace ptkit::columns {
@@ -36,49 +36,49 @@ void shift(Batch* batch, std::uint64_t instructions, std::uint64_t orders) noexc
 
 }  // namespace
 
-void RowSink::count_on_from(const RowSink& before) noexcept {
+void RowSink::continue_counts_from(const RowSink& before) noexcept {
   for (auto* batch : {&main_, &errors_, &gaps_}) shift(batch->get(), before.instruction_, before.order_);
   instruction_ += before.instruction_;
   order_ += before.order_;
 }
 
-bool RowSink::tell_times(RowSink& behind, std::size_t most) {
-  if (track_ == nullptr || !behind.deferring_) return false;
+bool RowSink::fill_times(RowSink& next, std::size_t most) {
+  if (track_ == nullptr || !next.deferring_) return false;
   last_place_ = {UINT64_MAX, UINT64_MAX};
   bool room = true;
   const bool more =
-      behind.deferred_.answer(*track_, {*behind.main_, behind.errors_.get(), behind.gaps_.get()}, most, room);
+      next.deferred_.fill(*track_, {*next.main_, next.errors_.get(), next.gaps_.get()}, most, room);
   if (!room) out_of_memory_ = true;
   return more;
 }
 
-bool RowSink::take_rows(RowSink& behind) {
-  Batch& rows = *behind.main_;
-  if (take_memory(behind)) {
-    std::swap(main_, behind.main_);
-    behind.main_->clear();
+bool RowSink::take_rows(RowSink& next) {
+  Batch& rows = *next.main_;
+  if (take_memory(next)) {
+    std::swap(main_, next.main_);
+    next.main_->clear();
     return true;
   }
   const std::size_t count = std::min(rows.rows(), room());
-  if (!main_->has_room(count)) settle();
+  if (!main_->has_room(count)) attach_part();
   if (!main_->append_rows(rows, 0, count)) out_of_memory_ = true;
   if (!out_of_memory_) rows.drop_front(count);
   return !out_of_memory_;
 }
 
-// Can the part lie where the rows behind are? Then only those are copied that came before; or those that are
-// missing, if they are fewer.
-bool RowSink::take_memory(RowSink& behind) {
-  Batch& rows = *behind.main_;
+// True if the part can use the memory with the rows of `next`. Then only the earlier rows are copied, or the
+// missing rows, if they are fewer.
+bool RowSink::take_memory(RowSink& next) {
+  Batch& rows = *next.main_;
   const std::size_t there = main_->rows();
-  if (!rows.is_lent()) return there == 0 && rows.rows() != 0 && !main_->is_lent();
+  if (!rows.is_attached()) return there == 0 && rows.rows() != 0 && !main_->is_attached();
   if (there >= part_rows_ || there + rows.rows() < part_rows_) return false;
   const std::size_t missing = part_rows_ - there;
   return !(missing < there && main_->has_room(missing)) && rows.prepend(*main_);
 }
 
 void RowSink::use_memory(const PartMemory& part, std::size_t front) noexcept {
-  if (part.memory != nullptr) static_cast<void>(main_->lend(part.columns, part.rows, part.memory, front));
+  if (part.memory != nullptr) static_cast<void>(main_->attach(part.columns, part.rows, part.memory, front));
 }
 
 void RowSink::begin_part(const PartMemory& part, std::size_t rows) {
@@ -87,22 +87,22 @@ void RowSink::begin_part(const PartMemory& part, std::size_t rows) {
   part_begins_ = true;
 }
 
-void RowSink::settle() noexcept {
+void RowSink::attach_part() noexcept {
   if (!part_begins_) return;
   part_begins_ = false;
-  // Too many rows are there already: they are copied when the part ends.
-  static_cast<void>(main_->lend(part_.columns, part_.rows, part_.memory));
+  // Fails if there are too many rows already: they are copied when the part ends.
+  static_cast<void>(main_->attach(part_.columns, part_.rows, part_.memory));
 }
 
-bool RowSink::append_rest(RowSink& behind) {
+bool RowSink::append_rest(RowSink& next) {
   for (auto side : {&RowSink::errors_, &RowSink::gaps_}) {
-    if (this->*side != nullptr && !(this->*side)->append(std::move(*(behind.*side)))) out_of_memory_ = true;
+    if (this->*side != nullptr && !(this->*side)->append(std::move(*(next.*side)))) out_of_memory_ = true;
   }
-  edges_.add_all(behind.edges_);
-  instruction_ = behind.instruction_;
-  order_ = behind.order_;
-  run_ = behind.run_;
-  context_selected_ = behind.context_selected_;
+  edges_.add_all(next.edges_);
+  instruction_ = next.instruction_;
+  order_ = next.order_;
+  run_ = next.run_;
+  context_selected_ = next.context_selected_;
   begin_runs();
   return !out_of_memory_;
 }

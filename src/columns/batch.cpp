@@ -10,8 +10,8 @@
 namespace ptkit::columns {
 namespace {
 
-// Large blocks get huge pages: the first touch of small ones costs more than decoding. All of the block's
-// pages, its header's too: realloc() moves the pages of one mapping only.
+// Large blocks get huge pages, because the first touch of small pages costs more than decoding. The advice
+// covers all pages of the block, and that of its header: realloc() moves the pages of one mapping only.
 void advise_huge(void* memory) noexcept {
   constexpr std::size_t kLarge = std::size_t{2} << 20U;
   constexpr std::uintptr_t kPage = 4096;
@@ -30,29 +30,29 @@ bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
   constexpr std::size_t kSmallest = 4096;
   const std::size_t step = std::clamp(capacity_ / 2, kSmallest, kLargestStep);
   std::size_t wanted = std::max(bytes, capacity_ + step);
-  void* const own = is_lent() ? nullptr : memory_.get();
+  void* const own = is_attached() ? nullptr : memory_.get();
   void* memory = std::realloc(own, wanted);
-  if (memory == nullptr) {  // near the limit: take no more than is needed
+  if (memory == nullptr) {  // near the limit of memory: reserve no more than is needed
     wanted = bytes;
     memory = std::realloc(own, wanted);
   }
   if (memory == nullptr) return false;
-  if (is_lent()) std::memcpy(memory, memory_.get(), capacity_);
-  (void)memory_.release();  // realloc() has taken it over
+  if (is_attached()) std::memcpy(memory, memory_.get(), capacity_);
+  (void)memory_.release();  // realloc() has taken the ownership
   memory_ = OwnedMemory(memory);
   capacity_ = wanted;
   advise_huge(memory);
   return true;
 }
 
-void ColumnBuffer::lend(void* memory, std::size_t bytes) noexcept {
+void ColumnBuffer::attach(void* memory, std::size_t bytes) noexcept {
   memory_ = OwnedMemory(memory, FreeMemory{true});
   capacity_ = bytes;
 }
 
 void ColumnBuffer::shrink_to(std::size_t bytes) noexcept {
   bytes = std::max<std::size_t>(bytes, 1);
-  if (memory_ == nullptr || bytes >= capacity_ || is_lent()) return;
+  if (memory_ == nullptr || bytes >= capacity_ || is_attached()) return;
   if (void* memory = std::realloc(memory_.get(), bytes)) {
     (void)memory_.release();
     memory_.reset(memory);
@@ -81,7 +81,7 @@ bool Batch::reserve(std::size_t extra) noexcept {
     room = std::min(room, buffers_[i].capacity() / size);
   }
   room_ = room;
-  if (!is_lent()) owner_.reset();
+  if (!is_attached()) owner_.reset();
   return true;
 }
 
@@ -104,18 +104,18 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
   }
   tail->rows_ = count;
   rows_ = row;
-  const auto behind =
+  const auto after =
       std::partition_point(runs_.begin(), runs_.end(), [row](const Run& run) { return run.row < row; });
-  if (behind != runs_.begin()) {
-    tail->runs_.push_back(*std::prev(behind));
+  if (after != runs_.begin()) {
+    tail->runs_.push_back(*std::prev(after));
     tail->runs_.back().row = 0;
   }
-  for (auto run = behind; run != runs_.end(); ++run) {
+  for (auto run = after; run != runs_.end(); ++run) {
     if (!tail->runs_.empty() && run->row == row) tail->runs_.clear();
     tail->runs_.push_back(*run);
     tail->runs_.back().row -= row;
   }
-  runs_.erase(behind, runs_.end());
+  runs_.erase(after, runs_.end());
   return tail;
 }
 
@@ -135,7 +135,7 @@ bool Batch::append(Batch&& other) {
   }
   if (grows) {
     room_ = room;
-    if (!is_lent()) owner_.reset();
+    if (!is_attached()) owner_.reset();
   }
   const std::size_t base = rows_;
   for (const Run& run : other.runs_) {
@@ -157,9 +157,9 @@ bool Batch::append_rows(Batch& other, std::size_t first, std::size_t count) {
     std::memcpy(at(i, rows_), other.at(i, first), count * size);
   }
   const std::size_t base = rows_;
-  const auto behind = std::partition_point(other.runs_.begin(), other.runs_.end(),
-                                           [first](const Run& run) { return run.row <= first; });
-  for (auto run = behind == other.runs_.begin() ? behind : std::prev(behind);
+  const auto after = std::partition_point(other.runs_.begin(), other.runs_.end(),
+                                          [first](const Run& run) { return run.row <= first; });
+  for (auto run = after == other.runs_.begin() ? after : std::prev(after);
        run != other.runs_.end() && (run->row <= first || run->row < first + count); ++run) {
     rows_ = base + (run->row > first ? static_cast<std::size_t>(run->row) - first : 0);
     begin_run(*run);
@@ -181,9 +181,9 @@ void Batch::drop_front(std::size_t count) {
   front_ += count;
   rows_ -= count;
   if (rows_ == 0) front_ = 0;
-  const auto behind =
+  const auto after =
       std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
-  if (behind != runs_.begin()) runs_.erase(runs_.begin(), std::prev(behind));
+  if (after != runs_.begin()) runs_.erase(runs_.begin(), std::prev(after));
   for (Run& run : runs_) run.row = run.row > count ? run.row - count : 0;
 }
 
@@ -212,8 +212,8 @@ bool Batch::prepend(Batch& before) {
   return true;
 }
 
-bool Batch::lend(std::span<void* const> columns, std::size_t capacity, std::shared_ptr<void> owner,
-                 std::size_t front) noexcept {
+bool Batch::attach(std::span<void* const> columns, std::size_t capacity, std::shared_ptr<void> owner,
+                   std::size_t front) noexcept {
   if (rows_ + front > capacity) return false;
   const auto infos = columns_of(table_);
   for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -221,7 +221,7 @@ bool Batch::lend(std::span<void* const> columns, std::size_t capacity, std::shar
     const std::size_t size = cell_size(infos[i].type);
     auto* const first = static_cast<std::uint8_t*>(columns[i]) + front * size;
     if (rows_ != 0 && first != at(i, 0)) std::memmove(first, at(i, 0), rows_ * size);
-    buffers_[i].lend(columns[i], capacity * size);
+    buffers_[i].attach(columns[i], capacity * size);
   }
   front_ = front;
   room_ = capacity;
@@ -229,8 +229,9 @@ bool Batch::lend(std::span<void* const> columns, std::size_t capacity, std::shar
   return true;
 }
 
-bool Batch::is_lent() const noexcept {
-  return std::any_of(buffers_.begin(), buffers_.end(), [](const ColumnBuffer& one) { return one.is_lent(); });
+bool Batch::is_attached() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(),
+                     [](const ColumnBuffer& one) { return one.is_attached(); });
 }
 
 void Batch::clear() noexcept {
@@ -238,7 +239,7 @@ void Batch::clear() noexcept {
   runs_.clear();
 }
 
-// Moves the rows to the beginning of the memory.
+// Moves the rows to the start of the memory.
 void Batch::close_up() noexcept {
   if (front_ == 0) return;
   const auto columns = columns_of(table_);

@@ -22,7 +22,7 @@ void put(Batch& batch, std::size_t row, const time::TimeRange& range, unsigned k
 
 }  // namespace
 
-// A run without rows was asked for all the same.
+// A run without rows still needs its query.
 void DeferredTimes::close_run(const Batch& main) {
   if (!open_) return;
   open_ = false;
@@ -34,21 +34,21 @@ void DeferredTimes::close_run(const Batch& main) {
   others_.push_back(other);
 }
 
-void DeferredTimes::ask(const Batch& main, const Batch& batch, flow::Place place) {
+void DeferredTimes::add(const Batch& main, const Batch& batch, flow::Place place) {
   if (!has_runs(batch.table())) {
     close_run(main);
-    others_.push_back({question_of(place), runs_.size(), batch.rows(), batch.table()});
+    others_.push_back({query_of(place), runs_.size(), batch.rows(), batch.table()});
     return;
   }
-  const time::Question question = question_of(place);
-  if (open_ && runs_.back().since == question.since && runs_.back().offset == question.offset) return;
+  const time::TimeQuery query = query_of(place);
+  if (open_ && runs_.back().since == query.since && runs_.back().offset == query.offset) return;
   close_run(main);
-  runs_.push_back({question.since, question.offset, 0});
+  runs_.push_back({query.since, query.offset, 0});
   open_row_ = batch.rows();
   open_ = true;
 }
 
-void DeferredTimes::ask(const Batch& main, std::span<const flow::PlaceRun> runs) {
+void DeferredTimes::add(const Batch& main, std::span<const flow::PlaceRun> runs) {
   close_run(main);
   std::uint64_t row = main.rows();
   for (const flow::PlaceRun& run : runs) {
@@ -58,12 +58,12 @@ void DeferredTimes::ask(const Batch& main, std::span<const flow::PlaceRun> runs)
   }
 }
 
-bool DeferredTimes::answer(time::TimeTrack& track, const Tables& tables, std::size_t most, bool& room) {
+bool DeferredTimes::fill(time::TimeTrack& track, const Tables& tables, std::size_t most, bool& room) {
   close_run(tables.main);
   room = tables.main.reserve(kPlaceSlack);
   if (!room) return false;
   PlaceCells cells = place_cells(tables.main);
-  cells.offset = nullptr;  // is there
+  cells.offset = nullptr;  // filled in already
   while (most != 0) {
     const std::size_t until = next_other_ < others_.size() ? others_[next_other_].runs_before : runs_.size();
     if (next_run_ < until) {
@@ -78,7 +78,7 @@ bool DeferredTimes::answer(time::TimeTrack& track, const Tables& tables, std::si
       --most;
       for (Batch* batch : {&tables.main, tables.errors, tables.gaps}) {
         if (batch != nullptr && batch->table() == other.table && other.row < batch->rows())
-          tell(other, *batch, range);
+          fill_row(other, *batch, range);
       }
     } else {
       return false;
@@ -87,7 +87,7 @@ bool DeferredTimes::answer(time::TimeTrack& track, const Tables& tables, std::si
   return true;
 }
 
-void DeferredTimes::tell(const Other& other, Batch& batch, const time::TimeRange& range) noexcept {
+void DeferredTimes::fill_row(const Other& other, Batch& batch, const time::TimeRange& range) noexcept {
   using enum Column;
   switch (other.table) {
     case TableId::events:

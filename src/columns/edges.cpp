@@ -8,7 +8,7 @@
 namespace ptkit::columns {
 
 std::size_t EdgeHash::operator()(const Edge& edge) const noexcept {
-  // Multiply and fold: targets differ in few low bits, so both ends are spread over the word.
+  // Multiply-and-fold hash: targets differ in few low bits, so it spreads both ends over the word.
   std::uint64_t hash = edge.from_ip * 0x9e3779b97f4a7c15u;
   hash ^= (edge.to_ip + edge.kind) * 0xc2b2ae3d27d4eb4fu;
   hash ^= std::uint64_t{edge.space} * 0x165667b19e3779f9u;
@@ -38,7 +38,7 @@ void EdgeCounter::add_all(const EdgeCounter& others) {
   add_sorted(others.ordered_);
 }
 
-// Calls put(edge, count) for the edges of both, in order.
+// Merges two sorted lists: calls put(edge, count) for the edges of both, in order.
 template <typename Put>
 void EdgeCounter::merge(const std::vector<Counted>& some, const std::vector<Counted>& others,
                         const Put& put) {

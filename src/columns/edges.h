@@ -1,4 +1,4 @@
-// Counts of (from, to, kind, space): exact, and never merged across address spaces.
+// Counts of (from, to, kind, space): exact, and separate for each address space.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "columns/batch.h"
-#include "flow/bulk.h"
+#include "flow/rows/bulk.h"
 
 namespace ptkit::columns {
 
@@ -27,10 +27,10 @@ struct EdgeHash {
 class EdgeCounter {
  public:
   void add(const Edge& edge, std::uint64_t count = 1) { counts_[edge] += count; }
-  // `edges` are in order, each once.
+  // `edges` are sorted, and each occurs once.
   void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
   void add_all(const EdgeCounter& others);
-  // Appends the edges, ordered by space, from, to and kind, and forgets them. False: out of memory.
+  // Appends the edges, sorted by space, from, to and kind, and removes them here. False: out of memory.
   [[nodiscard]] bool move_to(Batch& edges);
 
  private:
@@ -40,11 +40,11 @@ class EdgeCounter {
   static void merge(const std::vector<Counted>& some, const std::vector<Counted>& others, const Put& put);
   void add_sorted(std::vector<Counted> more);
 
-  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;  // that came one by one
-  std::vector<Counted> ordered_;                              // the others
+  std::unordered_map<Edge, std::uint64_t, EdgeHash> counts_;  // edges that were added one by one
+  std::vector<Counted> ordered_;                              // edges that were added in order
 };
 
-// Makes one row of rows with equal keys. `edges` must have all its columns. False: out of memory.
+// Merges rows with equal keys into one row. `edges` must have all its columns. False: out of memory.
 [[nodiscard]] bool combine_edges(Batch& edges);
 
 }  // namespace ptkit::columns

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <new>
 
+#include "base/map_memory.h"
+
 namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kHuge = std::size_t{2} << 20U;
 constexpr std::size_t kSmallUnit = std::size_t{64} << 10U;
-constexpr std::size_t kLarge = kHuge / 2;  // from here on, blocks are whole huge pages
+constexpr std::size_t kLarge = kHuge / 2;  // from this size on, blocks are whole huge pages
 
 [[nodiscard]] std::size_t rounded(std::size_t bytes) noexcept {
   const std::size_t unit = bytes < kLarge ? kSmallUnit : kHuge;
@@ -18,11 +20,11 @@ constexpr std::size_t kLarge = kHuge / 2;  // from here on, blocks are whole hug
 }
 
 [[nodiscard]] void* map(std::size_t size) noexcept {
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory = base::map_memory(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-// Aligned to huge pages: maps more and gives back what lies before and behind.
+// Aligned to huge pages: maps more, and unmaps the excess on both sides.
 [[nodiscard]] void* map_huge(std::size_t size) noexcept {
   if (size > SIZE_MAX - kHuge) return nullptr;
   auto* const memory = static_cast<std::uint8_t*>(map(size + kHuge));
@@ -30,7 +32,8 @@ constexpr std::size_t kLarge = kHuge / 2;  // from here on, blocks are whole hug
   const std::size_t before = (kHuge - reinterpret_cast<std::uintptr_t>(memory) % kHuge) % kHuge;
   if (before != 0) static_cast<void>(::munmap(memory, before));
   if (before != kHuge) static_cast<void>(::munmap(memory + before + size, kHuge - before));
-  static_cast<void>(::madvise(memory + before, size, MADV_HUGEPAGE));  // small pages do as well
+  // small pages are good enough if this fails
+  static_cast<void>(::madvise(memory + before, size, MADV_HUGEPAGE));
   return memory + before;
 }
 
@@ -40,7 +43,7 @@ MemoryPool::~MemoryPool() {
   for (const Block& block : idle_) static_cast<void>(::munmap(block.memory, block.size));
 }
 
-// One that was given back, if it is not much larger than needed.
+// Takes a released block that is large enough, and not much larger.
 MemoryPool::Block MemoryPool::find(std::size_t size) {
   const std::scoped_lock lock(mutex_);
   std::size_t best = idle_.size();
@@ -62,13 +65,13 @@ std::shared_ptr<void> MemoryPool::take(std::size_t bytes) {
   if (block.memory == nullptr) block = {size < kHuge ? map(size) : map_huge(size), size};
   if (block.memory == nullptr) return nullptr;
   try {
-    return {block.memory, [pool = shared_from_this(), block](void*) { pool->give_back(block); }};
+    return {block.memory, [pool = shared_from_this(), block](void*) { pool->release(block); }};
   } catch (const std::bad_alloc&) {  // the deleter has been called
     return nullptr;
   }
 }
 
-void MemoryPool::give_back(Block block) noexcept {
+void MemoryPool::release(Block block) noexcept {
   const std::scoped_lock lock(mutex_);
   try {
     idle_.push_back(block);

@@ -1,4 +1,5 @@
-// Memory for parts of tables that is used again: the first touch of fresh memory costs more than decoding.
+// Pool of memory for parts of tables. Reuse matters: the first touch of fresh memory costs more than
+// decoding.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ namespace ptkit::columns {
 
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  // What was given back and waits to be used again, at most. What is more goes back to the system.
+  // Limit of the released memory that the pool keeps. The rest is freed.
   static constexpr std::size_t kMostIdle = std::size_t{64} << 20U;
 
   MemoryPool() = default;
@@ -18,8 +19,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // So many bytes at the least, aligned to a page; the last owner gives them back. Null: out of memory.
-  // Large blocks have huge pages where the system has them.
+  // At least `bytes` bytes, aligned to a page. The last owner releases them to the pool. Null: out of memory.
+  // Large blocks have huge pages if the system has them.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes);
   [[nodiscard]] std::size_t idle_bytes() const;
 
@@ -29,10 +30,10 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
     std::size_t size = 0;
   };
   [[nodiscard]] Block find(std::size_t size);
-  void give_back(Block block) noexcept;
+  void release(Block block) noexcept;
 
   mutable std::mutex mutex_;
-  std::vector<Block> idle_;  // given back longest ago first
+  std::vector<Block> idle_;  // least recently released first
   std::size_t idle_bytes_ = 0;
 };
 

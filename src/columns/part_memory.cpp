@@ -4,7 +4,7 @@ namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kApart = 5 * kLine;  // equal rows of two columns do not compete for the same lines
+constexpr std::size_t kApart = 5 * kLine;  // avoids cache set conflicts between the same rows of two columns
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Columns of so many rows in one block of a pool's memory, one behind the other.
+// The columns of a number of rows in one block of a pool, one after the other.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 namespace ptkit::columns {
 
 struct PartMemory {
-  std::shared_ptr<void> memory;  // null: there is none
+  std::shared_ptr<void> memory;  // null: out of memory
   std::array<void*, kMaxColumns> columns{};
   std::size_t rows = 0;
 };
 
-// Room for so many rows in every column of `mask`. Without memory: none.
+// Takes room for `rows` rows in every column of `mask`. `memory` is null if the pool has none.
 [[nodiscard]] PartMemory take_part(MemoryPool& pool, TableId table, ColumnMask mask, std::size_t rows);
 
-// Bytes that a row takes in these columns.
+// Bytes of a row in these columns.
 [[nodiscard]] std::size_t row_bytes(TableId table, ColumnMask mask) noexcept;
 
 }  // namespace ptkit::columns

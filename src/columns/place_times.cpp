@@ -6,17 +6,17 @@
 #include <cstddef>
 #include <cstring>
 
-#include "simd/cells_avx512.h"
-#include "simd/isa.h"
+#include "cpu/cells_avx512.h"
+#include "cpu/isa.h"
 
 namespace ptkit::columns {
 namespace {
 
-// Most runs are short: what is written for one is always a whole number of these, and the next run's cells
-// come over what was too much.
+// Most runs are short. Each run is written in multiples of this number of cells, and the next run overwrites
+// the excess.
 constexpr std::size_t kWide = kPlaceSlack;
 
-// Runs for which times are asked at once.
+// Runs with one bulk query of their times.
 constexpr std::size_t kPart = 256;
 
 template <typename T>
@@ -31,8 +31,7 @@ void put_wide(T* cells, std::size_t row, std::size_t end, T value) noexcept {
 
 class Part {
  public:
-  // Takes runs from the front, as many as fit; those without rows are passed over, since no row asks for
-  // them.
+  // Takes as many runs from the front as fit. Skips runs without rows, which need no time.
   void take(std::span<const flow::PlaceRun>& runs, std::size_t first_row) noexcept {
     size_ = 0;
     begin_ = first_row;
@@ -48,14 +47,14 @@ class Part {
       runs = runs.subspan(1);
       if (run.row_end <= row) continue;
       row = run.row_end;
-      questions_[size_] = {run.since, run.offset};
+      queries_[size_] = {run.since, run.offset};
       ends_[size_++] = static_cast<std::size_t>(row);
     }
   }
   [[nodiscard]] std::size_t row_end() const noexcept { return size_ == 0 ? begin_ : ends_[size_ - 1]; }
 
   void ask(time::TimeTrack* track) {
-    if (track != nullptr) track->at(std::span(questions_).first(size_), ranges_.data());
+    if (track != nullptr) track->at(std::span(queries_).first(size_), ranges_.data());
   }
 
   void fill(const PlaceCells& cells) const noexcept {
@@ -72,23 +71,23 @@ class Part {
       });
     }
     if (cells.offset != nullptr) {
-      for_each([&](auto row, auto end, auto i) { put_wide(cells.offset, row, end, questions_[i].packet()); });
+      for_each([&](auto row, auto end, auto i) { put_wide(cells.offset, row, end, queries_[i].packet()); });
     }
     if (cells.flags != nullptr) mark_known(cells.flags);
   }
 
  private:
-  // Calls give(row, row_end, index) for each run.
-  template <typename Give>
-  void for_each(Give give) const noexcept {
+  // Calls visit(row, row_end, index) for each run.
+  template <typename Visit>
+  void for_each(Visit visit) const noexcept {
     std::size_t row = begin_;
     for (std::size_t i = 0; i < size_; ++i) {
-      give(row, ends_[i], i);
+      visit(row, ends_[i], i);
       row = ends_[i];
     }
   }
 
-  // Both at once: how long a run is has to be foretold but once.
+  // Fills both columns in one loop, so that the length of a run is predicted once.
   void fill_times(std::uint64_t* tsc, std::uint32_t* error) const noexcept {
 #if PT_SIMD_X86
     if (wide_) return fill_times_wide(tsc, error);
@@ -107,7 +106,7 @@ class Part {
   }
 
 #if PT_SIMD_X86
-  // Eight runs; those with rows move together.
+  // Eight runs at once. Compresses away those without rows.
   PT_TARGET_AVX512 std::uint64_t take_wide(std::span<const flow::PlaceRun>& runs,
                                            std::uint64_t row) noexcept {
     static_assert(sizeof(flow::PlaceRun) == 24 && offsetof(flow::PlaceRun, row_end) == 16);
@@ -121,10 +120,10 @@ class Part {
     const __m512i second = _mm512_permutex2var_epi64(b, _mm512_setr_epi64(4, 5, 7, 8, 10, 11, 13, 14), c);
     const __m512i before = _mm512_alignr_epi64(ends, _mm512_set1_epi64(static_cast<long long>(row)), 7);
     const unsigned some = _mm512_cmpgt_epu64_mask(ends, before);
-    time::Question* const asked = questions_.data() + size_;
-    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(simd::halves(some & 0xf), first));
+    time::TimeQuery* const asked = queries_.data() + size_;
+    _mm512_storeu_si512(asked, _mm512_maskz_compress_epi64(cpu::halves(some & 0xf), first));
     _mm512_storeu_si512(asked + std::popcount(some & 0xf),
-                        _mm512_maskz_compress_epi64(simd::halves(some >> 4U), second));
+                        _mm512_maskz_compress_epi64(cpu::halves(some >> 4U), second));
     _mm512_storeu_si512(ends_.data() + size_, _mm512_maskz_compress_epi64(static_cast<__mmask8>(some), ends));
     size_ += static_cast<std::size_t>(std::popcount(some));
     const std::uint64_t end = runs[kLanes - 1].row_end;
@@ -149,7 +148,7 @@ class Part {
   }
 #endif
 
-  // Times are known for long stretches of runs or not at all.
+  // Successive runs usually have known times, or none has.
   void mark_known(std::uint8_t* flags) const noexcept {
     std::size_t row = begin_;
     for (std::size_t i = 0; i < size_;) {
@@ -167,9 +166,9 @@ class Part {
   std::size_t size_ = 0;
   std::size_t begin_ = 0;
   static constexpr std::size_t kLanes = 8;
-  static constexpr std::size_t kCells = kPart + kLanes;  // the last ones are taken together
-  bool wide_ = simd::isa_choice().isa == simd::Isa::AVX512;
-  std::array<time::Question, kCells> questions_;
+  static constexpr std::size_t kCells = kPart + kLanes;  // the last runs are queried together
+  bool wide_ = cpu::isa_choice().isa == cpu::Isa::AVX512;
+  std::array<time::TimeQuery, kCells> queries_;
   std::array<std::size_t, kCells> ends_;
   std::array<time::TimeRange, kCells> ranges_;
 };

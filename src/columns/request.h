@@ -1,11 +1,11 @@
-// What a user asks of a table: columns and rows.
+// Request for a table: selection of columns and rows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "columns/schema.h"
-#include "flow/branch_choice.h"
+#include "flow/rows/branch_choice.h"
 #include "trace/bundle.h"
 
 namespace ptkit::columns {
@@ -14,14 +14,14 @@ constexpr trace::SpaceId kEverySpace = UINT32_MAX;
 
 struct IpRange {
   std::uint64_t first = 0;
-  std::uint64_t last = 0;              // inclusive: the last page of the address space has no end
+  std::uint64_t last = 0;              // inclusive, because the last page of the address space has no end
   trace::SpaceId space = kEverySpace;  // only rows of this space
 };
 
-// Rows that match every part. An empty list selects everything.
+// Rows that match all criteria. An empty list selects everything.
 struct Selection {
-  std::vector<IpRange>
-      ips;  // branches, gaps: either end lies inside; blocks: they overlap; others: `ip` lies inside
+  // Branches, gaps: either end is inside; blocks: they overlap; others: `ip` is inside.
+  std::vector<IpRange> ips;
   std::vector<std::int64_t> pids;
   std::vector<std::int64_t> tids;
   bool by_time = false;  // rows with a known time in [tsc_begin, tsc_end)
@@ -35,12 +35,12 @@ struct Selection {
 struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
-  bool time = true;           // compute times (and the flags that say that they are known)
+  bool time = true;           // compute times, and the flags for known times
   bool estimate = false;      // compute estimates of times; needs `time`
-  bool context = true;        // packets: follow context switches (needs time)
-  bool side_tables = true;    // also keep the errors and gaps that were met, all of them
-  bool select_sides = false;  // ... only those that are selected
-  bool sync = true;           // packets: begin at the first PSB
+  bool context = true;        // packets: follow context switches (needs `time`)
+  bool side_tables = true;    // also keep all errors and gaps
+  bool select_sides = false;  // keep only the selected errors and gaps
+  bool sync = true;           // packets: start at the first PSB
   Selection selection;
 };
 

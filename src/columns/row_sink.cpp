@@ -16,7 +16,7 @@ namespace {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), id) != wanted.end();
 }
 
-// Ids that are not known are 0 with their flag off.
+// Unknown ids are 0, and their flag is clear.
 [[nodiscard]] std::int32_t id_cell(std::int64_t id) noexcept {
   return id == trace::kNoId ? 0 : static_cast<std::int32_t>(id);
 }
@@ -34,7 +34,7 @@ template <Column... COLUMNS>
   return (batch.wants(COLUMNS) || ...);
 }
 
-// Has each row a time? Rows that have none must not ask for it: rows in bulk do not either.
+// True if each row has a time. Otherwise rows must not query it, because rows in bulk do not, either.
 [[nodiscard]] bool rows_have_time(const Batch& batch) noexcept {
   switch (batch.table()) {
     case TableId::edges:
@@ -59,7 +59,7 @@ template <Column... COLUMNS>
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
     : request_(request), cancelled_(cancelled) {
   main_ = std::make_unique<Batch>(request.table, request.mask);
-  rows_ask_ = request.selection.by_time || rows_have_time(*main_);
+  rows_need_time_ = request.selection.by_time || rows_have_time(*main_);
   if (!request.side_tables) return;
   if (request.table != TableId::errors)
     errors_ = std::make_unique<Batch>(TableId::errors, usual_columns(TableId::errors));
@@ -69,7 +69,7 @@ RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
 
 void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track) {
   track_ = track;
-  first_bits_ = track != nullptr && track->tells_first_bits();
+  first_bits_ = track != nullptr && track->cyc_times_first_bits();
   stream_ = &stream;
   last_place_ = {UINT64_MAX, UINT64_MAX};
   last_range_ = {};
@@ -86,9 +86,9 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   on_context(context);
 }
 
-void RowSink::go_on_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
+void RowSink::continue_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
   track_ = track;
-  first_bits_ = track != nullptr && track->tells_first_bits();
+  first_bits_ = track != nullptr && track->cyc_times_first_bits();
   last_place_ = {UINT64_MAX, UINT64_MAX};
   last_range_ = {};
   instruction_ = instructions;
@@ -109,7 +109,7 @@ void RowSink::end_estimates() {
   if (request_.estimate) estimates_.end_stream(*main_);
 }
 
-// Of the newest rows of the main table.
+// Estimates the newest rows of the main table.
 void RowSink::estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range) {
   if (!request_.estimate) {
     if (auto* const cells = estimate_cells(*main_))
@@ -144,7 +144,7 @@ void RowSink::begin_runs() {
   }
 }
 
-// Packets know no threads; their times or places do.
+// The thread of a packet follows from its time or offset.
 void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRange& range) {
   const auto& switches = stream_->switches;
   const bool by_offset = stream_->switches_by_offset;
@@ -159,17 +159,17 @@ void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRang
 }
 
 time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
-  if (deferring_) deferred_.ask(*main_, batch, place);
+  if (deferring_) deferred_.add(*main_, batch, place);
   if (track_ == nullptr) return {};
   if (place != last_place_) {
-    last_range_ = track_->at(question_of(place));
+    last_range_ = track_->at(query_of(place));
     last_place_ = place;
   }
   return last_range_;
 }
 
 time::TimeRange RowSink::row_time(flow::Place place) {
-  return rows_ask_ ? time_at(place, *main_) : time::TimeRange{};
+  return rows_need_time_ ? time_at(place, *main_) : time::TimeRange{};
 }
 
 bool RowSink::selects_time(const time::TimeRange& range) const noexcept {
@@ -399,7 +399,7 @@ void RowSink::on_gap(const flow::Gap& gap) {
   ++order_;
 }
 
-// A loss stands where the gap begins, or inside of it; where control flow is known again, nothing is missing.
+// The loss is where the gap begins, or within the gap. Nothing is missing where control flow is known again.
 std::uint64_t RowSink::lost_bytes(const flow::Gap& gap) const noexcept {
   const auto& losses = stream_->losses;
   auto loss =

@@ -1,4 +1,4 @@
-// Rows in bulk: cells are written by the fast path; places and times are filled in behind it.
+// Rows in bulk: the fast path writes cells, then this code fills in places and times.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -12,7 +12,7 @@ namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
-constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two looks at time
+constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
 
 [[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
   switch (table) {
@@ -36,12 +36,12 @@ void fill(T* cells, std::size_t begin, std::size_t end, T value) noexcept {
 
 }  // namespace
 
-// Rows that have to be looked at one by one are given one by one; so are events, if they are the rows.
+// The decoder emits rows one by one if each has to be checked, and events if these are the rows.
 flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
-  // What is counted does not say which way a conditional went.
-  const bool by_way = request_.table == TableId::edges && !selection.branches.both_ways();
-  const bool by_row = !selection.ips.empty() || selection.by_time || by_way || request_.estimate;
+  // A count does not show the direction of a conditional branch.
+  const bool by_direction = request_.table == TableId::edges && !selection.branches.both_ways();
+  const bool by_row = !selection.ips.empty() || selection.by_time || by_direction || request_.estimate;
   return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
 }
 
@@ -87,7 +87,7 @@ bool RowSink::open(flow::BulkRoom& room) {
 }
 
 void RowSink::close(const flow::BulkRoom& room) {
-  constexpr std::uint64_t kCheapBytes = 64;  // take as long as a packet that is given alone
+  constexpr std::uint64_t kCheapBytes = 64;  // cost as much as a packet that is decoded alone
   instruction_ += room.instructions;
   order_ += room.events;
   packets_ += room.used_bytes / kCheapBytes;
@@ -97,14 +97,15 @@ void RowSink::close(const flow::BulkRoom& room) {
   const std::span<const flow::PlaceRun> places(room.places, room.place_count);
   PlaceCells cells = place_cells(*main_);
   if (deferring_) {
-    deferred_.ask(*main_, places);
+    deferred_.add(*main_, places);
     cells = PlaceCells{.offset = cells.offset};
   }
   fill_places(places, begin, track_, cells);
   main_->add_rows(room.row - begin);
 }
 
-// What is the same for all rows, as long as nobody knows the time.
+// Fills the columns that need no packet: mode, instruction number, flags, estimate. Without a track, also the
+// columns of time: no time is known.
 void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
   Batch& batch = *main_;
   const auto mode = static_cast<std::uint8_t>(room.mode);
@@ -154,7 +155,7 @@ packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderS
   return filled;
 }
 
-// The same questions, in the same order, as on_packet() asks.
+// Makes the same queries as on_packet(), in the same order.
 void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows) {
   auto* const tsc = main_->cells<Column::packets_tsc>();
   auto* const error = main_->cells<Column::packets_tsc_error>();
@@ -167,12 +168,12 @@ void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> 
     return;
   }
   constexpr std::size_t kPart = 256;
-  std::array<time::Question, kPart> questions;
+  std::array<time::TimeQuery, kPart> queries;
   std::array<time::TimeRange, kPart> ranges;
   for (; !offsets.empty(); offsets = offsets.subspan(std::min(kPart, offsets.size()))) {
     const std::size_t count = std::min(kPart, offsets.size());
-    for (std::size_t i = 0; i < count; ++i) questions[i] = {offsets[i], offsets[i]};
-    track_->at(std::span(questions).first(count), ranges.data());
+    for (std::size_t i = 0; i < count; ++i) queries[i] = {offsets[i], offsets[i]};
+    track_->at(std::span(queries).first(count), ranges.data());
     for (std::size_t i = 0; i < count; ++i, ++row) {
       if (tsc != nullptr) tsc[row] = ranges[i].tsc;
       if (error != nullptr) error[row] = ranges[i].error;

@@ -66,7 +66,7 @@ constexpr OnDemandInfo kOnDemand[] = {
 #include "columns/schema.def"
 };
 
-// Rows of one table stand together in schema.def.
+// The rows of one table are contiguous in schema.def.
 template <typename Info, std::size_t N>
 constexpr std::span<const Info> part(const Info (&rows)[N], TableId table) noexcept {
   std::size_t first = 0;

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <type_traits>
 
-#include "flow/rows.h"
+#include "flow/rows/rows.h"
 #include "packet/packet.h"
 
 namespace ptkit::columns {
 
-// Bits that only columns know. Stored in `flags`: append only.
+// Bits that only columns have. Stored in `flags`: append only.
 enum PacketColumnFlag : std::uint8_t { PACKET_TIME_KNOWN = 128 };
 enum ErrorFlag : std::uint8_t { ERROR_IP_KNOWN = 1, ERROR_FILE_KNOWN = 2, ERROR_TIME_KNOWN = 64 };
 enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
@@ -81,7 +81,7 @@ struct ColumnInfo {
   std::string_view doc;
 };
 
-// A bool column made from bits of `flags` (or of a run's flags).
+// A bool column from bits of `flags` (or of a run's flags).
 struct DerivedInfo {
   TableId table;
   std::string_view name;
@@ -95,18 +95,18 @@ struct ValidInfo {
   std::string_view derived;
 };
 
-// A stored column that is computed only where it is asked for by name.
+// A stored column that is only computed if it is selected by name.
 struct OnDemandInfo {
   TableId table;
   std::string_view column;
 };
 
 inline constexpr std::size_t kTableCount = 8;
-inline constexpr std::size_t kMaxColumns = 20;  // stored columns of the widest table, at most
+inline constexpr std::size_t kMaxColumns = 20;  // limit for the stored columns of a table
 
 [[nodiscard]] std::string_view table_name(TableId table) noexcept;
-[[nodiscard]] std::span<const ColumnInfo> columns_of(TableId table) noexcept;  // stored, in order
-[[nodiscard]] std::span<const ColumnInfo> runs_of(TableId table) noexcept;     // kept as runs
+[[nodiscard]] std::span<const ColumnInfo> columns_of(TableId table) noexcept;  // stored columns in order
+[[nodiscard]] std::span<const ColumnInfo> runs_of(TableId table) noexcept;  // columns that are stored as runs
 [[nodiscard]] std::span<const DerivedInfo> derived_of(TableId table) noexcept;
 [[nodiscard]] std::span<const DerivedInfo> run_derived_of(TableId table) noexcept;
 [[nodiscard]] std::span<const ValidInfo> validity_of(TableId table) noexcept;
@@ -145,13 +145,13 @@ inline constexpr std::array<std::uint16_t, kTableCount> kFirstColumns = first_co
   return static_cast<TableId>(table);
 }
 
-// The place of a column within its table: its bit in column masks.
+// Index of a column within its table: its bit in column masks.
 [[nodiscard]] constexpr std::size_t index_of(Column column) noexcept {
   return static_cast<std::size_t>(column) - detail::kFirstColumns[static_cast<std::size_t>(table_of(column))];
 }
 
 using ColumnMask = std::uint64_t;
 inline constexpr ColumnMask kAllColumns = ~ColumnMask{0};
-[[nodiscard]] ColumnMask usual_columns(TableId table) noexcept;  // all but those on demand
+[[nodiscard]] ColumnMask usual_columns(TableId table) noexcept;  // all columns but those on demand
 
 }  // namespace ptkit::columns

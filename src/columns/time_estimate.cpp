@@ -40,7 +40,7 @@ void TimeKnots::pass(flow::Place place, std::uint64_t retired) {
   const auto now = static_cast<double>(retired);
   if (place != place_) {
     place_ = place;
-    const TimePoints points = track_->points(question_of(place));
+    const TimePoints points = track_->points(query_of(place));
     if (points.before.number != stretch_.before.number || points.after.number != stretch_.after.number) {
       close_stretch();
       cross(points, now);
@@ -57,8 +57,8 @@ void TimeKnots::close_stretch() {
   uppers_.push_back({after, retired_, stretch_.at_after});
 }
 
-// Rows from the one at `first` on came after `next.before`. The points that were passed lie between that row
-// and the last one that came before them.
+// Rows from row `first` on are after `next.before`. The points in between are between that row and the last
+// row before them.
 void TimeKnots::cross(const TimePoints& next, double first) {
   const TimePoint& low = next.before;
   if (!low.is_known() || low.number == stretch_.before.number) return;
@@ -82,8 +82,8 @@ void TimeKnots::cross(const TimePoints& next, double first) {
 }
 
 TimeKnots::Knot TimeKnots::knot_at(double retired, const TimePoint& point) {
-  if (!any_) origin_ = point.likely;
-  return {retired, point.likely < origin_ ? 0 : static_cast<double>(point.likely - origin_)};
+  if (!any_) origin_ = point.estimate;
+  return {retired, point.estimate < origin_ ? 0 : static_cast<double>(point.estimate - origin_)};
 }
 
 void TimeKnots::add(const Crossing& crossing) {
@@ -100,12 +100,12 @@ void TimeKnots::add(const Crossing& crossing) {
   pauses_.clear();
 }
 
-// Where CYC packets lie in between, instructions are spread over the cycles: a clock that stands still
-// retires none.
+// If there are CYC packets in between, spreads the instructions over the cycles: a stopped clock retires
+// none.
 bool TimeKnots::add_by_cycles(const Crossing& next) {
   constexpr std::uint64_t kMost = 4096;  // points
   if (next.number <= last_.number + 1 || next.number - last_.number > kMost) return false;
-  std::vector<Knot> between;  // cycles so far, in ticks, and time
+  std::vector<Knot> between;  // knots of (cycles so far in ticks, time)
   double cycles = 0;
   bool any = false;
   TimePoint before = track_->point(last_.number);
@@ -124,8 +124,8 @@ bool TimeKnots::add_by_cycles(const Crossing& next) {
   return true;
 }
 
-// Straight on, but for the time that the program stood still: what is left of it at the rate at which
-// instructions were retired of late.
+// Linear, except for the time for which the program stopped: the time that remains at the recent rate of
+// instructions.
 void TimeKnots::add_straight(const Crossing& next) {
   const double instructions = next.at.retired - last_.at.retired;
   const double ticks = next.at.ticks - last_.at.ticks;
@@ -143,7 +143,7 @@ void TimeKnots::add_straight(const Crossing& next) {
   add(next.at.retired, next.at.ticks);
 }
 
-// Knots on both sides of each pause, which share the time that is left.
+// Puts knots on both sides of each pause. The pauses share the remaining time.
 void TimeKnots::add_by_rate(double rate, double left) {
   if (left <= 0) return;
   const double each = left / static_cast<double>(pauses_.size());
@@ -171,12 +171,12 @@ void TimeEstimates::begin_stream(std::unique_ptr<time::TimeTrack> track) {
   newest_ = 0;
 }
 
-// Goes on to the last knot before a row. False: the one after it is not known yet.
+// Advances to the last knot before a row. False: the knot after it is not known yet.
 bool TimeEstimates::advance(std::uint64_t retired) noexcept {
   auto& knots = knots_->knots();
   const auto at = static_cast<double>(retired);
   while (!knots.empty() && knots.front().retired < at) {
-    // The last knot stays: those that come must not lie before it.
+    // Keeps the last knot, because later knots must not be before it.
     if (knots.size() == 1) return false;
     from_ = knots.front();
     any_knot_ = true;
@@ -197,7 +197,7 @@ std::uint64_t TimeEstimates::estimate(const Row& row) noexcept {
   return newest_;
 }
 
-// On the line to the oldest knot that is left; 0 where none is before.
+// Interpolates to the oldest remaining knot; 0 if there is no knot before.
 double TimeEstimates::ticks_at(double retired) const noexcept {
   const TimeKnots::Knot& next = knots_->knots().front();
   if (next.retired <= retired) return next.ticks;

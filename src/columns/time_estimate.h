@@ -1,5 +1,5 @@
-// Estimates of time: rows are placed within their intervals by the instructions retired between the packets
-// that tell time. docs/time.md, "How the estimate is made".
+// Estimates of time: linear interpolation within the interval of a row, by the instructions retired between
+// the packets that carry time. docs/time.md, "How the estimate is made".
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "columns/batch.h"
-#include "flow/rows.h"
+#include "flow/rows/rows.h"
 #include "time/track.h"
 
 namespace ptkit::columns {
 
-// The table's cells of estimates; null where they are not asked for, or the table has none.
+// The table's cells of estimates; null if not selected, or if the table has none.
 [[nodiscard]] std::uint64_t* estimate_cells(Batch& batch) noexcept;
 [[nodiscard]] bool wants_estimate(TableId table, ColumnMask mask) noexcept;
 
-// Time as a function of the instructions retired in a stream: straight lines from knot to knot, which never
-// go back in either. A knot is known once control flow is known some packets further on.
+// Piecewise linear function from retired instructions to time. Both never decrease from knot to knot. A knot
+// is known some packets later, when control flow is.
 class TimeKnots {
  public:
   struct Knot {
@@ -28,23 +28,23 @@ class TimeKnots {
 
   explicit TimeKnots(std::unique_ptr<time::TimeTrack> track) : track_(std::move(track)) {}
 
-  // What stands at `place` had happened when so many instructions were retired. Neither goes back.
+  // Rows at `place` happen after `retired` instructions. Neither goes back.
   void pass(flow::Place place, std::uint64_t retired);
-  // Time went by that is not traced: packets were off.
+  // Packets were disabled, and untraced time passed.
   void pause(std::uint64_t retired) { pauses_.push_back(static_cast<double>(retired)); }
   // TSC of the first knot.
   [[nodiscard]] std::uint64_t origin() const noexcept { return origin_; }
-  // The knots found so far, oldest first; the user drops those that are not needed.
+  // The known knots, oldest first. The user drops knots that are not needed any more.
   [[nodiscard]] std::deque<Knot>& knots() noexcept { return knots_; }
 
  private:
-  // The last row that certainly came before a point.
+  // The last row that is certainly before a point.
   struct Upper {
     time::TimePoint point;
     double retired = 0;
-    bool exact = false;  // it came at the point itself
+    bool exact = false;  // the row has the time of the point
   };
-  // Where the time of a point was crossed. Before or behind it the program may have stood still.
+  // Where the program crossed the time of a point. It may have stopped before or after it.
   struct Crossing {
     std::uint64_t number = 0;
     Knot at;
@@ -63,14 +63,14 @@ class TimeKnots {
 
   std::unique_ptr<time::TimeTrack> track_;
   flow::Place place_{UINT64_MAX, UINT64_MAX};
-  time::TimePoints stretch_;  // of the last rows
-  double retired_ = 0;        // when the last of them happened
-  std::deque<Upper> uppers_;  // of points whose rows behind them are not known yet, by point
+  time::TimePoints stretch_;  // points around the last rows
+  double retired_ = 0;        // retired instructions at the last row
+  std::deque<Upper> uppers_;  // by point: points after which no row is known yet
   bool any_ = false;
-  std::uint64_t origin_ = 0;    // if `any_`
-  Crossing last_;               // if `any_`
-  std::vector<double> pauses_;  // since then
-  // Ticks and instructions where the program ran, the older ones with less weight.
+  std::uint64_t origin_ = 0;    // valid if `any_`
+  Crossing last_;               // valid if `any_`
+  std::vector<double> pauses_;  // since last_
+  // Ticks and instructions of running code. Older samples weigh less.
   double ran_ticks_ = 0;
   double ran_instructions_ = 0;
   std::deque<Knot> knots_;
@@ -79,7 +79,7 @@ class TimeKnots {
 // The estimates of the last rows of a table, which are filled in as soon as they are known.
 class TimeEstimates {
  public:
-  // Rows are those of another stream from now on. `track` is for this alone; null: no time is known.
+  // Starts a stream, which later rows belong to. `track` is used for this alone; null: no time is known.
   void begin_stream(std::unique_ptr<time::TimeTrack> track);
   void pass(flow::Place place, std::uint64_t retired) {
     if (knots_) knots_->pass(place, retired);
@@ -87,11 +87,11 @@ class TimeEstimates {
   void pause(std::uint64_t retired) {
     if (knots_) knots_->pause(retired);
   }
-  // The next row of the table: it has this interval, and happened when so many instructions were retired.
+  // Adds the next row of the table, its interval, and the instructions that were retired before it.
   void add_row(std::uint64_t retired, const time::TimeRange& range) { rows_.push_back({retired, range}); }
-  // Fills in what is known by now.
+  // Fills in the known estimates.
   void fill(Batch& batch);
-  // No more rows of this stream will come.
+  // Ends the stream: no more rows follow.
   void end_stream(Batch& batch);
   [[nodiscard]] std::size_t open_rows() const noexcept { return rows_.size(); }
 

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <utility>
 
-#include "formats/files.h"
-#include "formats/missing_files.h"
-#include "formats/readers.h"
+#include "formats/common/files.h"
+#include "formats/common/missing_files.h"
+#include "formats/common/readers.h"
 
 namespace ptkit::formats {
 
 namespace {
 
-// In sniffing order: raw takes what no other format wants.
+// In sniffing order. raw is last: it accepts any file with a PSB.
 const std::array kFormats{kPtkFormat,       kPerfDataFormat,     kLldbFormat,
                           kDrakvufFormat,   kSimplePtFormat,     kWindowsIntelPtFormat,
                           kLibxdcFormat,    kLibiptScriptFormat, kIpttoolFormat,
@@ -37,7 +37,7 @@ base::Result<trace::TraceBundle> named(base::Result<trace::TraceBundle> bundle, 
 }
 
 base::Failure unknown_format(const std::string& name) {
-  return {base::Status::BAD_CONFIG, 0, "format '" + name + "' is not known; there are " + known_names()};
+  return {base::Status::BAD_CONFIG, 0, "unknown format '" + name + "'; known formats: " + known_names()};
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    return base::Failure{base::Status::IO_ERROR, 0, path + ": there is no such file or folder"};
+    return base::Failure{base::Status::IO_ERROR, 0, path + ": no such file or folder"};
   }
   if (status.type() == std::filesystem::file_type::none) {
     return base::Failure{base::Status::IO_ERROR, 0, path + ": " + error.message()};
@@ -56,7 +56,8 @@ base::Result<trace::TraceBundle> open(const std::string& path, const OpenOptions
   for (const Format& format : kFormats) {
     if (options.format.empty() ? format.sniff(path) : options.format == format.name) {
       auto bundle = named(format.read(path, options), format, path);
-      if (bundle.ok() && is_folder(path)) list_outside_files(bundle.value(), links_to_elsewhere(path));
+      if (bundle.ok() && !format.names_files && is_folder(path))
+        list_outside_files(bundle.value(), find_outside_links(path));
       return bundle;
     }
   }
@@ -74,8 +75,8 @@ base::Result<trace::TraceBundle> open_bytes(const std::string& name, const trace
       return base::Failure{
           base::Status::UNSUPPORTED, 0,
           name + ": a recording of format '" + options.format +
-              "' is several files, which a pipe cannot give; save them to a folder, and open "
-              "that"};
+              "' is several files and cannot be read from a pipe; save the files to a folder and open "
+              "the folder"};
     }
     const bool fits =
         options.format.empty() && format.sniff_bytes != nullptr && format.sniff_bytes(bytes.bytes());

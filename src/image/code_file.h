@@ -1,4 +1,4 @@
-// Files of code, whatever their format: into a bundle's code, and the names in them.
+// Code files of all formats: adds their code to a bundle, reads their symbols.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace ptkit::image {
 
-// Where and when the code of a file is seen.
+// The address, space and time of a file's code.
 struct Placement {
-  // ELF: where the lowest loadable segment was mapped; PE: the image's base. Empty: as linked (PE: or as
+  // ELF: the address of the lowest loadable segment; PE: the image's base. Empty: as linked (PE: or as
   // recorded, see add_pe()).
   std::optional<std::uint64_t> load_address;
   trace::SpaceId space = trace::kAnySpace;
@@ -19,12 +19,12 @@ struct Placement {
   std::uint64_t tsc_to = trace::kTscMax;
 };
 
-// add_pe() or add_elf(), by what the file is.
+// Calls add_pe() or add_elf(), by the file's format.
 [[nodiscard]] base::Result<std::int32_t> add_image(trace::TraceBundle& bundle, const std::string& path,
                                                    const Placement& placement);
 
-// pe_symbols() or elf_symbols(), by what the file is: sorted by file offset; empty if it is neither or has
-// none.
+// Calls pe_symbols() or elf_symbols(), by the file's format. Sorted by file offset; empty if the file has
+// another format or no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> read_symbols(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -21,7 +21,7 @@ bool is_usable(const CodeRegion& region) noexcept {
   return size_of(region) != 0 && region.tsc_from < region.tsc_to;
 }
 
-void sort_and_unite(std::vector<std::uint64_t>& some) {
+void sort_and_deduplicate(std::vector<std::uint64_t>& some) {
   std::sort(some.begin(), some.end());
   some.erase(std::unique(some.begin(), some.end()), some.end());
 }
@@ -41,38 +41,38 @@ CodeLayer::CodeLayer(const std::vector<CodeRegion>& code, const std::vector<std:
     boundaries_.push_back(region.tsc_from);
     if (region.tsc_to != trace::kTscMax) boundaries_.push_back(region.tsc_to);
   }
-  sort_and_unite(boundaries_);
+  sort_and_deduplicate(boundaries_);
   std::sort(extents_.begin(), extents_.end(),
             [](const Extent& a, const Extent& b) { return a.first < b.first; });
-  make_cells();
-  make_reach();
+  make_intervals();
+  make_max_tree();
 }
 
-void CodeLayer::make_cells() {
+void CodeLayer::make_intervals() {
   std::vector<std::uint64_t> edges;
   edges.reserve(extents_.size() * 2);
   for (const Extent& extent : extents_) {
     edges.push_back(extent.first);
     if (extent.last != kLastAddress) edges.push_back(extent.last + 1);
   }
-  sort_and_unite(edges);
-  cells_.reserve(edges.size());
-  for (const std::uint64_t edge : edges) cells_.emplace_back(edge);
+  sort_and_deduplicate(edges);
+  intervals_.reserve(edges.size());
+  for (const std::uint64_t edge : edges) intervals_.emplace_back(edge);
 }
 
-void CodeLayer::make_reach() {
+void CodeLayer::make_max_tree() {
   leaves_ = std::bit_ceil(extents_.size());
-  reach_.assign(leaves_ * 2, 0);
-  for (std::size_t i = 0; i < extents_.size(); ++i) reach_[leaves_ + i] = extents_[i].last;
+  max_last_.assign(leaves_ * 2, 0);
+  for (std::size_t i = 0; i < extents_.size(); ++i) max_last_[leaves_ + i] = extents_[i].last;
   for (std::size_t node = leaves_ - 1; node > 0; --node)
-    reach_[node] = std::max(reach_[node * 2], reach_[node * 2 + 1]);
+    max_last_[node] = std::max(max_last_[node * 2], max_last_[node * 2 + 1]);
 }
 
-// The regions of extents [begin, end), those below a node, that begin before number `before` and reach to the
-// address.
+// Finds the regions that contain `address` among the extents [begin, end) below a tree node. Only extents
+// with a number below `before` begin at or before the address.
 void CodeLayer::find(std::size_t node, std::size_t begin, std::size_t end, std::size_t before,
                      std::uint64_t address, std::vector<std::int32_t>& out) const {
-  if (begin >= before || reach_[node] < address) return;
+  if (begin >= before || max_last_[node] < address) return;
   if (node >= leaves_) {
     out.push_back(extents_[begin].region);
     return;
@@ -82,12 +82,12 @@ void CodeLayer::find(std::size_t node, std::size_t begin, std::size_t end, std::
   find(node * 2 + 1, middle, end, before, address, out);
 }
 
-// Sweeps over the times at which a region comes or goes. On top of the heap is the one that is seen.
+// Sweeps over the times at which a region begins or ends. The top of the heap is the visible region.
 std::unique_ptr<const CodeLayer::History> CodeLayer::history_of(std::uint64_t address) const {
   std::vector<std::int32_t> regions;
-  const auto behind = std::upper_bound(extents_.begin(), extents_.end(), address,
-                                       [](std::uint64_t at, const Extent& one) { return at < one.first; });
-  find(1, 0, leaves_, static_cast<std::size_t>(behind - extents_.begin()), address, regions);
+  const auto after = std::upper_bound(extents_.begin(), extents_.end(), address,
+                                      [](std::uint64_t at, const Extent& one) { return at < one.first; });
+  find(1, 0, leaves_, static_cast<std::size_t>(after - extents_.begin()), address, regions);
   const auto region = [this](std::int32_t number) -> const CodeRegion& {
     return (*code_)[static_cast<std::size_t>(number)];
   };
@@ -102,9 +102,9 @@ std::unique_ptr<const CodeLayer::History> CodeLayer::history_of(std::uint64_t ad
       return region(one).tsc_to <= at && region(one).tsc_to != trace::kTscMax;
     };
     while (!open.empty() && is_over(open.top())) open.pop();
-    const std::int32_t seen = open.empty() ? -1 : open.top();
-    if (history->empty() || history->back().region != seen) history->push_back({at, seen});
-    const std::uint64_t end = seen < 0 ? trace::kTscMax : region(seen).tsc_to;
+    const std::int32_t visible = open.empty() ? -1 : open.top();
+    if (history->empty() || history->back().region != visible) history->push_back({at, visible});
+    const std::uint64_t end = visible < 0 ? trace::kTscMax : region(visible).tsc_to;
     at = next < regions.size() ? std::min(end, region(regions[next]).tsc_from) : end;
     if (at == trace::kTscMax) return history;
   }
@@ -115,30 +115,32 @@ std::size_t CodeLayer::boundary_at(std::uint64_t tsc) const noexcept {
   return static_cast<std::size_t>(above - boundaries_.begin()) - 1;
 }
 
-std::int32_t CodeLayer::seen_in(const Cell& cell, std::uint64_t tsc) const {
-  const History* history = cell.history.load(std::memory_order_acquire);
+std::int32_t CodeLayer::visible_in(const Interval& interval, std::uint64_t tsc) const {
+  const History* history = interval.history.load(std::memory_order_acquire);
   if (history == nullptr) {
-    std::unique_ptr<const History> made = history_of(cell.first);
-    // Another thread may have been first.
-    if (cell.history.compare_exchange_strong(history, made.get(), std::memory_order_acq_rel)) {
-      history = made.release();
+    std::unique_ptr<const History> computed = history_of(interval.first);
+    // Another thread may have stored its result first.
+    if (interval.history.compare_exchange_strong(history, computed.get(), std::memory_order_acq_rel)) {
+      history = computed.release();
     }
   }
-  const auto above = std::upper_bound(history->begin(), history->end(), tsc,
-                                      [](std::uint64_t at, const Stay& stay) { return at < stay.from; });
+  const auto above =
+      std::upper_bound(history->begin(), history->end(), tsc,
+                       [](std::uint64_t at, const Visibility& visibility) { return at < visibility.from; });
   return std::prev(above)->region;
 }
 
-CodeSpot CodeLayer::at(std::uint64_t address, std::uint64_t tsc) const {
-  auto next = std::upper_bound(cells_.begin(), cells_.end(), address,
-                               [](std::uint64_t at, const Cell& cell) { return at < cell.first; });
-  CodeSpot spot;
-  if (next != cells_.begin()) spot.region = seen_in(*std::prev(next), tsc);
-  for (int joined = 0; next != cells_.end() && joined < kMostJoined; ++next, ++joined) {
-    if (next->first - address >= kFarEnough || seen_in(*next, tsc) != spot.region) break;
+VisibleRegion CodeLayer::at(std::uint64_t address, std::uint64_t tsc) const {
+  auto next =
+      std::upper_bound(intervals_.begin(), intervals_.end(), address,
+                       [](std::uint64_t at, const Interval& interval) { return at < interval.first; });
+  VisibleRegion visible;
+  if (next != intervals_.begin()) visible.region = visible_in(*std::prev(next), tsc);
+  for (int joined = 0; next != intervals_.end() && joined < kMaxJoined; ++next, ++joined) {
+    if (next->first - address >= kMaxJoinedBytes || visible_in(*next, tsc) != visible.region) break;
   }
-  spot.last = next == cells_.end() ? kLastAddress : next->first - 1;
-  return spot;
+  visible.last = next == intervals_.end() ? kLastAddress : next->first - 1;
+  return visible;
 }
 
 }  // namespace ptkit::image

@@ -1,4 +1,4 @@
-// Which of many regions is seen, by address and by time. For .cpp files of this folder only.
+// Finds the visible one of many overlapping code regions, by address and time. Internal to src/image.
 #pragma once
 
 #include <atomic>
@@ -12,64 +12,65 @@ namespace ptkit::image {
 
 [[nodiscard]] std::uint64_t size_of(const trace::CodeRegion& region) noexcept;
 
-// What is seen at an address; the same up to `last`, and perhaps beyond.
-struct CodeSpot {
-  std::int32_t region = -1;  // index in the bundle's code regions, -1: none
-  std::uint64_t last = 0;    // inclusive: the last page of the address space has no end
+// The visible region at an address. The same region is visible up to `last`, or further.
+struct VisibleRegion {
+  std::int32_t region = -1;  // index in the bundle's code regions; -1: none
+  std::uint64_t last = 0;    // inclusive, so that the last page of the address space is representable
 };
 
-// The regions of one address space, or those that are seen from everywhere. Later ones lie over those before
-// them. Takes memory for each region, and for each place that was looked at, for each region there: never for
-// regions times moments.
+// The regions of one address space, or the regions of all spaces. A later region hides earlier ones. The
+// address space is split into intervals at the first and last addresses of regions; an interval's history of
+// visible regions is computed at its first use. A segment tree of maxima finds the regions that contain an
+// address. Memory is O(regions), plus O(regions at an interval) for each used interval.
 class CodeLayer {
  public:
   CodeLayer() = default;
   CodeLayer(const std::vector<trace::CodeRegion>& code, const std::vector<std::int32_t>& regions);
 
   // Thread-safe.
-  [[nodiscard]] CodeSpot at(std::uint64_t address, std::uint64_t tsc) const;
+  [[nodiscard]] VisibleRegion at(std::uint64_t address, std::uint64_t tsc) const;
 
-  // What is seen changes only at boundaries: the number of the last one up to a time, and when it is.
+  // Visibility changes only at boundaries. Returns the number of the last boundary up to `tsc`.
   [[nodiscard]] std::size_t boundary_at(std::uint64_t tsc) const noexcept;
   [[nodiscard]] std::uint64_t begins(std::size_t boundary) const noexcept {
     return boundary < boundaries_.size() ? boundaries_[boundary] : trace::kTscMax;
   }
 
  private:
-  struct Stay {  // a region is seen from a time on
+  struct Visibility {  // `region` is visible from `from` on
     std::uint64_t from;
     std::int32_t region;
   };
-  using History = std::vector<Stay>;
+  using History = std::vector<Visibility>;
   struct Extent {
     std::uint64_t first;
     std::uint64_t last;
     std::int32_t region;
   };
-  // Between two of the addresses at which a region begins or ends.
-  struct Cell {
-    explicit Cell(std::uint64_t the_first) : first(the_first) {}
-    Cell(Cell&& other) noexcept : first(other.first), history(other.history.exchange(nullptr)) {}
-    Cell& operator=(Cell&&) = delete;
-    ~Cell() { delete history.load(); }
+  // The addresses from `first` to the next interval: no region begins or ends between.
+  struct Interval {
+    explicit Interval(std::uint64_t the_first) : first(the_first) {}
+    Interval(Interval&& other) noexcept : first(other.first), history(other.history.exchange(nullptr)) {}
+    Interval& operator=(Interval&&) = delete;
+    ~Interval() { delete history.load(); }
     const std::uint64_t first;
-    mutable std::atomic<const History*> history = nullptr;  // made when first asked for
+    mutable std::atomic<const History*> history = nullptr;  // computed at the first use
   };
-  static constexpr int kMostJoined = 16;               // cells: what one region is cut into
-  static constexpr std::uint64_t kFarEnough = 0x1000;  // bytes: where joining ends
+  static constexpr int kMaxJoined = 16;                     // intervals that at() joins
+  static constexpr std::uint64_t kMaxJoinedBytes = 0x1000;  // at() joins intervals up to this length
 
-  [[nodiscard]] std::int32_t seen_in(const Cell& cell, std::uint64_t tsc) const;
+  [[nodiscard]] std::int32_t visible_in(const Interval& interval, std::uint64_t tsc) const;
   [[nodiscard]] std::unique_ptr<const History> history_of(std::uint64_t address) const;
   void find(std::size_t node, std::size_t begin, std::size_t end, std::size_t before, std::uint64_t address,
             std::vector<std::int32_t>& out) const;
-  void make_cells();
-  void make_reach();
+  void make_intervals();
+  void make_max_tree();
 
   const std::vector<trace::CodeRegion>* code_ = nullptr;
-  std::vector<Extent> extents_;       // by their first address
-  std::vector<std::uint64_t> reach_;  // a tree over extents_: the highest address that any below reaches
-  std::size_t leaves_ = 0;            // of the tree: a power of two
-  std::vector<Cell> cells_;           // sorted
+  std::vector<Extent> extents_;          // sorted by first address
+  std::vector<std::uint64_t> max_last_;  // segment tree over extents_: the maximum of `last` below each node
+  std::size_t leaves_ = 0;               // leaves of the tree: a power of two
+  std::vector<Interval> intervals_;      // sorted
   std::vector<std::uint64_t> boundaries_ = {trace::kTscMin};
 };
 

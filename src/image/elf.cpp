@@ -6,18 +6,12 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/addresses.h"
+#include "base/hexadecimal.h"
 #include "image/elf_file.h"
 
 namespace ptkit::image {
 namespace {
-
-constexpr std::uint64_t kPageMask = 0xFFF;
-
-std::string hex(std::uint64_t value) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "0x%" PRIx64, value);
-  return text.data();
-}
 
 // The first GNU build-id among notes, as hex.
 std::string build_id_in(Elf_Data* notes) {
@@ -56,23 +50,23 @@ std::string build_id_of(const ElfFile& file) {
   return {};
 }
 
-// What is wrong with a loadable segment, or empty.
+// Describes what is wrong with a loadable segment; empty if nothing is.
 std::string problem_of(const GElf_Phdr& segment, std::size_t file_size) {
   if (segment.p_offset > file_size || segment.p_filesz > file_size - segment.p_offset) {
-    return "takes " + hex(segment.p_filesz) + " bytes at offset " + hex(segment.p_offset) + " of a file of " +
-           hex(file_size) + " bytes";
+    return "takes " + base::hexadecimal(segment.p_filesz) + " bytes at offset " +
+           base::hexadecimal(segment.p_offset) + " of a file of " + base::hexadecimal(file_size) + " bytes";
   }
   if (segment.p_filesz > segment.p_memsz) {
-    return "has " + hex(segment.p_filesz) + " bytes in the file and only " + hex(segment.p_memsz) +
-           " in memory";
+    return "has " + base::hexadecimal(segment.p_filesz) + " bytes in the file and only " +
+           base::hexadecimal(segment.p_memsz) + " in memory";
   }
   if (segment.p_filesz != 0 && segment.p_vaddr + (segment.p_filesz - 1) < segment.p_vaddr) {
-    return "at " + hex(segment.p_vaddr) + " reaches beyond the end of the address space";
+    return "at " + base::hexadecimal(segment.p_vaddr) + " reaches beyond the end of the address space";
   }
   return {};
 }
 
-// Loadable segments with bytes in the file, or what is wrong with one.
+// The loadable segments with bytes in the file, or a failure.
 base::Result<std::vector<GElf_Phdr>> loadable(const ElfFile& file) {
   std::vector<GElf_Phdr> found;
   for (std::size_t i = 0; i < file.segments().size(); ++i) {
@@ -93,15 +87,15 @@ base::Result<std::vector<GElf_Phdr>> loadable(const ElfFile& file) {
   return found;
 }
 
-// What to add to linked addresses. A lowest segment that begins inside a page was mapped with the page that
-// it is in.
+// The load bias: the difference of run-time and linked addresses. The lowest segment may begin inside a page;
+// its whole page was mapped.
 std::uint64_t bias_of(const ElfFile& file, const Placement& placement) noexcept {
   if (!placement.load_address) return 0;
   std::uint64_t lowest = std::numeric_limits<std::uint64_t>::max();
   for (const GElf_Phdr& segment : file.segments()) {
     if (segment.p_type == PT_LOAD) lowest = std::min(lowest, segment.p_vaddr);
   }
-  if ((*placement.load_address & kPageMask) == 0) lowest &= ~kPageMask;
+  if ((*placement.load_address & base::kOffsetInPage) == 0) lowest &= ~base::kOffsetInPage;
   return *placement.load_address - lowest;
 }
 

@@ -1,4 +1,4 @@
-// ELF 64 and 32: loadable segments into a bundle's code.
+// ELF files of 64 and 32 bits: adds loadable segments to a bundle's code.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ namespace ptkit::image {
                                                  const Placement& placement);
 
 // The code symbols of a file (.symtab and .dynsym; PLT entries as name@plt), sorted by file offset. Empty if
-// it is no ELF file or has none.
+// the file is no ELF file or has no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> elf_symbols(base::Bytes file);
 
-// A build-id as hex, as files and folders are named by it.
+// A build-id in hex, as in file and folder names.
 [[nodiscard]] std::string build_id_text(base::Bytes id);
-// The build-id as hex, or empty.
+// The file's build-id in hex, or empty.
 [[nodiscard]] std::string elf_build_id(base::Bytes file);
-// Whether the file has sections of code, and none of them is in it: it holds debug information alone, at
-// other places than those of the program's file.
+// Whether the file is a separate debug file: it has code sections without contents. Its file offsets differ
+// from those of the program's file.
 [[nodiscard]] bool is_debug_only(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -9,7 +9,7 @@ base::Failure bad(std::uint64_t offset, std::string detail) {
   return {base::Status::BAD_FILE, offset, std::move(detail)};
 }
 
-// libelf refuses to work before it was told which version its caller speaks.
+// libelf requires a call of elf_version() with the caller's ELF version before all other calls.
 bool is_library_ready() noexcept {
   static const bool ready = elf_version(EV_CURRENT) != EV_NONE;
   return ready;
@@ -30,7 +30,7 @@ base::Result<ElfFile> ElfFile::open(base::Bytes bytes) {
   }
   ElfFile file;
   file.bytes_ = bytes;
-  // libelf takes a pointer to mutable memory, but only writes there when asked to update.
+  // libelf takes a pointer to mutable memory, but writes to it only in elf_update().
   file.elf_.reset(elf_memory(const_cast<char*>(reinterpret_cast<const char*>(bytes.data())), bytes.size()));
   if (!file.elf_ || elf_kind(file.elf_.get()) != ELF_K_ELF)
     return bad(0, "damaged ELF file: " + library_error());

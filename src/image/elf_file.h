@@ -1,4 +1,4 @@
-// libelf behind RAII: one ELF file in memory, bounds checked. Internal to src/image.
+// An RAII wrapper of libelf: one ELF file in memory, with bounds checks. Internal to src/image.
 #pragma once
 
 #include <gelf.h>
@@ -29,10 +29,10 @@ class ElfFile {
     GElf_Shdr header{};
     std::string name;
   };
-  [[nodiscard]] std::vector<Section> sections() const;  // of those that can be read, by index
-  // The contents of a section that has some in the file.
+  [[nodiscard]] std::vector<Section> sections() const;  // the readable sections, by index
+  // The contents of a section; empty if the file has none.
   [[nodiscard]] base::Bytes contents(const Section& section) const noexcept;
-  // File offset of a virtual address that a loadable segment takes from the file.
+  // The file offset of a virtual address; nullopt if no loadable segment has file bytes there.
   [[nodiscard]] std::optional<std::uint64_t> file_offset(std::uint64_t address) const noexcept;
 
  private:

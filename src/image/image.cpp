@@ -32,14 +32,16 @@ struct ImageState {
  private:
   struct SpaceViews {
     CodeLayer own;
-    std::unordered_map<std::uint64_t, std::unique_ptr<CodeView>> views;  // by a boundary of each layer
+    std::unordered_map<std::uint64_t, std::unique_ptr<CodeView>>
+        views;  // by the boundary numbers of both layers
   };
 
   CodeLayer take_layer(SpaceId space);
 
-  std::unordered_map<SpaceId, std::vector<std::int32_t>> regions_;  // of spaces that nobody asked for yet
-  CodeLayer shared_;                                                // seen from everywhere
-  std::shared_mutex mutex_;  // guards what follows; views themselves are never changed
+  // Indices of code regions, by space, until take_layer() takes them at the space's first use.
+  std::unordered_map<SpaceId, std::vector<std::int32_t>> regions_;
+  CodeLayer shared_;         // regions of all spaces
+  std::shared_mutex mutex_;  // guards what follows; views are immutable
   std::unordered_map<SpaceId, SpaceViews> spaces_;
   std::uint32_t next_id_ = 0;
 };
@@ -96,20 +98,20 @@ const CodeView& ImageState::view(SpaceId space, std::uint64_t tsc) {
   return *view;
 }
 
-// What the space itself has mapped wins over what is seen from everywhere; but bytes win over a mapping whose
-// bytes are missing.
-CodeSpot CodeView::spot(std::uint64_t address) const {
-  const auto has_bytes = [this](const CodeSpot& at) {
+// A region of the space hides a region of all spaces. But a region with bytes wins over a region without
+// bytes.
+VisibleRegion CodeView::visible(std::uint64_t address) const {
+  const auto has_bytes = [this](const VisibleRegion& at) {
     return at.region >= 0 && state_->bundle->code[static_cast<std::size_t>(at.region)].bytes.size() != 0;
   };
-  const CodeSpot own = own_->at(address, valid_from_);
+  const VisibleRegion own = own_->at(address, valid_from_);
   if (has_bytes(own)) return own;
-  const CodeSpot shared = shared_->at(address, valid_from_);
+  const VisibleRegion shared = shared_->at(address, valid_from_);
   const bool is_own = own.region >= 0 && !has_bytes(shared);
   return {is_own ? own.region : shared.region, std::min(own.last, shared.last)};
 }
 
-base::Bytes CodeView::region_bytes(const CodeSpot& at, std::uint64_t address) const noexcept {
+base::Bytes CodeView::region_bytes(const VisibleRegion& at, std::uint64_t address) const noexcept {
   if (at.region < 0) return {};
   const CodeRegion& region = state_->bundle->code[static_cast<std::size_t>(at.region)];
   const base::Bytes all = region.bytes.bytes();
@@ -122,11 +124,11 @@ base::Bytes CodeView::region_bytes(const CodeSpot& at, std::uint64_t address) co
 std::size_t CodeView::read(std::uint64_t address, std::span<std::uint8_t> out) const {
   std::size_t done = 0;
   while (done < out.size()) {
-    const CodeSpot at = spot(address);
+    const VisibleRegion at = visible(address);
     base::Bytes bytes = region_bytes(at, address);
     if (bytes.empty()) bytes = state_->pages.fetch(space_, address);
     if (bytes.empty()) break;
-    // `last` is inclusive: a span that reaches it has one byte more than their difference.
+    // `last` is inclusive, hence + 1.
     const std::uint64_t limit = std::min<std::uint64_t>(bytes.size() - 1, at.last - address);
     const std::size_t size = std::min(static_cast<std::size_t>(limit) + 1, out.size() - done);
     std::copy_n(bytes.begin(), size, out.begin() + static_cast<std::ptrdiff_t>(done));
@@ -139,7 +141,7 @@ std::size_t CodeView::read(std::uint64_t address, std::span<std::uint8_t> out) c
 }
 
 base::Bytes CodeView::bytes_at(std::uint64_t address) const {
-  const CodeSpot at = spot(address);
+  const VisibleRegion at = visible(address);
   base::Bytes bytes = region_bytes(at, address);
   if (bytes.empty()) bytes = state_->pages.at(space_, address);
   if (!bytes.empty() && bytes.size() - 1 > at.last - address) {
@@ -148,16 +150,8 @@ base::Bytes CodeView::bytes_at(std::uint64_t address) const {
   return bytes;
 }
 
-Source CodeView::source_at(std::uint64_t address) const {
-  const CodeSpot at = spot(address);
-  const base::Bytes bytes = region_bytes(at, address);
-  if (bytes.empty()) return {bytes_at(address)};
-  const CodeRegion& region = state_->bundle->code[static_cast<std::size_t>(at.region)];
-  return {bytes, region.file, region.file_offset + (address - region.address)};
-}
-
 Provenance CodeView::provenance(std::uint64_t address) const {
-  const CodeSpot at = spot(address);
+  const VisibleRegion at = visible(address);
   if (at.region < 0) return {};
   const CodeRegion& region = state_->bundle->code[static_cast<std::size_t>(at.region)];
   return {at.region, region.file, region.address, size_of(region)};

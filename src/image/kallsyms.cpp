@@ -7,7 +7,7 @@ namespace ptkit::image {
 
 namespace {
 
-// Up to the next of these characters, which goes too.
+// Removes and returns the text up to the next of these characters. Removes the character, too.
 std::string_view take_until(std::string_view& text, std::string_view ends) noexcept {
   const std::size_t end = std::min(text.find_first_of(ends), text.size());
   const std::string_view taken = text.substr(0, end);

@@ -1,4 +1,4 @@
-// Names of the kernel's code as /proc/kallsyms lists them.
+// Parses the kernel's symbols in the format of /proc/kallsyms.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct KernelSymbol {
   }
 };
 
-// Takes symbols off the front of a list; lines that are none are left out. There are 100 000 and more: what
-// is found points into the text.
+// Iterates over the symbols of a list and skips invalid lines. A list has more than 100 000 symbols, so names
+// are views into the text.
 class KernelSymbols {
  public:
   explicit KernelSymbols(std::string_view text) : rest_(text) {}

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/addresses.h"
 #include "image/elf_file.h"
 #include "image/pe_file.h"
 
 namespace ptkit::image {
 namespace {
-
-constexpr std::uint64_t kPageMask = 4096 - 1;
 
 class Parts {
  public:
@@ -16,7 +15,8 @@ class Parts {
 
   void add(std::uint64_t offset, std::uint64_t size) {
     if (size == 0 || offset > file_size_ || size > file_size_ - offset) return;
-    parts_.push_back({offset & ~kPageMask, std::min((offset + size + kPageMask) & ~kPageMask, file_size_)});
+    parts_.push_back({offset & ~base::kOffsetInPage,
+                      std::min((offset + size + base::kOffsetInPage) & ~base::kOffsetInPage, file_size_)});
   }
 
   std::vector<FilePart> joined() {

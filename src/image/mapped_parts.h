@@ -1,4 +1,4 @@
-// Which parts of a program's file become its memory.
+// The parts of a program file that are mapped into memory.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct FilePart {
   std::uint64_t end = 0;
 };
 
-// What loadable segments of an ELF file, or sections of a PE file, take from it: in whole pages, as systems
-// map them, in order, joined where they touch. Empty if it is neither, or not for x86.
+// The file parts of the loadable segments of an ELF file, or of the sections of a PE file: in whole pages,
+// sorted, adjacent parts joined. Empty for other formats and other machines than x86.
 [[nodiscard]] std::vector<FilePart> mapped_parts(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -1,4 +1,4 @@
-// How much the names in a file may take in memory. Internal to src/image.
+// A limit for the memory of the names in a file. Internal to src/image.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace ptkit::image {
 
-// Rows of a table may all point at one long name: a small file could ask for any amount. Linkers let few rows
-// share a name, so that all names together take less than the file.
+// All rows of a symbol table may refer to one long name, so a small file could need any amount of memory. In
+// real files few rows share a name, and all names together are shorter than the file.
 class NameBudget {
  public:
   explicit NameBudget(std::size_t file_bytes) noexcept : left_(file_bytes * kShared) {}
 
-  // False: that is more than any real file has; neither this name nor those behind it are read.
+  // Returns false if the names exceed those of any real file: stop before this name.
   [[nodiscard]] bool take(std::string_view name) noexcept {
     left_ = name.size() < left_ ? left_ - name.size() : 0;
     return left_ != 0;

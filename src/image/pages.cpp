@@ -20,14 +20,14 @@ base::Bytes CallbackPages::at(trace::SpaceId space, std::uint64_t address) const
 base::Bytes CallbackPages::fetch(trace::SpaceId space, std::uint64_t address) {
   base::Bytes bytes = at(space, address);
   if (!bytes.empty() || !callback_) return bytes;
-  ask(space, address - address % kPageSize);
+  query_callback(space, address - address % kPageSize);
   bytes = at(space, address);
   if (!bytes.empty() || address % kPageSize == 0) return bytes;
-  ask(space, address);  // the memory may begin inside the page
+  query_callback(space, address);  // the memory may begin inside the page
   return at(space, address);
 }
 
-void CallbackPages::ask(trace::SpaceId space, std::uint64_t address) {
+void CallbackPages::query_callback(trace::SpaceId space, std::uint64_t address) {
   std::array<std::uint8_t, kPageSize> buffer{};
   const std::size_t first = address % kPageSize;
   const std::size_t room = kPageSize - first;

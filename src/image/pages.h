@@ -1,4 +1,4 @@
-// Memory that a callback supplied, kept by page. Internal to src/image.
+// A cache of the memory that a callback returned, by page. Internal to src/image.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ class CallbackPages {
  public:
   explicit CallbackPages(ReadCallback callback) : callback_(std::move(callback)) {}
 
-  // Bytes at `address` that are at hand, up to the end of their page.
+  // The cached bytes at `address`, up to the end of the page.
   [[nodiscard]] base::Bytes at(trace::SpaceId space, std::uint64_t address) const noexcept;
-  // The same; asks the callback first if there are none.
+  // The same, but calls the callback if there are none.
   [[nodiscard]] base::Bytes fetch(trace::SpaceId space, std::uint64_t address);
   [[nodiscard]] const ReadCallback& callback() const noexcept { return callback_; }
 
@@ -26,12 +26,12 @@ class CallbackPages {
   static constexpr std::size_t kPageSize = 4096;
   struct Page {
     std::array<std::uint8_t, kPageSize> bytes{};
-    std::bitset<kPageSize> known;  // a byte that is known never changes: spans of it are out
+    std::bitset<kPageSize> known;  // known bytes never change: callers hold spans of them
   };
-  void ask(trace::SpaceId space, std::uint64_t address);
+  void query_callback(trace::SpaceId space, std::uint64_t address);
 
   ReadCallback callback_;
-  mutable std::shared_mutex mutex_;  // not held while the callback runs, which may wait for locks of its own
+  mutable std::shared_mutex mutex_;  // not held during the callback, which may take other locks
   std::map<std::pair<trace::SpaceId, std::uint64_t>, std::unique_ptr<Page>> pages_;
 };
 

@@ -12,6 +12,7 @@
 #include "base/paths.h"
 #include "image/name_budget.h"
 #include "image/pe_file.h"
+#include "trace/warning_codes.h"
 
 namespace ptkit::image {
 
@@ -26,12 +27,8 @@ constexpr std::size_t kSymbolBytes = 18;
 constexpr std::uint64_t kFunctionType = 0x20;
 constexpr std::uint32_t kMostExports = 1U << 20U;
 
-std::uint32_t u32(base::Bytes bytes, std::size_t at) noexcept {
-  return static_cast<std::uint32_t>(base::load_le<4>(bytes.data() + at));
-}
-
-// Windows does not tell cases apart.
-std::string plain_name(const std::string& path) {
+// The file name in lower case: Windows ignores case.
+std::string lower_case_name(const std::string& path) {
   std::string name(base::last_part(path));
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return name;
@@ -42,26 +39,26 @@ struct Module {
   std::uint64_t size = 0;  // 0: not known
 };
 
-// Where a module of this name was, and how large, as the recording tells.
+// The recorded base and size of a module of this name.
 std::optional<Module> recorded_module(const trace::TraceBundle& bundle, const std::string& path) {
-  const std::string name = plain_name(path);
+  const std::string name = lower_case_name(path);
   for (const trace::CodeRegion& region : bundle.code) {
     if (region.file < 0 || region.bytes.size() != 0) continue;
-    if (plain_name(bundle.files[static_cast<std::size_t>(region.file)].path) == name)
+    if (lower_case_name(bundle.files[static_cast<std::size_t>(region.file)].path) == name)
       return Module{region.address - region.file_offset, region.file_offset == 0 ? region.size : 0};
   }
   return std::nullopt;
 }
 
-// Sizes of functions, by where they begin.
+// The sizes of functions, by begin address.
 std::map<std::uint32_t, std::uint32_t> function_sizes(const PeFile& file) {
   std::map<std::uint32_t, std::uint32_t> sizes;
   const PeFile::Directory table = file.directory(PeFile::kFunctions);
   if (!file.is_64_bit()) return sizes;
   const base::Bytes rows = file.at_address(table.address, table.size);
   for (std::size_t at = 0; at + kFunctionBytes <= rows.size(); at += kFunctionBytes) {
-    const std::uint32_t begin = u32(rows, at);
-    const std::uint32_t end = u32(rows, at + 4);
+    const std::uint32_t begin = load_u32(rows, at);
+    const std::uint32_t end = load_u32(rows, at + 4);
     if (end > begin) sizes.try_emplace(begin, end - begin);
   }
   return sizes;
@@ -87,7 +84,7 @@ class SymbolReader {
   }
 
  private:
-  // False: there are more names than can be.
+  // Returns false if there are more names than a valid file can have.
   bool add(std::string_view name, std::uint32_t address) {
     if (!names_.take(name)) return false;
     const auto offset = file_.offset_of(address);
@@ -101,18 +98,18 @@ class SymbolReader {
     const PeFile::Directory directory = file_.directory(PeFile::kExports);
     const base::Bytes table = file_.at_address(directory.address, kExportBytes);
     if (table.empty()) return;
-    const std::uint32_t functions = std::min(u32(table, 20), kMostExports);
-    const std::uint32_t names = std::min(u32(table, 24), kMostExports);
-    const base::Bytes addresses = file_.at_address(u32(table, 28), std::uint64_t{functions} * 4);
-    const base::Bytes name_addresses = file_.at_address(u32(table, 32), std::uint64_t{names} * 4);
-    const base::Bytes ordinals = file_.at_address(u32(table, 36), std::uint64_t{names} * 2);
+    const std::uint32_t functions = std::min(load_u32(table, 20), kMostExports);
+    const std::uint32_t names = std::min(load_u32(table, 24), kMostExports);
+    const base::Bytes addresses = file_.at_address(load_u32(table, 28), std::uint64_t{functions} * 4);
+    const base::Bytes name_addresses = file_.at_address(load_u32(table, 32), std::uint64_t{names} * 4);
+    const base::Bytes ordinals = file_.at_address(load_u32(table, 36), std::uint64_t{names} * 2);
     if (addresses.empty() || name_addresses.empty() || ordinals.empty()) return;
     for (std::size_t i = 0; i < names; ++i) {
       const auto ordinal = static_cast<std::size_t>(base::load_le<2>(ordinals.data() + i * 2));
       if (ordinal >= functions) continue;
-      const std::uint32_t address = u32(addresses, ordinal * 4);
+      const std::uint32_t address = load_u32(addresses, ordinal * 4);
       const bool forwarded = address >= directory.address && address - directory.address < directory.size;
-      const auto name = file_.offset_of(u32(name_addresses, i * 4));
+      const auto name = file_.offset_of(load_u32(name_addresses, i * 4));
       if (!forwarded && name && !add(file_.text_at(*name), address)) return;
     }
   }
@@ -129,9 +126,9 @@ class SymbolReader {
       if ((base::load_le<2>(row.data() + 14) & 0xf0) != kFunctionType) continue;
       if (section == 0 || section > file_.sections().size()) continue;
       const std::string_view short_name(reinterpret_cast<const char*>(row.data()), 8);
-      const std::string_view name = u32(row, 0) == 0 ? file_.text_at(strings + u32(row, 4))
-                                                     : short_name.substr(0, short_name.find('\0'));
-      if (!add(name, file_.sections()[section - 1].address + u32(row, 8))) return;
+      const std::string_view name = load_u32(row, 0) == 0 ? file_.text_at(strings + load_u32(row, 4))
+                                                          : short_name.substr(0, short_name.find('\0'));
+      if (!add(name, file_.sections()[section - 1].address + load_u32(row, 8))) return;
     }
   }
 
@@ -141,34 +138,32 @@ class SymbolReader {
   std::vector<trace::SymbolEntry> symbols_;
 };
 
-// GUID and age of the file's PDB, "0123456789abcdef0123456789abcdef-1", or empty. Other than a build-id it
-// stays the same when a file is patched, and does not have the form of one: no decoded code is kept by it.
+// GUID and age of the file's PDB, "0123456789abcdef0123456789abcdef-1", or empty. It stays the same when a
+// file is patched. Its form differs from a build-id's, so that no cache of decoded code uses it as a key.
 std::string build_id_of(const PeFile& file) {
   const PeFile::Directory directory = file.directory(PeFile::kDebug);
   const base::Bytes rows = file.at_address(directory.address, directory.size);
   for (std::size_t at = 0; at + kDebugBytes <= rows.size(); at += kDebugBytes) {
-    if (u32(rows, at + 12) != kCodeView || u32(rows, at + 16) < kRsdsBytes) continue;
-    const base::Bytes data = file.at(u32(rows, at + 24), kRsdsBytes);
+    if (load_u32(rows, at + 12) != kCodeView || load_u32(rows, at + 16) < kRsdsBytes) continue;
+    const base::Bytes data = file.at(load_u32(rows, at + 24), kRsdsBytes);
     if (data.empty() || data[0] != 'R' || data[1] != 'S' || data[2] != 'D' || data[3] != 'S') continue;
     std::array<char, 64> text{};
     std::uint64_t rest = 0;
     for (std::size_t i = 12; i < 20; ++i) rest = rest << 8U | data[i];
     std::snprintf(text.data(), text.size(), "%08" PRIx32 "%04" PRIx64 "%04" PRIx64 "%016" PRIx64 "-%" PRIx32,
-                  u32(data, 4), base::load_le<2>(data.data() + 8), base::load_le<2>(data.data() + 10), rest,
-                  u32(data, 20));
+                  load_u32(data, 4), base::load_le<2>(data.data() + 8), base::load_le<2>(data.data() + 10),
+                  rest, load_u32(data, 20));
     return text.data();
   }
   return {};
 }
 
-// Nothing else that is recorded tells one build from another.
+// The size is the only recorded property that distinguishes builds.
 void look_for_doubt(trace::TraceBundle& bundle, const std::string& path, std::uint64_t recorded,
                     std::uint64_t size) {
   constexpr std::uint64_t kPage = 4096;
   if (recorded == 0 || size == 0 || (size + kPage - 1) / kPage == (recorded + kPage - 1) / kPage) return;
-  bundle.warnings.push_back(path + ": takes " + std::to_string(size) +
-                            " bytes of memory, what was recorded " + std::to_string(recorded) +
-                            ": it may be another build.");
+  bundle.warnings.push_back(warn(trace::WarningCode::IMAGE_SIZE_MISMATCH, size, recorded).at(path));
 }
 
 }  // namespace

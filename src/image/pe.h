@@ -1,5 +1,5 @@
-// PE32+ and PE32 (programs and drivers of Windows): sections into a bundle's code. Nothing is relocated: what
-// relocations change are addresses in operands, which decoding does not look at.
+// PE32+ and PE32 files (programs and drivers of Windows): adds sections to a bundle's code. Relocations are
+// not applied: they change only addresses in operands, which the decoder does not use.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace ptkit::image {
 
-// Does it begin as a PE file?
+// Whether the file begins with the headers of a PE file.
 [[nodiscard]] bool is_pe(base::Bytes file) noexcept;
 
-// Maps the file, adds an ImageFile and a CodeRegion for each section that has bytes. Without a load address:
-// where the recording says that a module of this name was (a region of such a file without bytes), else the
-// address that the file was linked for. BAD_FILE (with what is wrong) if it is no usable x86 file.
+// Maps the file, adds an ImageFile and a CodeRegion for each section with bytes. Without a load address, uses
+// the recorded address of a module of this name (a region of such a file without bytes), or else the linked
+// address. Fails with BAD_FILE and the reason if the file is no usable x86 file.
 [[nodiscard]] base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string& path,
                                                 const Placement& placement);
 
-// Exported names and functions of the COFF symbol table, by file offset. Sizes come from the table of
-// functions that x64 files have for unwinding. Empty if it is no PE file or has none.
+// The exported names and the functions of the COFF symbol table, sorted by file offset. Sizes come from the
+// exception directory of x64 files (RUNTIME_FUNCTION). Empty if the file is no PE file or has no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -1,4 +1,4 @@
-// Names and numbers: "PE Format" (Microsoft).
+// Names and numbers are from "PE Format" (Microsoft).
 #include "image/pe_file.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace ptkit::image {
 
 namespace {
 
-constexpr std::uint64_t kPointerAt = 0x3c;  // of the DOS header: where the PE header is
+constexpr std::uint64_t kPointerAt = 0x3c;  // e_lfanew of the DOS header: offset of the PE header
 constexpr std::size_t kSignatureBytes = 4;
 constexpr std::size_t kCoffBytes = 20;
 constexpr std::size_t kSectionBytes = 40;
@@ -18,10 +18,6 @@ constexpr std::uint64_t kPe32 = 0x10b;
 constexpr std::uint64_t kPe32Plus = 0x20b;
 constexpr std::size_t kLeastOptional = 96;
 constexpr unsigned kMostDirectories = 16;
-
-std::uint32_t u32(base::Bytes bytes, std::size_t at) noexcept {
-  return static_cast<std::uint32_t>(base::load_le<4>(bytes.data() + at));
-}
 
 }  // namespace
 
@@ -39,28 +35,29 @@ base::Bytes PeFile::at(std::uint64_t offset, std::uint64_t size) const noexcept 
 const char* PeFile::read() {
   const base::Bytes dos = at(0, kPointerAt + 4);
   if (dos.empty() || dos[0] != 'M' || dos[1] != 'Z') return "is no PE file: it does not begin with MZ";
-  const std::uint64_t start = u32(dos, kPointerAt);
+  const std::uint64_t start = load_u32(dos, kPointerAt);
   const base::Bytes coff = at(start, kSignatureBytes + kCoffBytes);
   if (coff.empty() || base::load_le<4>(coff.data()) != 0x4550) return "has no PE header (a DOS program?)";
   const std::uint64_t machine = base::load_le<2>(coff.data() + 4);
   if (machine != kMachineX64 && machine != kMachineX86) return "is a PE file for another processor than x86";
   const auto section_count = static_cast<unsigned>(base::load_le<2>(coff.data() + 6));
-  symbol_table_ = u32(coff, 12);
-  symbol_count_ = u32(coff, 16);
+  symbol_table_ = load_u32(coff, 12);
+  symbol_count_ = load_u32(coff, 16);
   const std::size_t optional_size = base::load_le<2>(coff.data() + 20);
   const base::Bytes optional = at(start + coff.size(), optional_size);
   if (optional.size() < kLeastOptional) return "is cut, or an object file: its optional header is missing";
   const std::uint64_t magic = base::load_le<2>(optional.data());
   if (magic != kPe32 && magic != kPe32Plus) return "is neither PE32 nor PE32+";
   is_64_bit_ = magic == kPe32Plus;
-  base_ = is_64_bit_ ? base::load_le<8>(optional.data() + 24) : u32(optional, 28);
-  size_ = u32(optional, 56);
-  header_size_ = u32(optional, 60);
+  base_ = is_64_bit_ ? base::load_le<8>(optional.data() + 24) : load_u32(optional, 28);
+  size_ = load_u32(optional, 56);
+  header_size_ = load_u32(optional, 60);
   const std::size_t directories = is_64_bit_ ? 112 : 96;
   if (optional.size() >= directories) {
-    const std::uint32_t count = std::min(u32(optional, directories - 4), kMostDirectories);
+    const std::uint32_t count = std::min(load_u32(optional, directories - 4), kMostDirectories);
     for (std::size_t i = 0; i < count && directories + 8 * i + 8 <= optional.size(); ++i)
-      directories_.push_back({u32(optional, directories + 8 * i), u32(optional, directories + 8 * i + 4)});
+      directories_.push_back(
+          {load_u32(optional, directories + 8 * i), load_u32(optional, directories + 8 * i + 4)});
   }
   return read_sections(start + coff.size() + optional_size, section_count);
 }
@@ -71,13 +68,13 @@ const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
   for (std::size_t i = 0; i < count; ++i) {
     const base::Bytes row = table.subspan(i * kSectionBytes, kSectionBytes);
     Section section;
-    section.address = u32(row, 12);
-    section.file_size = u32(row, 16);
-    section.offset = u32(row, 20);
-    section.size = u32(row, 8) != 0 ? u32(row, 8) : section.file_size;
+    section.address = load_u32(row, 12);
+    section.file_size = load_u32(row, 16);
+    section.offset = load_u32(row, 20);
+    section.size = load_u32(row, 8) != 0 ? load_u32(row, 8) : section.file_size;
     section.file_size = std::min(section.file_size, section.size);
     if (section.file_size != 0 && at(section.offset, section.file_size).empty())
-      return "is cut: a section lies behind its end";
+      return "is truncated: a section ends after the end of the file";
     if (section.address + std::uint64_t{section.size} > 0xffffffff) return "has a section of more than 4 GiB";
     sections_.push_back(section);
     if (section.file_size != 0) by_address_.push_back(section);
@@ -91,9 +88,9 @@ PeFile::Directory PeFile::directory(unsigned number) const noexcept {
 }
 
 std::optional<std::uint64_t> PeFile::offset_of(std::uint32_t address) const noexcept {
-  const auto behind = std::ranges::upper_bound(by_address_, address, {}, &Section::address);
-  if (behind != by_address_.begin()) {
-    const Section& section = *std::prev(behind);  // sections of one image do not overlap
+  const auto after = std::ranges::upper_bound(by_address_, address, {}, &Section::address);
+  if (after != by_address_.begin()) {
+    const Section& section = *std::prev(after);  // sections of one image do not overlap
     if (address - section.address < section.file_size)
       return std::uint64_t{section.offset} + (address - section.address);
   }

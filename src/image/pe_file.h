@@ -1,4 +1,4 @@
-// The headers of a PE file in memory, bounds checked. Internal to src/image.
+// The headers of a PE file in memory, with bounds checks. Internal to src/image.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,17 @@
 
 namespace ptkit::image {
 
+[[nodiscard]] inline std::uint32_t load_u32(base::Bytes bytes, std::size_t at) noexcept {
+  return static_cast<std::uint32_t>(base::load_le<4>(bytes.data() + at));
+}
+
 class PeFile {
  public:
   struct Section {
     std::uint32_t address = 0;    // relative to the image's base
     std::uint32_t size = 0;       // in memory
     std::uint32_t offset = 0;     // in the file
-    std::uint32_t file_size = 0;  // bytes that the file has of it, at most `size`
+    std::uint32_t file_size = 0;  // bytes in the file, at most `size`
   };
   struct Directory {
     std::uint32_t address = 0;  // relative
@@ -32,23 +36,23 @@ class PeFile {
 
   [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t linked_base() const noexcept { return base_; }
-  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }  // in memory, 0: not told
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }  // SizeOfImage; 0: unknown
   [[nodiscard]] const std::vector<Section>& sections() const noexcept { return sections_; }
   [[nodiscard]] Directory directory(unsigned number) const noexcept;
   [[nodiscard]] std::uint32_t symbol_table() const noexcept { return symbol_table_; }  // offset, 0: none
   [[nodiscard]] std::uint32_t symbol_count() const noexcept { return symbol_count_; }
   [[nodiscard]] bool is_64_bit() const noexcept { return is_64_bit_; }
 
-  // Bytes of the file: exactly so many, or none.
+  // `size` bytes of the file, or none if the file is shorter.
   [[nodiscard]] base::Bytes at(std::uint64_t offset, std::uint64_t size) const noexcept;
   [[nodiscard]] base::Bytes at_address(std::uint32_t address, std::uint64_t size) const noexcept;
-  // Up to a zero; empty if there is none.
+  // The null-terminated text at `offset`; empty if it does not end in the file.
   [[nodiscard]] std::string_view text_at(std::uint64_t offset) const noexcept;
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint32_t address) const noexcept;
 
  private:
   explicit PeFile(base::Bytes bytes) : bytes_(bytes) {}
-  [[nodiscard]] const char* read();  // what is wrong, or null
+  [[nodiscard]] const char* read();  // the reason of a failure, or null
   [[nodiscard]] const char* read_sections(std::uint64_t offset, unsigned count);
 
   base::Bytes bytes_;
@@ -56,7 +60,7 @@ class PeFile {
   std::uint32_t size_ = 0;
   std::uint32_t header_size_ = 0;
   std::vector<Section> sections_;
-  std::vector<Section> by_address_;  // those with bytes
+  std::vector<Section> by_address_;  // sections with bytes
   std::vector<Directory> directories_;
   std::uint32_t symbol_table_ = 0;
   std::uint32_t symbol_count_ = 0;

@@ -7,37 +7,39 @@
 #include <utility>
 
 #include "base/check_sum.h"
-#include "flow/checkpoint_fields.h"
+#include "flow/decoder/checkpoint_fields.h"
+#include "flow/events/stream_traits.h"
 #include "packet/scan.h"
 #include "time/survey.h"
 
 namespace ptkit::index {
 namespace {
 
-constexpr std::size_t kAhead = 3;  // segments for each thread that are decoded and wait for their turn
+// Decoded segments for each thread that wait for their turn.
+constexpr std::size_t kSegmentsPerThread = 3;
 constexpr std::size_t kRows = std::size_t{1} << 13U;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// Rows that follow, or came right before, may name these addresses although no block does. 0 is none, but
-// where execution is.
+// Rows after the checkpoint, or right before it, may have these addresses although no block has. 0 means no
+// address, except for the IP.
 void touch(SegmentSink& sink, const flow::Checkpoint& at) {
-  if (at.walk.ip != 0 || at.placed.state == flow::Placer::State::ON) sink.touch(at.walk.ip);
-  if (at.walk.anchor_known) sink.touch(at.walk.anchor_ip);
-  if (at.placed.abort_known) sink.touch(at.placed.abort_ip);
-  if (at.placed.resume_ip != 0) sink.touch(at.placed.resume_ip);
+  if (at.walk.ip != 0 || at.binder.state == flow::EventBinder::State::ON) sink.touch(at.walk.ip);
+  if (at.walk.binding_known) sink.touch(at.walk.binding_ip);
+  if (at.binder.abort_known) sink.touch(at.binder.abort_ip);
+  if (at.binder.resume_ip != 0) sink.touch(at.binder.resume_ip);
   if (!at.walk.branch) return;
-  const flow::Run& run = *at.walk.branch;
-  sink.touch(run.last_ip);
-  sink.touch(run.next_ip);
-  const bool direct =
-      run.end == flow::RunEnd::COND || run.end == flow::RunEnd::JUMP || run.end == flow::RunEnd::CALL;
-  if (direct) sink.touch(run.target);
+  const flow::BasicBlock& block = *at.walk.branch;
+  sink.touch(block.last_ip);
+  sink.touch(block.next_ip);
+  const bool direct = block.end == flow::Terminator::COND || block.end == flow::Terminator::JUMP ||
+                      block.end == flow::Terminator::CALL;
+  if (direct) sink.touch(block.target);
 }
 
 }  // namespace
 
 StreamBuilder::StreamBuilder(Input input) : input_(std::move(input)), bytes_(input_.stream.data.bytes()) {
-  if (!flow::can_begin_ahead(input_.bundle, input_.stream)) input_.threads = 1;
+  if (!flow::can_speculate(input_.bundle, input_.stream)) input_.threads = 1;
 }
 
 void StreamBuilder::find_psbs() {
@@ -86,14 +88,15 @@ void StreamBuilder::work() {
   moved_.notify_all();
 }
 
-// The next segment is there, or nobody decodes it.
+// True if no thread has the turn, and the next segment is done speculatively or no thread decodes it.
 bool StreamBuilder::may_take_turn() const {
-  return !turn_taken_ && (next_claim_ <= turn_ || turn_ == 0 || ahead_.find(turn_) != ahead_.end());
+  return !turn_taken_ &&
+         (next_claim_ <= turn_ || turn_ == 0 || speculative_.find(turn_) != speculative_.end());
 }
 
-// What to assume is known once the first segment is decoded.
+// A predicted state exists once the first segment is decoded.
 bool StreamBuilder::may_claim() const {
-  return input_.threads > 1 && turn_ > 0 && next_claim_ < turn_ + input_.threads * kAhead &&
+  return input_.threads > 1 && turn_ > 0 && next_claim_ < turn_ + input_.threads * kSegmentsPerThread &&
          next_claim_ < psbs_.size() && psbs_[next_claim_] != flow::kNoPsb;
 }
 
@@ -101,21 +104,21 @@ void StreamBuilder::work_locked(std::unique_lock<std::mutex>& lock) {
   if (may_take_turn()) {
     turn_taken_ = true;
     next_claim_ = std::max(next_claim_, turn_ + 1);
-    auto found = ahead_.extract(turn_);
+    auto found = speculative_.extract(turn_);
     lock.unlock();
     take_turn(found.empty() ? nullptr : &found.mapped());
     lock.lock();
     turn_taken_ = false;
     ++turn_;
-    if (real_) likely_ = *real_;
-    ended_ = !real_;
+    if (actual_) predicted_ = *actual_;
+    ended_ = !actual_;
   } else if (may_claim()) {
     const std::size_t number = next_claim_++;
-    const flow::Checkpoint likely = likely_;
+    const flow::Checkpoint predicted = predicted_;
     lock.unlock();
-    Ahead ahead = decode_ahead(number, likely);
+    Speculative speculative = decode_speculatively(number, predicted);
     lock.lock();
-    ahead_.emplace(number, std::move(ahead));
+    speculative_.emplace(number, std::move(speculative));
   } else {
     moved_.wait_for(lock, kPatience);
     return;
@@ -123,57 +126,60 @@ void StreamBuilder::work_locked(std::unique_lock<std::mutex>& lock) {
   moved_.notify_all();
 }
 
-void StreamBuilder::take_turn(Ahead* ahead) {
+void StreamBuilder::take_turn(Speculative* speculative) {
   Done done;
-  if (ahead != nullptr && ahead->result.usable && !ahead->sink->lost_packets() &&
-      flow::equivalent(ahead->result.begin, *real_, ahead->result.relied)) {
-    done = {real_, ahead->result.end, ahead->result.at_stream_end, std::move(ahead->sink), ahead->bytes_sum};
-    flow::complete(done.end, *real_);
+  if (speculative != nullptr && speculative->result.usable && !speculative->sink->lost_packets() &&
+      flow::equivalent(speculative->result.begin, *actual_, speculative->result.deps)) {
+    done = {actual_, speculative->result.end, speculative->result.at_stream_end, std::move(speculative->sink),
+            speculative->bytes_sum};
+    flow::complete(done.end, *actual_);
   } else {
     done = decode(SegmentSink::Rows::IN_BULK);
     if (done.sink->lost_packets()) done = decode(SegmentSink::Rows::ONE_BY_ONE);
   }
   if (input_.cancelled) return;
-  real_.reset();
-  if (!done.at_stream_end) real_ = done.end;
+  actual_.reset();
+  if (!done.at_stream_end) actual_ = done.end;
   add(std::move(done));
 }
 
-StreamBuilder::Ahead StreamBuilder::decode_ahead(std::size_t number, const flow::Checkpoint& likely) const {
-  Ahead ahead;
-  ahead.sink = std::make_unique<SegmentSink>(SegmentSink::Rows::IN_BULK, input_.cancelled);
-  flow::SegmentDecoder decoder(input_.make, input_.stream, *ahead.sink, psbs_[number], psbs_[number + 1],
-                               likely);
+StreamBuilder::Speculative StreamBuilder::decode_speculatively(std::size_t number,
+                                                               const flow::Checkpoint& predicted) const {
+  Speculative speculative;
+  speculative.sink = std::make_unique<SegmentSink>(SegmentSink::Rows::IN_BULK, input_.cancelled);
+  flow::SegmentDecoder decoder(input_.make, input_.stream, *speculative.sink, psbs_[number],
+                               psbs_[number + 1], predicted);
   while (!input_.cancelled && decoder.run()) {
   }
-  ahead.result = decoder.result();
-  if (!ahead.result.usable || input_.cancelled) return ahead;
-  const std::uint64_t end = ahead.result.at_stream_end ? bytes_.size() : ahead.result.end.packets.position;
-  add_packet_ips(*ahead.sink, ahead.result.begin.packets, end);
-  ahead.bytes_sum = sum_of(ahead.result.begin.packets.position, end);
-  return ahead;
+  speculative.result = decoder.result();
+  if (!speculative.result.usable || input_.cancelled) return speculative;
+  const std::uint64_t end =
+      speculative.result.at_stream_end ? bytes_.size() : speculative.result.end.packets.position;
+  add_packet_ips(*speculative.sink, speculative.result.begin.packets, end);
+  speculative.bytes_sum = sum_of(speculative.result.begin.packets.position, end);
+  return speculative;
 }
 
-// From where the segment before ended.
+// Decodes from the end of the preceding segment.
 StreamBuilder::Done StreamBuilder::decode(SegmentSink::Rows rows) const {
   Done done;
-  done.begin = real_;
+  done.begin = actual_;
   done.sink = std::make_unique<SegmentSink>(rows, input_.cancelled);
-  const auto decoder = input_.make(*done.sink, real_ ? &*real_ : nullptr, false);
-  if (psbs_[turn_ + 1] != flow::kNoPsb) decoder->stop_behind_psb_after(psbs_[turn_ + 1]);
+  const auto decoder = input_.make(*done.sink, actual_ ? &*actual_ : nullptr, false);
+  if (psbs_[turn_ + 1] != flow::kNoPsb) decoder->stop_after_psb_above(psbs_[turn_ + 1]);
   while (!input_.cancelled && decoder->run()) {
   }
   done.end = decoder->checkpoint();
   done.at_stream_end = !decoder->stopped();
   const std::uint64_t end = done.at_stream_end ? bytes_.size() : done.end.packets.position;
   packet::DecoderState begin;
-  if (real_) begin = real_->packets;
+  if (actual_) begin = actual_->packets;
   if (rows == SegmentSink::Rows::IN_BULK) add_packet_ips(*done.sink, begin, end);
   done.bytes_sum = sum_of(begin.position, end);
   return done;
 }
 
-// Targets that no block begins at are those of packets.
+// A target at which no block begins comes from a packet.
 void StreamBuilder::add_packet_ips(SegmentSink& sink, packet::DecoderState state, std::uint64_t end) const {
   std::vector<std::uint8_t> flags(kRows + packet::kPacketRowSlack);
   std::vector<std::uint64_t> ips(kRows + packet::kPacketRowSlack);
@@ -187,7 +193,7 @@ void StreamBuilder::add_packet_ips(SegmentSink& sink, packet::DecoderState state
     for (std::size_t i = 0; i < filled.rows; ++i) {
       if ((flags[i] & packet::Packet::IP_KNOWN) == 0) continue;
       sink.touch(ips[i]);
-      // Whether it is of 16 or 32-bit code is not looked at: too many lines do no harm.
+      // The code may be 16 or 32-bit code or not: superfluous lines do no harm.
       if (cs_base != 0) sink.touch(static_cast<std::uint32_t>(ips[i] + cs_base));
     }
     status = filled.status;
@@ -209,11 +215,11 @@ void StreamBuilder::add(Done done) {
     segment.psb = begin.events.psb;
     segment.begin = begin.packets.position;
     segment.ip = begin.walk.ip;
-    if (begin.placed.state == flow::Placer::State::ON) segment.flags |= Segment::IP_KNOWN;
+    if (begin.binder.state == flow::EventBinder::State::ON) segment.flags |= Segment::IP_KNOWN;
     psb_end = begin.events.since;
     content.checkpoint = flow::to_bytes(begin);
   }
-  const flow::Context context = done.begin ? done.begin->seen.context
+  const flow::Context context = done.begin ? done.begin->tracker.context
                                            : flow::Context{0, input_.stream.space, input_.stream.cpu,
                                                            input_.stream.pid, input_.stream.tid};
   segment.space = context.space;
@@ -239,18 +245,18 @@ void StreamBuilder::add_times() {
   std::vector<time::TimeSurvey::Limits> limits;
   std::vector<std::vector<std::uint8_t>> states(segments.size());
   for (std::size_t i = 0; i < segments.size() && !input_.cancelled; ++i) {
-    if (i > 0 && !survey.needs_all_questions()) states[i] = survey.state_at(segments[i].psb);
+    if (i > 0 && !survey.needs_all_queries()) states[i] = survey.state_at(segments[i].psb);
     limits.push_back(survey.read_to(i + 1 < segments.size() ? psb_ends_[i + 1] : bytes_.size()));
   }
   if (input_.cancelled) return;
   built_.index.timeless = !limits.back().any;
-  // Answers of earlier questions are a lower limit of later ones: where nothing that follows lies below what
-  // came before, whoever begins there gets the same answers.
+  // Answers to earlier queries are a lower limit of later answers. If no limit from a segment on is below
+  // an earlier answer, a decoder that begins at the segment gets the same answers.
   std::uint64_t least = ~std::uint64_t{0};
   for (std::size_t i = segments.size(); i-- > 0;) {
     Segment& segment = segments[i];
     if (!limits[i].any) continue;
-    const bool looks_back = oldest_[i] < psb_ends_[i];  // a row belongs to what precedes the PSB+
+    const bool looks_back = oldest_[i] < psb_ends_[i];  // a row belongs to the stream before the PSB+
     least = std::min(least, limits[i].least_low);
     segment.flags |= Segment::TIMES_KNOWN;
     segment.tsc_least = limits[i].least_tsc;

@@ -1,4 +1,4 @@
-// Makes the index of a stream: decodes it once, segments at the same time where there are threads.
+// Builds the index of a stream: decodes it once, with segments in parallel if there are threads.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "flow/segment.h"
+#include "flow/parallel/segment.h"
 #include "index/index.h"
 #include "index/segment_sink.h"
 
@@ -17,7 +17,7 @@ namespace ptkit::index {
 
 class StreamBuilder {
  public:
-  static constexpr std::size_t kSegment = std::size_t{1} << 20U;  // bytes of trace, about
+  static constexpr std::size_t kSegment = std::size_t{1} << 20U;  // bytes of trace, approximately
 
   struct Input {
     const trace::TraceBundle& bundle;
@@ -30,23 +30,23 @@ class StreamBuilder {
   };
   explicit StreamBuilder(Input input);
 
-  // Nothing if it was cancelled. std::bad_alloc may pass.
+  // Empty if cancelled. std::bad_alloc may pass.
   [[nodiscard]] std::optional<BuiltStream> build();
 
-  // Bytes that were decoded; from any thread.
+  // Number of decoded bytes; from any thread.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_.load(std::memory_order_relaxed); }
 
  private:
-  // A segment that was decoded.
+  // A decoded segment.
   struct Done {
-    std::optional<flow::Checkpoint> begin;  // none: the stream's beginning
+    std::optional<flow::Checkpoint> begin;  // none: the start of the stream
     flow::Checkpoint end;
     bool at_stream_end = false;
     std::unique_ptr<SegmentSink> sink;
     std::uint64_t bytes_sum = 0;
   };
-  // The same with an assumption, or what came of the attempt.
-  struct Ahead {
+  // A segment that was decoded from a predicted state.
+  struct Speculative {
     flow::Segment result;
     std::unique_ptr<SegmentSink> sink;
     std::uint64_t bytes_sum = 0;
@@ -57,8 +57,8 @@ class StreamBuilder {
   void work_locked(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] bool may_take_turn() const;
   [[nodiscard]] bool may_claim() const;
-  void take_turn(Ahead* ahead);
-  [[nodiscard]] Ahead decode_ahead(std::size_t number, const flow::Checkpoint& likely) const;
+  void take_turn(Speculative* speculative);
+  [[nodiscard]] Speculative decode_speculatively(std::size_t number, const flow::Checkpoint& predicted) const;
   [[nodiscard]] Done decode(SegmentSink::Rows rows) const;
   void add_packet_ips(SegmentSink& sink, packet::DecoderState state, std::uint64_t end) const;
   [[nodiscard]] std::uint64_t sum_of(std::uint64_t begin, std::uint64_t end) const;
@@ -67,23 +67,23 @@ class StreamBuilder {
 
   Input input_;
   base::Bytes bytes_;
-  std::vector<std::uint64_t> psbs_{0};  // where segments are to begin, about; the last one is kNoPsb
+  std::vector<std::uint64_t> psbs_{0};  // approximate starts of segments; the last one is kNoPsb
   std::atomic<std::uint64_t> position_{0};
 
-  // Of the thread whose turn it is.
-  std::optional<flow::Checkpoint> real_;  // where the next segment begins; none: at the stream's beginning
+  // Only for the thread that has the turn (turn_taken_).
+  std::optional<flow::Checkpoint> actual_;  // start of the next segment; none: the start of the stream
   BuiltStream built_;
-  std::vector<std::uint64_t> psb_ends_;  // by segment: where the PSB+ before it ends
-  std::vector<std::uint64_t> oldest_;    // by segment: Place::since of a row
+  std::vector<std::uint64_t> psb_ends_;  // by segment: end of the PSB+ before it
+  std::vector<std::uint64_t> oldest_;    // by segment: smallest Place::since of its rows
   std::uint64_t instructions_ = 0;
   std::uint64_t blocks_ = 0;
   std::uint64_t order_ = 0;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable moved_;
-  std::map<std::size_t, Ahead> ahead_;
-  flow::Checkpoint likely_;
-  std::size_t turn_ = 0;  // in psbs_
+  std::map<std::size_t, Speculative> speculative_;
+  flow::Checkpoint predicted_;
+  std::size_t turn_ = 0;  // index in psbs_
   bool turn_taken_ = false;
   std::size_t next_claim_ = 1;
   bool ended_ = false;

@@ -1,4 +1,4 @@
-// Is an index that of this trace, these images and these options?
+// Identity of the trace, images and options that an index belongs to.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -66,7 +66,7 @@ void put(base::FieldWriter& fields, const trace::Stream& stream) {
   }
 }
 
-// A build-id stands for a file's bytes; others are all looked at.
+// A build-id replaces the file's bytes; files without build-id are read.
 void put(base::FieldWriter& fields, const trace::TraceBundle& bundle, const trace::CodeRegion& region) {
   fields(region.space);
   fields(region.address);
@@ -123,7 +123,8 @@ Stamp stamp_of_file(const std::string& path) {
 Stamp stamp_of(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return stamp_of_file(path);
-  // Of all files in it: their order is not told.
+  // The stamp of a folder covers all its files. The order of directory entries is unspecified, so size and
+  // time are combined by commutative operations.
   Stamp all;
   for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
     if (at->is_directory(error)) return {};

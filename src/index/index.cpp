@@ -12,7 +12,7 @@
 #include "base/check_sum.h"
 #include "base/fields.h"
 #include "base/new_file.h"
-#include "flow/checkpoint_fields.h"
+#include "flow/decoder/checkpoint_fields.h"
 
 namespace ptkit::index {
 namespace {
@@ -29,7 +29,7 @@ struct Header {
   std::uint64_t identity = 0;
   Stamp stamp;
   std::uint32_t streams = 0;
-  std::uint64_t table_size = 0;  // behind the header: streams and their segments
+  std::uint64_t table_size = 0;  // after the header: streams and their segments
   std::uint64_t table_sum = 0;
 
   template <typename Fields>
@@ -93,7 +93,7 @@ void append(std::vector<std::uint8_t>& to, base::Bytes bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-// Ascending offsets, and a checkpoint for each segment but the first: decoding relies on it.
+// True if offsets ascend, and every segment but the first has a checkpoint, which decoding relies on.
 bool in_order(const StreamIndex& stream) noexcept {
   if (stream.segments.empty() || stream.segments.front().begin != 0) return false;
   for (std::size_t i = 1; i < stream.segments.size(); ++i) {
@@ -127,7 +127,7 @@ bool Index::is_as_indexed(base::Bytes stream, const StreamIndex& index, std::siz
   return base::check_sum(part) == index.segments[segment].bytes_sum;
 }
 
-// What is wrong with the table, or nothing.
+// The defect of the table, or empty.
 std::string Index::read_streams(base::Bytes table, std::uint32_t count) {
   base::FieldReader fields(table);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -141,7 +141,7 @@ std::string Index::read_streams(base::Bytes table, std::uint32_t count) {
   return fields.rest().empty() ? "" : "is damaged";
 }
 
-// Are these the streams that were indexed? With `whole`, every byte is looked at.
+// Compares the streams with the indexed ones. `whole`: compares every byte.
 std::string Index::compare(const trace::TraceBundle& bundle, bool whole) const {
   if (bundle.streams.size() != streams_.size()) return "is of another trace";
   for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -192,7 +192,7 @@ std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64
                                    const Stamp& stamp) {
   base::FieldWriter table;
   std::vector<std::uint8_t> blobs;
-  // Offsets in the file are known once the table's size is: it does not depend on them.
+  // Offsets in the file depend on the size of the table, which does not depend on them: two passes.
   for (int pass = 0; pass < 2; ++pass) {
     const std::uint64_t begin = bytes_of({}).size() + table.bytes().size();
     table = {};
@@ -238,7 +238,7 @@ base::Failure save(const std::string& path, base::Bytes bytes) {
     if (written <= 0) return base::cannot_write(path, "write", errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  base::give_to(file.fd(), base::sudo_caller());
+  base::set_owner(file.fd(), base::sudo_caller());
   return file.rename().value_or(base::Failure{});
 }
 

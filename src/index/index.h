@@ -1,5 +1,5 @@
-// What is known of a trace beside it: where decoding can begin, what came before, which times and which code
-// lie where. docs/index-file.md has the format.
+// Index of a trace: positions where decoding can start, the state there, and the times and code of each
+// segment. docs/index-file.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -7,39 +7,39 @@
 #include <string>
 #include <vector>
 
-#include "flow/checkpoint.h"
-#include "flow/decoder.h"
+#include "flow/decoder/checkpoint.h"
+#include "flow/decoder/decoder.h"
 #include "index/line_set.h"
 #include "trace/buffer.h"
 
 namespace ptkit::index {
 
-// A part of a stream, from behind a PSB+ to behind a later one.
+// A part of a stream, from the end of a PSB+ to the end of a later PSB+.
 struct Segment {
   enum Flag : std::uint32_t {
-    IP_KNOWN = 1,    // packets are on, and `ip` is where execution is
-    TIMES_KNOWN = 2  // `tsc_least` and `tsc_most` are; else no row has a time
+    IP_KNOWN = 1,    // packets are enabled, and `ip` is the IP
+    TIMES_KNOWN = 2  // `tsc_least` and `tsc_most` are valid; else no row has a time
   };
-  std::uint64_t psb = 0;    // of the PSB+ behind which it begins; 0: the beginning of the stream
+  std::uint64_t psb = 0;    // PSB of the PSB+ before the segment; 0: the start of the stream
   std::uint64_t begin = 0;  // offset
   std::uint64_t ip = 0;
   std::uint32_t flags = 0;
   std::uint32_t space = 0;
   std::int64_t pid = trace::kNoId;
   std::int64_t tid = trace::kNoId;
-  std::uint64_t instructions = 0;  // of the stream before it
+  std::uint64_t instructions = 0;  // of the stream before the segment
   std::uint64_t blocks = 0;
-  std::uint64_t order = 0;     // events, errors and gaps
-  std::uint64_t troubles = 0;  // errors and gaps in it
+  std::uint64_t order = 0;     // events, errors and gaps before the segment
+  std::uint64_t troubles = 0;  // errors and gaps in the segment
   std::uint64_t tsc_least = 0;
   std::uint64_t tsc_most = 0;   // inclusive
-  std::uint64_t bytes_sum = 0;  // of the stream's bytes in it
+  std::uint64_t bytes_sum = 0;  // check sum of the stream's bytes in the segment
 
-  // Where in the file, and check sum of the whole.
+  // Position in the file, and check sum of the data.
   struct Blob {
     std::uint64_t offset = 0;
-    std::uint32_t checkpoint = 0;  // bytes; 0 at the beginning of the stream
-    std::uint32_t time = 0;        // 0: times are not asked for from here on
+    std::uint32_t checkpoint = 0;  // bytes; 0 at the start of the stream
+    std::uint32_t time = 0;        // bytes; 0: times cannot be queried from here on
     std::uint32_t lines = 0;
     std::uint64_t sum = 0;
   };
@@ -57,24 +57,24 @@ struct StreamIndex {
   }
 };
 
-// The file that a trace came from, or the files of a folder, as they were: {} if that is not known.
+// Stamp of the trace's file, or of the files of a folder: {} if unknown.
 struct Stamp {
   std::uint64_t size = 0;
-  std::int64_t time = 0;  // of its last change, ns; of files: a hash of all
+  std::int64_t time = 0;  // modification time, ns; for a folder: a hash of all
   [[nodiscard]] bool known() const noexcept { return size != 0; }
   [[nodiscard]] bool operator==(const Stamp&) const noexcept = default;
 };
 [[nodiscard]] Stamp stamp_of(const std::string& path);
 
-// Everything but the trace's bytes that rows depend on: code, clock, processor, threads, options.
+// Everything that rows depend on, except for the trace's bytes: code, clock, CPU, threads, options.
 [[nodiscard]] std::uint64_t identity_of(const trace::TraceBundle& bundle, flow::Resync resync);
-// Of bytes at some places.
+// Hash of samples of the bytes.
 [[nodiscard]] std::uint64_t sample_of(base::Bytes stream);
 
 class Index {
  public:
-  // Reads what save() or to_bytes() made for this trace. BAD_FILE, and the reason, if it is damaged, of
-  // another version, or of anything else than this trace, these images and these options.
+  // Reads an index that save() or to_bytes() wrote for this trace. BAD_FILE, with the reason, if it is
+  // damaged, has another version, or belongs to another trace, other images or other options.
   [[nodiscard]] static base::Result<std::shared_ptr<const Index>> read(const trace::TraceBuffer& file,
                                                                        const trace::TraceBundle& bundle,
                                                                        flow::Resync resync,
@@ -83,7 +83,7 @@ class Index {
   [[nodiscard]] const std::vector<StreamIndex>& streams() const noexcept { return streams_; }
   [[nodiscard]] std::size_t size() const noexcept { return file_.size(); }
 
-  // What the file has of a segment, if it is not damaged.
+  // Data of a segment in the file, if it is not damaged.
   struct Parts {
     bool good = false;
     base::Bytes checkpoint;
@@ -91,7 +91,7 @@ class Index {
     base::Bytes lines;
   };
   [[nodiscard]] Parts parts(const Segment& segment) const noexcept;
-  // Are the stream's bytes those that were indexed?
+  // True if the stream's bytes are those that were indexed.
   [[nodiscard]] static bool is_as_indexed(base::Bytes stream, const StreamIndex& index, std::size_t segment);
 
  private:
@@ -103,7 +103,7 @@ class Index {
   std::vector<StreamIndex> streams_;
 };
 
-// What the file has for a segment besides the table.
+// Data of a segment in the file, besides the table.
 struct Content {
   std::vector<std::uint8_t> checkpoint;
   std::vector<std::uint8_t> time;
@@ -116,7 +116,7 @@ struct BuiltStream {
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64_t identity,
                                                  const Stamp& stamp);
-// Through a file of another name beside it. OK, or what went wrong.
+// Writes a temporary file and renames it. OK, or the failure.
 [[nodiscard]] base::Failure save(const std::string& path, base::Bytes bytes);
 
 }  // namespace ptkit::index

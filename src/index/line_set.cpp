@@ -6,7 +6,7 @@
 namespace ptkit::index {
 namespace {
 
-constexpr unsigned kMostBits = 40;  // of a line: 64 are told by few lines at the latest
+constexpr unsigned kMostBits = 40;  // log2 of the largest line: a few such lines cover all code
 constexpr std::size_t kFirstSlots = 1024;
 
 void put(std::vector<std::uint8_t>& out, std::uint64_t value) {
@@ -14,7 +14,7 @@ void put(std::vector<std::uint8_t>& out, std::uint64_t value) {
   out.push_back(static_cast<std::uint8_t>(value));
 }
 
-// False: there is no number.
+// Reads a variable-length number. False: there is none.
 bool take(base::Bytes& rest, std::uint64_t& value) noexcept {
   value = 0;
   for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {

@@ -1,4 +1,4 @@
-// Which code a part of a trace touches.
+// Set of the code addresses in a part of a trace.
 #pragma once
 
 #include <array>
@@ -15,29 +15,29 @@ struct IpSpan {
   std::uint64_t last = 0;  // inclusive
 };
 
-// Lines of 64 bytes that have an address of a row.
+// Hash set of 64-byte lines that contain an address of a row.
 class LineSet {
  public:
   static constexpr unsigned kLineBits = 6;
-  // Where there are more lines, they are told as larger ones.
+  // With more lines, to_bytes() writes larger lines.
   static constexpr std::size_t kMostLines = 2048;
 
   LineSet();
 
-  // Consecutive addresses.
+  // Adds all addresses in [first, last].
   void add(std::uint64_t first, std::uint64_t last) {
-    Seen& seen = seen_[(first ^ first >> 11U) % seen_.size()];
-    if (seen.first == first && seen.last >= last) return;
-    seen = {first, last};
+    Recent& recent = recent_[(first ^ first >> 11U) % recent_.size()];
+    if (recent.first == first && recent.last >= last) return;
+    recent = {first, last};
     add_lines(first >> kLineBits, last >> kLineBits);
   }
   void add(std::uint64_t ip) { add(ip, ip); }
 
-  // In order, as few bytes.
+  // Delta-encoded in ascending order.
   [[nodiscard]] std::vector<std::uint8_t> to_bytes() const;
 
  private:
-  struct Seen {
+  struct Recent {
     std::uint64_t first = ~std::uint64_t{0};
     std::uint64_t last = 0;
   };
@@ -47,12 +47,12 @@ class LineSet {
   void insert(std::uint64_t line);
   void grow();
 
-  std::array<Seen, 4096> seen_;  // of what was added lately
+  std::array<Recent, 4096> recent_;  // direct-mapped cache of recent ranges
   std::vector<std::uint64_t> slots_;
   std::size_t size_ = 0;
 };
 
-// Is an address of `spans` on one of the lines that to_bytes() told? Also if the bytes are damaged.
+// True if an address of `spans` is on one of the lines that to_bytes() wrote, or if the bytes are damaged.
 [[nodiscard]] bool touches(base::Bytes lines, std::span<const IpSpan> spans) noexcept;
 
 }  // namespace ptkit::index

@@ -43,8 +43,8 @@ void SegmentSink::on_gap(const flow::Gap& gap) {
   ++troubles_;
 }
 
-// Blocks have the addresses of all rows in bulk but for targets that no block begins at: those are told by a
-// packet, or stand where a part ends.
+// Blocks have the addresses of all rows in bulk, except for targets at which no block begins. A packet, or
+// the end of a segment, has such a target.
 bool SegmentSink::open(flow::BulkRoom& room) {
   ips_.resize(kRows + flow::BulkRoom::kSlack);
   sizes_.resize(kRows + flow::BulkRoom::kSlack);

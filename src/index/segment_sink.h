@@ -1,16 +1,16 @@
-// What an index keeps of the rows of a part: how many there are, and which code they name.
+// Sink that collects the index data of a segment: the number of its rows, and their code addresses.
 #pragma once
 
 #include <atomic>
 
-#include "flow/sink.h"
+#include "flow/rows/sink.h"
 #include "index/line_set.h"
 
 namespace ptkit::index {
 
 class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
  public:
-  // IN_BULK: addresses that only packets tell are left out.
+  // IN_BULK: without addresses that only packets have.
   enum class Rows : std::uint8_t { IN_BULK, ONE_BY_ONE };
   // `cancelled` makes full() true at once; it must outlive the sink.
   SegmentSink(Rows rows, const std::atomic<bool>& cancelled) : rows_(rows), cancelled_(cancelled) {}
@@ -21,7 +21,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   void on_error(const flow::FlowError& error) override;
   void on_gap(const flow::Gap& gap) override;
   [[nodiscard]] bool full() const override {
-    return ++asked_ % kPackets == 0 || cancelled_.load(std::memory_order_relaxed);
+    return ++calls_ % kPackets == 0 || cancelled_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] flow::BulkSink* bulk() override { return rows_ == Rows::IN_BULK ? this : nullptr; }
 
@@ -31,9 +31,9 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }
   [[nodiscard]] std::uint64_t order() const noexcept { return order_; }        // events, errors and gaps
   [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }  // errors and gaps
-  // Bytes were passed over: packets cannot be read one behind the other.
+  // Bytes were skipped, so packets cannot be read one after the other.
   [[nodiscard]] bool lost_packets() const noexcept { return lost_packets_; }
-  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  // Place::since of a row
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  // smallest Place::since of a row
   [[nodiscard]] const LineSet& lines() const noexcept { return lines_; }
 
  private:
@@ -47,7 +47,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
 
   Rows rows_;
   const std::atomic<bool>& cancelled_;
-  mutable unsigned asked_ = 0;
+  mutable unsigned calls_ = 0;
   std::vector<std::uint64_t> ips_;
   std::vector<std::uint32_t> sizes_;
   LineSet lines_;

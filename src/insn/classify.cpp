@@ -21,8 +21,8 @@ bool has_prefix(const ZydisDecodedInstruction& raw, std::uint8_t value) noexcept
   return false;
 }
 
-// INS OUTS MOVS CMPS STOS LODS SCAS: the instructions that F2 and F3 repeat. By opcode, since MOVSD and CMPSD
-// are also the names of SSE instructions, where F2 is part of the opcode.
+// INS OUTS MOVS CMPS STOS LODS SCAS: the string instructions that F2 and F3 repeat. Compared by opcode, as
+// MOVSD and CMPSD are also SSE instructions with F2 in their opcode.
 bool is_string_instruction(const ZydisDecodedInstruction& raw) noexcept {
   if (raw.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT) return false;
   const unsigned opcode = raw.opcode;
@@ -54,7 +54,7 @@ Meaning move_meaning(const ZydisDecodedInstruction& raw) noexcept {
   return {InsnClass::OTHER, to_control && third ? InsnKind::MOV_CR3 : InsnKind::OTHER};
 }
 
-// Instructions whose mnemonic says everything.
+// Classifies by the mnemonic alone.
 Meaning named_meaning(ZydisMnemonic mnemonic) noexcept {
   using C = InsnClass;
   using K = InsnKind;
@@ -116,9 +116,9 @@ Meaning meaning_of(const ZydisDecodedInstruction& raw) noexcept {
   }
 }
 
-// The width of the instruction pointer after a direct branch. In 64-bit mode Intel ignores 66 on near
-// branches; elsewhere a 16-bit operand size clears the upper half of EIP. XBEGIN's fallback address is not
-// cut by its operand size.
+// The width of the instruction pointer after a direct branch. In 64-bit mode, Intel processors ignore 66 on
+// near branches. In other modes, a 16-bit operand size clears the upper half of EIP. XBEGIN's fallback
+// address is not truncated to its operand size.
 std::uint8_t target_bits(const ZydisDecodedInstruction& raw, ExecMode mode, InsnKind kind) noexcept {
   if (mode == ExecMode::BITS64) return 64;
   if (kind == InsnKind::XBEGIN) return 32;
@@ -139,7 +139,7 @@ std::array<ZydisDecoder, 6> make_decoders() noexcept {
   std::array<ZydisDecoder, 6> decoders{};
   for (std::size_t i = 0; i < decoders.size(); ++i) {
     const Setup& setup = kSetups[i / 2];
-    // Neither call can fail: the pairs of mode and stack width are those that Zydis names.
+    // The calls cannot fail: Zydis accepts these pairs of mode and stack width.
     (void)ZydisDecoderInit(&decoders[i], setup.mode, setup.stack);
     (void)ZydisDecoderEnableMode(&decoders[i], ZYDIS_DECODER_MODE_MINIMAL, i % 2 == 1);
   }

@@ -1,4 +1,4 @@
-// From a Zydis instruction to our classes and kinds.
+// Converts a Zydis instruction to ptkit's classes and kinds.
 #pragma once
 
 #include <Zydis/Zydis.h>
@@ -7,7 +7,7 @@
 
 namespace ptkit::insn {
 
-// Everything of `out` but its size, from an instruction that was decoded in Zydis' minimal mode.
+// Sets all members of `out` except `size`, from an instruction decoded in Zydis' minimal mode.
 void classify(const ZydisDecodedInstruction& raw, ExecMode mode, Insn& out) noexcept;
 
 // Zydis' decoder for a mode, or null for ExecMode::UNKNOWN.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/hexadecimal.h"
 #include "insn/classify.h"
 #include "insn/newer.h"
 #include "insn/quick.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr std::uint64_t kLast16 = 0xFFFF;
 constexpr std::uint64_t kLast32 = 0xFFFF'FFFF;
 
-// Cuts the effective address of `to` as an instruction at `from` does. See insn.h about 16-bit code above 64
+// Wraps the effective address of `to` as an instruction at `from` does. See insn.h for 16-bit code above 64
 // KiB.
 std::uint64_t cut(std::uint64_t to, unsigned bits, ExecMode mode, std::uint64_t from,
                   std::uint32_t cs_base) noexcept {
@@ -30,12 +31,6 @@ bool is_direct(const Insn& insn) noexcept {
          insn.kind == InsnKind::XBEGIN;
 }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 24> text{};
-  const int size = std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return {text.data(), static_cast<std::size_t>(size)};
-}
-
 ZydisFormatter make_formatter() {
   ZydisFormatter formatter;
   (void)ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
@@ -48,7 +43,7 @@ ZydisFormatter make_formatter() {
   return formatter;
 }
 
-// Zydis' text, or empty.
+// The text by Zydis, or empty.
 std::string zydis_text(ExecMode mode, base::Bytes code, std::uint64_t ip) {
   static const ZydisFormatter formatter = make_formatter();
   const ZydisDecoder* decoder = zydis_decoder(mode, false);
@@ -66,14 +61,15 @@ std::string zydis_text(ExecMode mode, base::Bytes code, std::uint64_t ip) {
   return text.data();
 }
 
-// Text of an instruction that Zydis does not know as it stands.
+// The text of an instruction that Zydis does not decode in its original form.
 std::string newer_text(ExecMode mode, base::Bytes code, const Insn& insn, std::uint64_t ip) {
-  if (insn.kind == InsnKind::JMPABS) return "jmpabs " + hex(insn.absolute);
+  if (insn.kind == InsnKind::JMPABS) return "jmpabs " + base::hexadecimal(insn.absolute);
   const Rewritten plain = without_rex2(code);
   if (mode != ExecMode::BITS64 || plain.size == 0) return newer_name(mode, code);
   std::string text = zydis_text(mode, plain.bytes(), ip + plain.shorter_by);
   if (text.empty()) return newer_name(mode, code);
-  // The registers above 15 have no names in this Zydis: show the mnemonic alone rather than wrong operands.
+  // This version of Zydis has no names for registers above 15: show only the mnemonic instead of wrong
+  // operands.
   if (plain.has_high_registers) text = text.substr(0, text.find(' ')) + " ...";
   return text;
 }
@@ -121,11 +117,11 @@ std::string disassemble(ExecMode mode, base::Bytes code, std::uint64_t ip, std::
   const base::Bytes own = code.first(insn.size);
   std::string text = zydis_text(mode, own, ip);
   if (text.empty()) text = newer_text(mode, own, insn, ip);
-  // Zydis cuts targets by the operand size alone; one rule for both text and flow.
+  // Zydis truncates targets by the operand size alone. Text and flow use direct_target() instead.
   if (is_direct(insn) && insn.kind != InsnKind::JMPABS) {
     const std::size_t space = text.rfind(' ');
     if (space != std::string::npos) text.resize(space);
-    text += ' ' + hex(direct_target(insn, mode, ip, cs_base));
+    text += ' ' + base::hexadecimal(direct_target(insn, mode, ip, cs_base));
   }
   return text;
 }

@@ -14,7 +14,7 @@ enum class Operands : std::uint8_t {
   FIXED,
   ANY,
   MEMORY
-};  // what ModRM may be: mask and match alone, or memory only
+};  // allowed ModRM bytes: by mask and match only, or memory operands only
 
 // Legacy-encoded instructions. Prefix 0 means none of 66, F2 and F3; map 1 is 0F, map 2 is 0F 38.
 struct Row {
@@ -82,7 +82,7 @@ Prefixes read_prefixes(ExecMode mode, base::Bytes code) noexcept {
   return found;
 }
 
-// What an encoding turned out to be. `size` counts from the first prefix.
+// A decoded encoding. `size` includes all prefixes.
 struct Found {
   Status status = Status::BAD_INSN;
   std::size_t size = 0;
@@ -92,7 +92,7 @@ struct Found {
 
 Found ends_early() noexcept { return {Status::NO_CODE, 0, nullptr, ""}; }
 
-// Size of ModRM, SIB and displacement (manual vol. 2, 2.1.5), or nothing if the code ends in them.
+// Size of ModRM, SIB and displacement (manual vol. 2, 2.1.5), or nullopt if the code ends inside them.
 std::optional<std::size_t> modrm_size(ExecMode mode, bool address_size, base::Bytes code) noexcept {
   if (code.empty()) return std::nullopt;
   const unsigned mod = code[0] >> 6;
@@ -117,7 +117,7 @@ bool matches(const Row& row, std::uint8_t modrm) noexcept {
   return (modrm & row.mask) == row.match;
 }
 
-// `at` is behind 0F.
+// `at` is the offset after 0F.
 Found find_legacy(ExecMode mode, const Prefixes& prefixes, base::Bytes code, std::size_t at) noexcept {
   std::uint8_t map = 1;
   if (at < code.size() && code[at] == 0x38) {
@@ -137,7 +137,7 @@ Found find_legacy(ExecMode mode, const Prefixes& prefixes, base::Bytes code, std
   return {};
 }
 
-// Bytes of immediate behind a VEX or EVEX instruction of opcode maps 1 (0F), 2 (0F 38), 3 (0F 3A) and 5 to 7.
+// Size of the immediate of a VEX or EVEX instruction in opcode maps 1 (0F), 2 (0F 38), 3 (0F 3A) and 5 to 7.
 std::size_t vector_immediate(unsigned map, std::uint8_t opcode) noexcept {
   if (map == 3) return 1;
   if (map == 7) return 4;
@@ -191,11 +191,11 @@ VectorPrefix read_vector_prefix(base::Bytes code) noexcept {
   }
 }
 
-// Newer vector instructions: their length follows from the encoding, and none of them is a branch.
+// Newer vector instructions: the encoding gives their length, and none is a branch.
 Found find_vector(ExecMode mode, const Prefixes& prefixes, base::Bytes code, std::size_t at) noexcept {
   if (code[at] != 0x62 && code[at] != 0xC4 && code[at] != 0xC5) return {};
   if (at + 1 >= code.size()) return ends_early();
-  // Outside 64-bit mode, these bytes are LDS, LES and BOUND unless the next one looks like a register ModRM.
+  // Outside 64-bit mode, these bytes are LDS, LES and BOUND unless a register form of ModRM follows.
   if (mode != ExecMode::BITS64 && code[at + 1] < 0xC0) return {};
   if (prefixes.lock || prefixes.rex || prefixes.operand_size || prefixes.repeat != 0) return {};
   const VectorPrefix vector = read_vector_prefix(code.subspan(at));
@@ -254,7 +254,7 @@ Found find_newer(ExecMode mode, const Prefixes& prefixes, base::Bytes code) noex
   return find_vector(mode, prefixes, code, prefixes.size);
 }
 
-// Opcode rows that REX2 does not reach: there are branches, short forms and other prefixes there.
+// Opcode rows that REX2 cannot encode: branches, short forms and other prefixes.
 bool rex2_reserves(bool second_map, std::uint8_t opcode) noexcept {
   const unsigned row = opcode >> 4;
   if (second_map) return row == 0x3 || row == 0x8;

@@ -1,5 +1,6 @@
-// What the quick decoder is certain of, by opcode map (manual vol. 2, appendix A): tables made at compile
-// time from grids of one letter per opcode, sixteen to a row. Internal to src/insn.
+// The opcodes that the quick decoder decodes, by opcode map (manual vol. 2, appendix A). Other opcodes are
+// "not certain": Zydis decodes them. Tables are built at compile time from grids of one letter per opcode,
+// sixteen per row. Internal to src/insn.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace ptkit::insn {
 
-// What follows opcode, ModRM, SIB and displacement.
+// The bytes after opcode, ModRM, SIB and displacement.
 enum class Tail : std::uint8_t { NONE, IMM8, IMM16, IMMZ, IMMV, OFFSET, ENTER, FAR_POINTER, REL8, RELZ };
 inline constexpr std::size_t kTails = 10;
 
@@ -23,9 +24,9 @@ inline constexpr unsigned kAny = 15;
 
 enum OpFlag : std::uint8_t {
   OP_MODRM = 1,
-  OP_STRING = 2,    // F3 and F2 repeat it
+  OP_STRING = 2,    // string instruction: F3 and F2 repeat it
   OP_TEST = 4,      // F6 and F7: only /0 and /1 have an immediate
-  OP_BRANCHES = 8,  // FF: calls and jumps among others
+  OP_BRANCHES = 8,  // FF: its group has calls and jumps
   OP_X87 = 16,      // with a register ModRM, see kX87Register
 };
 
@@ -77,7 +78,7 @@ constexpr void set_meaning(OpMap& map, unsigned first, unsigned last, InsnClass 
 
 // --- one byte ---
 
-// The letters are those of primary_op(); one that is not there: not certain, or a prefix.
+// See primary_op() for the letters. Any other letter: not certain, or a prefix.
 inline constexpr Grid kPrimaryGrid = {
     "mmmmbz--mmmmbz-.", "mmmmbz--mmmmbz--", "mmmmbz.-mmmmbz.-", "mmmmbz.-mmmmbz.-",
     "----------------", "----------------", "--.m....zZbM----", "rrrrrrrrrrrrrrrr",
@@ -147,9 +148,9 @@ constexpr OpMap make_primary(bool is_64) noexcept {
   set_primary_meanings(map);
   restrict_regs(map[0x8C], 0x3F, 0x3F);  // six segment registers
   restrict_regs(map[0x8D], 0xFF, 0x00);  // LEA has no register form
-  restrict_regs(map[0x8E], 0x3D, 0x3D);  // and CS cannot be loaded
-  restrict_regs(map[0x8F], 0x01, 0x01);  // the others are XOP
-  restrict_regs(map[0xC6], 0x01, 0x01);  // and /7: XABORT, XBEGIN
+  restrict_regs(map[0x8E], 0x3D, 0x3D);  // MOV cannot load CS
+  restrict_regs(map[0x8F], 0x01, 0x01);  // other values are XOP
+  restrict_regs(map[0xC6], 0x01, 0x01);  // C6 /7 and C7 /7 are XABORT and XBEGIN
   restrict_regs(map[0xC7], 0x01, 0x01);
   restrict_regs(map[0xD9], 0xFD, 0xFF);
   restrict_regs(map[0xDB], 0xAF, 0xFF);
@@ -188,8 +189,8 @@ inline constexpr std::array<std::uint64_t, 8> kX87Register = {
 
 // --- 0F, 0F 38, 0F 3A ---
 
-// With which prefixes an opcode is an instruction, with memory and with register operands. A letter that is
-// not here: not certain.
+// The prefix sets with which an opcode is an instruction, for memory and for register operands. Any other
+// letter: not certain.
 constexpr Allowed legacy_allowed(char letter) noexcept {
   switch (letter) {
     // clang-format off
@@ -221,7 +222,7 @@ inline constexpr Grid kSecondGrid = {
     "aaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaa", "aaaaaa..aaaaaana", "aaAaAAaaFaaaaaaa",
     "aaaNpRpAaaaaaaaa", "upppppdRpppppppp", "ppppppvPpppppppp", ".ppppppRppppppp.",
 };
-// Has no ModRM, an 8-bit immediate behind ModRM, or a displacement.
+// The forms of two-byte opcodes: without ModRM, with an 8-bit immediate after ModRM, or with a displacement.
 inline constexpr Grid kSecondShapeGrid = {
     "mmmmm-----m-mmmm", "mmmmmmmmmmmmmmmm", "mmmmmmmmmmmmmmmm", "------mmmmmmmmmm",
     "mmmmmmmmmmmmmmmm", "mmmmmmmmmmmmmmmm", "mmmmmmmmmmmmmmmm", "MMMMmmm-mmmmmmmm",
@@ -268,10 +269,10 @@ constexpr OpMap make_second() noexcept {
     set_allowed(map[opcode], legacy_allowed(at(kSecondGrid, opcode)));
   }
   set_second_meanings(map);
-  restrict_regs(map[0x71], 0x00, 0x54);  // shifts by an immediate: of words, doublewords, quadwords
+  restrict_regs(map[0x71], 0x00, 0x54);  // shifts of words, doublewords and quadwords by an immediate
   restrict_regs(map[0x72], 0x00, 0x54);
   restrict_regs(map[0x73], 0x00, 0xCC);
-  restrict_regs(map[0xAE], 0xFF, 0xE0);  // saving of state, fences
+  restrict_regs(map[0xAE], 0xFF, 0xE0);  // FXSAVE, XSAVE, ...; fences
   restrict_regs(map[0xBA], 0xF0, 0xF0);  // BT, BTS, BTR, BTC
   restrict_regs(map[0xC7], 0x02, 0x00);  // CMPXCHG8B
   return map;

@@ -9,7 +9,7 @@ namespace ptkit::insn {
 namespace {
 
 constexpr std::size_t kLongest = 15;
-// With these, ModRM, SIB and a displacement that is read lie in the first kLongest bytes.
+// With these limits, ModRM, SIB and any displacement that is read are in the first kLongest bytes.
 constexpr std::size_t kMostPrefixes = 7;
 
 constexpr std::array<OpMap, 2> kPrimary = {make_primary(false), make_primary(true)};
@@ -85,7 +85,7 @@ constexpr std::array<std::array<std::uint8_t, 3>, kTails> kTailSizes = {{
 
 // --- decoding ---
 
-// Where the decoder is, in bytes of which kLongest can be read.
+// The decoder's position. kLongest bytes are readable.
 struct Cursor {
   const std::uint8_t* code = nullptr;
   std::size_t at = 0;
@@ -111,10 +111,10 @@ bool has_size(unsigned vector, unsigned length, bool wide) noexcept {
   return (vector & unwanted) == 0;
 }
 
-// pp of VEX and EVEX is the prefix flag that it stands for, with F3 and F2 as 2 and 3.
+// The prefix flag of pp in VEX and EVEX: 1 is 66, 2 is F3, 3 is F2.
 constexpr std::array<std::uint8_t, 4> kVectorPrefixSet = {kNone, k66, kF3, kF2};
 
-// A VEX prefix and the opcode behind it. Null: not certain. `set` becomes the prefix set of pp.
+// Decodes a VEX prefix and the opcode after it. Null: not certain. Sets `set` to the prefix set of pp.
 const Op* read_vex(Cursor& cursor, unsigned& set) noexcept {
   const bool is_short = cursor.opcode == 0xC5;
   const unsigned map = is_short ? 1 : cursor.byte() & 0x1FU;
@@ -151,7 +151,7 @@ const Op* read_evex(Cursor& cursor, unsigned& set) noexcept {
   return no_source && has_size(op.vector, length, wide) ? &op : nullptr;
 }
 
-// The operation of an opcode that the one-byte map does not hold; null: not certain.
+// The operation of an opcode outside the one-byte map. Null: not certain.
 template <ExecMode kMode>
 const Op* read_escape(Cursor& cursor, bool has_rex, unsigned& set) noexcept {
   if (cursor.opcode == 0x0F) {
@@ -166,13 +166,13 @@ const Op* read_escape(Cursor& cursor, bool has_rex, unsigned& set) noexcept {
   const bool is_evex = cursor.opcode == 0x62;
   const bool is_vex = cursor.opcode == 0xC4 || cursor.opcode == 0xC5;
   if (!is_evex && !is_vex) return nullptr;
-  // Outside 64-bit mode these bytes are LDS, LES and BOUND, unless a register form follows.
+  // Outside 64-bit mode, these bytes are LDS, LES and BOUND unless a register form of ModRM follows.
   if (has_rex || (kMode != ExecMode::BITS64 && cursor.byte() < 0xC0)) return nullptr;
   if ((cursor.prefixes & (PREFIX_66 | PREFIX_F3 | PREFIX_F2)) != 0) return nullptr;
   return is_evex ? read_evex(cursor, set) : read_vex(cursor, set);
 }
 
-// Reads prefixes; false: not certain. REX stands before the opcode, or does not count.
+// Reads the prefixes. Returns false if not certain. REX applies only directly before the opcode.
 template <ExecMode kMode>
 bool read_prefixes(Cursor& cursor, unsigned& rex) noexcept {
   while (const unsigned flag = kPrefixes[cursor.byte()]) {
@@ -205,7 +205,7 @@ void set_indirect(unsigned reg, Insn& out) noexcept {
   // clang-format on
 }
 
-// Checks ModRM against what is certain and skips it with SIB and displacement.
+// Checks ModRM against the operation's limits and skips ModRM, SIB and displacement.
 template <ExecMode kMode>
 bool read_modrm(Cursor& cursor, const Op& op, unsigned set) noexcept {
   const unsigned modrm = cursor.byte();
@@ -258,7 +258,7 @@ bool decode_at(const std::uint8_t* code, std::size_t have, Insn& out) noexcept {
   if (op->memory == 0) {
     op = read_escape<kMode>(cursor, rex != 0, set);
     if (op == nullptr) return false;
-    // 66 beside F3 or F2 chooses nothing, but is not allowed everywhere.
+    // 66 together with F3 or F2 selects no other instruction, but not every instruction allows it.
     const unsigned both = cursor.prefixes & (PREFIX_F3 | PREFIX_F2);
     if (both != 0 && (cursor.prefixes & PREFIX_66) != 0 && (op->memory & op->registers) != kAny) return false;
   }

@@ -1,12 +1,14 @@
-// Sizes and branch classes of the common instructions, from tables: several times as fast as Zydis.
+// A table-driven decoder for the sizes and branch classes of common instructions. Several times as fast as
+// Zydis.
 #pragma once
 
 #include "insn/insn.h"
 
 namespace ptkit::insn {
 
-// Decodes an instruction that is certain: valid by its encoding alone, of the common maps, whole in `code`.
-// False, with `out` unchanged: decode_exactly() has to judge. True: `out` is as that gives it.
+// Decodes an instruction that is certain: complete in `code`, in a common opcode map, and valid by its
+// encoding alone. Returns true with the result of decode_exactly() in `out`. Returns false and leaves `out`
+// unchanged if decode_exactly() is needed.
 [[nodiscard]] bool decode_quick(ExecMode mode, base::Bytes code, Insn& out) noexcept;
 
 }  // namespace ptkit::insn

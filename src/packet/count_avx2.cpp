@@ -1,5 +1,5 @@
-// Counts with 32-byte registers: pointer doubling as in simd/chain_avx512.h, in blocks of 16 bytes, two at a
-// time.
+// Counts with 32-byte registers: pointer doubling as in cpu/chain_avx512.h, on two blocks of 16 bytes at
+// once.
 #include <algorithm>
 
 #include "packet/scan_kernels.h"
@@ -16,7 +16,7 @@ struct NibbleTables {
   std::array<std::uint8_t, 16> time_hot{};   // low bits 1001: MTC, or special
   std::array<std::uint8_t, 16> near_hot{};   // low bits 0001: TIP.PGD, TIP.PGE
   std::array<std::uint8_t, 16> far_hot{};    // low bits 1101: TIP, FUP
-  std::array<std::uint8_t, 16> whole{};      // 0x80: an IP that does not need the last one
+  std::array<std::uint8_t, 16> whole{};      // 0x80: an IP that does not depend on the last IP
 };
 constexpr NibbleTables kNibbles = [] {
   NibbleTables tables;
@@ -42,8 +42,8 @@ PT_INLINE_AVX2 __m256i has(__m256i bytes, unsigned bit) noexcept {
   return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, all_of(bit)), all_of(bit));
 }
 
-// Of 32 bytes: how long the packet would be that began there, its hot_bit(), and the bits of a TNT, or
-// 0x80 for an IP that does not need the last one.
+// For each of 32 bytes: length of the packet that would begin there, its hot_bit(), and the bits of a TNT, or
+// 0x80 for an IP that does not depend on the last IP.
 struct Bytes32 {
   __m256i length, hot, bits;
 };
@@ -76,7 +76,7 @@ PT_INLINE_AVX2 Bytes32 classify(const std::uint8_t* at, __m256i skd007) noexcept
   const __m256i tnt =
       _mm256_andnot_si256(_mm256_cmpeq_epi8(first, all_of(2)), _mm256_andnot_si256(pad, even));
   Bytes32 found;
-  // Special packets count as one byte: nothing behind them is used.
+  // Special packets count as one byte: no later byte of the block is used.
   found.length = _mm256_blendv_epi8(one, _mm256_shuffle_epi8(table(kNibbles.ip_length.data()), high),
                                     _mm256_or_si256(near, far));
   found.length = _mm256_sub_epi8(found.length, _mm256_cmpgt_epi8(time_hot, _mm256_setzero_si256()));
@@ -85,7 +85,7 @@ PT_INLINE_AVX2 Bytes32 classify(const std::uint8_t* at, __m256i skd007) noexcept
                                            _mm256_and_si256(tnt, all_of(hot_bit(PacketKind::TNT_8))));
   found.hot = _mm256_or_si256(_mm256_or_si256(time_hot, near_hot), _mm256_or_si256(far_hot, even_hot));
   found.hot = _mm256_or_si256(found.hot, _mm256_and_si256(plain_cyc, all_of(hot_bit(PacketKind::CYC))));
-  // The highest bit's number less one: of the high half, or else of the low.
+  // Index of the highest set bit, less one: from the high half, or else from the low half.
   const __m256i from_high = _mm256_shuffle_epi8(
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 3, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6)), high);
   const __m256i from_low = _mm256_shuffle_epi8(
@@ -96,12 +96,12 @@ PT_INLINE_AVX2 Bytes32 classify(const std::uint8_t* at, __m256i skd007) noexcept
   return found;
 }
 
-// A step from places 0x70..0x7f (inside a block of 16); from 0x80 on nothing moves any more.
+// One step from positions 0x70..0x7f (inside a block of 16). Positions from 0x80 on stay.
 PT_INLINE_AVX2 __m256i step(__m256i next, __m256i from) noexcept {
   return _mm256_max_epu8(_mm256_shuffle_epi8(next, from), from);
 }
 
-// Where the packets of two blocks begin, in order; `entry` as the places above, in all bytes.
+// Positions of the packets of two blocks, in order. `entry` is a position as above, in all bytes.
 PT_INLINE_AVX2 __m256i resolve(__m256i length, __m128i& entry) noexcept {
   const __m256i place = _mm256_broadcastsi128_si256(_mm_setr_epi8(
       0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x7b, 0x7c, 0x7d, 0x7e, 0x7f));
@@ -110,11 +110,11 @@ PT_INLINE_AVX2 __m256i resolve(__m256i length, __m128i& entry) noexcept {
   const __m256i next_4 = step(next_2, next_2);
   const __m256i next_8 = step(next_4, next_4);
   const __m256i next_16 = step(next_8, next_8);
-  // Behind a block by n bytes is 0x80 + n: for the next block, 0x70 + n.
-  const __m128i behind = _mm_set1_epi8(0x10);
-  const __m128i middle = _mm_sub_epi8(_mm_shuffle_epi8(_mm256_castsi256_si128(next_16), entry), behind);
+  // A position n bytes after a block is 0x80 + n; in the next block it is 0x70 + n.
+  const __m128i after = _mm_set1_epi8(0x10);
+  const __m128i middle = _mm_sub_epi8(_mm_shuffle_epi8(_mm256_castsi256_si128(next_16), entry), after);
   __m256i starts = _mm256_inserti128_si256(_mm256_castsi128_si256(entry), middle, 1);
-  entry = _mm_sub_epi8(_mm_shuffle_epi8(_mm256_extracti128_si256(next_16, 1), middle), behind);
+  entry = _mm_sub_epi8(_mm_shuffle_epi8(_mm256_extracti128_si256(next_16, 1), middle), after);
   starts = _mm256_blendv_epi8(starts, step(next_1, starts), _mm256_set1_epi16(static_cast<short>(0xff00)));
   starts = _mm256_blend_epi16(starts, step(next_2, starts), 0xaa);
   starts = _mm256_blend_epi32(starts, step(next_4, starts), 0xaa);
@@ -126,7 +126,7 @@ PT_INLINE_AVX2 unsigned place_of(__m128i entry) noexcept {
 }
 
 struct Sums {
-  __m256i hot[8];  // per byte, packets of kHot[i] since the last flush
+  __m256i hot[8];  // per byte: packets of kHot[i] since the last flush
   __m256i bits;    // TNT bits, in quadwords
 };
 
@@ -171,7 +171,7 @@ PT_TARGET_AVX2 void count_avx2(base::Bytes stream, CountRun& run, PacketCounts& 
     const Bytes32 bytes = classify(data + base, skd007);
     const std::uint64_t begin = base + place_of(entry);
     const __m256i starts = resolve(bytes.length, entry);
-    // Places from 0x80 on give zeros.
+    // Positions from 0x80 on give zeros.
     __m256i hot = _mm256_shuffle_epi8(bytes.hot, starts);
     __m256i bits = _mm256_shuffle_epi8(bytes.bits, starts);
     const auto inside = ~static_cast<unsigned>(_mm256_movemask_epi8(starts));
@@ -180,7 +180,7 @@ PT_TARGET_AVX2 void count_avx2(base::Bytes stream, CountRun& run, PacketCounts& 
     std::uint64_t next = base + 32;
     bool leaves = false;
     if (special != 0) [[unlikely]] {
-      // Packets before the first one count; then from behind it anew.
+      // Counts the packets before the first special one, then continues after it.
       const auto lane = static_cast<unsigned>(std::countr_zero(special));
       alignas(32) std::uint8_t lanes[32];
       _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), starts);

@@ -7,16 +7,16 @@
 namespace ptkit::packet::scan {
 namespace {
 
-// How often it is noted where the last IP may be made from; every PSB is such a place as well.
+// Bytes between two notes of a checkpoint for the last IP. Every PSB is a checkpoint as well.
 constexpr std::uint64_t kNoteEvery = 256 * 64;
 
 struct Sums {
   __m512i total;  // quadword i: packets of kHot[i]
   __m512i bits;   // TNT bits, in quadwords
-  __m512i seen;   // bit 7 of any byte: an IP that does not need the last one
+  __m512i seen;   // bit 7 of any byte: an IP that does not depend on the last IP
 };
 
-// Counts the special packets among the starts; returns the number of packets before the first that is left to
+// Counts the special packets among the starts. Returns the number of packets before the first one for
 // PacketDecoder, or 64.
 [[gnu::noinline]] unsigned count_specials(const std::uint8_t* at, std::uint64_t offset,
                                           const std::uint8_t* starts, std::uint64_t special, CountRun& run,
@@ -35,7 +35,7 @@ struct CountConstants {
   __m512i odd_whole, even_bits, columns, transpose, low_seven;
 };
 
-// Byte i of each quadword to quadword i.
+// Moves byte i of each quadword to quadword i.
 alignas(64) constexpr auto kTranspose = [] {
   std::array<std::uint8_t, 64> order{};
   for (std::uint8_t i = 0; i < 64; ++i) order[i] = static_cast<std::uint8_t>(i % 8 * 8 + i / 8);
@@ -43,7 +43,7 @@ alignas(64) constexpr auto kTranspose = [] {
 }();
 
 PT_INLINE_AVX512 CountConstants count_constants(bool skd007) noexcept {
-  using simd::in_register;
+  using cpu::in_register;
   return {block_constants(skd007),
           hot_constants(),
           in_register(_mm512_load_si512(kTables.odd_whole.data())),
@@ -53,13 +53,13 @@ PT_INLINE_AVX512 CountConstants count_constants(bool skd007) noexcept {
           in_register(_mm512_set1_epi8(0x7f))};
 }
 
-// What the packets of a block are: hot_bit(), and TNT bits or RowTables::odd_whole.
+// Classification of the packets of a block: hot_bit(), and TNT bits or RowTables::odd_whole.
 struct Counted {
   __m512i hot, more;
 };
 
 PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with, Sums& sums) noexcept {
-  // The 8x8 bits of each quadword change sides: byte i gets bit i of all eight.
+  // 8x8 bit transpose of each quadword: byte i gets bit i of all eight bytes.
   const __m512i flags = _mm512_gf2p8affine_epi64_epi8(with.columns, block.hot, 0);
   const __m512i by_kind = _mm512_permutexvar_epi8(with.transpose, _mm512_popcnt_epi8(flags));
   sums.total = _mm512_add_epi64(sums.total, _mm512_sad_epu8(by_kind, _mm512_setzero_si512()));
@@ -68,10 +68,10 @@ PT_INLINE_AVX512 void add_block(const Counted& block, const CountConstants& with
   sums.bits = _mm512_add_epi64(sums.bits, _mm512_sad_epu8(bits, _mm512_setzero_si512()));
 }
 
-// Blocks from `base` on, up to `end`, or to one with special packets, which is left in the outs.
+// Counts blocks from `base` to `end`, or to a block with special packets, which it returns.
 [[gnu::noinline]] PT_TARGET_AVX512 std::uint64_t count_blocks(const std::uint8_t* data, std::uint64_t base,
                                                               std::uint64_t end, bool skd007, __m512i& entry_,
-                                                              Sums& sums_, simd::Chain& chain, Counted& last,
+                                                              Sums& sums_, cpu::Chain& chain, Counted& last,
                                                               std::uint64_t& special) noexcept {
   const CountConstants with = count_constants(skd007);
   __m512i entry = entry_;
@@ -119,7 +119,7 @@ PT_TARGET_AVX512 void count_avx512(base::Bytes stream, CountRun& run, PacketCoun
     sums.seen = zero;
     bool stopped = false;
     while (base < end && !stopped) {
-      simd::Chain chain;
+      cpu::Chain chain;
       Counted block;
       std::uint64_t special = 0;
       base = count_blocks(stream.data(), base, end, run.skd007, entry, sums, chain, block, special);

@@ -5,7 +5,7 @@
 namespace ptkit::packet::scan {
 namespace {
 
-// Bytes of the PAD run at `at`, which is at least one long and ends before `end`.
+// Length of the PAD run at `at`, which has at least one byte and ends before `end`.
 std::size_t pad_run(const std::uint8_t* at, const std::uint8_t* end) noexcept {
   const std::uint8_t* const begin = at++;
   while (end - at >= 8) {

@@ -13,10 +13,10 @@ using base::Bytes;
 using base::load_le;
 using base::Status;
 
-constexpr std::uint64_t kLastEffective = 0xFFFF'FFFF;  // address of 16 and 32-bit code
+constexpr std::uint64_t kLastEffective = 0xFFFF'FFFF;  // largest address of 16 and 32-bit code
 
-// Readers: bytes to payload. Each is given at least the row's `least` bytes, and `out.size` is that number;
-// the readers of longer packets check and raise it. None of them touches decoder state.
+// Readers: bytes to payload. Each reader gets at least the row's `least` bytes, and `out.size` is that
+// number. Readers of longer packets check and raise it. No reader changes decoder state.
 
 Status truncated(Bytes bytes, Packet& out) noexcept {
   out.size = static_cast<std::uint32_t>(bytes.size());
@@ -33,7 +33,7 @@ Status read_pad(Bytes bytes, Packet& out) noexcept {
   return Status::OK;
 }
 
-// How many of the bytes continue the pattern 02 82 02 82 ...
+// Number of bytes that match the pattern 02 82 02 82 ...
 std::size_t psb_prefix(Bytes bytes) noexcept {
   const std::size_t limit = std::min<std::size_t>(bytes.size(), 16);
   std::size_t length = 0;
@@ -48,7 +48,7 @@ Status read_psb(Bytes bytes, Packet& out) noexcept {
   return Status::BAD_PACKET;
 }
 
-// Bit 0 to bit 63 and so on.
+// Moves bit 0 to bit 63 and so on.
 constexpr std::uint64_t reverse_bits(std::uint64_t bits) noexcept {
   bits = (bits >> 1 & 0x5555555555555555) | (bits & 0x5555555555555555) << 1;
   bits = (bits >> 2 & 0x3333333333333333) | (bits & 0x3333333333333333) << 2;
@@ -58,7 +58,7 @@ constexpr std::uint64_t reverse_bits(std::uint64_t bits) noexcept {
   return bits >> 32 | bits << 32;
 }
 
-// The highest set bit ends the list and is no branch itself; the bit below it is the oldest branch.
+// The highest set bit is the stop bit; the bit below it is the oldest branch.
 Status read_tnt(std::uint64_t bits, Packet& out) noexcept {
   const auto count = static_cast<unsigned>(std::bit_width(bits));
   if (count < 2) return Status::BAD_PACKET;
@@ -129,7 +129,7 @@ Status read_tma(Bytes bytes, Packet& out) noexcept {
   return Status::OK;
 }
 
-// First byte: 5 bits, "goes on" in bit 2. Others: 7 bits, "goes on" in bit 0.
+// First byte: 5 bits, continuation in bit 2. Other bytes: 7 bits, continuation in bit 0.
 Status read_cyc(Bytes bytes, Packet& out) noexcept {
   std::uint64_t value = bytes[0] >> 3;
   std::size_t length = 1;
@@ -287,7 +287,7 @@ Status read_payload(const PacketRow& row, Bytes bytes, bool items_4, Packet& out
   return Status::BAD_PACKET;
 }
 
-// The first byte led to another table (or to nothing): finds the packet there.
+// Follows an escape byte to the packet in another table, if there is one.
 Status follow_escapes(Bytes bytes, OpcodeEntry& entry, Packet& out) noexcept {
   std::size_t index = 0;
   bool mode = false;
@@ -300,7 +300,7 @@ Status follow_escapes(Bytes bytes, OpcodeEntry& entry, Packet& out) noexcept {
   if (entry != kUnclaimed) return Status::OK;
   out.size = static_cast<std::uint32_t>(index + 1);
   if (!mode) return Status::BAD_OPCODE;
-  out.kind = PacketKind::MODE_EXEC;  // a MODE packet whose leaf is reserved
+  out.kind = PacketKind::MODE_EXEC;  // a MODE packet with a reserved leaf
   return Status::BAD_PACKET;
 }
 
@@ -312,8 +312,8 @@ Status follow_escapes(Bytes bytes, OpcodeEntry& entry, Packet& out) noexcept {
   return truncated(bytes, out);
 }
 
-// SKD007: an OVF replaced all but the first byte of a multi-byte CYC. What stands there reads as a CYC of two
-// bytes (?? 02) and one of one byte (f3). Two such CYCs never follow each other otherwise: a counter that
+// SKD007: an OVF replaced all but the first byte of a multi-byte CYC. The result reads as a CYC of two bytes
+// (?? 02) and a CYC of one byte (f3). Otherwise two such CYCs never follow each other, because a counter that
 // wraps sends a full one.
 void repair_skd007(Bytes bytes, Packet& out) noexcept {
   if (out.size != 2 || bytes[1] != 0x02 || bytes.size() < 3 || bytes[2] != 0xf3) return;
@@ -322,8 +322,9 @@ void repair_skd007(Bytes bytes, Packet& out) noexcept {
   out.size = 3;
 }
 
-// SKZ84: a TMA made in a guest with a TSC offset or scale holds nonsense, and one more byte follows it.
-Status pass_over_skz84(Bytes bytes, Packet& out) noexcept {
+// SKZ84: a TMA generated in a guest with a TSC offset or scale has invalid fields, and one more byte follows
+// it.
+Status skip_skz84(Bytes bytes, Packet& out) noexcept {
   out.kind = PacketKind::INVALID;
   out.payload = out.payload2 = 0;
   out.size = static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), 8));
@@ -350,7 +351,7 @@ Status PacketDecoder::next(Packet& out) noexcept {
   Status status = read_payload(row, bytes, state_.block_items_4, out);
   if (out.kind == PacketKind::CYC && errata_.skd007 && status == Status::OK) repair_skd007(bytes, out);
   if (out.kind == PacketKind::TMA && errata_.skz84 && status == Status::BAD_PACKET) {
-    status = pass_over_skz84(bytes, out);
+    status = skip_skz84(bytes, out);
   }
   if (status != Status::OK) return status;
   apply(out);
@@ -362,7 +363,7 @@ void PacketDecoder::apply(Packet& packet) noexcept {
   switch (packet.kind) {
     case PacketKind::PSB:
       state_.in_psb = true;
-      // The processor compresses the IPs after a PSB against zero.
+      // A processor compresses the IPs after a PSB against zero.
       state_.last_ip = 0;
       state_.last_ip_known = true;
       if (cs_base_ != 0) find_mode(packet);
@@ -393,7 +394,7 @@ void PacketDecoder::apply(Packet& packet) noexcept {
   state_.block_items_4 = state_.block_open && packet.payload2 != 0;
 }
 
-// IP compression: the IPBytes field says how many low bytes are new; the others are those of the last IP.
+// IP compression: the IPBytes field gives the number of new low bytes; the others are those of the last IP.
 void PacketDecoder::apply_ip(Packet& packet) noexcept {
   const std::uint64_t raw = packet.payload;
   std::uint64_t kept = 0;  // bits that come from the last IP
@@ -419,25 +420,25 @@ void PacketDecoder::apply_ip(Packet& packet) noexcept {
   state_.last_ip = ip | (state_.last_ip & kept);
   if (kept == 0) state_.last_ip_known = true;
   packet.ip = state_.last_ip;
-  // More than 32 bits are no effective address of such code.
+  // Addresses above 32 bits are not effective addresses of such code.
   if (adds_cs_base() && packet.ip <= kLastEffective) packet.ip = (packet.ip + cs_base_) & kLastEffective;
   if (state_.last_ip_known) packet.flags |= Packet::IP_KNOWN;
 }
 
-// One that sets both CS.L and CS.D says nothing.
+// A MODE.Exec with both CS.L and CS.D gives no mode.
 void PacketDecoder::apply_mode(const Packet& mode_exec) noexcept {
   if (mode_exec.payload != 0) state_.has_cs_base = mode_exec.payload != 64;
 }
 
-// The FUP of a PSB+ may come before its MODE.Exec. An overflow may have lost a MODE.Exec: then a PSB+ follows
-// the FUP that says where packets go on.
+// The FUP of a PSB+ may precede its MODE.Exec. An overflow may have lost a MODE.Exec: then a PSB+ follows the
+// FUP of the overflow.
 void PacketDecoder::find_mode(const Packet& psb_or_ovf) noexcept {
-  PacketDecoder ahead = *this;
-  ahead.cs_base_ = 0;
-  ahead.state_.position += psb_or_ovf.size;
+  PacketDecoder lookahead = *this;
+  lookahead.cs_base_ = 0;
+  lookahead.state_.position += psb_or_ovf.size;
   bool in_header = state_.in_psb;
   bool resumed = false;
-  for (Packet packet; ahead.next(packet) == Status::OK;) {
+  for (Packet packet; lookahead.next(packet) == Status::OK;) {
     switch (packet.kind) {
       case PacketKind::MODE_EXEC:
         if (in_header) apply_mode(packet);
@@ -465,8 +466,8 @@ void PacketDecoder::find_mode(const Packet& psb_or_ovf) noexcept {
 }
 
 Status PacketDecoder::sync_forward() noexcept {
-  // A whole PSB is 16 bytes: one that was decoded ends at the position or before, one that begins less than
-  // 16 bytes before the position was not.
+  // A PSB has 16 bytes. A decoded PSB ends at or before the position, so a PSB that begins less than 16 bytes
+  // before the position is not decoded yet.
   const std::uint64_t back = std::min<std::uint64_t>(state_.position, 15);
   return sync_forward(state_.position - back);
 }
@@ -485,8 +486,7 @@ std::uint64_t find_psb(Bytes stream, std::uint64_t from) noexcept {
   const std::size_t size = stream.size();
   if (from >= size || size - from < kSize) return size;
   const auto first = static_cast<std::size_t>(from);
-  // Of any 15 neighbouring positions one is in the first 15 bytes of a PSB, so looking at every 15th finds
-  // each.
+  // One of any 15 successive positions is in the first 15 bytes of a PSB, so every 15th position is enough.
   for (std::size_t at = first + kSize - 2; at + 1 < size; at += kSize - 1) {
     std::size_t begin = at;
     if (stream[at] == 0x82 && stream[at - 1] == 0x02) --begin;

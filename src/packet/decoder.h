@@ -1,5 +1,5 @@
-// Bytes to packets, one at a time, with last-IP, PSB+ and BBP state. Scalar and complete: it defines the
-// answer.
+// Decodes bytes into packets one at a time, with last-IP, PSB+ and BBP state. Scalar and complete: it defines
+// the result that the bulk kernels have to give.
 #pragma once
 
 #include "packet/errata.h"
@@ -7,7 +7,7 @@
 
 namespace ptkit::packet {
 
-// All that decoding carries from packet to packet: copy it to resume elsewhere.
+// State between packets. A copy resumes decoding elsewhere.
 struct DecoderState {
   std::uint64_t position = 0;
   std::uint64_t last_ip = 0;
@@ -15,29 +15,28 @@ struct DecoderState {
   bool in_psb = false;         // between PSB and PSBEND (or the OVF that ends the header)
   bool block_open = false;     // between BBP and BEP
   bool block_items_4 = false;  // the open block has 4-byte items
-  bool has_cs_base = false;    // MODE.Exec said last that code is 16 or 32-bit code
+  bool has_cs_base = false;    // the last MODE.Exec was for 16 or 32-bit code
 };
 
 class PacketDecoder {
  public:
-  // Of the errata, SKD007 and SKZ84 damage packets themselves and are handled here; the others concern what
-  // packets mean. `cs_base`: IP payloads of 16 and 32-bit code are effective addresses in a code segment with
-  // this base (CPUID.14H.0:ECX[31] is 0); Packet::ip is linear, Packet::payload is as it stands in the
-  // stream.
+  // SKD007 and SKZ84 damage packets and are handled here; the other errata concern the meaning of packets.
+  // `cs_base`: IP payloads of 16 and 32-bit code are effective addresses in a code segment with this base
+  // (CPUID.14H.0:ECX[31] is 0). Packet::ip is linear, Packet::payload has the bytes of the stream.
   explicit PacketDecoder(base::Bytes stream, DecoderState state = {}, Errata errata = {},
                          std::uint32_t cs_base = 0) noexcept
       : stream_(stream), state_(state), errata_(errata), cs_base_(cs_base) {}
 
-  // Decodes the packet at the position and moves behind it. END_OF_STREAM at the end. On any other status but
-  // OK the position stays, `out.offset` tells where, `out.size` how many bytes were looked at, and `out.kind`
-  // what the packet claimed to be (not for BAD_OPCODE); call sync_forward() to go on.
+  // Decodes the packet at the position and advances. END_OF_STREAM at the end. With any other status but OK
+  // the position stays: `out.offset` is the position, `out.size` the number of examined bytes, and `out.kind`
+  // the kind by its opcode (not for BAD_OPCODE). Call sync_forward() to continue.
   [[nodiscard]] base::Status next(Packet& out) noexcept;
 
-  // Goes on after an error: moves to the next PSB that was not decoded yet, even if a packet before the
-  // position swallowed its beginning. NO_SYNC if there is none; the position is then the end. Resets last IP,
-  // PSB+ and block state. Always makes progress when called after next().
+  // Continues after an error: advances to the next PSB that was not decoded yet, even if a packet before the
+  // position includes its first bytes. NO_SYNC if there is none; the position is then the end. Resets last
+  // IP, PSB+ and block state. Always advances when called after next().
   [[nodiscard]] base::Status sync_forward() noexcept;
-  // The same, to the first PSB at or after `from`.
+  // As above, to the first PSB at or after `from`.
   [[nodiscard]] base::Status sync_forward(std::uint64_t from) noexcept;
 
   [[nodiscard]] std::uint64_t position() const noexcept { return state_.position; }
@@ -46,7 +45,7 @@ class PacketDecoder {
   [[nodiscard]] base::Bytes stream() const noexcept { return stream_; }
   [[nodiscard]] const Errata& errata() const noexcept { return errata_; }
   [[nodiscard]] std::uint32_t cs_base() const noexcept { return cs_base_; }
-  // Do IPs from here on have a base added to them?
+  // True if cs_base is added to the current IPs.
   [[nodiscard]] bool adds_cs_base() const noexcept { return cs_base_ != 0 && state_.has_cs_base; }
 
  private:
@@ -61,8 +60,8 @@ class PacketDecoder {
   std::uint32_t cs_base_;
 };
 
-// Offset of the first whole PSB (02 82 x 8) at or after `from`, or stream.size(). Where a longer run of 02 82
-// stands, PSBs are counted from its end, so that the cut tail of a PSB in front of a whole one does not shift
+// Offset of the first complete PSB (02 82 x 8) at or after `from`, or stream.size(). In a longer run of 02
+// 82, PSBs are counted from its end, so that the tail of a truncated PSB before a complete one does not shift
 // it.
 [[nodiscard]] std::uint64_t find_psb(base::Bytes stream, std::uint64_t from) noexcept;
 

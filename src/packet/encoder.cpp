@@ -12,7 +12,7 @@ using base::Status;
 
 constexpr std::size_t kLongest = 16;
 
-// The bytes of one fixed-size packet while they are put together.
+// The bytes of a fixed-size packet under construction.
 class PacketBytes {
  public:
   void put(std::uint64_t value, std::size_t count) noexcept {
@@ -34,7 +34,7 @@ constexpr std::uint64_t flag_bit(const Packet& packet, Packet::Flag flag, unsign
   return (packet.flags & flag) != 0 ? std::uint64_t{1} << bit : 0;
 }
 
-// The opcode bytes, with `bits` in the bits of the last one that the row's mask leaves open.
+// Appends the opcode bytes. `bits` go to those bits of the last byte that the row's mask leaves open.
 void put_opcode(const PacketRow& row, std::uint64_t bits, PacketBytes& out) noexcept {
   if (row.table == OpcodeTable::AFTER_02) out.put(0x02, 1);
   if (row.table == OpcodeTable::AFTER_02_C3) out.put(0xc302, 2);
@@ -154,8 +154,7 @@ Status write_mwait(const Packet& packet, const PacketRow& row, PacketBytes& out)
   return Status::OK;
 }
 
-// HW where libipt looks for it (see read_pwre in decoder.cpp): it is the decoder that judges what is encoded
-// here.
+// HW in the bit that libipt reads (see read_pwre in decoder.cpp), because libipt judges encoded streams.
 Status write_pwre(const Packet& packet, const PacketRow& row, PacketBytes& out) noexcept {
   if (!fits(packet.payload, 8)) return Status::BAD_PACKET;
   put_opcode(row, 0, out);
@@ -223,7 +222,7 @@ Status write_payload(const Packet& packet, const PacketRow& row, bool items_4, P
       put_opcode(row, 0, out);
       return Status::OK;
     case PayloadKind::PAD:
-      return Status::BAD_PACKET;  // not of bounded size: see encode()
+      return Status::BAD_PACKET;  // without size limit: see encode()
     case PayloadKind::PSB:
       for (int pair = 0; pair < 8; ++pair) out.put(0x8202, 2);
       return Status::OK;

@@ -6,7 +6,7 @@
 namespace ptkit::packet {
 namespace {
 
-// A group of models that share their errata.
+// Group of models with the same errata.
 enum class Core : std::uint8_t {
   BROADWELL,
   SKYLAKE,
@@ -24,8 +24,8 @@ struct Model {
   Core core;
 };
 
-// Sorted by family and model. Hybrid parts have the errata of both kinds of core: a stream does not tell
-// which one made it.
+// Sorted by family and model. Hybrid CPUs have the errata of both kinds of cores, because a stream does not
+// show the kind.
 constexpr auto kModels = std::to_array<Model>({
     {0x06, 0x3d, Core::BROADWELL},        // Broadwell
     {0x06, 0x47, Core::BROADWELL},        // Broadwell with GT3e

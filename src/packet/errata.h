@@ -5,9 +5,8 @@
 
 namespace ptkit::packet {
 
-// PT_ERRATUM(flag, name, what the processor does, what a decoder does about it). The names are Intel's, from
-// the specification updates; one erratum has a name per product, and the one in use here is the one that is
-// known best.
+// PT_ERRATUM(flag, name, behaviour of the processor, workaround of the decoder). The names are Intel's, from
+// the specification updates. An erratum has a name per product; the best known one is used here.
 struct Errata {
 #define PT_ERRATUM(flag, name, what, remedy) bool flag = false;
 #include "packet/errata.def"
@@ -16,12 +15,12 @@ struct Errata {
   [[nodiscard]] bool operator==(const Errata&) const noexcept = default;
 };
 
-// Whether the table has this model.
+// True if the table has this model.
 [[nodiscard]] bool errata_known(const trace::Cpu& cpu) noexcept;
 
-// The errata of this model. A CPU that is not known, or whose model the table does not have, gets the
-// superset: no workaround does anything before the stream shows a pattern that a sound processor does not
-// make (errata.def tells how sure that is).
+// The errata of this model. An unknown CPU, or a model that the table does not have, gets all errata. No
+// workaround has an effect unless the stream has a pattern that a processor without the erratum does not
+// generate (errata.def says how certain that is).
 [[nodiscard]] Errata errata_for(const trace::Cpu& cpu) noexcept;
 
 }  // namespace ptkit::packet

@@ -1,6 +1,5 @@
-// Rows of packets, in three passes over some thousand bytes, so that each is full of independent work: where
-// rows begin and with which byte; what these bytes say, 64 rows at a time; 64-bit cells, eight rows at a
-// time.
+// Fills rows in three passes over some kilobytes, so that each pass has independent operations: start and
+// first byte of each row; fields by first byte, 64 rows at a time; 64-bit cells, eight rows at a time.
 #include <algorithm>
 
 #include "packet/scan_avx512.h"
@@ -11,26 +10,26 @@ namespace ptkit::packet::scan {
 namespace {
 
 constexpr std::size_t kRows = 1024;
-constexpr std::size_t kMostBytes = 65536 - 64;  // places have 16 bits; a run of PADs gives no rows
-constexpr std::uint8_t kSpecial = 0x02;         // the code of special packets but PSB
+constexpr std::size_t kMostBytes = 65536 - 64;  // positions have 16 bits; a run of PADs has no rows
+constexpr std::uint8_t kSpecial = 0x02;         // code of special packets other than PSB
 
 struct Chunk {
-  std::uint64_t begin = 0;  // of the first row; places count from here
+  std::uint64_t begin = 0;  // offset of the first row; positions are relative to it
   std::size_t rows = 0;
   std::size_t specials = 0;
   bool last_is_pad = false;
   bool stopped = false;  // before a packet for PacketDecoder
   alignas(64) std::uint16_t place[kRows + 64];
   alignas(64) std::uint8_t code[kRows + 64];     // first byte, kSpecial or kPsbCode
-  alignas(64) std::uint8_t bytes[kRows + 64];    // of the raw payload
-  alignas(64) std::uint8_t direct[kRows + 64];   // payload that the first byte tells
+  alignas(64) std::uint8_t bytes[kRows + 64];    // bytes of the raw payload
+  alignas(64) std::uint8_t direct[kRows + 64];   // payload in the first byte
   alignas(64) std::uint8_t renewed[kRows + 64];  // RowTables::odd_new
   alignas(64) std::uint8_t second[kRows + 64];   // payload2
   std::uint32_t special[kRows + 64];             // rows
 };
 
-// Notes the special packets of a block behind `count` rows; returns how many of its packets come before one
-// for PacketDecoder, or 64.
+// Notes the special packets of a block after `count` rows. Returns the number of its packets before one for
+// PacketDecoder, or 64.
 [[gnu::noinline]] PT_TARGET_AVX512 unsigned note_specials(const std::uint8_t* at, const std::uint8_t* starts,
                                                           std::uint64_t special, std::uint64_t rows,
                                                           std::size_t count, Chunk& chunk) noexcept {
@@ -46,17 +45,17 @@ struct Chunk {
   return 64;
 }
 
-// First pass: from chunk.begin on. place[rows] is then where the last row ends, if it is no PAD.
+// First pass, from chunk.begin on. place[rows] is then the end of the last row, if that is no PAD.
 PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t room, std::uint64_t limit,
                                 Chunk& chunk) noexcept {
   const BlockConstants with = block_constants(skd007);
-  const __m512i odd_hot = simd::in_register(_mm512_load_si512(kTables.odd_hot.data()));
-  const __m512i special_code = simd::in_register(_mm512_set1_epi8(kSpecial));
+  const __m512i odd_hot = cpu::in_register(_mm512_load_si512(kTables.odd_hot.data()));
+  const __m512i special_code = cpu::in_register(_mm512_set1_epi8(kSpecial));
   __m512i entry = _mm512_setzero_si512();
   const std::uint8_t* const begin = stream.data() + chunk.begin;
   const std::size_t most =
       std::min<std::size_t>({kMostBytes, stream.size() - chunk.begin, limit - chunk.begin + kLeastBytes});
-  std::uint64_t pad_before = 0;  // the packet before is a PAD
+  std::uint64_t pad_before = 0;  // the preceding packet is a PAD
   std::size_t base = 0;
   std::size_t count = 0;
   for (; count + 64 <= room && base + kLeastBytes <= most; base += 64) {
@@ -95,7 +94,7 @@ PT_TARGET_AVX512 void find_rows(base::Bytes stream, bool skd007, std::size_t roo
   chunk.last_is_pad = pad_before != 0;
 }
 
-// Second pass: cells and steps that are bytes.
+// Second pass: cells and intermediate values of one byte.
 PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noexcept {
   const __m512i one = _mm512_set1_epi8(1);
   const __m512i two = _mm512_set1_epi8(2);
@@ -137,13 +136,13 @@ PT_TARGET_AVX512 void read_codes(Chunk& chunk, const PacketColumns& columns) noe
   std::fill_n(chunk.renewed + chunk.rows, 8, std::uint8_t{0});
 }
 
-// Third pass: wider cells. `last_ip` becomes that behind the last row.
+// Third pass: wider cells. `last_ip` becomes the last IP after the last row.
 PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, const PacketColumns& columns,
                                 std::uint64_t& last_ip) noexcept {
   const __m512i all = _mm512_set1_epi64(-1);
   __m512i last = _mm512_set1_epi64(static_cast<long long>(last_ip));
   const __m512i begin = _mm512_set1_epi64(static_cast<long long>(chunk.begin));
-  const std::uint8_t* const behind_code = stream + chunk.begin + 1;
+  const std::uint8_t* const after_code = stream + chunk.begin + 1;
   for (std::size_t row = 0; row < chunk.rows; row += 8) {
     const __m256i place = widen_places(chunk.place + row);
     const __m256i size = _mm256_sub_epi32(widen_places(chunk.place + row + 1), place);
@@ -155,13 +154,13 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
     }
     if (columns.payload2 != nullptr) _mm512_storeu_si512(columns.payload2 + row, widen(chunk.second + row));
     const __m512i code = widen(chunk.code + row);
-    const __m512i raw = _mm512_i32gather_epi64(place, behind_code, 1);
+    const __m512i raw = _mm512_i32gather_epi64(place, after_code, 1);
     const __m512i bits = _mm512_slli_epi64(widen(chunk.bytes + row), 3);
     const __m512i read = _mm512_andnot_si512(_mm512_sllv_epi64(all, bits), raw);
     const __m512i renewed = widen(chunk.renewed + row);
     const __m512i ip = follow_ips(read, renewed, last);
     if (columns.ip != nullptr) {
-      // A PSB renews all bits, but has no IP and no bytes.
+      // A PSB replaces all bits, but has no IP and no bytes.
       const __mmask8 has = _mm512_test_epi64_mask(bits, bits) & _mm512_test_epi64_mask(renewed, renewed);
       _mm512_storeu_si512(columns.ip + row, _mm512_maskz_mov_epi64(has, ip));
     }
@@ -172,7 +171,7 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
     const __m512i three = _mm512_set1_epi64(3);
     const __mmask8 cyc = _mm512_cmpeq_epi64_mask(_mm512_and_si512(code, three), three);
     if (cyc != 0) {
-      // Seven bits of each byte behind the first.
+      // Seven bits of each byte after the first.
       const __m512i more = _mm512_slli_epi64(_mm512_sub_epi64(wide_size, _mm512_set1_epi64(1)), 3);
       const __m512i tail = _mm512_andnot_si512(_mm512_sllv_epi64(all, more), raw);
       const __m512i seven = _mm512_set1_epi64(0x7f << 5);
@@ -186,15 +185,15 @@ PT_TARGET_AVX512 void put_cells(const std::uint8_t* stream, const Chunk& chunk, 
   last_ip = static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm512_castsi512_si128(last)));
 }
 
-// The last group of rows sees places behind them, which must be readable.
+// The last group of rows reads positions after them, which must be initialised.
 void pad_chunk(Chunk& chunk) noexcept {
   std::fill_n(chunk.place + chunk.rows + 1, 8, chunk.place[chunk.rows]);
 }
 
-// Special packets by PacketDecoder, and what is IN_PSB.
+// Special packets by PacketDecoder, and the flag IN_PSB.
 void put_specials(base::Bytes stream, const Chunk& chunk, const PacketColumns& columns,
                   bool& in_psb) noexcept {
-  std::size_t done = 0;  // rows that know whether they are IN_PSB
+  std::size_t done = 0;  // rows with a final IN_PSB
   const auto mark = [&](std::size_t end) {
     if (in_psb && columns.flags != nullptr) {
       for (std::size_t row = done; row < end; ++row) columns.flags[row] |= Packet::IN_PSB;

@@ -1,4 +1,4 @@
-// The rows of packets.def as constants, and the opcode tables that the compiler builds from them.
+// The rows of packets.def as constants, and the opcode tables, built at compile time.
 #pragma once
 
 #include <array>
@@ -88,8 +88,7 @@ static_assert(kPacketKinds < kEscape);
 
 using OpcodeTables = std::array<std::array<OpcodeEntry, 256>, kOpcodeTables>;
 
-// Not constexpr: calling one while a table is built by the compiler ends the compilation with its name in the
-// message.
+// Not constexpr: a call at compile time is an error, and the compiler's message has this name.
 void two_packets_claim_one_opcode();
 void an_escape_hits_a_claimed_opcode();
 void a_row_claims_no_opcode();
@@ -125,7 +124,7 @@ consteval OpcodeTables build_tables(const std::array<PacketRow, Rows>& rows,
       put_packet(tables[static_cast<std::size_t>(row.table)], row);
     }
   }
-  // While a block is open its items come first; what they leave is as ever.
+  // While a block is open, the opcodes of its items take precedence; all others are the same.
   auto& block = tables[static_cast<std::size_t>(OpcodeTable::BLOCK)];
   for (unsigned byte = 0; byte < 256; ++byte) {
     if (block[byte] == kUnclaimed) block[byte] = tables[static_cast<std::size_t>(OpcodeTable::FIRST)][byte];
@@ -161,7 +160,7 @@ static_assert(detail::count_unclaimed(kOpcodes, OpcodeTable::AFTER_99) == 256 - 
   return kOpcodes[static_cast<std::size_t>(table)][byte];
 }
 
-// Opcode bytes of a packet: 1, 2 or 3. MODE's leaf is in its payload byte.
+// Number of opcode bytes of a packet: 1, 2 or 3. MODE's leaf is in its payload byte.
 [[nodiscard]] constexpr std::size_t opcode_bytes(OpcodeTable table) noexcept {
   switch (table) {
     case OpcodeTable::AFTER_02:

@@ -27,18 +27,18 @@ inline constexpr std::size_t kPacketKinds = 0
 #undef PT_ESCAPE
     ;
 
-// What `payload` and `payload2` hold is told per kind in packets.def.
+// packets.def documents `payload` and `payload2` of each kind.
 struct Packet {
   enum Flag : std::uint8_t {
-    IP_KNOWN = 1,  // `ip` is the whole, rebuilt IP
+    IP_KNOWN = 1,  // `ip` is the complete, rebuilt IP
     IP_BIT = 2,    // the packet's IP bit (PTW, EXSTOP, BEP, CFE, TRIG): a FUP follows
     NR = 4,        // PIP: non-root
     HW = 8,        // PWRE: hardware-initiated
     MULT = 16,     // TRIG: more than one trigger event
     ICNT = 32,     // TRIG: payload2 is valid
-    IN_PSB = 64,   // stands in a PSB+ header (between PSB and PSBEND)
+    IN_PSB = 64,   // in a PSB+ (between PSB and PSBEND)
   };
-  std::uint64_t offset = 0;  // of the first byte, in the stream
+  std::uint64_t offset = 0;  // offset of the first byte in the stream
   std::uint64_t payload = 0;
   std::uint64_t payload2 = 0;
   std::uint64_t ip = 0;
@@ -47,12 +47,15 @@ struct Packet {
   std::uint8_t flags = 0;
 };
 
-[[nodiscard]] std::string_view packet_name(PacketKind kind) noexcept;        // the manual's name: "TIP.PGE"
-[[nodiscard]] std::string_view packet_identifier(PacketKind kind) noexcept;  // the enumerator: "TIP_PGE"
-[[nodiscard]] std::string_view packet_text(PacketKind kind) noexcept;        // what it tells
-[[nodiscard]] std::string_view packet_payload_text(
-    PacketKind kind) noexcept;  // what `payload` holds; empty: nothing
-[[nodiscard]] std::string_view packet_payload2_text(PacketKind kind) noexcept;  // what `payload2` holds
+// The manual's name: "TIP.PGE".
+[[nodiscard]] std::string_view packet_name(PacketKind kind) noexcept;
+// The enumerator: "TIP_PGE".
+[[nodiscard]] std::string_view packet_identifier(PacketKind kind) noexcept;
+[[nodiscard]] std::string_view packet_text(PacketKind kind) noexcept;
+// Description of `payload`; empty: none.
+[[nodiscard]] std::string_view packet_payload_text(PacketKind kind) noexcept;
+// Description of `payload2`; empty: none.
+[[nodiscard]] std::string_view packet_payload2_text(PacketKind kind) noexcept;
 
 // TIP, TIP.PGE, TIP.PGD, FUP.
 [[nodiscard]] constexpr bool has_ip_payload(PacketKind kind) noexcept {

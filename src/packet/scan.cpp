@@ -7,18 +7,18 @@
 namespace ptkit::packet {
 namespace {
 
-scan::CountKernel count_kernel(simd::Isa isa) noexcept {
+scan::CountKernel count_kernel(cpu::Isa isa) noexcept {
 #if PT_SIMD_X86
-  if (isa == simd::Isa::AVX512) return scan::count_avx512;
-  if (isa == simd::Isa::AVX2) return scan::count_avx2;
+  if (isa == cpu::Isa::AVX512) return scan::count_avx512;
+  if (isa == cpu::Isa::AVX2) return scan::count_avx2;
 #endif
   static_cast<void>(isa);
   return scan::count_scalar;
 }
 
-scan::FillKernel fill_kernel(simd::Isa isa) noexcept {
+scan::FillKernel fill_kernel(cpu::Isa isa) noexcept {
 #if PT_SIMD_X86
-  if (isa == simd::Isa::AVX512) return scan::fill_avx512;
+  if (isa == cpu::Isa::AVX512) return scan::fill_avx512;
 #endif
   static_cast<void>(isa);
   return scan::fill_scalar;
@@ -33,7 +33,7 @@ void count(const Packet& packet, PacketCounts& counts) noexcept {
 
 }  // namespace
 
-PacketCounter::PacketCounter(base::Bytes stream, bool sync, const Errata& errata, simd::Isa isa) noexcept
+PacketCounter::PacketCounter(base::Bytes stream, bool sync, const Errata& errata, cpu::Isa isa) noexcept
     : stream_(stream), errata_(errata), isa_(isa) {
   if (sync) resync(0);
 }
@@ -41,7 +41,7 @@ PacketCounter::PacketCounter(base::Bytes stream, bool sync, const Errata& errata
 void PacketCounter::resync(std::uint64_t from) noexcept {
   const std::uint64_t lost_from = state_.position;
   PacketDecoder decoder(stream_);
-  // At the end of the stream the state is that of a decoder that found nothing.
+  // At the end of the stream the state is that of a decoder without a PSB.
   static_cast<void>(decoder.sync_forward(from));
   state_ = checkpoint_ = decoder.state();
   counts_.lost_bytes += state_.position - lost_from;
@@ -86,7 +86,7 @@ DecoderState PacketCounter::state() const noexcept {
 
 FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
                            const PacketColumns& columns, std::size_t room, std::uint64_t limit,
-                           simd::Isa isa) noexcept {
+                           cpu::Isa isa) noexcept {
   const scan::FillKernel kernel = fill_kernel(isa);
   limit = std::min<std::uint64_t>(limit, stream.size());
   FilledPackets filled;

@@ -1,36 +1,36 @@
-// Packets in bulk: counts, and columns filled row by row. Equal to what PacketDecoder gives, faster by what
-// the processor has (simd/isa.h); docs/packets.md tells how.
+// Packets in bulk: counts packets, or fills columns row by row. The results equal those of PacketDecoder; the
+// kernel depends on the instruction set (cpu/isa.h). docs/packets.md describes the algorithms.
 #pragma once
 
 #include <array>
 
+#include "cpu/isa.h"
 #include "packet/decoder.h"
-#include "simd/isa.h"
 
 namespace ptkit::packet {
 
 struct PacketCounts {
   std::array<std::uint64_t, kPacketKinds> packets{};  // by kind; a PAD run counts as its length
   std::uint64_t tnt_bits = 0;                         // of TNT.8 and TNT.64
-  std::uint64_t errors = 0;                           // places where decoding failed
-  std::uint64_t lost_bytes = 0;  // between such a place (or the beginning) and the next PSB
+  std::uint64_t errors = 0;                           // number of undecodable packets
+  std::uint64_t lost_bytes = 0;  // bytes from an undecodable packet (or the start) to the next PSB
 
   [[nodiscard]] bool operator==(const PacketCounts&) const noexcept = default;
 };
 
-// Counts the packets of a stream, some bytes at a time.
+// Counts the packets of a stream in steps.
 class PacketCounter {
  public:
-  // `sync`: from the first PSB on, else from the first byte. After an error, on from the next PSB.
+  // `sync`: starts at the first PSB, else at the first byte. After an error, continues at the next PSB.
   PacketCounter(base::Bytes stream, bool sync, const Errata& errata = {},
-                simd::Isa isa = simd::isa_choice().isa) noexcept;
+                cpu::Isa isa = cpu::isa_choice().isa) noexcept;
 
-  // Counts about this many bytes more; false at the end of the stream.
+  // Counts about `bytes` more bytes; false at the end of the stream.
   [[nodiscard]] bool run(std::uint64_t bytes = UINT64_MAX) noexcept;
   [[nodiscard]] const PacketCounts& counts() const noexcept { return counts_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return state_.position; }
-  // PacketDecoder's state at the position. The last IP is made from the packets behind the last one that does
-  // not need it, mostly a few kilobytes back.
+  // PacketDecoder's state at the position. The last IP is rebuilt from the packets after checkpoint_, usually
+  // some kilobytes.
   [[nodiscard]] DecoderState state() const noexcept;
 
  private:
@@ -38,13 +38,13 @@ class PacketCounter {
 
   base::Bytes stream_;
   Errata errata_;
-  simd::Isa isa_;
+  cpu::Isa isa_;
   PacketCounts counts_;
   DecoderState state_;       // without the last IP
-  DecoderState checkpoint_;  // where state() begins
+  DecoderState checkpoint_;  // where state() starts
 };
 
-// Where fields of packets go, one cell per row; null: not wanted.
+// Columns of packet fields; null if not selected.
 struct PacketColumns {
   std::uint64_t* offset = nullptr;
   std::uint32_t* size = nullptr;
@@ -54,11 +54,11 @@ struct PacketColumns {
   std::uint64_t* payload = nullptr;
   std::uint64_t* payload2 = nullptr;
 
-  // The same columns, from a later row on.
+  // The same columns from a later row on.
   [[nodiscard]] PacketColumns from(std::size_t row) const noexcept {
-    const auto behind = [row](auto* cells) { return cells == nullptr ? nullptr : cells + row; };
-    return {behind(offset), behind(size),    behind(kind),    behind(flags),
-            behind(ip),     behind(payload), behind(payload2)};
+    const auto after = [row](auto* cells) { return cells == nullptr ? nullptr : cells + row; };
+    return {after(offset), after(size),    after(kind),    after(flags),
+            after(ip),     after(payload), after(payload2)};
   }
   void put(std::size_t row, const Packet& packet) const noexcept {
     const auto put_cell = [row](auto* cells, auto value) {
@@ -76,20 +76,20 @@ struct PacketColumns {
 
 struct FilledPackets {
   std::size_t rows = 0;
-  // OK: as many rows as there was room for, or the limit was reached; END_OF_STREAM; or what PacketDecoder
-  // says to the packet at the state's position, with that packet in `failed`.
+  // OK: the columns are full, or the limit is reached. END_OF_STREAM. Else the status of PacketDecoder for
+  // the packet at the state's position, which is `failed`.
   base::Status status = base::Status::OK;
   Packet failed;
 };
 
-// Up to this many cells behind the last row are overwritten.
+// Up to this many cells after the last row are overwritten.
 inline constexpr std::size_t kPacketRowSlack = 64;
 
-// The packets from `state` on as rows, each as PacketDecoder gives it. Columns have room for `room` rows and
-// the slack. Stops soon behind `limit`.
+// Fills rows with the packets from `state` on, as PacketDecoder decodes them. Columns have room for `room`
+// rows and the slack. Stops soon after `limit`.
 [[nodiscard]] FilledPackets fill_packets(base::Bytes stream, DecoderState& state, const Errata& errata,
                                          const PacketColumns& columns, std::size_t room,
                                          std::uint64_t limit = UINT64_MAX,
-                                         simd::Isa isa = simd::isa_choice().isa) noexcept;
+                                         cpu::Isa isa = cpu::isa_choice().isa) noexcept;
 
 }  // namespace ptkit::packet

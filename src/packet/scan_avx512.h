@@ -1,33 +1,33 @@
-// 64 bytes of packets at once: where each begins, and what the first bytes say. For scans of packets, also
-// those of src/time.
+// Scans 64 bytes of packets at once: finds the first byte of each packet and classifies it. For packet scans,
+// and those of src/time.
 #pragma once
 
+#include "cpu/cells_avx512.h"
+#include "cpu/chain_avx512.h"
 #include "packet/scan_kernels.h"
-#include "simd/cells_avx512.h"
-#include "simd/chain_avx512.h"
 
 #if PT_SIMD_X86
 
 namespace ptkit::packet::scan {
 
 struct Block {
-  simd::Chain chain;
+  cpu::Chain chain;
   __m512i bytes;
-  __m512i upper;        // the upper six bits of each byte, as an index of tables
-  __mmask64 even, odd;  // of a first byte: PAD, TNT or 02; ending in 01
+  __m512i upper;        // upper six bits of each byte, as a table index
+  __mmask64 even, odd;  // first bytes: PAD, TNT or 02; ending in 01
   __mmask64 cyc;        // a CYC of up to three bytes
-  __mmask64 complex;    // another CYC, or one that SKD007 may have damaged
+  __mmask64 complex;    // another CYC, or one that erratum SKD007 may have damaged
 };
 
 // Constants of resolve_block(), loaded once.
 struct BlockConstants {
   __m512i one, two, four, ovf, odd_length, slot_length, slot_matrix;
-  simd::ChainConstants chain;
+  cpu::ChainConstants chain;
   __mmask64 skd007;
 };
 
 PT_INLINE_AVX512 BlockConstants block_constants(bool skd007) noexcept {
-  using simd::in_register;
+  using cpu::in_register;
   return {in_register(_mm512_set1_epi8(1)),
           in_register(_mm512_set1_epi8(2)),
           in_register(_mm512_set1_epi8(4)),
@@ -35,11 +35,11 @@ PT_INLINE_AVX512 BlockConstants block_constants(bool skd007) noexcept {
           in_register(_mm512_load_si512(kTables.odd_length.data())),
           in_register(_mm512_load_si512(kTables.slot_length.data())),
           in_register(_mm512_set1_epi64(static_cast<long long>(kSlotMatrix))),
-          simd::chain_constants(),
+          cpu::chain_constants(),
           skd007 ? ~__mmask64{0} : 0};
 }
 
-// `at` has kLeastBytes readable bytes; `skd007`: all bits if that pattern is to be looked for; `entry` as for
+// `at` has kLeastBytes readable bytes. `skd007`: all bits set to search for that pattern. `entry`: as for
 // resolve_chain().
 PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstants& with,
                                      __m512i& entry) noexcept {
@@ -52,7 +52,7 @@ PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstant
   const __mmask64 low = _mm512_test_epi8_mask(first, with.one);
   block.odd = _mm512_mask_testn_epi8_mask(low, first, with.two);
   block.even = ~low;
-  // CYC: bit 2 of the first byte and bit 0 of the others say whether more follow.
+  // CYC: bit 2 of the first byte, and bit 0 of the other bytes, show whether another byte follows.
   const __mmask64 cyc = _mm512_mask_test_epi8_mask(low, first, with.two);
   const __mmask64 cyc_2 = _mm512_mask_test_epi8_mask(cyc, first, with.four);
   const __mmask64 cyc_3 = _mm512_mask_test_epi8_mask(cyc_2, second, with.one);
@@ -68,7 +68,7 @@ PT_INLINE_AVX512 Block resolve_block(const std::uint8_t* at, const BlockConstant
   const __m512i slot = _mm512_gf2p8affine_epi64_epi8(second, with.slot_matrix, 0);
   length = _mm512_mask_permutexvar_epi8(length, extended, slot, with.slot_length);
   block.even &= ~extended;
-  block.chain = simd::resolve_chain(length, with.chain, entry);
+  block.chain = cpu::resolve_chain(length, with.chain, entry);
   return block;
 }
 
@@ -77,7 +77,7 @@ struct HotConstants {
   __m512i odd, even, cyc;
 };
 PT_INLINE_AVX512 HotConstants hot_constants() noexcept {
-  using simd::in_register;
+  using cpu::in_register;
   return {in_register(_mm512_load_si512(kTables.odd_hot.data())),
           in_register(_mm512_load_si512(kTables.even_hot.data())),
           in_register(_mm512_set1_epi8(static_cast<char>(hot_bit(PacketKind::CYC))))};
@@ -88,12 +88,12 @@ PT_INLINE_AVX512 __m512i hot_bits(const Block& block, const HotConstants& with) 
   return _mm512_mask_mov_epi8(both, block.cyc, with.cyc);
 }
 
-// The place that `entry` names.
+// The position within the block that `entry` encodes.
 PT_INLINE_AVX512 unsigned place_of(__m512i entry) noexcept {
   return static_cast<unsigned>(_mm_cvtsi128_si32(_mm512_castsi512_si128(entry))) & 63;
 }
 
-// Places of a block that begins at `base`.
+// Stores the positions of the packets of a block that begins at `base`.
 PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t* to) noexcept {
   const __m512i first = _mm512_set1_epi16(static_cast<short>(base));
   const __m512i low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
@@ -102,7 +102,7 @@ PT_INLINE_AVX512 void put_places(__m512i places, std::size_t base, std::uint16_t
   _mm512_storeu_si512(to + 32, _mm512_add_epi16(first, high));
 }
 
-// Eight bytes, or places, as wider lanes.
+// Widens eight bytes, or positions, to 64-bit lanes.
 PT_INLINE_AVX512 __m512i widen(const std::uint8_t* eight) noexcept {
   return _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
 }
@@ -111,9 +111,9 @@ PT_INLINE_AVX512 __m256i widen_places(const std::uint16_t* eight) noexcept {
   return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
 }
 
-// Every lane's IP: what it renews of the one before (RowTables::odd_new), starting from `last` (all lanes),
-// which becomes that of lane 7. Lanes are maps "keep some bits, set others"; three rounds compose each with
-// all before.
+// Parallel prefix (Hillis-Steele scan) over IPs. Each lane replaces bits of the previous IP
+// (RowTables::odd_new), starting from `last` (all lanes), which becomes the IP of lane 7. A lane is a map
+// "keep some bits, set others"; three rounds compose each map with all earlier ones.
 PT_INLINE_AVX512 __m512i follow_ips(__m512i read, __m512i renewed, __m512i& last) noexcept {
   const __m512i all = _mm512_set1_epi64(-1);
   const __mmask8 extended = _mm512_test_epi64_mask(renewed, _mm512_set1_epi64(kSignExtended));

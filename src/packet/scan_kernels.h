@@ -1,20 +1,21 @@
-// The bulk kernels, one set per instruction set. Not for other folders.
+// Interface of the bulk kernels, with one set per instruction set. Private to this folder.
 #pragma once
 
+#include "cpu/target.h"
 #include "packet/scan.h"
 #include "packet/scan_tables.h"
-#include "simd/target.h"
 
 namespace ptkit::packet::scan {
 
-// Kernels stop before a packet that they leave to PacketDecoder, and where less than this is left.
+// Kernels stop before a packet for PacketDecoder, and when fewer bytes than this remain.
 inline constexpr std::size_t kLeastBytes = 96;
 
-// What a kernel that counts is given, and how far it came.
+// Input and progress of a counting kernel.
 struct CountRun {
-  std::uint64_t position = 0;    // of a packet, no block open
-  std::uint64_t limit = 0;       // stop soon behind this
-  std::uint64_t checkpoint = 0;  // of a packet: those from there to the position make the last IP
+  std::uint64_t position = 0;  // offset of a packet outside of a block
+  std::uint64_t limit = 0;     // stop soon after this
+  // offset of a packet: the packets from there to the position determine the last IP
+  std::uint64_t checkpoint = 0;
   bool in_psb = false;
   bool skd007 = false;
 };
@@ -27,8 +28,8 @@ void count_avx2(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcep
 void count_avx512(base::Bytes stream, CountRun& run, PacketCounts& counts) noexcept;
 #endif
 
-// Fills rows from `state` on (no block open, the last IP known) and moves it; returns how many. A run of PADs
-// that may not be whole is left to PacketDecoder, too.
+// Fills rows from `state` on (no block is open, and the last IP is known) and advances it. Returns the number
+// of rows. A run of PADs that may be incomplete is for PacketDecoder, too.
 using FillKernel = std::size_t (*)(base::Bytes stream, DecoderState& state, bool skd007,
                                    const PacketColumns& columns, std::size_t room,
                                    std::uint64_t limit) noexcept;
@@ -40,7 +41,7 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
                         std::size_t room, std::uint64_t limit) noexcept;
 #endif
 
-// Counts the special packet at `at`, unless PacketDecoder has to look at it.
+// Counts the special packet at `at`, unless it is for PacketDecoder.
 [[nodiscard]] inline bool count_special(const std::uint8_t* at, std::uint64_t offset, CountRun& run,
                                         PacketCounts& counts) noexcept {
   PacketKind kind{};
@@ -57,13 +58,13 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
   return true;
 }
 
-// SKD007's pattern, in a CYC: an OVF in the place of its second byte.
+// SKD007's pattern in a CYC: an OVF instead of its second byte.
 [[nodiscard]] inline bool is_damaged_cyc(const std::uint8_t* at) noexcept {
   return (at[0] & 4) != 0 && at[1] == 0x02 && at[2] == 0xf3;
 }
 
-// Reads frequent packets without the decoder's tables of readers; false: not one of them, or a run of PADs
-// that reaches the end. `at` has kLeastBytes readable bytes.
+// Reads frequent packets without the decoder's tables. False: another packet, or a run of PADs that reaches
+// the end. `at` has kLeastBytes readable bytes.
 [[nodiscard]] inline bool read_hot(const std::uint8_t* at, bool skd007, DecoderState& state,
                                    Packet& out) noexcept {
   const std::uint8_t byte = *at;

@@ -1,5 +1,4 @@
-// What bulk kernels know of packets, as tables that the compiler builds from packets.def. Not for other
-// folders.
+// Packet tables of the bulk kernels, built from packets.def at compile time. Private to this folder.
 #pragma once
 
 #include <array>
@@ -9,7 +8,7 @@
 
 namespace ptkit::packet::scan {
 
-// Frequent packets whose first byte says all that decides about them, by bit. All others are "special".
+// Frequent packets by bit: the first byte alone determines their handling. All others are "special".
 inline constexpr PacketKind kHot[8] = {PacketKind::PAD,     PacketKind::TNT_8,   PacketKind::TIP,
                                        PacketKind::TIP_PGE, PacketKind::TIP_PGD, PacketKind::FUP,
                                        PacketKind::MTC,     PacketKind::CYC};
@@ -21,15 +20,15 @@ inline constexpr PacketKind kHot[8] = {PacketKind::PAD,     PacketKind::TNT_8,  
   return 0;
 }
 
-// Bytes of an IP by the IPBytes field; 0xff: reserved.
+// Number of IP bytes by the IPBytes field; 0xff: reserved.
 inline constexpr std::uint8_t kIpBytes[8] = {0, 2, 4, 6, 6, 0xff, 8, 0xff};
-// Those that do not need the last IP.
+// True for IPs that do not depend on the last IP.
 [[nodiscard]] constexpr bool is_whole_ip(unsigned ip_bytes) noexcept {
   return ip_bytes == 3 || ip_bytes == 6;
 }
 
-// A map from the second byte of an extended packet to a slot, linear over GF(2) (one gf2p8affine), that gives
-// no slot to two valid bytes. Row i of the matrix makes bit i.
+// Perfect hash from the second byte of an extended packet to a slot. It is linear over GF(2) (one
+// gf2p8affine): row i of the matrix computes bit i. No two valid bytes have the same slot.
 inline constexpr std::uint8_t kSlotRows[6] = {66, 31, 127, 195, 116, 121};
 [[nodiscard]] constexpr std::uint8_t slot_of(std::uint8_t second) noexcept {
   unsigned slot = 0;
@@ -49,18 +48,18 @@ inline constexpr std::uint64_t kSlotMatrix = [] {
   return matrix;
 }();
 
-// Indexed by the upper six bits of a first byte (all but the even ones: of a byte whose low bits are 01).
+// Indexed by the upper six bits of a first byte: even_* for even bytes, odd_* for bytes with low bits 01.
 struct Tables {
-  std::array<std::uint8_t, 64> odd_length{};   // special packets with the length of their shortest form
+  std::array<std::uint8_t, 64> odd_length{};   // length; for special packets that of their shortest form
   std::array<std::uint8_t, 64> odd_hot{};      // hot_bit()
-  std::array<std::uint8_t, 64> even_hot{};     // PAD or TNT; 02 is not told from 00
-  std::array<std::uint8_t, 64> even_bits{};    // bits of a TNT
-  std::array<std::uint8_t, 64> odd_whole{};    // 0x80: an IP that does not need the last one
-  std::array<std::uint8_t, 64> slot_length{};  // by slot_of(second byte) behind 02
+  std::array<std::uint8_t, 64> even_hot{};     // PAD or TNT; 00 and 02 have the same index
+  std::array<std::uint8_t, 64> even_bits{};    // number of bits of a TNT
+  std::array<std::uint8_t, 64> odd_whole{};    // 0x80: an IP that does not depend on the last IP
+  std::array<std::uint8_t, 64> slot_length{};  // by slot_of(second byte) after 02
 };
 
-// What makes rows of first bytes, indexed as Tables. The code of a PSB is kPsbCode here: behind it the last
-// IP is zero.
+// Tables for rows by first byte, indexed as Tables. A PSB has the code kPsbCode here: after it the last IP is
+// zero.
 inline constexpr std::uint8_t kPsbCode = 0x05;  // a reserved opcode
 static_assert(opcode_entry(OpcodeTable::FIRST, kPsbCode) == kUnclaimed);
 inline constexpr std::uint8_t kSignExtended = 1;
@@ -68,7 +67,7 @@ inline constexpr std::uint8_t kSignExtended = 1;
 struct RowTables {
   std::array<std::uint8_t, 64> odd_kind{};
   std::array<std::uint8_t, 64> odd_flags{};
-  std::array<std::uint8_t, 64> odd_bytes{};  // of the raw payload, behind the first byte
+  std::array<std::uint8_t, 64> odd_bytes{};  // bytes of the raw payload after the first byte
   std::array<std::uint8_t, 64> odd_new{};    // low bits of the last IP that are replaced, and kSignExtended
   std::array<std::uint8_t, 64> odd_payload2{};
   std::array<std::uint8_t, 64> even_kind{};
@@ -77,13 +76,13 @@ struct RowTables {
 
 namespace detail {
 
-// Not constexpr: calling it while tables are built ends the compilation.
+// Not constexpr: a call at compile time is an error.
 void two_second_bytes_share_a_slot();
 
 consteval std::uint8_t extended_length(std::uint8_t second) {
   OpcodeEntry entry = opcode_entry(OpcodeTable::AFTER_02, second);
   if (entry == kEscape + static_cast<unsigned>(OpcodeTable::AFTER_02_C3)) {
-    entry = static_cast<OpcodeEntry>(PacketKind::MNT);  // the only one there
+    entry = static_cast<OpcodeEntry>(PacketKind::MNT);  // the only opcode there
   }
   if (entry >= kEscape) return 0;
   const PacketRow& row = row_of(static_cast<PacketKind>(entry));
@@ -118,7 +117,7 @@ consteval Tables build() {
     const std::uint8_t length = extended_length(static_cast<std::uint8_t>(second));
     if (length == 0) continue;
     const std::uint8_t slot = slot_of(static_cast<std::uint8_t>(second));
-    // PTW with a reserved PayloadBytes field is no packet: it may share.
+    // PTW with a reserved PayloadBytes field is no packet: it may share a slot.
     if ((second & 0x1f) == 0x12 && (second & 0x40) != 0) continue;
     if (taken[slot]) two_second_bytes_share_a_slot();
     taken[slot] = true;
@@ -147,7 +146,7 @@ consteval RowTables build_rows() {
     tables.odd_new[i] = is_whole_ip(field) ? 64 : static_cast<std::uint8_t>(8 * kIpBytes[field]);
     if (field == 3) tables.odd_new[i] |= kSignExtended;
   }
-  for (unsigned i = 2; i < 128; ++i) {  // the bits below the highest one, the oldest of them first
+  for (unsigned i = 2; i < 128; ++i) {  // the bits below the highest one, oldest first
     const auto count = static_cast<unsigned>(std::bit_width(i)) - 1;
     for (unsigned bit = 0; bit < count; ++bit) {
       tables.tnt_payload[i] |= static_cast<std::uint8_t>((i >> bit & 1) << (count - 1 - bit));
@@ -161,8 +160,8 @@ consteval RowTables build_rows() {
 alignas(64) inline constexpr RowTables kRowTables = detail::build_rows();
 alignas(64) inline constexpr Tables kTables = detail::build();
 
-// A special packet that is right as it stands and whose length is that of the tables: not what opens a block
-// or has a length of its own. `at` has 16 readable bytes.
+// True if this is a valid special packet with the length of the tables. Packets that open a block, or have
+// another length, are not. `at` has 16 readable bytes.
 [[nodiscard]] inline bool is_plain_special(const std::uint8_t* at, PacketKind& kind) noexcept {
   OpcodeEntry entry = opcode_entry(OpcodeTable::FIRST, at[0]);
   for (unsigned i = 1; entry >= kEscape && entry != kUnclaimed; ++i) {
@@ -182,14 +181,14 @@ alignas(64) inline constexpr Tables kTables = detail::build();
       return (at[1] & 0x40) == 0;
     case PacketKind::BBP:
     case PacketKind::TRIG:
-    case PacketKind::CYC:  // a long one, or one that an erratum made
+    case PacketKind::CYC:  // a long CYC, or one that an erratum damaged
       return false;
     default:
-      return hot_bit(kind) == 0;  // else an IP packet with a reserved IPBytes field
+      return hot_bit(kind) == 0;  // otherwise an IP packet with a reserved IPBytes field
   }
 }
 
-// Its length.
+// Length of a special packet.
 [[nodiscard]] inline unsigned special_length(const std::uint8_t* at) noexcept {
   return at[0] == 0x02 ? kTables.slot_length[kSlots[at[1]]] : kTables.odd_length[at[0] >> 2];
 }

@@ -15,7 +15,7 @@ std::string format(const char* form, Values... values) {
   return std::string(text, static_cast<std::size_t>(length));
 }
 
-// The words that are not empty, with commas between.
+// The non-empty words, separated by commas.
 std::string list_of(std::initializer_list<std::string> words) {
   std::string text;
   for (const std::string& word : words) {
@@ -54,7 +54,7 @@ std::string wake_reason(std::uint64_t bits) {
   }
 }
 
-// C-states are encoded as in MWAIT hints: one less than their number, modulo 16.
+// C-states have the encoding of MWAIT hints: one less than their number, modulo 16.
 unsigned c_state(std::uint64_t nibble) { return static_cast<unsigned>((nibble & 0xf) + 1) & 0xf; }
 
 const char* cfe_name(std::uint64_t type) {
@@ -146,7 +146,7 @@ DumpText dump_text(const Packet& packet) {
               ""};
     case PacketKind::PWRX:
       return {"pwrx", wake_reason(two) + format(": c%u, c%u", c_state(one >> 4), c_state(one)), ""};
-    // libipt has no block packets; these lines are our own.
+    // libipt has no block packets; the format of these lines is ours.
     case PacketKind::BBP:
       return {"bbp", format("%" PRIx64 ", %s", one, two != 0 ? "4" : "8"), ""};
     case PacketKind::BIP:

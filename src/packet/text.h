@@ -1,4 +1,4 @@
-// Packets as text, in the manner of libipt's ptdump.
+// Packets as text, in the format of libipt's ptdump.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace ptkit::packet {
 struct DumpText {
   std::string opcode;   // "tip.pge"
   std::string payload;  // "3: 0000000000401000"
-  std::string detail;   // what the payload means, for some packets: "cr3 0000000000afafa0"
+  std::string detail;   // decoded payload of some packets: "cr3 0000000000afafa0"
 };
 
 [[nodiscard]] DumpText dump_text(const Packet& packet);

@@ -8,8 +8,8 @@ namespace {
 constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20U;
 constexpr std::size_t kPsbBytes = 16;
 
-// Whether 02 82 goes on from `at` to the end: where it ends decides where PSBs begin.
-bool goes_on(base::Bytes bytes, std::size_t at) noexcept {
+// True if 02 82 continues from `at` to the end: the end of the run determines where PSBs begin.
+bool continues(base::Bytes bytes, std::size_t at) noexcept {
   while (at + 1 < bytes.size() && bytes[at] == 0x02 && bytes[at + 1] == 0x82) at += 2;
   return at == bytes.size() || (at + 1 == bytes.size() && bytes[at] == 0x02);
 }
@@ -27,10 +27,10 @@ std::uint64_t find_psb(const trace::TraceBuffer& data, std::uint64_t from, std::
     if (known == limit) return place;
     if (place == known) {
       from = std::max(from, known - (kPsbBytes - 1));
-    } else if (known - place > kStepBytes || !goes_on(bytes, static_cast<std::size_t>(place - from))) {
-      return place;  // a run that is longer than that is no header, wherever it ends
+    } else if (known - place > kStepBytes || !continues(bytes, static_cast<std::size_t>(place - from))) {
+      return place;  // a longer run is no PSB, wherever it ends
     } else {
-      from = std::max(from, place - std::min<std::uint64_t>(place, kPsbBytes - 1));  // all of the run
+      from = std::max(from, place - std::min<std::uint64_t>(place, kPsbBytes - 1));  // all bytes of the run
     }
   }
   return limit;

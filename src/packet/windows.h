@@ -1,4 +1,5 @@
-// Long streams some megabytes at a time, so that what was unpacked of them can be forgotten.
+// Reads long streams in windows of some megabytes, so that the unpacked bytes of earlier windows can be
+// freed.
 #pragma once
 
 #include "packet/decoder.h"
@@ -6,12 +7,13 @@
 
 namespace ptkit::packet {
 
-// As find_psb() of all bytes of `data`, or `limit` if there is no PSB before it. Only what is looked at is
-// made, and what lies before the PSB is forgotten.
+// As find_psb() on all bytes of `data`, or `limit` if there is no PSB before it. Unpacks only the bytes that
+// it searches, and frees those before the PSB.
 [[nodiscard]] std::uint64_t find_psb(const trace::TraceBuffer& data, std::uint64_t from,
                                      std::uint64_t limit = UINT64_MAX) noexcept;
 
-// Cuts where PSBs begin: a decoder begins each window anew. Where there is none for long, cuts anyway.
+// Cuts a stream at PSBs: a decoder starts anew at each window. Cuts anywhere if there is no PSB for
+// kSearchedBytes.
 class PsbWindows {
  public:
   static constexpr std::uint64_t kLeastBytes = std::uint64_t{16} << 20U;
@@ -19,9 +21,9 @@ class PsbWindows {
 
   explicit PsbWindows(const trace::TraceBuffer& data) : data_(data.again()) {}
 
-  // The next one; empty behind the last one. The one before is gone.
+  // Returns the next window; empty after the last one. Frees the previous window.
   [[nodiscard]] base::Bytes next() noexcept;
-  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  // of the window, in the stream
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }  // stream offset of the window
 
  private:
   trace::TraceBuffer data_;

@@ -1,12 +1,13 @@
-// What is called for every block that the guest executes.
+// The callbacks for every block that the guest executes.
 #include "qemu/blocks.h"
 
 #include <x86intrin.h>
 
 #include "qemu/thread.h"
 
-// The usual way by hand: a compiler saves registers here that only the rare way needs. Generated code has the
-// CPU's state in RBP (tcg/i386: TCG_AREG0), which goes on as the third argument.
+// The fast path is written in assembly: a compiler saves registers here that only the slow path needs.
+// Generated code has the CPU's state in RBP (tcg/i386: TCG_AREG0); the slow path gets it as its third
+// argument.
 asm(R"(
   .text
   .p2align 6

@@ -1,8 +1,8 @@
-// The functions that generated code calls for every block.
+// The callbacks that QEMU's generated code calls for every block.
 #pragma once
 
 extern "C" {
 __attribute__((visibility("hidden"))) void ptkit_block(unsigned vcpu, void* number);
-// With ArenaHeader::block_times.
+// The callback if SharedMemoryHeader::block_times is set.
 __attribute__((visibility("hidden"))) void ptkit_timed_block(unsigned vcpu, void* number);
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxProgramPath = PATH_MAX;
 
-// A list of words that ends with a null, as execve wants it.
+// A null-terminated list of words for execve().
 struct Words {
   char** words = nullptr;
   size_t count = 0;
@@ -40,8 +40,8 @@ struct Words {
   }
 };
 
-// Guest memory is where the guest says (guest_base is 0), but its pointers may be wrong. The kernel reads the
-// set before it finds that there is no such operation.
+// Whether a guest pointer is readable. Guest addresses are host addresses (guest_base is 0), but guest
+// pointers may be invalid. rt_sigprocmask() reads the set (EFAULT) before it checks the operation (EINVAL).
 bool readable(const void* pointer) {
   constexpr int kNoOperation = -1;
   const uintptr_t word = reinterpret_cast<uintptr_t>(pointer) & ~uintptr_t{7};
@@ -57,13 +57,13 @@ bool readable_words(char* const* words) {
   }
 }
 
-// Variables that would change how the emulator itself is loaded go to the guest only, by its option -E.
-bool is_for_loader(const char* variable) { return strncmp(variable, "LD_", 3) == 0; }
+// Variables that affect the dynamic linker are passed to the guest only, by QEMU's option -E.
+bool is_loader_variable(const char* variable) { return strncmp(variable, "LD_", 3) == 0; }
 
 void add_environment(char* const* envp, Words& argv, Words& environment, char* preload, size_t size) {
   bool preloads = false;
   for (; envp != nullptr && *envp != nullptr; ++envp) {
-    if (is_for_loader(*envp)) {
+    if (is_loader_variable(*envp)) {
       preloads |= strncmp(*envp, "LD_PRELOAD=", 11) == 0;
       argv.push("-E");
       argv.push(*envp);
@@ -78,20 +78,13 @@ void add_environment(char* const* envp, Words& argv, Words& environment, char* p
   argv.push("LD_PRELOAD");
 }
 
-// The link is one to the emulator.
+// Whether the path is a link to the guest's own program: on the host it leads to the emulator.
 bool is_this_program(const char* path) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d/exe", getpid());
   const bool is_link = strcmp(path, "/proc/self/exe") == 0 || strcmp(path, "/proc/thread-self/exe") == 0 ||
                        strcmp(path, own) == 0;
   return is_link && process.settings.program[0] != 0;
-}
-
-void note_native(const char* path) {
-  char text[kMaxProgramPath + 128];
-  snprintf(text, sizeof text, "%s is no x86-64 program: it ran outside of the emulator and is not recorded",
-           path);
-  note(text);
 }
 
 void run(const Program& program, const char* path, char* const* argv, char* const* envp) {
@@ -115,11 +108,9 @@ void run(const Program& program, const char* path, char* const* argv, char* cons
   if (!words.failed && !environment.failed) {
     mark(MarkKind::EXEC);
     execve(process.settings.qemu, words.words, environment.words);
-    mark(MarkKind::EXEC_FAILED, static_cast<uint64_t>(errno));
-    char text[kMaxProgramPath + 128];
-    snprintf(text, sizeof text, "%s: the emulator could not be started again (%s): it ran unrecorded", path,
-             strerror(errno));
-    note(text);
+    const int error = errno;
+    mark(MarkKind::EXEC_FAILED, static_cast<uint64_t>(error));
+    note(NoteKind::EXEC_FAILED, path, error);
   }
   free(words.words);
   free(environment.words);
@@ -131,9 +122,10 @@ void exec_in_emulator(const char* path, char* const* argv, char* const* envp) {
   if (!recording() || process.refused) return;
   if (!readable(path) || !readable_words(argv) || !readable_words(envp)) return;
   if (is_this_program(path)) path = process.settings.program;
-  static Program program;  // too large for a thread's stack; other threads end, or this call does nothing
+  static Program
+      program;  // too large for a thread's stack. execve() ends the other threads, or has no effect
   resolve_program(path, program);
-  if (program.kind == ProgramKind::OTHER) note_native(path);
+  if (program.kind == ProgramKind::OTHER) note(NoteKind::PROGRAM_NATIVE, path);
   if (program.kind == ProgramKind::X86_64) run(program, path, argv, envp);
 }
 

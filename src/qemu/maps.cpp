@@ -23,16 +23,17 @@ struct MapLine {
   Range range;
   uint64_t offset;
   bool writable;
-  const char* path;  // "" : none
+  const char* path;  // "": no file
 };
 
-// Told, or found to be anonymous. What does not fit is told again.
+// Ranges of mappings that were logged or are anonymous. When the table is full, it is emptied and ranges are
+// logged again.
 constexpr size_t kMaxRanges = 1024;
 Range ranges[kMaxRanges];
 size_t range_count;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool is_told(uint64_t pc) {
+bool is_logged(uint64_t pc) {
   for (size_t i = 0; i < range_count; ++i) {
     if (pc >= ranges[i].begin && pc < ranges[i].end) return true;
   }
@@ -59,9 +60,9 @@ bool parse(char* text, MapLine& out) {
   return true;
 }
 
-// Calls `take` with each line, until it returns true.
+// Calls `take` with each line until it returns true.
 template <typename Take>
-void each_line(Take take) {
+void for_each_mapping(Take take) {
   const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   static char buffer[4 * PATH_MAX];
@@ -89,7 +90,7 @@ void each_line(Take take) {
   close(file);
 }
 
-void tell(const MapLine& line) {
+void write_map(const MapLine& line) {
   const size_t size = strlen(line.path);
   auto* const record = static_cast<LogMap*>(begin_record(LogKind::MAP, sizeof(LogMap) + size));
   if (record == nullptr) return;
@@ -105,21 +106,21 @@ void tell(const MapLine& line) {
 
 }  // namespace
 
-void tell_mapping(uint64_t pc) {
+void log_mapping(uint64_t pc) {
   pthread_mutex_lock(&lock);
-  if (!is_told(pc)) {
-    each_line([&](const MapLine& line) {
+  if (!is_logged(pc)) {
+    for_each_mapping([&](const MapLine& line) {
       if (pc < line.range.begin || pc >= line.range.end) return false;
       if (range_count == kMaxRanges) range_count = 0;
       ranges[range_count++] = line.range;
-      if (*line.path != 0) tell(line);
+      if (*line.path != 0) write_map(line);
       return true;
     });
   }
   pthread_mutex_unlock(&lock);
 }
 
-void forget_mappings(uint64_t begin, uint64_t end) {
+void invalidate_mappings(uint64_t begin, uint64_t end) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < range_count;) {
     if (ranges[i].begin < end && begin < ranges[i].end) {

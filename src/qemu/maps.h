@@ -1,13 +1,13 @@
-// Which files the guest's code comes from.
+// The mapped files of the guest's code.
 #pragma once
 
 #include <stdint.h>
 
 namespace ptkit::qemu {
 
-// Tells the log of the file mapping at `pc`, if it has not been told. While translating.
-void tell_mapping(uint64_t pc);
-// What is mapped in [begin, end) may have changed.
-void forget_mappings(uint64_t begin, uint64_t end);
+// Logs the file mapping at `pc` if it was not logged. Called during translation.
+void log_mapping(uint64_t pc);
+// Mappings in [begin, end) may have changed: they are logged again.
+void invalidate_mappings(uint64_t begin, uint64_t end);
 
 }  // namespace ptkit::qemu

@@ -15,14 +15,14 @@ namespace {
 
 constexpr size_t kNameBytes = 16;  // with the null byte
 
-void tell(int32_t tid, const char (&name)[kNameBytes]) {
+void mark_name(int32_t tid, const char (&name)[kNameBytes]) {
   uint64_t words[2];
   static_assert(sizeof words == sizeof name);
   memcpy(words, name, sizeof words);
   mark(MarkKind::NAME, static_cast<uint64_t>(tid), words[0], words[1]);
 }
 
-void tell_name_of(int32_t tid) {
+void mark_name_of(int32_t tid) {
   char path[48];
   snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -32,10 +32,11 @@ void tell_name_of(int32_t tid) {
   close(file);
   if (size <= 0) return;
   name[size - 1] = 0;  // a line feed
-  tell(tid, name);
+  mark_name(tid, name);
 }
 
-// The thread that has its name in this file; 0: it is another file. Only a process names its own threads.
+// The thread for a path of /proc/PID/task/TID/comm; 0 for other paths. A process can name only its own
+// threads.
 int32_t tid_of_name_file(const char* path) {
   if (strncmp(path, "/proc/", 6) != 0) return 0;
   int tid = 0;
@@ -50,7 +51,7 @@ int32_t tid_of_name_file(const char* path) {
   return 0;
 }
 
-// The kernel has read the path, so that it can be read here, too (guest_base is 0).
+// The kernel has read the path, so it is readable here, too (guest_base is 0).
 void follow_open(uint64_t path, int64_t file) {
   const int32_t tid = tid_of_name_file(reinterpret_cast<const char*>(path));
   if (tid == 0) return;
@@ -60,9 +61,9 @@ void follow_open(uint64_t path, int64_t file) {
 
 }  // namespace
 
-void tell_own_name() {
+void mark_own_name() {
   char name[kNameBytes] = {};
-  if (prctl(PR_GET_NAME, name) == 0) tell(static_cast<int32_t>(syscall(SYS_gettid)), name);
+  if (prctl(PR_GET_NAME, name) == 0) mark_name(static_cast<int32_t>(syscall(SYS_gettid)), name);
 }
 
 void follow_names(int64_t number, int64_t result) {
@@ -70,14 +71,14 @@ void follow_names(int64_t number, int64_t result) {
   const bool on_name_file = thread.named_tid != 0 && static_cast<int32_t>(thread.call[0]) == thread.name_file;
   switch (number) {
     case SYS_prctl:
-      if (thread.call[0] == PR_SET_NAME) tell_own_name();
+      if (thread.call[0] == PR_SET_NAME) mark_own_name();
       return;
     case SYS_open:
       return follow_open(thread.call[0], result);
     case SYS_openat:
       return follow_open(thread.call[1], result);
     case SYS_write:
-      if (on_name_file) tell_name_of(thread.named_tid);
+      if (on_name_file) mark_name_of(thread.named_tid);
       return;
     case SYS_close:
       if (on_name_file) thread.named_tid = 0;

@@ -1,4 +1,4 @@
-// The plugin that QEMU's user mode emulation loads: tells the recorder what the guest executes.
+// The plugin for QEMU's user mode emulation. Reports the executed blocks of the guest to the recorder.
 //
 //   qemu-x86_64 -plugin file=PLUGIN,socket=PATH ...    with LD_PRELOAD=PLUGIN
 #include <dlfcn.h>
@@ -50,7 +50,7 @@ bool log_block(const qemu_plugin_tb* block, uint64_t pc, size_t insns) {
 uint32_t add_block(const qemu_plugin_tb* block) {
   if (!attach_process()) return kNoBlock;
   const uint64_t pc = qemu_plugin_tb_vaddr(block);
-  tell_mapping(pc);
+  log_mapping(pc);
   if (!log_block(block, pc, qemu_plugin_tb_n_insns(block))) return kNoBlock;
   const uint32_t number = process.next_block++;
   mark(MarkKind::TRANSLATED, number, pc);
@@ -59,9 +59,9 @@ uint32_t add_block(const qemu_plugin_tb* block) {
 
 void translated(qemu_plugin_id_t, qemu_plugin_tb* block) {
   const uint32_t number = add_block(block);
-  if (process.arena == nullptr) return;
-  // A line that is being filled when the recording ends is read up to the first block that is not known.
-  const auto entry = process.arena->block_times != 0 ? ptkit_timed_block : ptkit_block;
+  if (process.shared == nullptr) return;
+  // The recorder reads an unfinished line up to the first block that is not in the log.
+  const auto entry = process.shared->block_times != 0 ? ptkit_timed_block : ptkit_block;
   qemu_plugin_register_vcpu_tb_exec_cb(block, entry, QEMU_PLUGIN_CB_NO_REGS,
                                        reinterpret_cast<void*>(static_cast<uintptr_t>(number)));
 }
@@ -80,12 +80,12 @@ void before_syscall(qemu_plugin_id_t, unsigned, int64_t number, uint64_t a0, uin
       return exec_in_emulator(static_cast<int>(a0), reinterpret_cast<const char*>(a1), static_cast<int>(a4),
                               reinterpret_cast<char**>(a2), reinterpret_cast<char**>(a3));
     case SYS_munmap:
-      return forget_mappings(a0, a0 + a1);
+      return invalidate_mappings(a0, a0 + a1);
     case SYS_mmap:
-      if ((a3 & MAP_FIXED) != 0) forget_mappings(a0, a0 + a1);
+      if ((a3 & MAP_FIXED) != 0) invalidate_mappings(a0, a0 + a1);
       return;
     case SYS_mremap:
-      return forget_mappings(a0, a0 + a1);
+      return invalidate_mappings(a0, a0 + a1);
     case SYS_exit:
       mark(MarkKind::THREAD_EXIT, a0);
       return leave_thread();
@@ -117,7 +117,7 @@ bool set(const char* argument, const char* name, char* value, size_t size) {
 void find_program(char* program, size_t size) {
   const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
-  // What comes before the program is the environment's LD_ variables at most.
+  // Only the LD_ variables of the environment can come before the program.
   static char words[16 * PATH_MAX];
   const ssize_t got = read(file, words, sizeof words - 1);
   close(file);

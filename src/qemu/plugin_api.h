@@ -1,5 +1,5 @@
 // The part of QEMU's plugin interface (version 1, QEMU 4.2 to 8.2) that the plugin uses. Distributions ship
-// no header for it. What is declared here is resolved by the emulator when it loads the plugin.
+// no header for it. The emulator resolves these functions when it loads the plugin.
 #pragma once
 
 #include <stddef.h>

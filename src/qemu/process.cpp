@@ -19,8 +19,10 @@ constinit Process process{};
 namespace {
 
 constexpr long kWaitNs = 100'000'000;
-constexpr int kGoneWaits = 20;      // of kWaitNs without a heartbeat: gone if its process is gone
-constexpr int kGivenUpWaits = 300;  // ... or silent for that long
+// Waits of kWaitNs without a heartbeat after which the recorder is gone: if its process has ended, and in any
+// case.
+constexpr int kMinSilentWaits = 20;
+constexpr int kMaxSilentWaits = 300;
 constexpr time_t kAnswerSeconds = 10;
 
 int connect_to_recorder() {
@@ -47,7 +49,7 @@ bool send_hello(int file) {
   hello.pid = process.pid;
   hello.parent = process.forked ? process.parent : 0;
   hello.first_block = process.forked ? process.next_block : 0;
-  hello.parent_arena = process.forked ? process.arena_number : 0;
+  hello.parent_memory = process.forked ? process.memory_number : 0;
   hello.tsc = __rdtsc();
   static_assert(sizeof hello.program == sizeof process.settings.program);
   memcpy(hello.program, process.settings.program, sizeof hello.program);
@@ -63,7 +65,7 @@ bool send_hello(int file) {
   return true;
 }
 
-// The welcome, and the memory file that comes with it (-1: none).
+// Receives the Welcome and the memory file (-1: none).
 bool receive_welcome(int file, Welcome& welcome, int& memory) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part{&welcome, sizeof welcome};
@@ -85,51 +87,52 @@ bool receive_welcome(int file, Welcome& welcome, int& memory) {
          welcome.accepted != 0 && memory >= 0;
 }
 
-ArenaHeader* exchange(int file, Welcome& welcome) {
+SharedMemoryHeader* exchange(int file, Welcome& welcome) {
   int memory = -1;
-  void* arena = MAP_FAILED;
+  void* shared = MAP_FAILED;
   if (send_hello(file) && receive_welcome(file, welcome, memory))
-    arena = mmap(nullptr, welcome.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    shared = mmap(nullptr, welcome.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (memory >= 0) close(memory);
-  return arena == MAP_FAILED ? nullptr : static_cast<ArenaHeader*>(arena);
+  return shared == MAP_FAILED ? nullptr : static_cast<SharedMemoryHeader*>(shared);
 }
 
 }  // namespace
 
 bool attach_process() {
   if (process.refused) return false;
-  if (process.arena != nullptr && !process.forked) return recording();
-  ArenaHeader* const parents = process.forked ? process.arena : nullptr;
-  const size_t parents_bytes = process.arena_bytes;
-  process.arena = nullptr;
+  if (process.shared != nullptr && !process.forked) return recording();
+  SharedMemoryHeader* const parent_shared = process.forked ? process.shared : nullptr;
+  const size_t parent_bytes = process.shared_bytes;
+  process.shared = nullptr;
   process.pid = getpid();
   Welcome welcome{};
   const int file = connect_to_recorder();
   if (file >= 0) {
-    process.arena = exchange(file, welcome);
+    process.shared = exchange(file, welcome);
     close(file);
   }
-  if (process.arena == nullptr) {
+  if (process.shared == nullptr) {
     process.refused = true;
-    if (parents != nullptr && file < 0) __atomic_fetch_add(&parents->lost_children, 1, __ATOMIC_RELAXED);
+    if (parent_shared != nullptr && file < 0)
+      __atomic_fetch_add(&parent_shared->lost_children, 1, __ATOMIC_RELAXED);
   } else {
-    process.arena_bytes = welcome.bytes;
-    process.arena_number = welcome.arena;
-    process.arena->first_block = process.forked ? process.next_block : 0;
-    __atomic_store_n(&process.arena->attached, 1, __ATOMIC_RELEASE);
+    process.shared_bytes = welcome.bytes;
+    process.memory_number = welcome.memory;
+    process.shared->first_block = process.forked ? process.next_block : 0;
+    __atomic_store_n(&process.shared->attached, 1, __ATOMIC_RELEASE);
   }
   process.forked = false;
-  if (parents != nullptr) munmap(parents, parents_bytes);
-  return process.arena != nullptr;
+  if (parent_shared != nullptr) munmap(parent_shared, parent_bytes);
+  return process.shared != nullptr;
 }
 
 void forget_process() {
   process.parent = process.pid;
-  process.forked = process.arena != nullptr && !process.refused;
+  process.forked = process.shared != nullptr && !process.refused;
 }
 
 bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiting, uint32_t* wake) {
-  ArenaHeader* const arena = process.arena;
+  SharedMemoryHeader* const shared = process.shared;
   uint64_t heartbeat = 0;
   int silent = 0;
   bool there = true;
@@ -139,40 +142,40 @@ bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiti
     if (__atomic_load_n(counter, __ATOMIC_SEQ_CST) >= wanted) break;
     const timespec limit{0, kWaitNs};
     const long woken = syscall(SYS_futex, wake, FUTEX_WAIT, seen, &limit, nullptr, 0);
-    if (__atomic_load_n(&arena->stop, __ATOMIC_RELAXED) != 0) there = false;
-    const uint64_t beat = __atomic_load_n(&arena->heartbeat, __ATOMIC_RELAXED);
-    silent = beat != heartbeat || woken == 0 ? 0 : silent + 1;
-    heartbeat = beat;
-    const bool gone = silent > kGoneWaits && kill(arena->recorder_pid, 0) != 0 && errno == ESRCH;
-    if (gone || silent > kGivenUpWaits) there = false;
+    if (__atomic_load_n(&shared->stop, __ATOMIC_RELAXED) != 0) there = false;
+    const uint64_t heartbeat_now = __atomic_load_n(&shared->heartbeat, __ATOMIC_RELAXED);
+    silent = heartbeat_now != heartbeat || woken == 0 ? 0 : silent + 1;
+    heartbeat = heartbeat_now;
+    const bool gone = silent > kMinSilentWaits && kill(shared->recorder_pid, 0) != 0 && errno == ESRCH;
+    if (gone || silent > kMaxSilentWaits) there = false;
   }
   __atomic_store_n(waiting, 0, __ATOMIC_RELAXED);
-  if (!there) {  // the program runs on
+  if (!there) {  // the program continues
     process.refused = true;
-    __atomic_store_n(&arena->stop, 1, __ATOMIC_RELAXED);  // its other threads, too
+    __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);  // for its other threads, too
   }
   return there;
 }
 
 void* begin_record(LogKind kind, size_t bytes) {
   if (!attach_process()) return nullptr;
-  ArenaHeader* const arena = process.arena;
+  SharedMemoryHeader* const shared = process.shared;
   bytes = (bytes + 7) & ~size_t{7};
-  const uint64_t written = arena->log_written;
-  const size_t place = written % arena->log_bytes;
-  const size_t rest = arena->log_bytes - place;
+  const uint64_t written = shared->log_written;
+  const size_t offset = written % shared->log_bytes;
+  const size_t rest = shared->log_bytes - offset;
   const size_t skipped = rest < bytes ? rest : 0;
   const uint64_t end = written + skipped + bytes;
-  if (end > arena->log_bytes &&
-      !wait_for_recorder(&arena->log_consumed, end - arena->log_bytes, &arena->log_waiting, &arena->log_wake))
+  if (end > shared->log_bytes && !wait_for_recorder(&shared->log_consumed, end - shared->log_bytes,
+                                                    &shared->log_waiting, &shared->log_wake))
     return nullptr;
-  char* const log = reinterpret_cast<char*>(arena) + arena->log_offset;
+  char* const log = reinterpret_cast<char*>(shared) + shared->log_offset;
   if (skipped > 0) {
     const LogRecord filler{static_cast<uint32_t>(skipped), LogKind{}, 0};
-    memcpy(log + place, &filler, sizeof filler);
-    __atomic_store_n(&arena->log_written, written + skipped, __ATOMIC_RELEASE);
+    memcpy(log + offset, &filler, sizeof filler);
+    __atomic_store_n(&shared->log_written, written + skipped, __ATOMIC_RELEASE);
   }
-  char* const at = log + (skipped > 0 ? 0 : place);
+  char* const at = log + (skipped > 0 ? 0 : offset);
   memset(at, 0, bytes);
   const LogRecord record{static_cast<uint32_t>(bytes), kind, 0};
   memcpy(at, &record, sizeof record);
@@ -180,17 +183,19 @@ void* begin_record(LogKind kind, size_t bytes) {
 }
 
 void publish_record(const void* record) {
-  __atomic_store_n(&process.arena->log_written,
-                   process.arena->log_written + static_cast<const LogRecord*>(record)->bytes,
+  __atomic_store_n(&process.shared->log_written,
+                   process.shared->log_written + static_cast<const LogRecord*>(record)->bytes,
                    __ATOMIC_RELEASE);
 }
 
-void note(const char* text) {
-  const size_t size = strlen(text);
+void note(NoteKind kind, const char* path, int error) {
+  const size_t size = strnlen(path, PATH_MAX);
   auto* const record = static_cast<LogNote*>(begin_record(LogKind::NOTE, sizeof(LogNote) + size));
   if (record == nullptr) return;
   record->text_bytes = static_cast<uint32_t>(size);
-  memcpy(record + 1, text, size);
+  record->kind = kind;
+  record->error = error;
+  memcpy(record + 1, path, size);
   publish_record(record);
 }
 

@@ -1,4 +1,4 @@
-// The process that traces: its memory file, its log, and what the plugin was told.
+// The emulator process: its shared memory, its log, and the plugin's settings.
 #pragma once
 
 #include <limits.h>
@@ -10,20 +10,20 @@
 namespace ptkit::qemu {
 
 struct Settings {
-  char socket[PATH_MAX];   // of the recorder
+  char socket[PATH_MAX];   // the recorder's socket
   char plugin[PATH_MAX];   // this shared object
   char qemu[PATH_MAX];     // the emulator
-  char program[PATH_MAX];  // the file that it runs; empty: not known
+  char program[PATH_MAX];  // the guest's program; empty: not known
 };
 
 struct Process {
   Settings settings;
-  ArenaHeader* arena;  // null: nothing is recorded
-  size_t arena_bytes;
-  uint64_t arena_number;
-  bool forked;          // a child that has not said hello
-  bool refused;         // recording ended, or the recorder cannot be reached: the program runs on
-  uint32_t next_block;  // number of the next block that is translated
+  SharedMemoryHeader* shared;  // null: not recording
+  size_t shared_bytes;
+  uint64_t memory_number;
+  bool forked;          // a child that has not sent its Hello
+  bool refused;         // the recording has ended, or the recorder cannot be reached: the program continues
+  uint32_t next_block;  // number of the next translated block
   int32_t parent;       // `forked`: the parent
   int32_t pid;          // set at attach
 };
@@ -31,24 +31,25 @@ struct Process {
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
 extern constinit Process process;
 
-// Says hello to the recorder if this process has not yet. False: nothing is recorded.
+// Connects to the recorder if this process has not yet. Returns false if the process is not recorded.
 bool attach_process();
-// Called where the process has just been forked from a recorded one.
+// Called in the child after fork() of a recorded process.
 void forget_process();
 
 [[nodiscard]] inline bool recording() {
-  return process.arena != nullptr && __atomic_load_n(&process.arena->stop, __ATOMIC_RELAXED) == 0;
+  return process.shared != nullptr && __atomic_load_n(&process.shared->stop, __ATOMIC_RELAXED) == 0;
 }
 
-// Waits until *counter >= wanted; false if the recorder is gone. `waiting` and `wake` as in channel.h.
+// Waits until *counter >= wanted. Returns false if the recorder is gone. See channel.h for `waiting` and
+// `wake`.
 bool wait_for_recorder(const uint64_t* counter, uint64_t wanted, uint32_t* waiting, uint32_t* wake);
 
 // ---- the log; one thread at a time (QEMU translates under a lock)
 
-// Room for a record of `bytes` bytes (header included), zeroed; null if nothing is recorded any more.
-// Complete it with publish_record().
+// Reserves a zeroed record of `bytes` bytes, header included. Returns null if the recording has ended.
+// publish_record() completes the record.
 [[nodiscard]] void* begin_record(LogKind kind, size_t bytes);
 void publish_record(const void* record);
-void note(const char* text);
+void note(NoteKind kind, const char* path, int error = 0);
 
 }  // namespace ptkit::qemu

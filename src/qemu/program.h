@@ -1,5 +1,5 @@
-// What a program file is, and how the emulator is told to run it. Used by the recorder for the program that
-// it starts and by the plugin for what that executes; so no C++ library, no allocation.
+// The kind of a program file, and the path and arguments with which the emulator runs it. The recorder and
+// the plugin use this file, so it uses no C++ library and allocates nothing.
 #pragma once
 
 #include <elf.h>
@@ -14,13 +14,13 @@
 namespace ptkit::qemu {
 
 enum class ProgramKind {
-  X86_64,       // an ELF file that the emulator runs
-  OTHER,        // something else that the kernel might run: 32-bit, another machine, an unknown format
-  UNAVAILABLE,  // missing, not permitted, a folder, scripts too deep: `error` is what execve says
+  X86_64,       // an ELF file that the emulator can run
+  OTHER,        // a file that the kernel might run: 32-bit, another machine, an unknown format
+  UNAVAILABLE,  // missing, not permitted, a folder, too many nested scripts: `error` is the errno of execve()
 };
 
-// `path` is the ELF file to run. If a script led to it, `prefix` has the words that replace argv[0]:
-// interpreter, its argument if it has one, script; for each script on the way.
+// `path` is the ELF file to run. For a script, `prefix` has the words that replace argv[0]: interpreter, its
+// argument if any, script; for each nested script.
 struct Program {
   static constexpr size_t kMaxScripts = 4;
   ProgramKind kind = ProgramKind::UNAVAILABLE;
@@ -28,7 +28,7 @@ struct Program {
   char path[PATH_MAX] = {};
   size_t words = 0;
   const char* prefix[2 * kMaxScripts + 1] = {};
-  char lines[kMaxScripts][PATH_MAX] = {};  // what the words point to
+  char lines[kMaxScripts][PATH_MAX] = {};  // memory of the words
   char script[PATH_MAX] = {};
 };
 
@@ -51,7 +51,7 @@ inline ProgramKind elf_kind(const unsigned char* head, size_t size) {
   return fits ? ProgramKind::X86_64 : ProgramKind::OTHER;
 }
 
-// Splits "#! INTERPRETER [ARGUMENT]" as the kernel does (fs/binfmt_script.c). False if there is no
+// Splits "#! INTERPRETER [ARGUMENT]" as the kernel does (fs/binfmt_script.c). Returns false if there is no
 // interpreter.
 inline bool split_script(char* line, const char*& interpreter, const char*& argument) {
   char* at = line + 2;
@@ -70,7 +70,7 @@ inline bool split_script(char* line, const char*& interpreter, const char*& argu
   return true;
 }
 
-// The beginning of a file that may be executed; its length, or -1 with errno.
+// Reads the beginning of an executable file. Returns its length, or -1 with errno.
 inline ssize_t read_head(const char* path, char* head, size_t size) {
   if (access(path, X_OK) != 0) return -1;
   struct stat status;
@@ -95,7 +95,7 @@ inline void resolve_program(const char* path, Program& out) {
   out.words = 0;
   out.error = detail::copy(path, out.path) && detail::copy(path, out.script) ? 0 : ENAMETOOLONG;
   if (out.error != 0) return;
-  // Words come innermost script first; each script's words go before those that are there.
+  // The innermost interpreter comes first: each script's words go before the words so far.
   for (size_t depth = 0;; ++depth) {
     char spare[256];
     char* line = depth < Program::kMaxScripts ? out.lines[depth] : spare;
@@ -120,8 +120,8 @@ inline void resolve_program(const char* path, Program& out) {
       out.kind = ProgramKind::OTHER;
       return;
     }
-    // The word that stands for this file: the script's path the first time, later the interpreter's, which is
-    // there already.
+    // The word for this file: the script's path for the first script. Later scripts are interpreters, and
+    // their paths are words already.
     if (out.words == 0) out.prefix[out.words++] = out.script;
     const size_t fresh = argument == nullptr ? 1 : 2;
     memmove(out.prefix + fresh, out.prefix, out.words * sizeof out.prefix[0]);

@@ -1,7 +1,8 @@
-// When the emulator looks for signals to deliver, it blocks all of them (linux-user/signal.c,
-// process_pending_signals); afterwards it sets the guest's mask. Both go through libc's sigprocmask, of which
-// this is another one: the plugin's file is preloaded. In between the guest's registers show whether a
-// handler was entered, and from where.
+// An interposed sigprocmask() that detects delivered signals: the plugin is preloaded (LD_PRELOAD).
+//
+// When the emulator checks for pending signals, it blocks all signals (linux-user/signal.c,
+// process_pending_signals()). After the check it sets the guest's mask. Both calls reach this sigprocmask().
+// The guest's registers before and after show whether a handler was entered, and from where.
 #include <dlfcn.h>
 #include <signal.h>
 
@@ -28,7 +29,7 @@ bool blocks_all(const sigset_t& set) {
   return true;
 }
 
-void look(const sigset_t& set) {
+void check_registers(const sigset_t& set) {
   ptkit::qemu::Thread& self = ptkit::qemu::thread;
   if (self.env == nullptr || self.in_syscall) return;
   const uint64_t ip = self.env[kRip];
@@ -50,7 +51,7 @@ void look(const sigset_t& set) {
 
 extern "C" __attribute__((visibility("default"))) int sigprocmask(int how, const sigset_t* set,
                                                                   sigset_t* old) noexcept {
-  if (set != nullptr && how == SIG_SETMASK) look(*set);
+  if (set != nullptr && how == SIG_SETMASK) check_registers(*set);
   const Function next = next_function();
   return next == nullptr ? -1 : next(how, set, old);
 }

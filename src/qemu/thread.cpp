@@ -26,9 +26,9 @@ alignas(64) __attribute__((tls_model("initial-exec"))) thread_local Scratch scra
 uint64_t address(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 SlotHeader* slot_at(uint32_t index) {
-  ArenaHeader* const arena = process.arena;
-  return reinterpret_cast<SlotHeader*>(reinterpret_cast<char*>(arena) + arena->slots_offset +
-                                       index * arena->slot_bytes);
+  SharedMemoryHeader* const shared = process.shared;
+  return reinterpret_cast<SlotHeader*>(reinterpret_cast<char*>(shared) + shared->slots_offset +
+                                       index * shared->slot_bytes);
 }
 
 bool has_slot() { return thread.slot != nullptr && thread.slot != &scratch.header; }
@@ -38,12 +38,12 @@ void use_scratch() {
   ptkit_cursor = 0;
 }
 
-// The line that is being filled.
+// The line that the thread is filling.
 Line* current_line() {
   if (!has_slot()) return &scratch.line;
-  const ArenaHeader* const arena = process.arena;
-  const uint64_t mask = arena->lines_bytes / kLineBytes - 1;
-  char* const lines = reinterpret_cast<char*>(thread.slot) + arena->lines_offset;
+  const SharedMemoryHeader* const shared = process.shared;
+  const uint64_t mask = shared->lines_bytes / kLineBytes - 1;
+  char* const lines = reinterpret_cast<char*>(thread.slot) + shared->lines_offset;
   return reinterpret_cast<Line*>(lines) + (thread.slot->lines & mask);
 }
 
@@ -53,7 +53,7 @@ void clear_line() {
   line->tsc = 0;
 }
 
-// Hands the current line over, and finds the next one empty.
+// Publishes the current line and clears the next one.
 void publish_line() {
   ptkit_cursor = 0;
   if (!has_slot()) return;
@@ -61,8 +61,8 @@ void publish_line() {
   const uint64_t lines = slot->lines + 1;
   __atomic_store_n(&slot->lines, lines, __ATOMIC_RELEASE);
   if (lines >= thread.lines_end) {
-    // The line that is being filled needs a place too.
-    const uint64_t capacity = process.arena->lines_bytes / kLineBytes - 1;
+    // One line of the ring is the current line.
+    const uint64_t capacity = process.shared->lines_bytes / kLineBytes - 1;
     const bool waited = lines < capacity ||
                         wait_for_recorder(&slot->consumed, lines - capacity + 1, &slot->waiting, &slot->wake);
     if (!waited) return use_scratch();
@@ -73,14 +73,14 @@ void publish_line() {
 }
 
 SlotHeader* take_slot() {
-  for (uint32_t i = 0; i < process.arena->slots; ++i) {
+  for (uint32_t i = 0; i < process.shared->slots; ++i) {
     SlotHeader* const slot = slot_at(i);
     uint32_t expected = SLOT_FREE;
     if (__atomic_compare_exchange_n(&slot->state, &expected, SLOT_TAKEN, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
       return slot;
   }
-  __atomic_fetch_add(&process.arena->lost_threads, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&process.shared->lost_threads, 1, __ATOMIC_RELAXED);
   return nullptr;
 }
 
@@ -94,7 +94,7 @@ void attach_thread() {
   slot->tid = static_cast<int32_t>(syscall(SYS_gettid));
   clear_line();
   __atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
-  tell_own_name();
+  mark_own_name();
 }
 
 void next_line(uint64_t now) {

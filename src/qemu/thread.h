@@ -1,13 +1,12 @@
-// The guest thread that runs: where its blocks go. Everything here is called by that thread.
+// The calling guest thread: its slot and its current line. Only that thread calls these functions.
 #pragma once
 
 #include <stdint.h>
 
 #include "qemu/channel.h"
 
-// Where the next block's number is written. A multiple of 64: the line is full; 0: none was begun. Generated
-// code's calls look at nothing else (blocks.cpp). The emulator has the plugin from its start (it is
-// preloaded), so there is room for static TLS.
+// The address for the next block's number. A multiple of 64: the line is full. 0: no line was begun. The fast
+// path uses only this variable (blocks.cpp). The plugin is preloaded, so static TLS is available.
 extern "C" {
 // NOLINTBEGIN(bugprone-dynamic-static-initializers): a declaration
 extern __attribute__((tls_model("initial-exec"),
@@ -18,17 +17,18 @@ extern __attribute__((tls_model("initial-exec"),
 namespace ptkit::qemu {
 
 struct Thread {
-  SlotHeader*
-      slot;  // null: not asked for yet. A thread that is not recorded has one of its own that nobody reads
-  uint64_t lines_end;   // so many lines can be completed before `consumed` has to be looked at again
+  // Null until attach_thread(). A thread that is not recorded has a scratch slot that the recorder does not
+  // read.
+  SlotHeader* slot;
+  uint64_t lines_end;   // number of lines that can be complete before `consumed` must be loaded again
   const uint64_t* env;  // CPUX86State: 16 general registers, RIP
   bool in_syscall;      // between SYSCALL and SYSCALL_END
   bool interrupted;     // between INTERRUPT and RESUME
   uint64_t interrupt_ip;
   uint64_t interrupt_sp;
-  uint64_t call[2];   // arguments 0 and 1 of the system call that the thread is in
-  int32_t name_file;  // an open /proc/PID/task/TID/comm, if named_tid is not 0
-  int32_t named_tid;  // whose name it has
+  uint64_t call[2];   // arguments 0 and 1 of the current system call
+  int32_t name_file;  // descriptor of an open /proc/PID/task/TID/comm, if named_tid is not 0
+  int32_t named_tid;  // TID of that file; 0: no such file is open
 };
 
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): a declaration
@@ -36,14 +36,14 @@ extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread 
 
 // Sets `thread.slot`.
 void attach_thread();
-// Begins a line for a block that begins at `now`, after completing the one that is there, full or not.
+// Completes the current line and begins a line for a block that begins at `now`.
 void next_line(uint64_t now);
-// Writes a mark behind what there is.
+// Completes the current line and writes a mark.
 void mark(MarkKind kind, uint64_t v0 = 0, uint64_t v1 = 0, uint64_t v2 = 0, uint64_t v3 = 0, uint64_t v4 = 0,
           uint64_t v5 = 0);
 // The thread ends.
 void leave_thread();
-// This process is a fork's child: only this thread is left, and its slot is the parent's.
+// Called in the child after fork(): only this thread exists, and its slot is the parent's.
 void forget_thread();
 
 }  // namespace ptkit::qemu

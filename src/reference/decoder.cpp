@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
+#include "base/bits.h"
+#include "flow/code/loop_guard.h"
 #include "packet/decoder.h"
+#include "ptkit/rtit_regs.h"
 #include "reference/events.h"
-#include "reference/loops.h"
 #include "reference/memory.h"
 #include "reference/rows.h"
 
@@ -14,7 +17,7 @@ namespace {
 
 [[maybe_unused]] constexpr unsigned kMaxResumes = 16;
 
-// What the library's classes tell where our own decoder does not know the instruction.
+// Classifies an instruction that ptkit's decoder does not know by libipt's class.
 insn::InsnClass class_of(pt_insn_class iclass) noexcept {
   using insn::InsnClass;
   switch (iclass) {
@@ -112,7 +115,7 @@ class ReferenceDecoder final : public flow::RowSource {
   Memory memory_;
   InsnDecoderPtr decoder_;
   RowBuilder rows_;
-  LoopDetector loops_;
+  std::optional<flow::LoopGuard> loops_;  // since the last instruction that consumed trace
   flow::Place place_;
   std::uint64_t previous_offset_ = 0;
   std::uint64_t sync_offset_ = 0;
@@ -139,8 +142,8 @@ ReferenceDecoder::ReferenceDecoder(const trace::Stream& stream, const trace::Con
   pt_config config = make_config(stream.data.bytes(), configuration);
   config.flags.variant.insn.enable_tick_events = options.ticks ? 1U : 0U;
 #if LIBIPT_VERSION >= 0x201
-  constexpr std::uint64_t kEventEn = std::uint64_t{1} << 31;  // of IA32_RTIT_CTL
-  const bool event_trace = configuration.rtit_ctl_known && (configuration.rtit_ctl & kEventEn) != 0;
+  const bool event_trace =
+      configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_EVENT_EN)) != 0;
   config.flags.variant.insn.enable_iflags_events = event_trace ? 1U : 0U;
 #endif
   decoder_.reset(pt_insn_alloc_decoder(&config));
@@ -210,7 +213,7 @@ void ReferenceDecoder::sync() {
     synced_once_ = true;
   }
   if (status_ < 0) {
-    // Something in the PSB+ header: the library does not say what, only where the PSB is.
+    // An error in the PSB+ header: libipt gives only the offset of the PSB.
     if (located) place_.offset = std::max(place_.offset, offset);
     fail(status_, std::nullopt);
   } else {
@@ -239,7 +242,7 @@ void ReferenceDecoder::take_event() {
   event.place = place_;
   const bool goes_on = event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW;
   update_time(goes_on);
-  // The library may have read on, behind a switch that is not to come yet.
+  // libipt may have read past a switch that is not due yet.
   if (goes_on || event.kind == flow::EventKind::PTWRITE) switch_by_offset();
   const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
   if (event.kind == flow::EventKind::OVERFLOW)
@@ -252,7 +255,7 @@ void ReferenceDecoder::take_instruction() {
   pt_insn insn{};
   const int status = pt_insn_next(decoder_.get(), &insn, sizeof(insn));
   update_place();
-  // An event that was not announced: fetch it and come again.
+  // An event without pts_event_pending: fetch it, then continue.
   if (status == -pte_event_ignored) {
     status_ = pts_event_pending;
     return;
@@ -261,7 +264,7 @@ void ReferenceDecoder::take_instruction() {
     finish();
     return;
   }
-  // Next to an error there may still be an instruction: the one whose successor could not be found.
+  // libipt may return an instruction together with an error: its successor was not found.
   const bool given = insn.iclass != ptic_error && insn.size != 0;
   if (!given && (status == -pte_nomap || status == -pte_bad_insn)) rows_.arrive(insn.ip);
   if (given) {
@@ -270,7 +273,9 @@ void ReferenceDecoder::take_instruction() {
     rows_.on_instruction(step, place_);
     if (consumes_trace(step.insn.cls)) {
       loops_.reset();
-    } else if (loops_.repeats(step.ip)) {
+    } else if (!loops_) {
+      loops_.emplace(step.ip);
+    } else if (loops_->loops(step.ip)) {
       fail(base::Status::INFINITE_LOOP, step.ip);
       return;
     }
@@ -300,11 +305,11 @@ void ReferenceDecoder::fail(base::Status code, std::optional<std::uint64_t> ip) 
   if (resume()) phase_ = Phase::FLOW;
 }
 
-// Takes the stream up again before the next PSB, where the library can and the user wants it.
+// Resumes before the next PSB, if libipt can and Resync::IP is set.
 bool ReferenceDecoder::resume() {
 #if LIBIPT_VERSION >= 0x202
   if (options_.resync != flow::Resync::IP || !synced_once_) return false;
-  // Without progress it would give the same error again.
+  // Without progress, libipt would return the same error again.
   if (place_.offset == resumed_at_ && ++resumed_in_vain_ > kMaxResumes) return false;
   if (place_.offset != resumed_at_) resumed_in_vain_ = 0;
   resumed_at_ = place_.offset;
@@ -331,8 +336,9 @@ void ReferenceDecoder::finish() {
   phase_ = Phase::DONE;
 }
 
-// The library tells where it will read next. What it gave last was told by the packet before that, or by one
-// before the previous such place at the earliest.
+// libipt gives the offset of the packet that it reads next. The last item came from the packet before that
+// offset or, at the earliest, from the packet before the previous offset: `since` is the offset before that
+// one.
 void ReferenceDecoder::update_place() noexcept {
   std::uint64_t offset = 0;
   if (pt_insn_get_offset(decoder_.get(), &offset) < 0 || offset <= place_.offset) return;
@@ -402,7 +408,7 @@ void ReferenceDecoder::close_gap(std::optional<std::uint64_t> ip) {
   gap_.reset();
 }
 
-// The particulars from which the sentence is made: see flow::FlowError.
+// Details of the error for its sentence, see flow::FlowError.
 void ReferenceDecoder::describe(flow::FlowError& error) const {
   if (error.code == base::Status::BAD_OPCODE) {
     const base::Bytes bytes = stream_.data.bytes();

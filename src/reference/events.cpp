@@ -8,7 +8,7 @@ using flow::EventKind;
 
 void set_kind(Event& event, EventKind kind) noexcept { event.kind = kind; }
 
-// For events whose IP the library knows unless it says that it was suppressed.
+// For events with an IP, unless libipt sets ip_suppressed.
 void set_ip(Event& event, EventKind kind, const pt_event& from, std::uint64_t ip) noexcept {
   event.kind = kind;
   if (from.ip_suppressed) return;
@@ -29,7 +29,7 @@ std::uint64_t mode_bits(pt_exec_mode mode) noexcept {
   }
 }
 
-// Where tracing went on or off, and asynchronous branches.
+// Enabling and disabling of tracing, and asynchronous branches.
 bool to_flow_event(const pt_event& from, Event& to) noexcept {
   const auto& variant = from.variant;
   switch (from.type) {
@@ -159,7 +159,7 @@ void set_vmexit(const pt_event& from, Event& to) noexcept {
   }
 }
 
-// Event Trace: what CFE and EVD packets tell.
+// Event Trace: CFE and EVD packets.
 bool to_trace_event(const pt_event& from, Event& to) noexcept {
   const auto& variant = from.variant;
   switch (from.type) {

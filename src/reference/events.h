@@ -1,13 +1,13 @@
-// libipt's events as ours.
+// Converts libipt's events to ptkit's.
 #pragma once
 
 #include <intel-pt.h>
 
-#include "flow/rows.h"
+#include "flow/rows/rows.h"
 
 namespace ptkit::reference {
 
-// False if it is no event of ours (the library's own kinds that repeat packets).
+// Returns false for libipt's events that repeat packets: ptkit has none for them.
 [[nodiscard]] bool to_event(const pt_event& from, flow::Event& to) noexcept;
 
 }  // namespace ptkit::reference

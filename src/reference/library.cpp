@@ -50,7 +50,7 @@ void set_ranges(pt_config& config, const std::array<trace::AddressRange, 4>& ran
 pt_config make_config(base::Bytes stream, const trace::Configuration& configuration) noexcept {
   pt_config config;
   pt_config_init(&config);
-  // The encoder shares this structure, hence the missing const; decoders only read.
+  // pt_config is shared with the encoder, so its members are not const. Decoders only read.
   config.begin = const_cast<std::uint8_t*>(stream.data());
   config.end = config.begin + stream.size();
   const trace::Clock& clock = configuration.clock;

@@ -1,4 +1,4 @@
-// libipt's handles as owners, its configuration from ours, its error codes as ours.
+// RAII of libipt's handles. Converts configurations to libipt's, and error codes to ptkit's.
 #pragma once
 
 #include <intel-pt.h>
@@ -24,10 +24,11 @@ using InsnDecoderPtr = std::unique_ptr<pt_insn_decoder, InsnDecoderDeleter>;
 using PacketDecoderPtr = std::unique_ptr<pt_packet_decoder, PacketDecoderDeleter>;
 using LibraryImagePtr = std::unique_ptr<pt_image, LibraryImageDeleter>;
 
-// Buffer, processor, errata, clock and address filters. The caller adds flags of its decoder variant.
+// Sets buffer, processor, errata, clock and address filters. The caller sets the flags of the decoder
+// variant.
 [[nodiscard]] pt_config make_config(base::Bytes stream, const trace::Configuration& configuration) noexcept;
 
-// `status` is a negative error code of the library.
+// `status` is a negative pt_error_code.
 [[nodiscard]] base::Status to_status(int status) noexcept;
 
 }  // namespace ptkit::reference

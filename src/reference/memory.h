@@ -1,4 +1,4 @@
-// The traced memory as libipt sees it: a callback over our code views.
+// libipt's read callback over ptkit's code views.
 #pragma once
 
 #include <exception>
@@ -9,26 +9,26 @@
 
 namespace ptkit::reference {
 
-// Without sections libipt does not cache what it decodes; it then asks for each instruction. That is wanted
-// here: what it sees is what our own decoder sees, also where code changes with time.
+// Without sections, libipt does not cache decoded code and reads each instruction. So libipt and ptkit's
+// decoder always see the same code, even if the code changes with time.
 class Memory {
  public:
   Memory(const image::Image& image, trace::SpaceId space) noexcept : image_(image), space_(space) {}
   Memory(const Memory&) = delete;  // libipt keeps its address
   Memory& operator=(const Memory&) = delete;
 
-  // Makes `decoder` read from here. The decoder must not outlive this object.
+  // Sets the read callback of `decoder`, which must not outlive this object.
   [[nodiscard]] bool attach(pt_insn_decoder& decoder) noexcept;
 
-  // Who runs, where no PIP packet says so.
+  // The running thread by switch records, if no PIP packet reports it.
   void set_space(trace::SpaceId space) noexcept;
   void set_time(std::uint64_t tsc) noexcept;
-  // The code in view is not valid for ever: set_time() matters.
+  // Whether the code changes with time: then set_time() is needed.
   [[nodiscard]] bool varies() const noexcept;
   [[nodiscard]] trace::SpaceId space() const noexcept { return current_space_; }
   [[nodiscard]] const image::CodeView* view() const noexcept { return view_; }
 
-  // What a user's read callback threw cannot pass through the library: it waits here.
+  // An exception of a user's read callback must not pass through libipt, so it is kept here.
   void rethrow();
 
  private:

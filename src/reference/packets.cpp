@@ -3,7 +3,7 @@
 #include <limits>
 #include <new>
 
-#include "columns/packet_source.h"
+#include "columns/sources/packet_source.h"
 #include "reference/decoder.h"
 #include "reference/library.h"
 
@@ -23,7 +23,7 @@ void flag(Packet& out, bool on, Packet::Flag bit) noexcept {
   if (on) out.flags = static_cast<std::uint8_t>(out.flags | bit);
 }
 
-// The library has the oldest branch in the highest of the valid bits; we have it in bit 0.
+// libipt has the oldest branch in the highest valid bit; ptkit has it in bit 0.
 void set_tnt(Packet& out, PacketKind kind, const pt_packet_tnt& tnt) noexcept {
   std::uint64_t bits = 0;
   for (unsigned i = 0; i < tnt.bit_size; ++i) bits |= (tnt.payload >> (tnt.bit_size - 1U - i) & 1U) << i;
@@ -136,7 +136,7 @@ bool to_packet(const pt_packet& from, Packet& out) noexcept {
     case ppt_pad:
       set(out, PacketKind::PAD, from.size);
       return true;
-    case ppt_invalid:  // passed over because of an erratum
+    case ppt_invalid:  // skipped because of an erratum
       set(out, PacketKind::INVALID);
       return true;
     case ppt_psb:
@@ -265,7 +265,7 @@ class ReferencePackets::Impl {
     if (has_ip(out.kind) && out.payload2 != pt_ipc_suppressed) rebuild_ip(out);
   }
 
-  // SDM vol. 3, "IP Compression"; the library has its own for its flow decoders only.
+  // SDM vol. 3, "IP Compression". libipt has this in its flow decoders only.
   void rebuild_ip(Packet& out) noexcept {
     const auto keep = [this](unsigned bits) { return last_ip_ >> bits << bits; };
     bool known = last_ip_known_;

@@ -1,45 +1,16 @@
 #include "reference/rows.h"
 
+#include "flow/code/block_cache.h"
+
 namespace ptkit::reference {
 namespace {
 
 using flow::BranchKind;
 using flow::EventKind;
 using insn::InsnClass;
-using insn::InsnKind;
 
-// A block of code without branches longer than this is cut, to keep memory bounded.
+// A longer block of code without branches is split, to bound memory.
 constexpr std::size_t kMaxBlockInsns = 4096;
-
-std::optional<BranchKind> far_call_kind(InsnKind kind) noexcept {
-  switch (kind) {
-    case InsnKind::SYSCALL:
-    case InsnKind::SYSENTER:
-      return BranchKind::SYSCALL;
-    case InsnKind::VMLAUNCH:
-    case InsnKind::VMRESUME:
-      return BranchKind::VMENTRY;
-    case InsnKind::VMCALL:
-      return BranchKind::VMEXIT;
-    default:
-      return BranchKind::FAR_CALL;
-  }
-}
-
-std::optional<BranchKind> far_return_kind(InsnKind kind) noexcept {
-  switch (kind) {
-    case InsnKind::SYSRET:
-    case InsnKind::SYSEXIT:
-    case InsnKind::ERETS:
-    case InsnKind::ERETU:
-      return BranchKind::SYSRET;
-    case InsnKind::IRET:
-    case InsnKind::UIRET:
-      return BranchKind::IRET;
-    default:
-      return BranchKind::FAR_RETURN;
-  }
-}
 
 std::uint64_t wrap(std::uint64_t ip, insn::ExecMode mode) noexcept {
   switch (mode) {
@@ -55,28 +26,8 @@ std::uint64_t wrap(std::uint64_t ip, insn::ExecMode mode) noexcept {
 }  // namespace
 
 std::optional<BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept {
-  switch (insn.cls) {
-    case InsnClass::COND_JUMP:
-      return BranchKind::COND;
-    case InsnClass::JUMP:
-      return BranchKind::JUMP;
-    case InsnClass::JUMP_INDIRECT:
-      return BranchKind::JUMP_INDIRECT;
-    case InsnClass::CALL:
-      return BranchKind::CALL;
-    case InsnClass::CALL_INDIRECT:
-      return BranchKind::CALL_INDIRECT;
-    case InsnClass::RETURN:
-      return BranchKind::RETURN;
-    case InsnClass::FAR_CALL:
-      return far_call_kind(insn.kind);
-    case InsnClass::FAR_RETURN:
-      return far_return_kind(insn.kind);
-    case InsnClass::FAR_JUMP:
-      return BranchKind::FAR_JUMP;
-    default:
-      return std::nullopt;
-  }
+  if (insn.cls == InsnClass::OTHER || insn.cls == InsnClass::PTWRITE) return std::nullopt;
+  return flow::branch_kind(insn.cls, insn.kind);
 }
 
 void RowBuilder::on_instruction(const Step& step, flow::Place place) {
@@ -117,7 +68,7 @@ void RowBuilder::on_event(const flow::Event& event) {
   sink_.on_event(event);
 }
 
-// Events that say where the last branch went, or that it did not get there.
+// Events that resolve the target of the last branch, or discard the branch.
 void RowBuilder::resolve_by(const flow::Event& event) {
   if (!pending_) return;
   const bool ip_known = (event.flags & flow::EV_IP_KNOWN) != 0;
@@ -166,7 +117,7 @@ void RowBuilder::end_block() {
   insns_.clear();
 }
 
-// Without a target: the branch was executed, but where it went was not traced.
+// Without a target: the branch was executed, but its target was not traced.
 void RowBuilder::resolve(std::optional<std::uint64_t> to) {
   if (!pending_) return;
   flow::Branch branch = pending_->branch;

@@ -1,10 +1,10 @@
-// Single instructions to blocks and branches: what libipt does not say itself.
+// Builds blocks and branches from single instructions.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "flow/sink.h"
+#include "flow/rows/sink.h"
 
 namespace ptkit::reference {
 
@@ -15,26 +15,25 @@ struct Step {
   std::uint8_t flags = 0;  // IN_TX
 };
 
-// A branch's target is where control was seen next: at the next instruction, or at the IP of the event that
-// came first. Events that come while a branch waits for its target wait with it, so that rows keep their
-// order.
+// The target of a branch is the next instruction, or the IP of an event before that. Events after a branch
+// without target are delayed with the branch, so that rows keep their order.
 class RowBuilder {
  public:
   explicit RowBuilder(flow::FlowSink& sink) noexcept : sink_(sink) {}
 
   void on_instruction(const Step& step, flow::Place place);
   void on_event(const flow::Event& event);
-  // Control went to `ip`, of which nothing more is known.
+  // Control went to `ip`; the code there is not known.
   void arrive(std::uint64_t ip) {
     end_block();
     resolve(ip);
   }
-  // The last branch was executed, but what came after it was not seen: its target is not known.
+  // The last branch was executed, but its target was not traced.
   void leave() {
     end_block();
     resolve(std::nullopt);
   }
-  // Ends the open block and lets go of a branch: nothing says that it was executed.
+  // Ends the open block and discards a branch that may not have been executed.
   void drop();
 
   [[nodiscard]] std::optional<std::uint64_t> last_ip() const noexcept { return last_ip_; }
@@ -60,7 +59,7 @@ class RowBuilder {
   flow::Block block_;
 };
 
-// The kind of branch row that an instruction makes; empty if it is no branch.
+// The kind of the branch row of an instruction; empty: no branch.
 [[nodiscard]] std::optional<flow::BranchKind> branch_kind(const flow::BlockInsn& insn) noexcept;
 
 }  // namespace ptkit::reference

@@ -8,7 +8,7 @@
 
 namespace ptkit::softpt {
 
-struct UnitConfig {
+struct GeneratorConfig {
   bool return_compression = true;  // !DisRETC
   bool tsc = true;                 // TSCEn
   bool mtc = false;                // MTCEn

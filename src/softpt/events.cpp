@@ -1,4 +1,4 @@
-// PtUnit's packets beside control flow: PTWRITE, power events, event trace, PEBS, triggers.
+// PacketGenerator's packets beside control flow: PTWRITE, power events, event trace, PEBS, triggers.
 #include "softpt/state.h"
 
 namespace ptkit::softpt {
@@ -26,7 +26,7 @@ unsigned flag_if(bool condition, Packet::Flag flag) noexcept {
 
 }  // namespace
 
-void PtUnit::ptwrite(std::uint64_t value, bool wide, std::uint64_t ip) {
+void PacketGenerator::ptwrite(std::uint64_t value, bool wide, std::uint64_t ip) {
   if (!state_->enables.packet()) return;
   if (state_->config.ptw) {
     const bool with_ip = state_->config.fup_on_ptw;
@@ -39,19 +39,19 @@ void PtUnit::ptwrite(std::uint64_t value, bool wide, std::uint64_t ip) {
 
 // ---- power events
 
-void PtUnit::mwait(std::uint8_t hints, std::uint8_t extensions) {
+void PacketGenerator::mwait(std::uint8_t hints, std::uint8_t extensions) {
   if (!state_->config.power || !state_->enables.trigger()) return state_->next_instruction_unknown();
   state_->standalone(make(PacketKind::MWAIT, hints, extensions & 3U, 0));
   state_->next_instruction_unknown();
   state_->open_sequence();  // EXSTOP says where
 }
 
-void PtUnit::pwre(std::uint8_t state, std::uint8_t sub_state, bool hardware) {
+void PacketGenerator::pwre(std::uint8_t state, std::uint8_t sub_state, bool hardware) {
   if (!state_->config.power || !state_->enables.trigger()) return;
   state_->standalone(make(PacketKind::PWRE, nibbles(state, sub_state), 0, flag_if(hardware, Packet::HW)));
 }
 
-void PtUnit::exstop(std::uint64_t ip) {
+void PacketGenerator::exstop(std::uint64_t ip) {
   if (!state_->enables.packet()) return exstop();
   if (!state_->config.power) return;
   state_->standalone(make(PacketKind::EXSTOP, 0, 0, Packet::IP_BIT));
@@ -60,26 +60,26 @@ void PtUnit::exstop(std::uint64_t ip) {
   state_->close_sequence();
 }
 
-void PtUnit::exstop() {
+void PacketGenerator::exstop() {
   if (!state_->config.power || !state_->enables.trigger()) return;
   state_->standalone(make(PacketKind::EXSTOP, 0, 0, 0));
   state_->close_sequence();
 }
 
-void PtUnit::pwrx(std::uint8_t last, std::uint8_t deepest, std::uint8_t reasons) {
+void PacketGenerator::pwrx(std::uint8_t last, std::uint8_t deepest, std::uint8_t reasons) {
   if (!state_->config.power || !state_->enables.trigger()) return;
   state_->standalone(make(PacketKind::PWRX, nibbles(last, deepest), reasons & 7U, 0));
 }
 
 // ---- event trace
 
-void PtUnit::event_data(EventDataType type, std::uint64_t value) {
+void PacketGenerator::event_data(packet::EvdType type, std::uint64_t value) {
   if (!state_->config.event_trace || !state_->enables.trigger()) return;
   state_->standalone(make(PacketKind::EVD, static_cast<std::uint64_t>(type), value, 0));
   state_->open_sequence();
 }
 
-void PtUnit::event(EventType type, std::uint8_t vector) {
+void PacketGenerator::event(packet::CfeType type, std::uint8_t vector) {
   if (!state_->config.event_trace || !state_->enables.trigger()) return;
   state_->standalone(make(PacketKind::CFE, static_cast<std::uint64_t>(type), vector, 0));
   state_->next_instruction_unknown();
@@ -90,7 +90,7 @@ void PtUnit::event(EventType type, std::uint8_t vector) {
   }
 }
 
-void PtUnit::event_at(EventType type, std::uint8_t vector, std::uint64_t ip) {
+void PacketGenerator::event_at(packet::CfeType type, std::uint8_t vector, std::uint64_t ip) {
   if (!state_->enables.packet()) return event(type, vector);
   if (!state_->config.event_trace) return;
   state_->standalone(make(PacketKind::CFE, static_cast<std::uint64_t>(type), vector, Packet::IP_BIT));
@@ -101,7 +101,7 @@ void PtUnit::event_at(EventType type, std::uint8_t vector, std::uint64_t ip) {
 
 // ---- PEBS and triggers
 
-void PtUnit::pebs(std::span<const PebsBlock> record, std::uint64_t ip) {
+void PacketGenerator::pebs(std::span<const PebsBlock> record, std::uint64_t ip) {
   if (!state_->enables.trigger() || record.empty()) return;
   for (const PebsBlock& block : record) {
     state_->standalone(make(PacketKind::BBP, block.type & 0x1fU, block.items_4 ? 1 : 0, 0));
@@ -117,8 +117,8 @@ void PtUnit::pebs(std::span<const PebsBlock> record, std::uint64_t ip) {
   state_->next_instruction_unknown();
 }
 
-void PtUnit::trigger(std::uint8_t trbv, std::uint16_t icnt, bool icnt_known, bool multiple,
-                     std::uint64_t ip) {
+void PacketGenerator::trigger(std::uint8_t trbv, std::uint16_t icnt, bool icnt_known, bool multiple,
+                              std::uint64_t ip) {
   if (!state_->enables.trigger()) return;
   const bool with_ip = state_->enables.packet();
   unsigned flags = flag_if(with_ip, Packet::IP_BIT);

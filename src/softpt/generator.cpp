@@ -28,7 +28,7 @@ Packet vmcs_packet(std::uint64_t base) noexcept { return make(PacketKind::VMCS, 
 
 }  // namespace
 
-Generator::Generator(const UnitConfig& config_in, Output output)
+Generator::Generator(const GeneratorConfig& config_in, Output output)
     : config(config_in),
       writer(std::move(output), config_in.chunk_bytes),
       timing_(config_in),

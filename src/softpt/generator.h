@@ -1,6 +1,6 @@
-// The state of a trace unit and the packets that follow from it. PtUnit (unit.h) says what happened; this
-// file knows in which order packets come out: pending TNT bits first, CYC before what it times, MODE before
-// the IP it belongs to, PSB+ when due.
+// The state of a trace unit and the packets that follow from it. PacketGenerator (packet_generator.h) says
+// what happened; this file knows in which order packets come out: pending TNT bits first, CYC before what it
+// times, MODE before the IP it belongs to, PSB+ when due.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "packet/packet.h"
 #include "softpt/config.h"
-#include "softpt/lane.h"
+#include "softpt/fast_encoder.h"
 #include "softpt/return_stack.h"
 #include "softpt/timing.h"
 #include "softpt/tnt_buffer.h"
@@ -43,7 +43,7 @@ struct Enables {
 
 class Generator {
  public:
-  Generator(const UnitConfig& config, Output output);
+  Generator(const GeneratorConfig& config, Output output);
 
   // Time.
   void advance(Instant to);
@@ -86,14 +86,14 @@ class Generator {
   [[nodiscard]] std::uint64_t bytes_since_psb() const noexcept { return writer.bytes_written() - psb_start_; }
   [[nodiscard]] bool psb_due() const noexcept { return bytes_since_psb() >= config.psb_bytes; }
 
-  // The short way.
-  [[nodiscard]] bool lend(Lane& lane);
-  void take_back(Lane& lane);
-  // State changed without packets (they were lost): say it anew if it differs from what was told last.
+  // Fast path.
+  [[nodiscard]] bool begin_fast_path(FastEncoder& fast);
+  void end_fast_path(FastEncoder& fast);
+  // After packets were lost: writes a PSB+ if the state differs from that in the last packets written.
   void repeat_state_if_changed();
   void forget_told_mode() noexcept { told_mode_.reset(); }
 
-  UnitConfig config;
+  GeneratorConfig config;
   Enables enables;
   ExecState mode;
   PagingState paging_state;
@@ -119,9 +119,9 @@ class Generator {
   [[nodiscard]] bool mode_due() const noexcept;
   void psb_plus();
   void psb_if_due();
-  [[nodiscard]] bool lane_fits() const noexcept;
+  [[nodiscard]] bool fast_path_possible() const noexcept;
 
-  static constexpr std::size_t kLaneBytes = 2048;
+  static constexpr std::size_t kFastBytes = 2048;
 
   Timing timing_;
   TntBuffer tnt_;
@@ -138,7 +138,7 @@ class Generator {
   std::optional<ExecState> told_mode_;
   std::optional<bool> told_transaction_;
   std::optional<PagingState> told_paging_;
-  std::array<std::uint8_t, kLaneBytes> lane_bytes_;
+  std::array<std::uint8_t, kFastBytes> fast_bytes_;
 };
 
 }  // namespace ptkit::softpt

@@ -1,12 +1,12 @@
-// What PtUnit consists of; included by its two .cpp files only.
+// What PacketGenerator consists of; included by its two .cpp files only.
 #pragma once
 
 #include "softpt/generator.h"
-#include "softpt/unit.h"
+#include "softpt/packet_generator.h"
 
 namespace ptkit::softpt {
 
-struct PtUnit::State : Generator {
+struct PacketGenerator::State : Generator {
   using Generator::Generator;
 };
 

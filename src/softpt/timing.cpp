@@ -28,7 +28,7 @@ std::uint64_t interpolate(const Instant& from, const Instant& to, std::uint64_t 
 
 }  // namespace
 
-CrystalClock::CrystalClock(const UnitConfig& config) noexcept
+CrystalClock::CrystalClock(const GeneratorConfig& config) noexcept
     : numerator_(std::max(config.tsc_ctc_numerator, 1U)),
       denominator_(std::max(config.tsc_ctc_denominator, 1U)),
       origin_(config.tsc_at_ctc_zero) {}
@@ -47,7 +47,7 @@ std::uint64_t CrystalClock::fast_counter(std::uint64_t tsc) const noexcept {
   return std::min(tsc - tsc_at(ctc_at(tsc)), kMaxFastCounter);
 }
 
-Timing::Timing(const UnitConfig& config) noexcept
+Timing::Timing(const GeneratorConfig& config) noexcept
     : crystal_(config),
       stop_ticks_(config.stop_ticks),
       threshold_(config.cyc_threshold == 0

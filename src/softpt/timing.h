@@ -16,7 +16,7 @@ struct Instant {
 // The core crystal clock as packets see it: CTC = (TSC - TSC at CTC 0) * EAX / EBX of CPUID 15H.
 class CrystalClock {
  public:
-  explicit CrystalClock(const UnitConfig& config) noexcept;
+  explicit CrystalClock(const GeneratorConfig& config) noexcept;
 
   [[nodiscard]] std::uint64_t ctc_at(std::uint64_t tsc) const noexcept;
   [[nodiscard]] std::uint64_t tsc_at(
@@ -32,7 +32,7 @@ class CrystalClock {
 
 class Timing {
  public:
-  explicit Timing(const UnitConfig& config) noexcept;
+  explicit Timing(const GeneratorConfig& config) noexcept;
 
   // Cuts times that would go back to what they were.
   [[nodiscard]] Instant not_before_now(Instant at) const noexcept;

@@ -9,7 +9,7 @@
 namespace ptkit::symbol {
 namespace {
 
-// Names longer than this are left as they are: the work of demangling can grow much faster than the name.
+// Longer names are not demangled: the cost can grow much faster than the length.
 constexpr std::size_t kLongestName = 8192;
 constexpr std::string_view kStub = "@plt";
 
@@ -17,7 +17,7 @@ struct Freer {
   void operator()(char* text) const noexcept { std::free(text); }
 };
 
-// Rust's older scheme uses C++'s, with "::h" and 16 hex digits at the end.
+// Rust's legacy scheme is that of C++ with "::h" and 16 hex digits at the end.
 bool strip_rust_hash(std::string& name) {
   constexpr std::size_t kHashSize = 3 + 16;
   if (name.size() <= kHashSize || name.compare(name.size() - kHashSize, 3, "::h") != 0) return false;
@@ -33,7 +33,8 @@ struct Escape {
 constexpr std::array<Escape, 8> kRustEscapes = {
     {{"SP", "@"}, {"BP", "*"}, {"RF", "&"}, {"LT", "<"}, {"GT", ">"}, {"LP", "("}, {"RP", ")"}, {"C", ","}}};
 
-// Text of the escape "$code$", or nothing: letters as above, or u and the code point in hex.
+// The text of the escape "$code$", or nullopt. A code is one of the letters above, or u and a code point in
+// hex.
 std::optional<std::string> rust_escape(std::string_view code) {
   for (const Escape& escape : kRustEscapes) {
     if (code == escape.code) return std::string(escape.text);
@@ -49,7 +50,8 @@ std::string decode_rust(std::string_view name) {
   std::string text;
   for (std::size_t at = 0; at < name.size();) {
     const bool starts_part = at == 0 || name.substr(0, at).ends_with("::");
-    if (starts_part && name.substr(at).starts_with("_$")) ++at;  // keeps a part from beginning with an escape
+    if (starts_part && name.substr(at).starts_with("_$"))
+      ++at;  // "_" before an escape at the beginning of a part
     if (name[at] == '$') {
       const std::size_t end = name.find('$', at + 1);
       const auto escape =

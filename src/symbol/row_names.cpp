@@ -23,7 +23,7 @@ bool covers(const image::CodeView& view, std::uint64_t tsc) noexcept {
   return tsc >= view.valid_from() && tsc < view.valid_to();
 }
 
-// The view of a space at a time; consecutive rows mostly share one.
+// Caches the view of a space at a time: consecutive rows mostly share a view.
 class Views {
  public:
   explicit Views(const image::Image& image) : image_(image) {}
@@ -38,15 +38,15 @@ class Views {
   const image::CodeView* view_ = nullptr;
 };
 
-// When to look at the code of a row: at `first`; if nothing is mapped at its address then, at `second`, or
-// for `backwards` at all times before, from `second` on.
+// The times of a row's code: `first`; if nothing is mapped at the address then, `second`. With `backwards`,
+// all times from `second` back.
 struct Times {
   std::uint64_t first = kEnd;
   std::uint64_t second = kEnd;
   bool backwards = true;
 };
 
-Times times_of(const RowPlaces& rows, std::size_t row) noexcept {
+Times times_of(const RowAddresses& rows, std::size_t row) noexcept {
   if (rows.tsc.empty()) return {};
   if (!rows.time_known[row]) return {kBegin, kEnd, true};
   const std::uint64_t begin = std::min(rows.tsc[row], kEnd);
@@ -66,10 +66,10 @@ const image::CodeView* look_at(const image::Image& image, const image::CodeView&
   return view;
 }
 
-// Addresses repeat: names are kept in a direct-mapped cache by address and view. `lookup` names an address of
-// a view.
+// A direct-mapped cache of names by address and view: addresses repeat. `lookup` finds the name of an address
+// in a view.
 template <typename Lookup>
-void name_rows(const image::Image& image, const RowPlaces& rows, RowCodes out, Lookup&& lookup) {
+void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out, Lookup&& lookup) {
   struct Slot {
     std::uint64_t ip = 0;
     const image::CodeView* view = nullptr;
@@ -101,7 +101,7 @@ void name_rows(const image::Image& image, const RowPlaces& rows, RowCodes out, L
 }  // namespace
 
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
-                                           const RowPlaces& rows, RowCodes out) {
+                                           const RowAddresses& rows, RowCodes out) {
   std::vector<std::string_view> names;
   std::unordered_map<std::string_view, std::int32_t> codes;
   name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
@@ -114,7 +114,7 @@ std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::
   return names;
 }
 
-void name_files(const image::Image& image, const RowPlaces& rows, RowCodes out) {
+void name_files(const image::Image& image, const RowAddresses& rows, RowCodes out) {
   const auto& regions = image.bundle().code;
   name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
     const image::Provenance from = view.provenance(ip);

@@ -18,12 +18,12 @@ std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
 }
 
 std::string lower(std::string_view text) {
-  std::string made(text);
-  for (char& letter : made) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return made;
+  std::string lower(text);
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return lower;
 }
 
-// How many letters must be put in, taken out or replaced to make one of the other; `limit` + 1 if it is more.
+// The Levenshtein distance of two names; `limit` + 1 if it is larger than `limit`.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > limit) return limit + 1;
@@ -42,7 +42,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
   return std::min(row.back(), limit + 1);
 }
 
-// Less is nearer; nothing if the names are too far apart. `wanted` is in lower case.
+// A rank of similarity, lower is closer. nullopt if the names are not similar. `wanted` is in lower case.
 std::optional<std::size_t> score(const std::string& wanted, std::string_view candidate) {
   const std::string whole = lower(candidate);
   const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);
@@ -75,7 +75,7 @@ class Symbols::Impl {
     if (table == nullptr) return std::nullopt;
     const auto extent = table->find(region.file_offset + (address - region.address));
     if (!extent) return std::nullopt;
-    // A bare label of another part of the file does not reach into this one.
+    // A label of another part of the file does not extend into this part.
     if (!table->has_size(extent->index) && extent->offset < region.file_offset) return std::nullopt;
     return make(*table, *extent, region);
   }
@@ -136,7 +136,7 @@ class Symbols::Impl {
     symbol.raw_name = table.raw_name(extent.index);
     symbol.address = region.address + (extent.offset - region.file_offset);
     symbol.size = extent.size;
-    if (!table.has_size(extent.index)) {  // a label ends with what it stands in at the latest
+    if (!table.has_size(extent.index)) {  // a label ends at the end of its region at the latest
       symbol.size = std::min(extent.size, size_of(region) - (extent.offset - region.file_offset));
     }
     symbol.file = region.file;
@@ -146,7 +146,7 @@ class Symbols::Impl {
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
   image::Image image_;
-  mutable std::vector<std::unique_ptr<const Table>> tables_;  // each made once, by its flag
+  mutable std::vector<std::unique_ptr<const Table>> tables_;  // each created once, guarded by its once_flag
   mutable std::vector<std::once_flag> once_;
 };
 

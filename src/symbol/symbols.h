@@ -1,4 +1,4 @@
-// Names for addresses: ELF symbol tables (.symtab, .dynsym) of the bundle's files, demangled.
+// Finds symbols by address and by name: the symbol tables of the bundle's files, demangled.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Symbol {
   std::string_view name;      // demangled
   std::string_view raw_name;  // as in the file
   std::uint64_t address = 0;  // run-time address of its first byte
-  std::uint64_t size = 0;     // bytes; one that the file does not say counts to the next symbol
+  std::uint64_t size = 0;     // bytes; if the file has no size, up to the next symbol
   std::int32_t file = -1;
   trace::SpaceId space = trace::kAnySpace;  // where the file is mapped
 };
 
-// Lazy: a file's table is read when an address in it is first asked for. Thread-safe. The names of a Symbol
-// live as long as the Symbols that gave it.
+// Lazy: reads a file's symbol table at the first lookup in it. Thread-safe. The names of a Symbol live as
+// long as its Symbols object.
 class Symbols {
  public:
   explicit Symbols(std::shared_ptr<const trace::TraceBundle> bundle);
@@ -32,10 +32,10 @@ class Symbols {
   // The symbol that covers the address; a symbol of size 0 reaches to the next one.
   [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
                                            std::uint64_t address) const;
-  // [address, end) in every space of every symbol whose demangled or raw name is `name` (or whose demangled
-  // name without its arguments is).
+  // All symbols with the raw name, demangled name or demangled name without arguments `name`, once for each
+  // address and space.
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const;
-  // Names that are near to one that does not exist, for error messages (at most `limit`).
+  // Up to `limit` names similar to a name that does not exist, for error messages.
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const;
 
  private:
@@ -43,7 +43,7 @@ class Symbols {
   std::unique_ptr<Impl> impl_;
 };
 
-[[nodiscard]] std::string demangle(
-    std::string_view raw_name);  // C++ and Rust (legacy); the input if it is neither
+// Demangles names of C++ and Rust (legacy scheme). Returns other names unchanged.
+[[nodiscard]] std::string demangle(std::string_view raw_name);
 
 }  // namespace ptkit::symbol

@@ -15,7 +15,7 @@ std::uint64_t end_of(const trace::SymbolEntry& entry) noexcept {
   return entry.size > kMax - entry.file_offset ? kMax : entry.file_offset + entry.size;
 }
 
-// A type stands before the last space outside of brackets, save for operators, whose own names have spaces.
+// The return type ends at the last space outside brackets. Names of operators contain spaces.
 std::string_view without_return_type(std::string_view name) noexcept {
   if (name.find("operator") != std::string_view::npos) return name;
   int depth = 0;
@@ -54,7 +54,7 @@ std::optional<Table::Extent> Table::find(std::uint64_t offset) const noexcept {
   }
   if (best) return extent(*best);
   if (count == 0) return std::nullopt;
-  // Nothing with a size covers it. The nearest symbols before it do, if none of them has a size.
+  // No symbol with a size contains the offset. The nearest symbols before it do if none of them has a size.
   std::size_t first = count - 1;
   const std::uint64_t nearest = entries_[first].file_offset;
   while (first > 0 && entries_[first - 1].file_offset == nearest) --first;
@@ -85,13 +85,13 @@ std::vector<std::size_t> Table::named(std::string_view name) const {
 
 std::string_view Table::name(std::size_t index) const {
   const std::lock_guard lock(mutex_);
-  auto& made = names_[index];
-  if (!made) made = std::make_unique<const std::string>(demangle(raw_name(index)));
-  return *made;
+  auto& name = names_[index];
+  if (!name) name = std::make_unique<const std::string>(demangle(raw_name(index)));
+  return *name;
 }
 
 std::string_view without_arguments(std::string_view name) noexcept {
-  // From the last parenthesis (" const" and " [clone .cold]" may follow it) back to the one that it closes.
+  // From the last parenthesis (" const" and " [clone .cold]" may follow) back to its opening parenthesis.
   int depth = 0;
   std::size_t begin = std::string_view::npos;
   const std::size_t last = name.rfind(')');

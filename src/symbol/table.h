@@ -1,4 +1,4 @@
-// The names of one file, by file offset. Internal to src/symbol.
+// The symbols of one file, by file offset. Internal to src/symbol.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace ptkit::symbol {
 
 class Table {
  public:
-  explicit Table(const trace::ImageFile& file);  // reads `contents`, or takes `symbols` if there are none
+  explicit Table(const trace::ImageFile& file);  // reads `contents`; if empty, uses `symbols`
 
   struct Extent {
     std::size_t index = 0;
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
   };
-  // The symbol that covers a file offset: the innermost one with a size, else a bare label before it.
+  // The symbol at a file offset: the innermost symbol with a size, or else the label before it.
   [[nodiscard]] std::optional<Extent> find(std::uint64_t offset) const noexcept;
-  // A symbol of size 0 reaches to the next one, or to the end of the address space.
+  // The extent of a symbol. Without a size, it extends to the next symbol or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
-  // Those whose raw name, demangled name or demangled name without arguments is `name`.
+  // Indices of the symbols with the raw name, demangled name or demangled name without arguments `name`.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] bool has_size(std::size_t index) const noexcept { return entries_[index].size != 0; }
   [[nodiscard]] std::string_view raw_name(std::size_t index) const noexcept { return entries_[index].name; }
-  [[nodiscard]] std::string_view name(std::size_t index) const;  // demangled when first asked for
+  [[nodiscard]] std::string_view name(std::size_t index) const;  // demangled at the first call
 
  private:
-  std::vector<trace::SymbolEntry> entries_;  // by offset, the best name of each first
-  std::vector<std::uint64_t> reach_;         // end of the farthest symbol up to and with this one
+  std::vector<trace::SymbolEntry> entries_;  // sorted by offset; of equal offsets, the best name first
+  std::vector<std::uint64_t> reach_;         // maximum end of all symbols up to and including this one
   mutable std::mutex mutex_;                 // guards names_
   mutable std::vector<std::unique_ptr<const std::string>> names_;
 };

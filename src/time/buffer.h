@@ -1,4 +1,4 @@
-// Memory that grows, and that nobody clears before it is written.
+// Growing array of trivially copyable elements. New memory is not cleared.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Buffer {
   Buffer(Buffer&&) noexcept = default;
   Buffer& operator=(Buffer&&) noexcept = default;
 
-  // Room for `size` elements; the first `used` ones stay what they are.
+  // Makes room for `size` elements and keeps the first `used` ones.
   void grow(std::size_t size, std::size_t used) {
     if (size <= capacity_) return;
     const std::size_t capacity = std::max(size, capacity_ + capacity_ / 2);

@@ -10,12 +10,12 @@
 namespace ptkit::time {
 namespace {
 
-// What is read for it: enough for many PSB intervals, little next to a trace.
+// Bytes of the stream that calibration reads: enough for many PSB intervals.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxSamples = 4096;
 constexpr unsigned kPeriods = 16;  // MTCFreq has 4 bits
 
-// A frame with a TMA at both ends and no MTC missing: so many CTC ticks (but for the ratio) took so many TSC
+// A frame with a TMA at both ends and no missing MTC: `ctc` CTC ticks (but for the ratio) took `tsc` TSC
 // ticks.
 struct Span {
   double tsc = 0;
@@ -45,7 +45,7 @@ class Calibration {
   }
 
  private:
-  // First pass: which packets there are, and how MTC continues TMA.
+  // First pass: finds the kinds of packets, and how MTC continues TMA.
   void survey() {
     FrameReader reader(stream_, losses_, errata_);
     reader.take_census();
@@ -61,7 +61,7 @@ class Calibration {
   }
 
   void vote(const Frame& frame, const Tma& tma) {
-    for (const Anchor& point : frame.anchors) {
+    for (const TscMtcPoint& point : frame.tsc_mtc_points) {
       if (!point.mtc || point.lost) continue;
       ++votes_;
       for (unsigned period = 0; period < kPeriods; ++period) {
@@ -77,7 +77,7 @@ class Calibration {
     if (votes_ < 3) return;
     unsigned fit = 0;
     for (unsigned period = 0; period < kPeriods; ++period) {
-      // The longest periods leave few bits to compare: anything fits.
+      // The longest periods leave few bits to compare, so any value matches.
       if (period > 10 || votes_for_[period] * 10 < votes_ * 8) continue;
       ++fit;
       model_.mtc_period = period;
@@ -111,7 +111,7 @@ class Calibration {
     std::uint64_t steps = 0;
     bool any = false;
     if (frame.cycles.any_lost) return false;
-    for (const Anchor& point : frame.anchors) {
+    for (const TscMtcPoint& point : frame.tsc_mtc_points) {
       if (point.lost) return false;
       if (!point.mtc) continue;
       const std::uint64_t step = (point.value - last) & 0xff;
@@ -137,11 +137,11 @@ class Calibration {
     std::sort(found.begin(), found.end(),
               [](const Span& a, const Span& b) { return a.tsc * b.ctc < b.tsc * a.ctc; });
     const Span& middle = found[found.size() / 2];
-    const double guess = middle.tsc / middle.ctc;
+    const double estimate = middle.tsc / middle.ctc;
     Span sum;
     std::size_t agree = 0;
     for (const Span& span : found) {
-      if (std::abs(span.tsc - guess * span.ctc) > 2 + 4 * span.ctc / middle.ctc) continue;
+      if (std::abs(span.tsc - estimate * span.ctc) > 2 + 4 * span.ctc / middle.ctc) continue;
       sum.tsc += span.tsc;
       sum.ctc += span.ctc;
       ++agree;
@@ -161,8 +161,8 @@ class Calibration {
     return model_.ratio_numerator >= 1;
   }
 
-  // TSC ticks per bus clock: from cycles between two known times while one core:bus ratio was in force. Where
-  // the clock stopped a sample is too large; most of the small ones agree.
+  // TSC ticks per bus clock: from cycles between two known times with a constant core:bus ratio. A sample in
+  // which the clock stopped is too large; most of the small samples agree.
   void infer_bus() {
     model_.bus_ticks = clock_.max_nonturbo_ratio;
     if (!any_cyc_) return;
@@ -179,8 +179,8 @@ class Calibration {
     }
     if (best < 4 || best * 4 < samples_.size()) return;
     const double measured = samples_[best_begin + best / 2];
-    // A configured ratio is the nominal one. It is an upper limit here: a smaller value makes intervals
-    // wider, not wrong.
+    // A configured ratio is the nominal one, and an upper limit here: a smaller value makes intervals wider,
+    // not wrong.
     if (model_.bus_ticks == 0 || measured < model_.bus_ticks) model_.bus_ticks = measured;
   }
 
@@ -193,8 +193,8 @@ class Calibration {
            reader.next(frame)) {
       if (frame.end == FrameEnd::TSC && frame.opened && frame.end_tsc > tsc) {
         const double ticks = static_cast<double>(frame.end_tsc - tsc);
-        frame.anchors.front().high = 0;
-        frame.anchors.back().low = frame.anchors.back().high = ticks;
+        frame.tsc_mtc_points.front().high = 0;
+        frame.tsc_mtc_points.back().low = frame.tsc_mtc_points.back().high = ticks;
         const MtcBounds bounds{0, ticks, reference_of(tma, 0, model_),
                                reference_of(frame.end_tma, ticks, model_), false};
         if (!resolve_mtc(frame, bounds, model_).usable) sample_frame(frame, ticks);
@@ -205,7 +205,7 @@ class Calibration {
     }
   }
 
-  // A whole frame without MTC: its ends are known to within a CYC packet.
+  // A frame without MTC: both ends are known to within a CYC packet.
   void sample_frame(const Frame& frame, double ticks) {
     constexpr std::size_t kLeast = 64;
     const Cycles& all = frame.cycles;
@@ -215,20 +215,20 @@ class Calibration {
     if (cycles > 0) samples_.push_back(ticks * all.ratio[0] / cycles);
   }
 
-  // From one time that is known to the next.
+  // Samples from one known time to the next.
   void sample_segments(const Frame& frame) {
-    std::size_t open = frame.anchors.size();
-    for (std::size_t k = 0; k < frame.anchors.size(); ++k) {
-      const Anchor& point = frame.anchors[k];
+    std::size_t open = frame.tsc_mtc_points.size();
+    for (std::size_t k = 0; k < frame.tsc_mtc_points.size(); ++k) {
+      const TscMtcPoint& point = frame.tsc_mtc_points[k];
       if (!point.usable || point.high - point.low > 4) continue;
-      if (open < k && frame.anchors[open].joined && point.joined) {
-        sample_segment(frame.cycles, frame.anchors[open], point);
+      if (open < k && frame.tsc_mtc_points[open].joined && point.joined) {
+        sample_segment(frame.cycles, frame.tsc_mtc_points[open], point);
       }
       open = k;
     }
   }
 
-  void sample_segment(const Cycles& all, const Anchor& open, const Anchor& close) {
+  void sample_segment(const Cycles& all, const TscMtcPoint& open, const TscMtcPoint& close) {
     constexpr double kLeastCycles = 100;
     double cycles = 0;
     for (std::size_t i = open.cycles; i < close.cycles; ++i) {

@@ -1,5 +1,4 @@
-// Clock parameters: those that were configured, checked against the beginning of the stream, and what of the
-// others can be inferred from it.
+// Clock parameters: configured ones are checked against the start of the stream, others are inferred from it.
 #pragma once
 
 #include <span>

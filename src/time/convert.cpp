@@ -1,4 +1,4 @@
-// TSC ticks to nanoseconds and back.
+// Converts TSC ticks to nanoseconds and back.
 #include <cstdint>
 
 #include "time/track.h"
@@ -6,8 +6,6 @@
 
 namespace ptkit::time {
 namespace {
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 struct Wide {
   std::uint64_t high;
@@ -30,7 +28,7 @@ std::uint64_t shift_right(Wide value, unsigned shift) noexcept {
   return value.high << (64 - shift) | value.low >> shift;
 }
 
-// Low 64 bits of value / divisor, bit by bit: exact for every divisor.
+// Low 64 bits of value / divisor. Binary long division, exact for every divisor.
 std::uint64_t divide(Wide value, std::uint64_t divisor) noexcept {
   std::uint64_t quotient = 0;
   std::uint64_t rest = 0;
@@ -53,8 +51,8 @@ std::uint64_t scale(std::uint64_t value, std::uint64_t factor, std::uint64_t div
 
 }  // namespace
 
-// perf: ns = time_zero + tsc * time_mult >> time_shift, in whole 128 bits, modulo 2^64. Back: of a counter
-// that wraps, trace::perf_whole_tsc().
+// perf: ns = time_zero + tsc * time_mult >> time_shift, in 128 bits, modulo 2^64. trace::perf_whole_tsc() is
+// the inverse for a counter that wraps.
 std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept {
   if (clock.perf_time_known) {
     const std::uint64_t whole = trace::perf_whole_tsc(clock, tsc);
@@ -62,7 +60,7 @@ std::int64_t tsc_to_ns(const trace::Clock& clock, std::uint64_t tsc) noexcept {
                                      shift_right(multiply(whole, clock.time_mult), clock.time_shift));
   }
   if (clock.tsc_hz == 0) return 0;
-  return static_cast<std::int64_t>(scale(tsc, kNsPerSecond, clock.tsc_hz));
+  return static_cast<std::int64_t>(scale(tsc, trace::kNsPerSecond, clock.tsc_hz));
 }
 
 std::uint64_t ns_to_tsc(const trace::Clock& clock, std::int64_t ns) noexcept {
@@ -72,7 +70,7 @@ std::uint64_t ns_to_tsc(const trace::Clock& clock, std::int64_t ns) noexcept {
     return scale(time - clock.time_zero, std::uint64_t{1} << clock.time_shift, clock.time_mult);
   }
   if (clock.tsc_hz == 0) return 0;
-  return ns < 0 ? 0 : scale(time, clock.tsc_hz, kNsPerSecond);
+  return ns < 0 ? 0 : scale(time, clock.tsc_hz, trace::kNsPerSecond);
 }
 
 }  // namespace ptkit::time

@@ -3,37 +3,38 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simd/isa.h"
+#include "cpu/isa.h"
 #include "time/cycles_wide.h"
 
 namespace ptkit::time {
 namespace {
 
-// How far a core clock may be from its nominal ratio to the bus clock (spread spectrum, bus clock tolerance).
+// Largest deviation of a core clock from its nominal ratio to the bus clock (spread spectrum, bus clock
+// tolerance).
 constexpr double kDrift = 1.0 / 256;
 
-// Of a chain of cycles at a known time, before it is taken for wrong.
+// Ticks by which a chain of cycles may miss a known time before it is considered wrong.
 constexpr double kChainSlack = 64;
 
-// The CYC packets between two times that are known.
+// The CYC packets between two known times.
 struct Segment {
-  std::size_t closing;  // index of the closing anchor
-  std::size_t begin;    // of the CYC packets
+  std::size_t closing;  // index of the closing TSC or MTC packet
+  std::size_t begin;    // range of the CYC packets
   std::size_t end;
-  bool open_joined;   // the cycles of the first CYC count from the anchor
-  bool close_joined;  // the last CYC was made at the closing anchor
-  double ticks;       // between the anchors
+  bool open_joined;   // the first CYC counts from the opening TSC or MTC packet
+  bool close_joined;  // the last CYC has the time of the closing TSC or MTC packet
+  double ticks;       // between the TSC or MTC packets
 };
 
 struct Sum {
   double ticks = 0;        // least time of all cycles
-  double cycle = 0;        // of the slowest cycle
-  double count = 0;        // CYC packets
-  std::uint8_t ratio = 0;  // largest
+  double cycle = 0;        // time of the slowest cycle
+  double count = 0;        // number of CYC packets
+  std::uint8_t ratio = 0;  // largest core:bus ratio
   bool whole = true;       // no cycles are missing
 };
 
-// Cycles in a row since a time, and how far their sum may be off.
+// Prefix sum of cycles since a known time, with the error of the sum.
 struct Chain {
   double base = 0;
   double ticks = 0;
@@ -46,10 +47,10 @@ struct Chain {
   [[nodiscard]] bool is_at(double time) const noexcept { return base == time && ticks == 0 && margin == 0; }
 };
 
-class Resolver {
+class CycleResolver {
  public:
-  Resolver(Frame& frame, const ClockModel& model) noexcept
-      : frame_(frame), anchors_(frame.anchors), cycles_(frame.cycles), model_(model) {}
+  CycleResolver(Frame& frame, const ClockModel& model) noexcept
+      : frame_(frame), tsc_mtc_points_(frame.tsc_mtc_points), cycles_(frame.cycles), model_(model) {}
 
   void run(double last_cyc_low) {
     cycles_.prepare();
@@ -67,7 +68,7 @@ class Resolver {
   void fit(const Segment& segment) noexcept;
   void fit_segments() noexcept;
   void rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept;
-  void raise_before(std::size_t anchor, double floor) noexcept;
+  void raise_before(std::size_t point, double floor) noexcept;
   void limit_low(double base) noexcept;
   [[nodiscard]] bool is_straight(const Chain& chain, double limit) const noexcept {
     return !odd_ && chain.is_at(limit);
@@ -78,16 +79,16 @@ class Resolver {
   void limit_high_of(std::size_t begin, std::size_t end, Chain& chain, double& ceiling) const noexcept;
 
   Frame& frame_;
-  std::vector<Anchor>& anchors_;
+  std::vector<TscMtcPoint>& tsc_mtc_points_;
   Cycles& cycles_;
   const ClockModel& model_;
-  double cycle_ = 0;  // ticks of a cycle, where all ratios are the same
-  // Weights may be negative, or margins differ between two anchors: limits are made step by step.
+  double cycle_ = 0;  // ticks of a cycle, if all ratios are equal
+  // Weights may be negative, or margins differ between two TSC or MTC packets: compute the limits one by one.
   bool odd_ = false;
-  bool wide_ = simd::isa_choice().isa == simd::Isa::AVX512;
+  bool wide_ = cpu::isa_choice().isa == cpu::Isa::AVX512;
 };
 
-void Resolver::weigh() noexcept {
+void CycleResolver::weigh() noexcept {
   double* const weight = cycles_.weight.data();
   const std::uint8_t* const ratio = cycles_.ratio.data();
   if (!cycles_.ratios_differ && !cycles_.any_lost) {
@@ -101,7 +102,7 @@ void Resolver::weigh() noexcept {
   std::fill_n(cycles_.margin.data(), cycles_.size, 0.0);
 }
 
-Sum Resolver::sum_of(const Segment& segment) const noexcept {
+Sum CycleResolver::sum_of(const Segment& segment) const noexcept {
   Sum sum;
   sum.whole = segment.open_joined && segment.close_joined;
   sum.count = static_cast<double>(segment.end - segment.begin);
@@ -122,7 +123,7 @@ Sum Resolver::sum_of(const Segment& segment) const noexcept {
   return sum;
 }
 
-void Resolver::scale(const Segment& segment, double factor, double margin) noexcept {
+void CycleResolver::scale(const Segment& segment, double factor, double margin) noexcept {
   odd_ = odd_ || factor < 0;
   if (wide_) return scale_wide(cycles_, segment.begin, segment.end, factor, margin);
   double* const weight = cycles_.weight.data();
@@ -132,26 +133,27 @@ void Resolver::scale(const Segment& segment, double factor, double margin) noexc
   std::fill(cycles_.margin.data() + segment.begin, cycles_.margin.data() + segment.end, margin);
 }
 
-// The largest ratio that may have been in force: a CBR packet comes after the change that it tells.
-std::uint8_t Resolver::ratio_ahead(std::size_t from) const noexcept {
+// Largest ratio that may be in force: a CBR packet follows the change that it reports.
+std::uint8_t CycleResolver::ratio_ahead(std::size_t from) const noexcept {
   std::uint8_t ratio = 0;
   std::size_t seen = 0;
-  for (std::size_t k = from; k < anchors_.size(); ++k) {
-    if (anchors_[k].bounded() && ++seen > 2) return ratio;
-    for (std::size_t i = anchors_[k].cycles; i < frame_.cycles_end(k); ++i) {
+  for (std::size_t k = from; k < tsc_mtc_points_.size(); ++k) {
+    if (tsc_mtc_points_[k].bounded() && ++seen > 2) return ratio;
+    for (std::size_t i = tsc_mtc_points_[k].cycles; i < frame_.cycles_end(k); ++i) {
       ratio = std::max(ratio, cycles_.ratio[i]);
     }
   }
   return std::max(ratio, frame_.next_ratio);
 }
 
-// Makes the cycles of a segment agree with its length.
-void Resolver::fit(const Segment& segment) noexcept {
+// Scales the cycles of a segment to its length.
+void CycleResolver::fit(const Segment& segment) noexcept {
   Sum sum = sum_of(segment);
   const double margin = sum.cycle + model_.slop + 1;
   const double tolerance = 2 * sum.cycle + 2 * model_.slop + segment.ticks * kDrift;
   if (sum.ticks > segment.ticks + tolerance) {
-    // Faster than any ratio that was told until now: perhaps it is told only behind this segment.
+    // The core was faster than the core:bus ratios of all CBR packets so far: the CBR packet with the actual
+    // ratio may follow this segment.
     const std::uint8_t ratio = std::max(sum.ratio, ratio_ahead(segment.closing));
     for (std::size_t i = segment.begin; i < segment.end && ratio > 0; ++i) {
       cycles_.weight[i] *= static_cast<double>(cycles_.ratio[i]) / ratio;
@@ -159,11 +161,11 @@ void Resolver::fit(const Segment& segment) noexcept {
     sum = sum_of(segment);
   }
   const double slack = segment.ticks - sum.ticks;
-  const double rounding = (sum.count + 2) * sum.cycle;  // each CYC may leave out a part of a cycle
+  const double rounding = (sum.count + 2) * sum.cycle;  // each CYC may omit a fraction of a cycle
   if (sum.ticks <= 0) {
     scale(segment, 1, margin);
   } else if (slack < -tolerance) {
-    scale(segment, 0, 0);  // these are not our cycles
+    scale(segment, 0, 0);  // these cycles belong to another segment
   } else if (slack < 0 || (sum.whole && slack > 4 * sum.cycle && slack <= rounding + tolerance)) {
     scale(segment, segment.ticks / sum.ticks, margin + std::abs(slack));
   } else {
@@ -171,34 +173,35 @@ void Resolver::fit(const Segment& segment) noexcept {
   }
 }
 
-void Resolver::fit_segments() noexcept {
+void CycleResolver::fit_segments() noexcept {
   cycle_ = model_.cycle_ticks(cycles_.ratio[0]);
-  std::size_t open = anchors_.size();
-  for (std::size_t k = 0; k < anchors_.size(); ++k) {
-    if (!anchors_[k].exact()) continue;
-    if (open < k && anchors_[open].cycles < anchors_[k].cycles) {
-      fit({k, anchors_[open].cycles, anchors_[k].cycles, anchors_[open].joined, anchors_[k].joined,
-           anchors_[k].low - anchors_[open].low});
+  std::size_t open = tsc_mtc_points_.size();
+  for (std::size_t k = 0; k < tsc_mtc_points_.size(); ++k) {
+    if (!tsc_mtc_points_[k].exact()) continue;
+    if (open < k && tsc_mtc_points_[open].cycles < tsc_mtc_points_[k].cycles) {
+      fit({k, tsc_mtc_points_[open].cycles, tsc_mtc_points_[k].cycles, tsc_mtc_points_[open].joined,
+           tsc_mtc_points_[k].joined, tsc_mtc_points_[k].low - tsc_mtc_points_[open].low});
     }
     open = k;
   }
-  if (open == anchors_.size()) return;
-  for (std::size_t i = anchors_[open].cycles; i < cycles_.size; ++i) {
+  if (open == tsc_mtc_points_.size()) return;
+  for (std::size_t i = tsc_mtc_points_[open].cycles; i < cycles_.size; ++i) {
     cycles_.margin[i] = model_.cycle_ticks(cycles_.ratio[i]) + model_.slop + 1;
   }
   odd_ = odd_ || cycles_.ratios_differ;
 }
 
-// Lower limit of the point before an anchor that was made in its cycle.
-void Resolver::raise_before(std::size_t anchor, double floor) noexcept {
-  if (anchor == 0) return;
-  const std::size_t index = anchors_[anchor].cycles;
-  double& low = index > anchors_[anchor - 1].cycles ? cycles_.low[index - 1] : anchors_[anchor - 1].low;
+// Raises the lower limit of the point before a TSC or MTC packet that was generated in its cycle.
+void CycleResolver::raise_before(std::size_t point, double floor) noexcept {
+  if (point == 0) return;
+  const std::size_t index = tsc_mtc_points_[point].cycles;
+  double& low =
+      index > tsc_mtc_points_[point - 1].cycles ? cycles_.low[index - 1] : tsc_mtc_points_[point - 1].low;
   low = std::max(low, floor);
 }
 
-// The limits of cycles rest on them, or else on what lies before.
-void Resolver::rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept {
+// Rank of the limits: that of cycles where a CYC packet has weight, else that of the preceding point.
+void CycleResolver::rank_cycles(std::size_t begin, std::size_t end, Rank before) noexcept {
   if (wide_) return rank_wide(cycles_, begin, end, before);
   const double* const weight = cycles_.weight.data();
   auto* const rank = reinterpret_cast<std::uint8_t*>(cycles_.rank.data());
@@ -210,35 +213,35 @@ void Resolver::rank_cycles(std::size_t begin, std::size_t end, Rank before) noex
   }
 }
 
-// Lower limits: from each known time forward. The chain of cycles starts at `base`.
-void Resolver::limit_low(double base) noexcept {
+// Lower limits: forward pass from each known time. The chain of cycles starts at `base`.
+void CycleResolver::limit_low(double base) noexcept {
   Chain chain{base, 0, 0};
   double floor = 0;
   TimeSource source = TimeSource::NONE;
-  for (std::size_t k = 0; k < anchors_.size(); ++k) {
-    Anchor& anchor = anchors_[k];
-    if (anchor.usable) {
-      // What is known exactly is believed more than cycles.
-      const bool exact = anchor.exact();
-      if (exact || anchor.low > floor || k == 0) floor = anchor.low;
+  for (std::size_t k = 0; k < tsc_mtc_points_.size(); ++k) {
+    TscMtcPoint& point = tsc_mtc_points_[k];
+    if (point.usable) {
+      // Exactly known times override cycles.
+      const bool exact = point.exact();
+      if (exact || point.low > floor || k == 0) floor = point.low;
       if (exact && chain.base + chain.ticks > floor + kChainSlack) chain.restart(floor);
-      source = anchor.mtc ? TimeSource::MTC : TimeSource::TSC;
-      anchor.low = floor;
-      anchor.source = source;
-      if (anchor.exact() && anchor.joined) {
+      source = point.mtc ? TimeSource::MTC : TimeSource::TSC;
+      point.low = floor;
+      point.source = source;
+      if (point.exact() && point.joined) {
         chain.restart(floor);
         raise_before(k, floor);
       }
     }
     const std::size_t end = frame_.cycles_end(k);
-    rank_cycles(anchor.cycles, end, rank_of(source));
-    limit_low_of(anchor.cycles, end, chain, floor);
+    rank_cycles(point.cycles, end, rank_of(source));
+    limit_low_of(point.cycles, end, chain, floor);
   }
 }
 
-// Into `low`: the ticks up to each cycle; into `high`: those behind it. Each addition waits for the one
-// before, so that both sums together take as long as one.
-void Resolver::sum_both_ways(std::size_t begin, std::size_t end) const noexcept {
+// Computes two prefix sums: `low` gets the ticks up to each cycle, `high` the ticks after it. Each addition
+// depends on the previous one, so interleaving both sums takes the time of one.
+void CycleResolver::sum_both_ways(std::size_t begin, std::size_t end) const noexcept {
   const double* const weight = cycles_.weight.data();
   double* const low = cycles_.low.data();
   double* const high = cycles_.high.data();
@@ -252,13 +255,14 @@ void Resolver::sum_both_ways(std::size_t begin, std::size_t end) const noexcept 
   }
 }
 
-void Resolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain, double& floor) const noexcept {
+void CycleResolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain,
+                                 double& floor) const noexcept {
   const double* const weight = cycles_.weight.data();
   const double* const margin = cycles_.margin.data();
   double* const low = cycles_.low.data();
   sum_both_ways(begin, end);
   if (is_straight(chain, floor) && begin < end) {
-    // Each limit is above the one before, and no chain falls behind.
+    // The limits ascend, and no chain is below its predecessor.
     const double off = margin[begin];
     chain.ticks = low[end - 1];
     chain.margin = off;
@@ -280,24 +284,24 @@ void Resolver::limit_low_of(std::size_t begin, std::size_t end, Chain& chain, do
   }
 }
 
-// Upper limits: from each known time backward.
-void Resolver::limit_high() noexcept {
+// Upper limits: backward pass from each known time.
+void CycleResolver::limit_high() noexcept {
   Chain chain{kNoLimit, 0, 0};
   double ceiling = kNoLimit;
-  for (std::size_t k = anchors_.size(); k-- > 0;) {
-    Anchor& anchor = anchors_[k];
-    limit_high_of(anchor.cycles, frame_.cycles_end(k), chain, ceiling);
-    if (anchor.usable) {
-      ceiling = std::min(ceiling, anchor.high);
-      anchor.high = ceiling;
-      if (anchor.exact() && anchor.joined) chain.restart(ceiling);
+  for (std::size_t k = tsc_mtc_points_.size(); k-- > 0;) {
+    TscMtcPoint& point = tsc_mtc_points_[k];
+    limit_high_of(point.cycles, frame_.cycles_end(k), chain, ceiling);
+    if (point.usable) {
+      ceiling = std::min(ceiling, point.high);
+      point.high = ceiling;
+      if (point.exact() && point.joined) chain.restart(ceiling);
     }
-    if (anchor.low > anchor.high) std::swap(anchor.low, anchor.high);
+    if (point.low > point.high) std::swap(point.low, point.high);
   }
 }
 
-void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
-                             double& ceiling) const noexcept {
+void CycleResolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
+                                  double& ceiling) const noexcept {
   const double* const weight = cycles_.weight.data();
   const double* const margin = cycles_.margin.data();
   double* const low = cycles_.low.data();
@@ -320,7 +324,7 @@ void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
     if (chain.base - chain.ticks > ceiling || chain.base == kNoLimit) chain.restart(ceiling);
     ceiling = std::min(ceiling, chain.base - chain.ticks + chain.margin);
     put(i, ceiling);
-    // Behind the last known time cycles alone tell the time, by the core:bus ratio.
+    // After the last known time only cycles give the time, by the core:bus ratio.
     if (high[i] == kNoLimit && cycles_.rank[i] == Rank::CYC) cycles_.rank[i] = Rank::CBR;
     chain.ticks += weight[i];
     chain.margin = std::max(chain.margin, margin[i]);
@@ -330,23 +334,24 @@ void Resolver::limit_high_of(std::size_t begin, std::size_t end, Chain& chain,
 }  // namespace
 
 void resolve_cycles(Frame& frame, const ClockModel& model, double last_cyc_low) {
-  Resolver(frame, model).run(last_cyc_low);
+  CycleResolver(frame, model).run(last_cyc_low);
 }
 
 double tail_limit(const Frame& frame, const ClockModel& model) noexcept {
-  if (!model.mtc_usable || frame.lost_at_end || frame.anchors.empty()) return kNoLimit;
+  if (!model.mtc_usable || frame.lost_at_end || frame.tsc_mtc_points.empty()) return kNoLimit;
   double limit = kNoLimit;
-  for (std::size_t k = frame.anchors.size(); k-- > 0;) {
-    for (std::size_t i = frame.anchors[k].cycles; i < frame.cycles_end(k) && frame.cycles.any_lost; ++i) {
+  for (std::size_t k = frame.tsc_mtc_points.size(); k-- > 0;) {
+    for (std::size_t i = frame.tsc_mtc_points[k].cycles; i < frame.cycles_end(k) && frame.cycles.any_lost;
+         ++i) {
       if ((frame.cycles.flags[i] & Cycles::LOST) != 0) return kNoLimit;
     }
-    const Anchor& anchor = frame.anchors[k];
-    if (anchor.usable) {
-      // The next MTC is missing; one more may have been dropped.
-      limit = anchor.high + 2 * model.edge_ticks();
+    const TscMtcPoint& point = frame.tsc_mtc_points[k];
+    if (point.usable) {
+      // The next MTC is missing, and one more may be lost.
+      limit = point.high + 2 * model.edge_ticks();
       break;
     }
-    if (anchor.lost) return kNoLimit;
+    if (point.lost) return kNoLimit;
   }
   return std::max(limit, frame.last_low() + model.edge_ticks());
 }

@@ -5,17 +5,19 @@
 
 namespace ptkit::time {
 
-// Sets low, high and source of every point of an opened frame. TSC and usable MTC points come with low and
-// high set.
+// Sets low, high and source of every point of an opened frame. TSC and usable MTC points already have low and
+// high.
 //
-// A cycle takes at least bus_ticks / CBR ticks, whatever stops the clock: so going forward from a known time
-// the cycles give a lower limit, and going backward from the next known time an upper limit. Both meet where
-// the clock did not stop.
-// `last_cyc_low`: lower limit of the CYC packet before the first point, from which the next one counts;
-// -kNoLimit: not known.
+// A cycle takes at least bus_ticks / CBR ticks, even if the clock stops in between. So cycles after a known
+// time give a lower limit, and cycles before the next known time give an upper limit:
+//
+//   known time -- lower limits: + cycles --> CYC CYC CYC <-- upper limits: - cycles -- known time
+//
+// Both limits are equal where the clock did not stop. `last_cyc_low`: lower limit of the CYC packet before
+// the first point, which the next CYC counts from; -kNoLimit: unknown.
 void resolve_cycles(Frame& frame, const ClockModel& model, double last_cyc_low);
 
-// Upper limit of what follows the last point where no TSC does; kNoLimit: none is known.
+// Upper limit of the time after the last point, if no TSC follows; kNoLimit: unknown.
 [[nodiscard]] double tail_limit(const Frame& frame, const ClockModel& model) noexcept;
 
 }  // namespace ptkit::time

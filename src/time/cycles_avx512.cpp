@@ -1,4 +1,4 @@
-#include "simd/cells_avx512.h"
+#include "cpu/cells_avx512.h"
 #include "time/cycles_wide.h"
 
 namespace ptkit::time {
@@ -37,7 +37,7 @@ PT_TARGET_AVX512 void rank_wide(Cycles& cycles, std::size_t begin, std::size_t e
   }
 }
 
-// Operands stand so that equal ones give what std::max() and std::min() give.
+// The order of operands gives the results of std::max() and std::min() for equal values.
 PT_TARGET_AVX512 void limit_low_wide(Cycles& cycles, std::size_t begin, std::size_t end, double base,
                                      double off) noexcept {
   const __m512d floor = _mm512_set1_pd(base);

@@ -6,8 +6,10 @@
 namespace ptkit::time {
 namespace {
 
-// Points that are kept, if no PSB tells that they are no longer asked for.
+// Points that are kept if no PSB allows to drop them.
 constexpr std::size_t kMaxHistory = std::size_t{1} << 19;
+
+constexpr double kFar = 9e18;  // above it, conversion to an integer is undefined
 
 std::uint64_t add_saturating(std::uint64_t origin, std::uint64_t more) noexcept {
   return origin > kUnknown - more ? kUnknown : origin + more;
@@ -15,13 +17,14 @@ std::uint64_t add_saturating(std::uint64_t origin, std::uint64_t more) noexcept 
 
 }  // namespace
 
+// Only damaged streams have times beyond 2^64. Their lower limit is kLastTime.
 std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept {
   ticks = std::max(0.0, ticks);
-  if (ticks < kConvertible) return origin + static_cast<std::uint64_t>(static_cast<std::int64_t>(ticks));
-  return origin + static_cast<std::uint64_t>(std::floor(ticks));
+  if (!(ticks < kFar)) return kLastTime;
+  return std::min(add_saturating(origin, static_cast<std::uint64_t>(static_cast<std::int64_t>(ticks))),
+                  kLastTime);
 }
 std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
-  constexpr double kFar = 9e18;
   ticks = std::max(0.0, ticks);
   if (ticks < kConvertible) {
     const auto whole = static_cast<std::int64_t>(ticks);
@@ -34,9 +37,9 @@ std::uint64_t add_ceil(std::uint64_t origin, double ticks) noexcept {
 
 std::size_t History::search(std::uint64_t offset) const noexcept {
   const Extent* const begin = place_.data();
-  const Extent* const behind = std::upper_bound(
+  const Extent* const after = std::upper_bound(
       begin, begin + size_, offset, [](std::uint64_t at, const Extent& place) { return at < place.first; });
-  return static_cast<std::size_t>(behind - begin) - 1;
+  return static_cast<std::size_t>(after - begin) - 1;
 }
 
 void History::reserve(std::size_t extra) {
@@ -54,9 +57,8 @@ void History::push(const Extent& place, std::uint64_t low, std::uint64_t high, I
   ++size_;
 }
 
-void History::push(const Anchor& anchor, std::uint64_t origin) noexcept {
-  push(anchor.place, add_floor(origin, anchor.low), add_ceil(origin, anchor.high),
-       {rank_of(anchor.source), 0});
+void History::push(const TscMtcPoint& point, std::uint64_t origin) noexcept {
+  push(point.place, add_floor(origin, point.low), add_ceil(origin, point.high), {rank_of(point.source), 0});
 }
 
 void History::begin(const Extent& place, std::uint64_t time, std::uint64_t high) {
@@ -71,20 +73,20 @@ void History::begin(const Point& point) {
 
 void History::append(const Frame& frame, std::uint64_t origin, bool back) {
   reserve(frame.points());
-  for (std::size_t k = 0; k < frame.anchors.size(); ++k) {
-    const Anchor& anchor = frame.anchors[k];
-    if (back && k + 1 == frame.anchors.size()) {
-      begin(anchor.place, frame.end_tsc, frame.end_tsc);
-    } else if (k > 0 && anchor.usable) {
-      push(anchor, origin);
+  for (std::size_t k = 0; k < frame.tsc_mtc_points.size(); ++k) {
+    const TscMtcPoint& point = frame.tsc_mtc_points[k];
+    if (back && k + 1 == frame.tsc_mtc_points.size()) {
+      begin(point.place, frame.end_tsc, frame.end_tsc);
+    } else if (k > 0 && point.usable) {
+      push(point, origin);
     }
-    push_cycles(frame.cycles, anchor.cycles, frame.cycles_end(k), origin);
+    push_cycles(frame.cycles, point.cycles, frame.cycles_end(k), origin);
   }
 }
 
 void History::push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end,
                           std::uint64_t origin) noexcept {
-  if (isa_ == simd::Isa::AVX512 && put_wide(cycles, begin, end, origin)) {
+  if (isa_ == cpu::Isa::AVX512 && put_wide(cycles, begin, end, origin)) {
     size_ += end - begin;
     return;
   }
@@ -108,7 +110,7 @@ std::size_t History::forget(std::uint64_t offset) {
       first, first + size_, offset, [](const Extent& place, std::uint64_t at) { return place.first < at; });
   auto count = static_cast<std::size_t>(needed - first);
   if (size_ > kMaxHistory) count = std::max(count, size_ - kMaxHistory / 2);
-  count = count == 0 ? 0 : count - 1;  // the one before bounds from below
+  count = count == 0 ? 0 : count - 1;  // the preceding point is the lower limit
   if (count < 1024 || count * 2 < size_) return 0;
   const auto drop = [&](auto& buffer) {
     std::copy(buffer.data() + count, buffer.data() + size_, buffer.data());

@@ -1,22 +1,23 @@
-// Points of which all is known that ever will be, by offset.
+// Resolved points by offset. Their limits are final.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "simd/isa.h"
+#include "cpu/isa.h"
 #include "time/point.h"
 
 namespace ptkit::time {
 
 inline constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t kLastTime = kUnknown - 1;
 
 class History {
  public:
   enum Flag : std::uint8_t {
     BEFORE_TNT = Cycles::BEFORE_TNT,
     CYCLES = 4,  // a CYC packet
-    BACK = 8,    // what precedes the point has no upper limit: there time begins, or went back
+    BACK = 8,    // the time before the point has no upper limit: time starts there, or went back
   };
   struct Info {
     Rank rank = Rank::NONE;
@@ -53,8 +54,8 @@ class History {
   [[nodiscard]] std::uint64_t first_offset() const noexcept { return place_[0].first; }
   [[nodiscard]] std::uint64_t last_offset() const noexcept { return place_[size_ - 1].first; }
 
-  // Index of the last point that begins at or before `offset`, which the first point does; found fast if it
-  // is near `hint`.
+  // Linear search near `hint`, then binary search: index of the last point that begins at or before `offset`.
+  // The first point does.
   [[nodiscard]] std::size_t seek(std::size_t hint, std::uint64_t offset) const noexcept {
     constexpr std::size_t kNear = 4;
     if (hint < size_ && place_[hint].first <= offset) {
@@ -65,35 +66,34 @@ class History {
     return search(offset);
   }
 
-  // Places that go on from point to point: each begins at the offset of the one before (the first at
-  // `placed`, which point `at` is the last one to precede) and ends within the next point. Answers the first
-  // ones that do, as long as lower limits do not go back (the last one was `newest`) and upper limits are
-  // known; says how many. Some cells of `out` behind them are overwritten.
-  [[nodiscard]] std::size_t answer_steps(std::size_t at, std::uint64_t placed, std::uint64_t newest,
-                                         std::span<const Question> questions, TimeRange* out) const noexcept {
-    return isa_ == simd::Isa::AVX512 ? answer_wide(at, placed, newest, questions, out) : 0;
+  // Answers queries that advance from point to point: each begins at the offset of the previous one (the
+  // first at `previous_offset`; `at` is the last point before it), and ends within the next point. Stops
+  // before a query if its lower limit goes back (`newest` is the previous one) or its upper limit is
+  // unknown. Returns the number of answers. May overwrite elements of `out` after them.
+  [[nodiscard]] std::size_t answer_steps(std::size_t at, std::uint64_t previous_offset, std::uint64_t newest,
+                                         std::span<const TimeQuery> queries, TimeRange* out) const noexcept {
+    return isa_ == cpu::Isa::AVX512 ? answer_wide(at, previous_offset, newest, queries, out) : 0;
   }
 
-  // Appends the points of a resolved frame but for the opening one. `back`: its last TSC is before `origin`.
+  // Appends the points of a resolved frame without the opening one. `back`: its last TSC is before `origin`.
   void append(const Frame& frame, std::uint64_t origin, bool back);
-  // Appends a TSC at `time` with which time begins.
+  // Appends a TSC at `time`, where time starts.
   void begin(const Extent& place, std::uint64_t time, std::uint64_t high);
-  // Begins with a point of an earlier history.
+  // Starts with a point of an earlier history.
   void begin(const Point& point);
-  // Forgets points before `offset` (all but one of them) where that is worth the while, or where there are
-  // too many; says how many.
+  // Drops points before `offset`, except for the last of them, if that frees enough memory or there are too
+  // many points. Returns the number of dropped points.
   std::size_t forget(std::uint64_t offset);
 
  private:
   [[nodiscard]] std::size_t search(std::uint64_t offset) const noexcept;
   void reserve(std::size_t extra);
   void push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept;
-  void push(const Anchor& anchor, std::uint64_t origin) noexcept;
+  void push(const TscMtcPoint& point, std::uint64_t origin) noexcept;
   void push_cycles(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
-  [[nodiscard]] std::size_t answer_wide(std::size_t at, std::uint64_t placed, std::uint64_t newest,
-                                        std::span<const Question> questions, TimeRange* out) const noexcept;
-  // CYC packets behind the last point, 8 at once; false: some limits are too large for that, nothing is
-  // certain.
+  [[nodiscard]] std::size_t answer_wide(std::size_t at, std::uint64_t previous_offset, std::uint64_t newest,
+                                        std::span<const TimeQuery> queries, TimeRange* out) const noexcept;
+  // Appends CYC packets, 8 at once. False: some limits are too large for that, and nothing is appended.
   bool put_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 
   Buffer<Extent> place_;
@@ -101,10 +101,10 @@ class History {
   Buffer<std::uint64_t> high_;
   Buffer<Info> info_;
   std::size_t size_ = 0;
-  simd::Isa isa_ = simd::isa_choice().isa;
+  cpu::Isa isa_ = cpu::isa_choice().isa;
 };
 
-// Spans below are rounded by conversion to an integer.
+// Limits below this are rounded by conversion to an integer.
 inline constexpr double kConvertible = 4e18;
 
 [[nodiscard]] std::uint64_t add_floor(std::uint64_t origin, double ticks) noexcept;

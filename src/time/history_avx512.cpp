@@ -1,8 +1,8 @@
-// Eight limits or answers at once.
+// Appends eight limits, or answers eight queries, at once.
 #include <bit>
 #include <cstddef>
 
-#include "simd/cells_avx512.h"
+#include "cpu/cells_avx512.h"
 #include "time/history.h"
 
 namespace ptkit::time {
@@ -27,6 +27,7 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
   const __m512d most = _mm512_set1_pd(kConvertible);
   const __m512i base = all_of(origin);
   const __m512i all = _mm512_set1_epi64(-1);
+  const __m512i last = all_of(kLastTime);
   const __m128i cycles_flag = _mm_set1_epi16(CYCLES << 8);
   std::size_t to = size_;
   for (std::size_t i = begin; i < end; i += 8, to += 8) {
@@ -36,15 +37,17 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
     const __m512d high =
         _mm512_maskz_max_pd(lanes, _mm512_maskz_loadu_pd(lanes, cycles.high.data() + i), zero);
     if (_mm512_cmp_pd_mask(_mm512_maskz_max_pd(lanes, low, high), most, _CMP_NLT_UQ) != 0) return false;
-    const __m512i floor = _mm512_add_epi64(base, _mm512_cvttpd_epu64(low));
+    __m512i floor = _mm512_add_epi64(base, _mm512_cvttpd_epu64(low));
+    floor = _mm512_mask_mov_epi64(floor, _mm512_cmplt_epu64_mask(floor, base), all);
+    floor = _mm512_min_epu64(floor, last);
     const __m512i ceil =
         _mm512_add_epi64(base, _mm512_cvt_roundpd_epu64(high, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
     const __mmask8 over = _mm512_cmplt_epu64_mask(ceil, base);
     _mm512_mask_storeu_epi64(low_.data() + to, lanes, floor);
     _mm512_mask_storeu_epi64(high_.data() + to, lanes, _mm512_mask_mov_epi64(ceil, over, all));
 
-    const __mmask8 first = simd::halves(lanes & 0xfU);
-    const __mmask8 second = simd::halves(static_cast<unsigned>(lanes) >> 4U);
+    const __mmask8 first = cpu::halves(lanes & 0xfU);
+    const __mmask8 second = cpu::halves(static_cast<unsigned>(lanes) >> 4U);
     _mm512_mask_storeu_epi64(place_.data() + to, first,
                              _mm512_maskz_loadu_epi64(first, cycles.place.data() + i));
     _mm512_mask_storeu_epi64(place_.data() + to + 4, second,
@@ -57,10 +60,10 @@ PT_TARGET_AVX512 bool History::put_wide(const Cycles& cycles, std::size_t begin,
   return true;
 }
 
-PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t placed, std::uint64_t newest,
-                                                  std::span<const Question> questions,
+PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t previous_offset,
+                                                  std::uint64_t newest, std::span<const TimeQuery> queries,
                                                   TimeRange* out) const noexcept {
-  static_assert(sizeof(Question) == 16 && sizeof(Extent) == 16 && sizeof(Info) == 2);
+  static_assert(sizeof(TimeQuery) == 16 && sizeof(Extent) == 16 && sizeof(Info) == 2);
   static_assert(sizeof(TimeRange) == 16 && offsetof(TimeRange, error) == 8 &&
                 offsetof(TimeRange, source) == 12 && offsetof(TimeRange, known) == 13);
   constexpr std::size_t kLanes = 8;
@@ -70,12 +73,12 @@ PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t 
                                             named(Rank::MTC), named(Rank::CYC), 0, 0, 0);
   const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
   const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-  __m512i offset_before = all_of(placed);
+  __m512i offset_before = all_of(previous_offset);
   __m512i lows_before = all_of(newest);
   std::size_t done = 0;
-  for (; questions.size() - done >= kLanes && at + kLanes + 1 < size_; at += kLanes, done += kLanes) {
-    const __m512i asked = _mm512_loadu_si512(questions.data() + done);
-    const __m512i asked_4 = _mm512_loadu_si512(questions.data() + done + 4);
+  for (; queries.size() - done >= kLanes && at + kLanes + 1 < size_; at += kLanes, done += kLanes) {
+    const __m512i asked = _mm512_loadu_si512(queries.data() + done);
+    const __m512i asked_4 = _mm512_loadu_si512(queries.data() + done + 4);
     const __m512i since = _mm512_permutex2var_epi64(asked, even, asked_4);
     const __m512i offset = _mm512_permutex2var_epi64(asked, odd, asked_4);
     const Extent* const places = place_.data() + at + 1;
@@ -117,7 +120,7 @@ PT_TARGET_AVX512 std::size_t History::answer_wide(std::size_t at, std::uint64_t 
 #else
 bool History::put_wide(const Cycles&, std::size_t, std::size_t, std::uint64_t) noexcept { return false; }
 
-std::size_t History::answer_wide(std::size_t, std::uint64_t, std::uint64_t, std::span<const Question>,
+std::size_t History::answer_wide(std::size_t, std::uint64_t, std::uint64_t, std::span<const TimeQuery>,
                                  TimeRange*) const noexcept {
   return 0;
 }

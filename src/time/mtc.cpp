@@ -9,12 +9,12 @@ namespace {
 constexpr unsigned kMtcBits = 8;
 constexpr double kMtcWrap = 256;
 
-// Times of all MTC packets follow from that of one of them, except for whole wraps in between.
-class Resolver {
+// One MTC determines the times of all MTC packets, up to whole wraps in between.
+class MtcResolver {
  public:
-  Resolver(Frame& frame, const MtcBounds& bounds, const ClockModel& model) noexcept
+  MtcResolver(Frame& frame, const MtcBounds& bounds, const ClockModel& model) noexcept
       : frame_(frame), bounds_(bounds), model_(model), edge_(model.edge_ticks()) {
-    // TMA has 16 bits of CTC: of a slow MTC's 8 bits it may not hold all.
+    // TMA has 16 bits of CTC, which may not include all 8 bits of a slow MTC.
     const unsigned bits = std::min({kMtcBits, known_bits(bounds.before), known_bits(bounds.after)});
     modulus_ = std::uint64_t{1} << bits;
   }
@@ -35,7 +35,7 @@ class Resolver {
   }
   double tolerance() const noexcept { return 2 * model_.ctc_ticks(1) + 2 * model_.slop + 2; }
 
-  // MTC periods from the reference's to the one that `value` begins.
+  // MTC periods from the reference's period to the period that starts with `value`.
   std::uint64_t periods(std::uint64_t to, std::uint64_t from) const noexcept {
     return (to - from) & (modulus_ - 1);
   }
@@ -47,11 +47,12 @@ class Resolver {
     return model_.ctc_ticks(static_cast<double>(reference.ctc & mask));
   }
 
-  // Earliest time of the first MTC, latest of the last one, and the distance between them without wraps.
+  // Computes the earliest time of the first MTC, the latest time of the last MTC, and their distance without
+  // wraps.
   bool find_ends() {
-    const Anchor* first = nullptr;
-    const Anchor* last = nullptr;
-    for (const Anchor& point : frame_.anchors) {
+    const TscMtcPoint* first = nullptr;
+    const TscMtcPoint* last = nullptr;
+    for (const TscMtcPoint& point : frame_.tsc_mtc_points) {
       if (!point.mtc) continue;
       if (last != nullptr) distance_ += step(*last, point) * edge_;
       if (first == nullptr) first = &point;
@@ -65,7 +66,7 @@ class Resolver {
     }
     if (bounds_.after.known && bounds_.end < kNoLimit) {
       auto missing = periods(period_of(bounds_.after), last->value);
-      // An MTC may leave the processor before a TSC that was taken before it.
+      // An MTC may be emitted before a TSC that was sampled earlier.
       if (missing == modulus_ - 1 && forward_ && earliest_first_ + distance_ > bounds_.end - tolerance()) {
         latest_last_ = earliest_first_ + distance_;
       } else {
@@ -76,7 +77,7 @@ class Resolver {
     return forward_ || backward_;
   }
 
-  static double step(const Anchor& from, const Anchor& to) noexcept {
+  static double step(const TscMtcPoint& from, const TscMtcPoint& to) noexcept {
     const std::uint64_t delta = (to.value - from.value) & 0xff;
     return delta == 0 ? kMtcWrap : static_cast<double>(delta);
   }
@@ -101,18 +102,19 @@ class Resolver {
     return true;
   }
 
-  // The MTC of the period in which the TMA was taken may come right after it.
+  // True if the MTC of the TMA's own period may follow the TMA.
   bool late() const noexcept {
     return forward_ && first_step_ == 0 && earliest_first_ + tolerance() >= bounds_.begin;
   }
 
-  // Wraps can only be where packets are missing; if none seem to be, they may be anywhere.
+  // Finds the gaps that may contain wraps: where packets are missing, or everywhere if no packets are
+  // missing.
   void find_gaps() {
-    std::size_t index = 0;  // of gaps: gap i is before MTC i
-    const Anchor* before = nullptr;
+    std::size_t index = 0;  // MTC index of a gap: the gap is before this MTC
+    const TscMtcPoint* before = nullptr;
     bool lost = false;
-    for (std::size_t k = 0; k < frame_.anchors.size(); ++k) {
-      const Anchor& point = frame_.anchors[k];
+    for (std::size_t k = 0; k < frame_.tsc_mtc_points.size(); ++k) {
+      const TscMtcPoint& point = frame_.tsc_mtc_points[k];
       lost = lost || point.lost || lost_before(k);
       if (!point.mtc) continue;
       const bool missing = before == nullptr ? !forward_ || first_step_ != 1 : step(*before, point) != 1;
@@ -122,20 +124,19 @@ class Resolver {
       ++index;
     }
     if (bounds_.end == kNoLimit) return;
-    const double behind = bounds_.end - (earliest_first_ + distance_ + shift_);
-    if (behind > edge_ + tolerance()) note_gap(index);
+    const double remaining = bounds_.end - (earliest_first_ + distance_ + shift_);
+    if (remaining > edge_ + tolerance()) note_gap(index);
     if (any_gap_) return;
     note_gap(0);
     note_gap(index);
   }
-  // Is a CYC packet before anchor `index`, and behind the anchor before, one that packets may be missing
-  // before?
+  // True if a CYC packet between the preceding point and point `index` may follow missing packets.
   bool lost_before(std::size_t index) const noexcept {
     const Cycles& cycles = frame_.cycles;
     if (!cycles.any_lost) return false;
     const std::uint8_t* const flags = cycles.flags.data();
-    const std::size_t begin = index == 0 ? 0 : frame_.anchors[index - 1].cycles;
-    return std::any_of(flags + begin, flags + frame_.anchors[index].cycles,
+    const std::size_t begin = index == 0 ? 0 : frame_.tsc_mtc_points[index - 1].cycles;
+    return std::any_of(flags + begin, flags + frame_.tsc_mtc_points[index].cycles,
                        [](std::uint8_t flag) { return (flag & Cycles::LOST) != 0; });
   }
   void note_gap(std::size_t index) noexcept {
@@ -147,8 +148,8 @@ class Resolver {
   void place() {
     std::size_t index = 0;
     double time = earliest_first_;
-    const Anchor* before = nullptr;
-    for (Anchor& point : frame_.anchors) {
+    const TscMtcPoint* before = nullptr;
+    for (TscMtcPoint& point : frame_.tsc_mtc_points) {
       if (!point.mtc) continue;
       if (before != nullptr) time += step(*before, point) * edge_;
       const bool after_first = wraps_ != 0 && any_gap_ && index >= first_gap_;
@@ -156,7 +157,7 @@ class Resolver {
       point.low =
           std::max(bounds_.begin, time + (after_last && wraps_ < kNoLimit ? shift_ : 0) - model_.slop);
       point.high = std::min(bounds_.end, time + (after_first ? shift_ : 0) + model_.slop);
-      if (point.high < point.low) {  // the edge was before the TSC, the packet came after it
+      if (point.high < point.low) {  // the CTC edge was before the TSC, and the packet came after it
         point.high = std::min(bounds_.end, point.low + (late() ? tolerance() : edge_));
         point.high = std::max(point.high, point.low);
       }
@@ -169,7 +170,7 @@ class Resolver {
   Frame& frame_;
   const MtcBounds& bounds_;
   const ClockModel& model_;
-  double edge_;  // ticks from MTC to MTC
+  double edge_;  // ticks between two MTCs
   std::uint64_t modulus_ = 256;
   bool forward_ = false;
   bool backward_ = false;
@@ -195,9 +196,9 @@ CtcReference reference_of(const Tma& tma, double tsc, const ClockModel& model) n
 }
 
 MtcResult resolve_mtc(Frame& frame, const MtcBounds& bounds, const ClockModel& model) {
-  Resolver resolver(frame, bounds, model);
+  MtcResolver resolver(frame, bounds, model);
   if (resolver.run()) return {true, resolver.wrapped()};
-  for (Anchor& point : frame.anchors) {
+  for (TscMtcPoint& point : frame.tsc_mtc_points) {
     if (point.mtc) point.usable = false;
   }
   return {};

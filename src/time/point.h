@@ -1,4 +1,4 @@
-// Timing packets of one frame (the span from a TSC packet to the next) and what is known of their times.
+// Timing packets of a frame (from one TSC packet to the next), and the limits of their times.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace ptkit::time {
 
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// How good a source is: the better one wins.
+// Quality of a time source. The higher rank wins.
 enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
 [[nodiscard]] constexpr Rank rank_of(TimeSource source) noexcept {
   constexpr std::array<Rank, 5> kRanks = {Rank::NONE, Rank::TSC, Rank::MTC, Rank::CYC, Rank::CBR};
@@ -25,7 +25,7 @@ enum class Rank : std::uint8_t { NONE, CBR, TSC, MTC, CYC };
   return kSources[static_cast<std::size_t>(rank)];
 }
 
-// Packets at offsets [first, last] were made at one time.
+// Packets at offsets [first, last] have the same time.
 struct Extent {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
@@ -38,23 +38,23 @@ struct Extent {
   }
 };
 
-// A TSC or MTC packet. Times are TSC ticks since the frame's origin, an integer; spans are far below 2^53, so
-// that a double is exact enough.
-struct Anchor {
+// A TSC or MTC packet. Times are integer TSC ticks since the frame's origin. They are far below 2^53, so a
+// double is exact enough.
+struct TscMtcPoint {
   Extent place;
-  std::uint64_t value = 0;  // MTC: payload
-  double low = 0;           // the true time lies in [low, high]
+  std::uint64_t value = 0;  // payload of MTC
+  double low = 0;           // the time is in [low, high]
   double high = kNoLimit;
-  std::size_t cycles = 0;  // index of the first CYC behind it
+  std::size_t cycles = 0;  // index of the first CYC after it
   TimeSource source = TimeSource::NONE;
   bool mtc = false;
-  bool joined = false;  // made in the cycle of the CYC right before
-  bool lost = false;    // packets may be missing between the point before and this one
-  bool usable = true;   // MTC: its time could be resolved
+  bool joined = false;  // generated in the cycle of the preceding CYC
+  bool lost = false;    // packets may be missing between the preceding point and this one
+  bool usable = true;   // MTC: its time is resolved
 
-  bool operator==(const Anchor&) const = default;
+  bool operator==(const TscMtcPoint&) const = default;
   template <typename Fields>
-  void describe(Fields& fields) {  // for files, of one that opens a frame: no CYC is before it
+  void describe(Fields& fields) {  // for files: the point that opens a frame, without a CYC before it
     place.describe(fields);
     fields(value);
     fields(low);
@@ -69,21 +69,21 @@ struct Anchor {
   [[nodiscard]] bool exact() const noexcept { return bounded() && high - low <= 4; }
 };
 
-// The CYC packets of a frame, column by column.
+// The CYC packets of a frame as columns.
 struct Cycles {
   enum Flag : std::uint8_t {
-    LOST = 1,        // packets may be missing between the point before and this one
-    BEFORE_TNT = 2,  // `last` is a TNT packet, whose branches need not be of this time
+    LOST = 1,        // packets may be missing between the preceding point and this one
+    BEFORE_TNT = 2,  // `last` is a TNT packet; its branches may have other times
   };
 
   Buffer<Extent> place;
-  Buffer<double> weight;  // cycles as counted; resolved: least number of ticks since the CYC before
-  Buffer<double> margin;  // what the cycle count may be off, in ticks
+  Buffer<double> weight;  // counted cycles; when resolved: minimum of ticks since the preceding CYC
+  Buffer<double> margin;  // error of the cycle count, in ticks
   Buffer<double> low;
   Buffer<double> high;
-  Buffer<Rank> rank;  // of what the limits rest on
-  Buffer<std::uint8_t>
-      ratio;  // largest core:bus ratio known to be in force since the CYC before; 0: not known
+  Buffer<Rank> rank;  // rank of the limits
+  // largest core:bus ratio known to be in force since the preceding CYC; 0: unknown
+  Buffer<std::uint8_t> ratio;
   Buffer<std::uint8_t> flags;
   std::size_t size = 0;
   bool any_lost = false;
@@ -93,14 +93,14 @@ struct Cycles {
     size = 0;
     any_lost = ratios_differ = false;
   }
-  // Room for `extra` more that the reader fills in.
+  // Makes room for `extra` more elements of the columns that the reader fills.
   void reserve(std::size_t extra) {
     place.grow(size + extra, size);
     weight.grow(size + extra, size);
     ratio.grow(size + extra, size);
     flags.grow(size + extra, size);
   }
-  // Room for what the resolver finds out.
+  // Makes room in the columns that the resolver fills.
   void prepare() {
     margin.grow(size, 0);
     low.grow(size, 0);
@@ -109,22 +109,22 @@ struct Cycles {
   }
 };
 
-// TSC/MTC alignment: CTC[15:0] at the TSC's time and the ticks since CTC last changed.
+// TSC/MTC alignment: CTC[15:0] at the TSC's time, and the ticks since CTC last changed.
 struct Tma {
   bool known = false;
   std::uint16_t ctc = 0;
   std::uint16_t fast = 0;
 };
 
-// Why a frame ends.
+// Reason for the end of a frame.
 enum class FrameEnd : std::uint8_t {
   TSC,     // the last point is the next TSC
-  CUT,     // too many points without a TSC
-  STREAM,  // nothing follows
+  CUT,     // the frame is too long without a TSC
+  STREAM,  // end of the stream
 };
 
 struct Frame {
-  std::vector<Anchor> anchors;  // the first is the opening point if `opened`
+  std::vector<TscMtcPoint> tsc_mtc_points;  // the first is the opening point if `opened`
   Cycles cycles;
   bool opened = false;
   FrameEnd end = FrameEnd::STREAM;
@@ -132,42 +132,43 @@ struct Frame {
   Tma end_tma;
   std::uint8_t next_ratio = 0;  // core:bus ratio at the end
   bool lost_at_end = false;     // packets may be missing after the last point
-  std::uint64_t psb = 0;        // offset of the last PSB seen
-  bool end_in_psb = false;      // end == TSC: it stands in the PSB+ at `psb`
+  std::uint64_t psb = 0;        // offset of the last PSB
+  bool end_in_psb = false;      // end == TSC: the TSC is in the PSB+ at `psb`
 
-  [[nodiscard]] std::size_t points() const noexcept { return anchors.size() + cycles.size; }
-  // CYC packets behind an anchor: from its `cycles` to this index.
-  [[nodiscard]] std::size_t cycles_end(std::size_t anchor) const noexcept {
-    return anchor + 1 < anchors.size() ? anchors[anchor + 1].cycles : cycles.size;
+  [[nodiscard]] std::size_t points() const noexcept { return tsc_mtc_points.size() + cycles.size; }
+  // End index of the CYC packets that follow a TSC or MTC point. They begin at its `cycles`.
+  [[nodiscard]] std::size_t cycles_end(std::size_t point) const noexcept {
+    return point + 1 < tsc_mtc_points.size() ? tsc_mtc_points[point + 1].cycles : cycles.size;
   }
   [[nodiscard]] bool ends_with_cycles() const noexcept {
-    return cycles.size > (anchors.empty() ? 0 : anchors.back().cycles);
+    return cycles.size > (tsc_mtc_points.empty() ? 0 : tsc_mtc_points.back().cycles);
   }
-  // Of the last point; there is one.
+  // Extent of the last point, which exists.
   [[nodiscard]] Extent& last_place() noexcept {
-    return ends_with_cycles() ? cycles.place[cycles.size - 1] : anchors.back().place;
+    return ends_with_cycles() ? cycles.place[cycles.size - 1] : tsc_mtc_points.back().place;
   }
   [[nodiscard]] double last_low() const noexcept {
-    return ends_with_cycles() ? cycles.low[cycles.size - 1] : anchors.back().low;
+    return ends_with_cycles() ? cycles.low[cycles.size - 1] : tsc_mtc_points.back().low;
   }
   [[nodiscard]] double last_high() const noexcept {
-    return ends_with_cycles() ? cycles.high[cycles.size - 1] : anchors.back().high;
+    return ends_with_cycles() ? cycles.high[cycles.size - 1] : tsc_mtc_points.back().high;
   }
 };
 
-// What branches of a TNT packet the CYC right before it tells about. The manual ("Cycle Packet Semantics")
-// says: the first; encoders in software often give the time at which the packet was made, that is, of the
-// last.
+// The branch of a TNT packet that the preceding CYC gives the time of. The manual ("Cycle Packet Semantics")
+// says: the first branch. Software encoders often give the time of the packet, which is that of the last
+// branch.
 enum class TntTime : std::uint8_t { UNKNOWN, FIRST_BRANCH, PACKET };
 
-// Clock parameters in use: as configured, or inferred from the stream.
+// Clock parameters, as configured or as inferred from the stream.
 struct ClockModel {
   bool mtc_usable = false;
   unsigned mtc_period = 0;     // MTCFreq
   double ratio_numerator = 0;  // TSC ticks per CTC tick
   double ratio_denominator = 1;
-  double slop = 0;       // what an MTC's time may be off because the ratio is no integer
-  double bus_ticks = 0;  // TSC ticks per bus clock; 0: not known. A core cycle takes bus_ticks / CBR ticks
+  double slop = 0;  // error of an MTC's time, because the ratio is no integer
+  // TSC ticks per bus clock; 0: unknown. A core cycle takes bus_ticks / CBR ticks
+  double bus_ticks = 0;
   TntTime tnt_time = TntTime::UNKNOWN;
   bool long_tnt = false;  // the stream has TNT-64 packets
 

@@ -9,7 +9,7 @@ using base::Status;
 using packet::Packet;
 using packet::PacketKind;
 
-// No sleep is that long; the sum of a frame's cycles must stay exact in a double.
+// No sleep has more cycles. The sum of a frame's cycles has to be exact in a double.
 constexpr std::uint64_t kMaxCycles = std::uint64_t{1} << 40;
 
 bool is_tnt(PacketKind kind) noexcept { return kind == PacketKind::TNT_8 || kind == PacketKind::TNT_64; }
@@ -34,7 +34,7 @@ TntTime TntCensus::judge() const noexcept {
   }
   if (partial_then_packet >= kEnough && partial_then_cycles * 64 <= partial_then_packet)
     return TntTime::PACKET;
-  // A partial packet is pushed out before the CYC of what pushes it.
+  // A partial TNT packet is emitted before the CYC of the packet that forces it out.
   if (partial_alone >= kEnough && full_with_cyc >= kEnough && full_alone == 0 && partial_with_cyc == 0) {
     return TntTime::PACKET;
   }
@@ -48,7 +48,7 @@ FrameReader::FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> l
   first_psb_ = decoder_.position();
 }
 
-// True if bytes are missing before `end`: then decoding goes on at the first PSB after the loss.
+// True if bytes are missing before `end`. Decoding then continues at the first PSB after the loss.
 bool FrameReader::cross_loss(std::uint64_t end) {
   bool crossed = false;
   std::uint64_t at = 0;
@@ -81,13 +81,13 @@ bool FrameReader::read(Packet& packet) {
 }
 
 bool FrameReader::next(Frame& frame) {
-  frame.anchors.clear();
+  frame.tsc_mtc_points.clear();
   frame.cycles.clear();
   frame.opened = opening_known_;
   frame.end = FrameEnd::STREAM;
   frame.end_in_psb = false;
   frame.end_tma = {};
-  if (opening_known_) frame.anchors.push_back(opening_);
+  if (opening_known_) frame.tsc_mtc_points.push_back(opening_);
   if (ended_) return false;
   Packet packet;
   while (frame.end == FrameEnd::STREAM) {
@@ -123,17 +123,17 @@ void FrameReader::add(const Packet& packet, Frame& frame) {
   if (packet.kind == PacketKind::MTC || frame.points() >= 2 * kMaxPoints) cut(frame);
 }
 
-// The last point opens the next frame: of known time, as far as that one is concerned.
+// Ends the frame. Its last point opens the next frame, and has a known time there.
 void FrameReader::cut(Frame& frame) {
   frame.end = FrameEnd::CUT;
-  Anchor opening;
+  TscMtcPoint opening;
   if (frame.ends_with_cycles()) {
     const std::size_t last = frame.cycles.size - 1;
     opening.place = frame.cycles.place[last];
     opening.joined = true;
     opening.lost = (frame.cycles.flags[last] & Cycles::LOST) != 0;
   } else {
-    opening = frame.anchors.back();
+    opening = frame.tsc_mtc_points.back();
   }
   opening.mtc = false;
   opening.value = 0;
@@ -142,7 +142,7 @@ void FrameReader::cut(Frame& frame) {
   opening_known_ = frame.opened;
 }
 
-// A partial TNT packet that this packet pushed out may stand between.
+// A partial TNT packet that this packet forced out may be in between.
 bool FrameReader::in_cycle_of_cyc() const noexcept {
   return after_cyc_ || (follow_ == Follow::REST && tnt_time_ == TntTime::PACKET);
 }
@@ -177,7 +177,7 @@ void FrameReader::add_mtc(const Packet& packet, Frame& frame) {
 
 void FrameReader::push_mtc(std::uint64_t at, std::uint64_t payload, bool joined, Frame& frame) {
   psb_after_cyc_ = false;
-  Anchor& point = frame.anchors.emplace_back();
+  TscMtcPoint& point = frame.tsc_mtc_points.emplace_back();
   point.place = {at, at};
   point.mtc = true;
   point.value = payload;
@@ -186,7 +186,7 @@ void FrameReader::push_mtc(std::uint64_t at, std::uint64_t payload, bool joined,
   point.lost = take_lost();
 }
 
-// Packets without time: which of them share the time of the CYC before, and what they tell about the clocks.
+// Packets without a time: which of them have the time of the preceding CYC, and their clock parameters.
 void FrameReader::add_other(const Packet& packet, Frame& frame) {
   Follow follow = Follow::NOTHING;
   switch (packet.kind) {
@@ -207,7 +207,7 @@ void FrameReader::add_other(const Packet& packet, Frame& frame) {
       break;
     case PacketKind::TNT_8:
     case PacketKind::TNT_64:
-      // A packet that was pushed out by the next one was made together with it.
+      // A packet that the next one forced out has the time of that one.
       if (tnt_time_ == TntTime::PACKET && !is_full(packet)) follow = Follow::REST;
       break;
     case PacketKind::FUP:
@@ -271,8 +271,8 @@ void FrameReader::count_other() noexcept {
 void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   const bool in_psb = (packet.flags & Packet::IN_PSB) != 0;
   tsc_ = extend_tsc(tsc_, packet.payload);
-  Anchor point;
-  // PSB+ tells the state, and the time, at PSB.
+  TscMtcPoint point;
+  // A PSB+ has the state and the time at its PSB.
   point.place.first = in_psb ? psb_ : packet.offset;
   if (frame.points() > 0) point.place.first = std::max(point.place.first, frame.last_place().last + 1);
   point.place.last = packet.offset;
@@ -280,17 +280,17 @@ void FrameReader::close_at_tsc(const Packet& packet, Frame& frame) {
   point.joined = in_cycle_of_cyc() || (in_psb && psb_after_cyc_);
   point.lost = take_lost();
   follow_ = Follow::NOTHING;
-  frame.anchors.push_back(point);
+  frame.tsc_mtc_points.push_back(point);
   frame.end = FrameEnd::TSC;
   frame.end_tsc = tsc_;
   frame.end_in_psb = in_psb;
   read_group(in_psb, frame);
-  opening_ = frame.anchors.back();
+  opening_ = frame.tsc_mtc_points.back();
   opening_.cycles = 0;
   opening_known_ = true;
 }
 
-// The TMA that belongs to the TSC, and the rest of PSB+.
+// Reads the TMA of the TSC, and the rest of a PSB+.
 void FrameReader::read_group(bool in_psb, Frame& frame) {
   Packet packet;
   for (;;) {
@@ -312,7 +312,7 @@ void FrameReader::read_group(bool in_psb, Frame& frame) {
       decoder_.set_state(before);
       return;
     }
-    if (packet.kind != PacketKind::PAD) frame.anchors.back().place.last = packet.offset;
+    if (packet.kind != PacketKind::PAD) frame.tsc_mtc_points.back().place.last = packet.offset;
     if (end || (!in_psb && packet.kind == PacketKind::TMA)) return;
   }
 }

@@ -1,22 +1,23 @@
-// Packets to frames of timing points. Never more than one frame in memory.
+// Reads packets into frames of timing points, with one frame in memory.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <span>
 
+#include "cpu/isa.h"
 #include "packet/decoder.h"
-#include "simd/isa.h"
 #include "time/point.h"
 
 namespace ptkit::time {
 
-// How TNT packets stand among CYC packets: from this, ClockModel::tnt_time is inferred.
+// Counts orders of TNT and CYC packets, from which ClockModel::tnt_time is inferred.
 struct TntCensus {
-  std::uint64_t partial_then_cycles =
-      0;  // CYC, partial TNT, CYC with cycles: the packet waited after its CYC
-  std::uint64_t partial_then_packet = 0;  // CYC, partial TNT, other packet: both were made at once
-  std::uint64_t full_alone = 0;           // full TNT without a CYC right before
+  // CYC, partial TNT, CYC with cycles: the TNT packet was emitted later than the CYC
+  std::uint64_t partial_then_cycles = 0;
+  // CYC, partial TNT, other packet: both were emitted at once
+  std::uint64_t partial_then_packet = 0;
+  std::uint64_t full_alone = 0;  // full TNT without a preceding CYC
   std::uint64_t full_with_cyc = 0;
   std::uint64_t partial_alone = 0;
   std::uint64_t partial_with_cyc = 0;
@@ -25,7 +26,8 @@ struct TntCensus {
   [[nodiscard]] TntTime judge() const noexcept;
 };
 
-// TSC packets hold 56 bits: the upper byte is that of the last one, or one more if the 56 bits wrapped.
+// Extends the 56 bits of a TSC packet: the upper byte is that of the last TSC, or one more if the 56 bits
+// wrapped.
 [[nodiscard]] std::uint64_t extend_tsc(std::uint64_t last, std::uint64_t payload) noexcept;
 
 class FrameReader {
@@ -33,15 +35,15 @@ class FrameReader {
   // `losses` (by offset): where bytes are missing from the stream.
   FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata);
 
-  // Reads the next frame, in the memory of the last. False: the stream had ended before.
+  // Reads the next frame into the memory of the last one. False at the end of the stream.
   [[nodiscard]] bool next(Frame& frame);
 
-  // For files (base/fields.h): all that is carried to the next frame. True if it is a state of this stream.
+  // For files (base/fields.h): the state between frames. True if it is a state of this stream.
   template <typename Fields>
   bool describe(Fields& fields);
 
   void set_tnt_time(TntTime tnt_time) noexcept { tnt_time_ = tnt_time; }
-  void use(simd::Isa isa) noexcept { isa_ = isa; }
+  void use(cpu::Isa isa) noexcept { isa_ = isa; }
   void take_census() noexcept { counting_ = true; }
   [[nodiscard]] const TntCensus& census() const noexcept { return census_; }
   [[nodiscard]] std::uint64_t position() const noexcept { return decoder_.position(); }
@@ -49,7 +51,8 @@ class FrameReader {
   [[nodiscard]] std::uint64_t first_psb() const noexcept { return first_psb_; }
 
  private:
-  // What may follow a CYC that tells its time.
+  // Packets that still have the time of the last CYC: none, the first one (the CYC's own packet), or the rest
+  // of a compound packet event.
   enum class Follow : std::uint8_t { NOTHING, FIRST, REST };
   struct Columns;
   // Without a TSC a frame is cut at the first MTC after this many points, or anywhere after twice as many.
@@ -57,11 +60,11 @@ class FrameReader {
 
   [[nodiscard]] bool read(packet::Packet& packet);
   [[nodiscard]] bool cross_loss(std::uint64_t end);
-  // Passes over packets that need no more than a look, adding their points; stops before any other one.
+  // Fast path: adds the points of common packets; stops before any other packet.
   void scan(Frame& frame);
   template <bool kCounting>
   std::uint64_t scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame);
-  // The same with AVX-512, up to a packet that needs a closer look, or near `end`.
+  // As scan_from(), with AVX-512. Stops before a packet that scan_from() has to read, or near `end`.
   std::uint64_t scan_blocks(std::uint64_t at, std::uint64_t end, Frame& frame);
   void note_cycles(Cycles& cycles) noexcept;
   struct Attached;
@@ -92,9 +95,9 @@ class FrameReader {
   TntTime tnt_time_ = TntTime::UNKNOWN;
   TntCensus census_;
   bool counting_ = false;
-  simd::Isa isa_ = simd::isa_choice().isa;
+  cpu::Isa isa_ = cpu::isa_choice().isa;
 
-  Anchor opening_;
+  TscMtcPoint opening_;
   bool opening_known_ = false;
   std::uint64_t tsc_ = 0;
   std::uint64_t first_psb_ = 0;
@@ -102,9 +105,9 @@ class FrameReader {
   std::uint8_t ratio_ = 0;
   std::uint8_t ratio_before_ = 0;  // another ratio that was in force since the last CYC
   Follow follow_ = Follow::NOTHING;
-  bool after_cyc_ = false;          // the packet before was a CYC
-  bool psb_after_cyc_ = false;      // PSB+, and so its TSC, follows a CYC
-  bool after_partial_tnt_ = false;  // the packets before were a CYC and a partial TNT
+  bool after_cyc_ = false;          // the preceding packet is a CYC
+  bool psb_after_cyc_ = false;      // the PSB+, and so its TSC, follows a CYC
+  bool after_partial_tnt_ = false;  // the preceding packets are a CYC and a partial TNT
   bool lost_ = false;
   bool cycles_lost_ = false;
   bool ended_ = false;

@@ -9,7 +9,7 @@
 namespace ptkit::time {
 namespace {
 
-constexpr std::uint64_t kMaxError = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxRecordError = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::uint64_t RecordTrack::tsc_at(std::uint64_t index) const noexcept {
   return base::load_le<8>(records_.data() + at);
 }
 
-// To the records behind end_, up to the next one with a time.
+// Advances to the records after end_, up to the next one with a time.
 void RecordTrack::step() noexcept {
   const std::uint64_t count = records_.size() / sizeof(trace::BranchRecord);
   if (high_known_) {
@@ -31,10 +31,10 @@ void RecordTrack::step() noexcept {
   while (end_ < count && !high_known_) {
     const std::uint64_t tsc = tsc_at(end_++);
     high_known_ = tsc != 0;
-    // Times that go back say nothing of what is in between.
+    // Times that go back give no limits in between.
     if (high_known_) high_ = std::max(tsc, low_known_ ? low_ : 0);
   }
-  if (end_ == begin_) end_ = std::numeric_limits<std::uint64_t>::max();  // behind the last one
+  if (end_ == begin_) end_ = std::numeric_limits<std::uint64_t>::max();  // after the last record
 }
 
 TimeRange RecordTrack::at(std::uint64_t offset) noexcept {
@@ -42,7 +42,7 @@ TimeRange RecordTrack::at(std::uint64_t offset) noexcept {
   if (index < begin_) *this = RecordTrack(records_);
   while (index >= end_) step();
   if (!low_known_) return {};
-  const std::uint64_t error = high_known_ ? std::min(high_ - low_, kMaxError) : kMaxError;
+  const std::uint64_t error = high_known_ ? std::min(high_ - low_, kMaxRecordError) : kMaxRecordError;
   return {low_, static_cast<std::uint32_t>(error), TimeSource::RECORD, true};
 }
 

@@ -1,4 +1,4 @@
-// Times of branch records: a few have one, and the others lie in between.
+// Times of branch records. Only a few records have a time; the others are in between.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace ptkit::time {
 
-// The recorder's time of a record is when it took it: the record happened not later, and what follows it not
-// earlier. So a record lies between the last time before it and the first one that is its own or behind it.
+// A recorder takes the time when it reads a record. The record's branch happened not later, and the branches
+// of later records not earlier. So the limits of a record are the last time before it, and the first time at
+// or after it.
 class RecordTrack {
  public:
   explicit RecordTrack(base::Bytes records) noexcept : records_(records) {}
 
-  // Of the record at this offset, and of what led to it. In any order; quick where it goes on.
+  // Limits of the record at `offset` and its path. Any order is allowed; ascending order is fast.
   [[nodiscard]] TimeRange at(std::uint64_t offset) noexcept;
 
  private:
@@ -22,7 +23,8 @@ class RecordTrack {
   [[nodiscard]] std::uint64_t tsc_at(std::uint64_t index) const noexcept;
 
   base::Bytes records_;
-  // Of the records in [begin_, end_) only the last one has a time, unless they are the stream's last ones.
+  // Only the last record in [begin_, end_) has a time. At the end of the stream it may have
+  // none.
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
   bool low_known_ = false;

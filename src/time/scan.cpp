@@ -1,10 +1,10 @@
-// The quick way through a stream: most packets tell no time, and of the others most are CYC and MTC.
+// Fast path of FrameReader. Most packets carry no time, and most of the others are CYC and MTC.
 #include <algorithm>
 #include <array>
 #include <bit>
 
+#include "cpu/target.h"
 #include "packet/opcodes.h"
-#include "simd/target.h"
 #include "time/reader.h"
 
 namespace ptkit::time {
@@ -13,12 +13,12 @@ namespace {
 using base::load_le;
 using packet::PacketKind;
 
-// What a first byte says, outside of BBP blocks.
+// Kind of a packet by its first byte, outside of BBP blocks.
 enum class Shape : std::uint8_t { PAD, TNT, CYC, MTC, IP, FUP, OTHER };
 
 struct FirstByte {
   Shape shape = Shape::OTHER;
-  std::uint8_t size = 0;  // of the packet; 0: to be found out
+  std::uint8_t size = 0;  // size of the packet; 0: varies
 };
 
 constexpr FirstByte first_byte(unsigned byte) {
@@ -52,16 +52,17 @@ constexpr std::array<FirstByte, 256> kFirstBytes = [] {
   return table;
 }();
 
-// No packet that is scanned is longer; nor is more read at once.
+// Upper limit of the size of a scanned packet, and of the bytes that are read at once.
 constexpr std::uint64_t kLongest = 16;
 
-// Behind the TNT and PAD packets that `at` begins, or behind `limit`.
+// Returns the offset after the TNT and PAD packets from `at` on, or an offset after `limit`.
 std::uint64_t skip_tnt(const std::uint8_t* bytes, std::uint64_t at, std::uint64_t limit) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   while (at <= limit) {
     const std::uint64_t word = load_le<8>(bytes + at);
     const std::uint64_t differs = word ^ (kOnes * 2);
-    // All others are odd or begin with 02. A borrow may mark a byte too many, but only behind one that is.
+    // All other packets have an odd first byte or 02. A borrow may mark one byte too many, but only after a
+    // marked byte.
     const std::uint64_t others = (word << 7 | ((differs - kOnes) & ~differs)) & (kOnes << 7);
     if (others != 0) return at + static_cast<unsigned>(std::countr_zero(others)) / 8;
     at += 8;
@@ -69,7 +70,7 @@ std::uint64_t skip_tnt(const std::uint8_t* bytes, std::uint64_t at, std::uint64_
   return at;
 }
 
-// A CYC of up to four bytes; longer ones have size 0.
+// A CYC of up to four bytes. Longer ones have size 0.
 struct ShortCyc {
   unsigned size;
   std::uint32_t cycles;
@@ -87,7 +88,7 @@ inline ShortCyc short_cyc(std::uint32_t word) noexcept {
 
 }  // namespace
 
-// Where the columns of a frame's cycles are, for as long as they do not grow.
+// Pointers to the columns of a frame's cycles, valid until the columns grow.
 struct FrameReader::Columns {
   explicit Columns(Cycles& cycles) noexcept
       : place(cycles.place.data()),
@@ -110,24 +111,39 @@ struct FrameReader::Columns {
 void FrameReader::scan(Frame& frame) {
   const packet::DecoderState& state = decoder_.state();
   if (ended_ || lost_ || cycles_lost_ || state.in_psb || state.block_open) return;
-  // After a cut, what follows may belong to the point that opens the frame: that is left to others.
+  // After a cut, packets may have the time of the point that opens the frame: add() handles these.
   if (follow_ != Follow::NOTHING && !frame.ends_with_cycles()) return;
   std::uint64_t limit = decoder_.stream().size();
   if (next_loss_ < losses_.size()) limit = std::min(limit, losses_[next_loss_].offset);
   if (limit < state.position + kLongest) return;
-  packet::DecoderState behind = state;  // times need no IPs: the last one is not kept
+  packet::DecoderState next = state;  // frames do not depend on the last IP
 #if PT_SIMD_X86
-  if (isa_ == simd::Isa::AVX512 && !counting_ && ratio_before_ == 0) {
-    behind.position = scan_blocks(behind.position, limit, frame);
-    if (behind.position + kLongest > limit) return decoder_.set_state(behind);
+  if (isa_ == cpu::Isa::AVX512 && !counting_ && ratio_before_ == 0) {
+    next.position = scan_blocks(next.position, limit, frame);
+    if (next.position + kLongest > limit) return decoder_.set_state(next);
   }
 #endif
   limit -= kLongest;
-  behind.position = counting_ ? scan_from<true>(behind.position, limit, frame)
-                              : scan_from<false>(behind.position, limit, frame);
-  decoder_.set_state(behind);
+  next.position = counting_ ? scan_from<true>(next.position, limit, frame)
+                            : scan_from<false>(next.position, limit, frame);
+  decoder_.set_state(next);
 }
 
+// State machine of `follow`: the packets that have the time of the last CYC.
+//
+//                              full TNT, IP, MTC
+//        CYC           +-------------------------------> NOTHING
+//   any -----> FIRST --+                                    ^
+//                      |                                    | full TNT, IP, MTC
+//                      +--- FUP, partial TNT (*) ---> REST -+
+//                                                     ^  |
+//                                                     +--+ FUP, partial TNT (*)
+//
+//   (*) A partial TNT leads to REST only if tnt_time_ is PACKET, else to NOTHING.
+//
+// CYC and MTC add a point. In FIRST and REST, TNT, IP and FUP packets extend the point of the CYC. In NOTHING
+// they change nothing, and neither does PAD in any state. The loop ends at `limit`, at a packet of another
+// shape, at a long CYC, and when the frame is full.
 template <bool kCounting>
 std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Frame& frame) {
   const std::uint8_t* const bytes = decoder_.stream().data();
@@ -152,7 +168,7 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
         more = cyc.size != 0 && !(skd007 && cyc.size == 2 && (word & 0xff00) == 0x0200) &&
                (size < room || make_room(frame, size, room, to));
         if (!more) break;
-        // Sizes are foretold as branches are: the next packet need not wait for this one.
+        // The branches predict the size, so the next packet does not wait for this load.
         at = cyc.size == 2 ? at + 2 : cyc.size == 1 ? at + 1 : at + cyc.size;
         if constexpr (kCounting) count_cyc(cyc.cycles);
         to.put(size++, begin, cyc.cycles, ratio);
@@ -186,7 +202,7 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
         at += first.size;
         break;
       case Shape::MTC:
-        more = frame.anchors.size() + size + 1 < kMaxPoints;
+        more = frame.tsc_mtc_points.size() + size + 1 < kMaxPoints;
         if (!more) break;
         if constexpr (kCounting) count_other();
         cycles.size = size;
@@ -211,16 +227,16 @@ std::uint64_t FrameReader::scan_from(std::uint64_t at, std::uint64_t limit, Fram
   return at;
 }
 
-// Some were added, all with the ratio that is in force.
+// Updates the flags after CYC packets were added, all with the current ratio.
 void FrameReader::note_cycles(Cycles& cycles) noexcept {
   psb_after_cyc_ = false;
   cycles.ratios_differ = cycles.ratios_differ || cycles.ratio[0] != ratio_;
 }
 
-// False: the frame has nearly as many points as it may have, or the next CYC has more than one ratio.
+// False: the frame is nearly full, or the next CYC spans more than one ratio.
 bool FrameReader::make_room(Frame& frame, std::size_t size, std::size_t& room, Columns& to) {
   constexpr std::size_t kMore = 256;
-  if (ratio_before_ != 0 || frame.anchors.size() + size + kMore >= 2 * kMaxPoints) return false;
+  if (ratio_before_ != 0 || frame.tsc_mtc_points.size() + size + kMore >= 2 * kMaxPoints) return false;
   frame.cycles.size = size;
   frame.cycles.reserve(kMore);
   room = size + kMore;

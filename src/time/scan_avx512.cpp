@@ -1,5 +1,5 @@
-// The same as FrameReader::scan_from(), 64 bytes at a time: packets in a row are lanes, PADs left out.
-#include "simd/target.h"
+// Vectorised FrameReader::scan_from(): 64 bytes at once. Each lane is a packet; PADs are left out.
+#include "cpu/target.h"
 
 #if PT_SIMD_X86
 
@@ -16,7 +16,7 @@ namespace {
 namespace scan = packet::scan;
 using packet::PacketKind;
 
-// Bytes that a block looks at, the last packet's rest included.
+// Bytes that a block reads, with the rest of its last packet.
 constexpr std::uint64_t kBlockBytes = 64 + 16;
 constexpr std::size_t kMostPoints = 64;  // of a block
 
@@ -26,7 +26,7 @@ PT_INLINE_AVX512 __mmask64 lanes_of(__m512i hot, unsigned bits) noexcept {
 
 constexpr unsigned bit(PacketKind kind) { return scan::hot_bit(kind); }
 
-// Packets of a block in a row; bit j of a mask is packet j.
+// The packets of a block in stream order. Bit j of a mask is packet j.
 struct Row {
   __m512i starts;
   std::uint64_t cyc, tnt, ip, fup, mtc, partial;
@@ -43,11 +43,11 @@ PT_INLINE_AVX512 Row row_of(const scan::Block& block, __m512i hot, __mmask64 lan
           lanes_of(kinds, bit(PacketKind::TIP) | bit(PacketKind::TIP_PGE) | bit(PacketKind::TIP_PGD)),
           lanes_of(kinds, bit(PacketKind::FUP)),
           lanes_of(kinds, bit(PacketKind::MTC)),
-          ~_mm512_movepi8_mask(first),  // of a TNT: fewer than six bits
+          ~_mm512_movepi8_mask(first),  // TNT packets with fewer than six bits
           static_cast<unsigned>(std::popcount(lanes))};
 }
 
-// Is there nothing but TNT and PAD in a block, from a packet's beginning on?
+// True if a block has only TNT and PAD from a packet boundary on.
 PT_INLINE_AVX512 bool is_tnt_from(const std::uint8_t* at, unsigned from) noexcept {
   const __m512i bytes = _mm512_loadu_si512(at);
   const __mmask64 others =
@@ -55,7 +55,7 @@ PT_INLINE_AVX512 bool is_tnt_from(const std::uint8_t* at, unsigned from) noexcep
   return others >> from == 0;
 }
 
-// What CYC packets of up to three bytes at `starts` count.
+// Decodes the counts of CYC packets of up to three bytes at `starts`.
 PT_INLINE_AVX512 void store_cycles(const std::uint8_t* at, __m512i starts, unsigned count,
                                    double* out) noexcept {
   alignas(64) std::array<std::uint8_t, 64> bytes[3];
@@ -100,11 +100,11 @@ PT_INLINE_AVX512 void store_places(std::uint64_t base, __m512i firsts, __m512i l
 
 }  // namespace
 
-// What follows a CYC and belongs to it: the masks say it for all packets of a row at once.
+// Masks of the packets that have the time of a preceding CYC, for all packets of a row.
 struct FrameReader::Attached {
-  std::uint64_t lanes;     // packets of the time of the CYC before them
-  std::uint64_t ends;      // last packet of each such time
-  std::uint64_t in_cycle;  // what comes next was made in the cycle of the CYC
+  std::uint64_t lanes;     // packets with the time of a preceding CYC
+  std::uint64_t ends;      // the last packet of each such group
+  std::uint64_t in_cycle;  // the next packet is in the cycle of the CYC
 };
 
 template <typename Row>
@@ -132,7 +132,7 @@ PT_INLINE_AVX512 void FrameReader::add_row(const Row& row, std::uint64_t at, Fra
   alignas(64) std::array<std::uint8_t, 64> starts;
   _mm512_store_si512(starts.data(), row.starts);
   std::uint64_t ends = attached.ends;
-  if ((attached.lanes & 1) != 0) {  // of the last CYC before this block
+  if ((attached.lanes & 1) != 0) {  // packets of the last CYC before this block
     const auto end = static_cast<unsigned>(std::countr_zero(ends));
     cycles.place[size - 1].last = at + starts[end];
     if ((row.tnt >> end & 1) != 0) cycles.flags[size - 1] |= tnt_flag;

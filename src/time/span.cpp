@@ -5,30 +5,51 @@
 #include <vector>
 
 #include "packet/decoder.h"
+#include "packet/scan.h"
 #include "time/track.h"
 #include "trace/branch_record.h"
 
 namespace ptkit::time {
 namespace {
 
-constexpr std::uint64_t kFirstLook = std::uint64_t{64} << 10U;  // bytes; it grows by this factor:
+// First size of the search range in bytes, which grows by kGrowth.
+constexpr std::uint64_t kFirstSize = std::uint64_t{64} << 10U;
 constexpr std::uint64_t kGrowth = 4;
+constexpr std::uint64_t kPlainBytes = 1024;
+constexpr std::uint64_t kCountedBytes = std::uint64_t{32} << 10U;
 
-// The first TSC packet of `bytes`, from the first PSB on.
-std::optional<std::uint64_t> first_tsc(base::Bytes bytes, const packet::Errata& errata) noexcept {
-  packet::PacketDecoder decoder(bytes, {}, errata);
+using packet::PacketKind;
+
+// The first TSC packet from the decoder's position on that begins before `limit`.
+std::optional<std::uint64_t> next_tsc(packet::PacketDecoder& decoder, std::uint64_t limit) noexcept {
   packet::Packet packet;
-  auto status = decoder.sync_forward(0);
-  while (status == base::Status::OK) {
-    status = decoder.next(packet);
-    if (status == base::Status::OK && packet.kind == packet::PacketKind::TSC) return packet.payload;
+  while (decoder.position() < limit) {
+    const auto status = decoder.next(packet);
     if (status == base::Status::END_OF_STREAM) break;
-    if (status != base::Status::OK) status = decoder.sync_forward();
+    if (status != base::Status::OK && decoder.sync_forward() != base::Status::OK) break;
+    if (status == base::Status::OK && packet.kind == PacketKind::TSC) return packet.payload;
   }
   return std::nullopt;
 }
 
-// Where the last PSB+ begins that has a TSC packet before the next PSB.
+// The first TSC packet of `bytes`, from the first PSB on. Usually the first PSB+ has it. Otherwise packets
+// are counted, which is much faster, until a TSC is among them.
+std::optional<std::uint64_t> first_tsc(base::Bytes bytes, const packet::Errata& errata) noexcept {
+  packet::PacketDecoder decoder(bytes, {}, errata);
+  if (decoder.sync_forward(0) != base::Status::OK) return std::nullopt;
+  if (const auto tsc = next_tsc(decoder, decoder.position() + kPlainBytes)) return tsc;
+  packet::PacketCounter counter(bytes, true, errata);
+  for (bool more = true; more;) {
+    const packet::PacketCounter before = counter;
+    more = counter.run(kCountedBytes);
+    if (counter.counts().packets[static_cast<std::size_t>(PacketKind::TSC)] == 0) continue;
+    decoder.set_state(before.state());
+    return next_tsc(decoder, counter.position());
+  }
+  return std::nullopt;
+}
+
+// Offset of the last PSB+ with a TSC packet before the next PSB.
 std::optional<std::uint64_t> last_timed_psb(base::Bytes bytes, const packet::Errata& errata) {
   std::vector<std::uint64_t> places;
   for (std::uint64_t at = packet::find_psb(bytes, 0); at < bytes.size();
@@ -60,12 +81,12 @@ std::optional<TimeSpan> span_of_packets(const trace::Stream& stream, const trace
   const std::uint64_t size = stream.data.size();
   const std::uint64_t most = std::min(size, kSpanSearchBytes);
   std::optional<std::uint64_t> first;
-  for (std::uint64_t look = std::min(most, kFirstLook);; look = std::min(most, look * kGrowth)) {
+  for (std::uint64_t look = std::min(most, kFirstSize);; look = std::min(most, look * kGrowth)) {
     first = first_tsc(stream.data.part(0, look), errata);
     if (first || look == most) break;
   }
   if (!first) return std::nullopt;
-  for (std::uint64_t look = std::min(most, kFirstLook);; look = std::min(most, look * kGrowth)) {
+  for (std::uint64_t look = std::min(most, kFirstSize);; look = std::min(most, look * kGrowth)) {
     const base::Bytes tail = stream.data.part(size - look, size);
     if (const auto psb = last_timed_psb(tail, errata)) {
       const std::uint64_t last = last_time(tail.subspan(*psb), size - look + *psb, stream, clock, errata);

@@ -1,4 +1,4 @@
-// When a stream begins and ends, found without decoding what lies between.
+// First and last time of a stream, without decoding the whole stream.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct TimeSpan {
   bool operator==(const TimeSpan&) const = default;
 };
 
-// How far from either end of a stream a TSC packet or a time of a record is looked for: the longest PSB
+// Search range for a TSC packet, or for a record with a time, from either end of a stream: the longest PSB
 // period.
 inline constexpr std::uint64_t kSpanSearchBytes = std::uint64_t{64} << 20U;
 
-// The first TSC packet, and the time at the last packet, estimated from the last PSB+ with a TSC packet on.
-// Of branch records: the first and last time that is known. None if there is no such packet or time within
+// Time of the first TSC packet, and estimated time of the last packet, from the last PSB+ with a TSC packet
+// on. For branch records: the first and the last known time. None if there is no such packet or time within
 // kSpanSearchBytes of either end.
 [[nodiscard]] std::optional<TimeSpan> span_of(const trace::Stream& stream, const trace::Clock& clock,
                                               const packet::Errata& errata);

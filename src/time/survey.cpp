@@ -14,14 +14,14 @@ class TimeSurvey::Impl {
        std::span<const trace::KnownLoss> losses)
       : line_(stream, losses, errata, calibrate(stream, losses, clock, errata)) {}
 
-  // An answer's `tsc` is the lower limit of a point between the places asked for, or of an earlier answer.
+  // The `tsc` of an answer is the lower limit of a point within the query, or of an earlier answer.
   Limits read_to(std::uint64_t end) {
     Limits limits{known_, last_low_, most_, last_least_};
     for (;;) {
       take_points(end, limits);
       if (line_.is_past(end) || !line_.read_frame()) break;
     }
-    // Behind the last point it is the limit of the stream's end that counts.
+    // After the last point the upper limit at the end of the stream counts.
     if (line_.is_past(kUnknown)) limits.least_low = std::min(limits.least_low, line_.tail());
     limits.most_tsc = most_;
     return limits;
@@ -36,10 +36,11 @@ class TimeSurvey::Impl {
     return std::move(fields.bytes());
   }
 
-  [[nodiscard]] bool needs_all_questions() const noexcept { return line_.model().long_tnt; }
+  [[nodiscard]] bool needs_all_queries() const noexcept { return line_.model().long_tnt; }
 
  private:
-  // Points are read frame by frame, and forgotten when nobody asks for them any more.
+  // Adds points up to `end` to the limits. The timeline reads points frame by frame, and drops points that no
+  // query needs any more.
   void take_points(std::uint64_t end, Limits& limits) {
     const History& points = line_.history();
     for (std::size_t i = taken_ - std::min(taken_, line_.forgotten()); i < points.size(); ++i) {
@@ -57,9 +58,9 @@ class TimeSurvey::Impl {
   }
 
   Timeline line_;
-  std::size_t taken_ = 0;  // points, of all that there were
+  std::size_t taken_ = 0;  // number of points that were added
   bool known_ = false;
-  std::uint64_t most_ = 0;  // lower limit so far
+  std::uint64_t most_ = 0;  // largest lower limit so far
   std::uint64_t last_low_ = 0;
   std::uint64_t last_least_ = 0;
 };
@@ -73,6 +74,6 @@ TimeSurvey::Limits TimeSurvey::read_to(std::uint64_t end) { return impl_->read_t
 
 std::vector<std::uint8_t> TimeSurvey::state_at(std::uint64_t psb) const { return impl_->state_at(psb); }
 
-bool TimeSurvey::needs_all_questions() const noexcept { return impl_->needs_all_questions(); }
+bool TimeSurvey::needs_all_queries() const noexcept { return impl_->needs_all_queries(); }
 
 }  // namespace ptkit::time

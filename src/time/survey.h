@@ -1,5 +1,5 @@
-// One pass over the timing packets of a stream: what has to be known to ask for times from any PSB+ on, and
-// between which limits the times of a part lie.
+// One pass over the timing packets of a stream: collects the state for queries from any PSB+ on, and the
+// limits of the times in each part.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,22 @@ class TimeSurvey {
   TimeSurvey(const TimeSurvey&) = delete;
   TimeSurvey& operator=(const TimeSurvey&) = delete;
 
-  // Of all answers to questions about a part, whoever asks and whatever was asked before. None: no time is
-  // known there.
+  // Limits of all answers in a part. They hold for every TimeTrack, after any earlier queries.
   struct Limits {
-    bool any = false;
+    bool any = false;  // false: the part has no known time
     std::uint64_t least_tsc = 0;
-    std::uint64_t most_tsc = 0;   // `tsc` of an answer, at most
-    std::uint64_t least_low = 0;  // lower and upper limits that are found there, before those of earlier
-                                  // questions are minded: at least this
+    std::uint64_t most_tsc = 0;  // largest `tsc` of an answer
+    // least lower or upper limit in the part, before the limits of earlier queries are applied
+    std::uint64_t least_low = 0;
   };
-  // Goes on to `end`, an offset; calls ascend. Of the part that begins where the one before ended.
+  // Limits of the part from the previous `end` to this `end`, an offset. Offsets ascend.
   [[nodiscard]] Limits read_to(std::uint64_t end);
 
-  // For TimeTrack::from(), if read_to() was last called for the end of the PSB+ at `psb`. Empty: not known.
+  // State for TimeTrack::from(), if the last read_to() was for the end of the PSB+ at `psb`. Empty: unknown.
   [[nodiscard]] std::vector<std::uint8_t> state_at(std::uint64_t psb) const;
 
-  // Times of some packets depend on the question before: a part cannot be asked for alone.
-  [[nodiscard]] bool needs_all_questions() const noexcept;
+  // True if times of some packets depend on the previous query, so that a part cannot be queried alone.
+  [[nodiscard]] bool needs_all_queries() const noexcept;
 
  private:
   class Impl;

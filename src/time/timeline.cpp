@@ -7,8 +7,8 @@
 
 namespace ptkit::time {
 
-// Errata need little here: SKD007 and SKZ84 are the packet decoder's business; cycles lost to SKL168 keep
-// both limits true, and a TMA that contradicts its neighbours is not used, on any CPU.
+// The timeline handles few errata: the packet decoder handles SKD007 and SKZ84; cycles lost to SKL168 keep
+// both limits valid; a TMA that contradicts its neighbours is not used on any CPU.
 Timeline::Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
                    const ClockModel& model)
     : reader_(stream, losses, errata), model_(model) {
@@ -63,18 +63,18 @@ void Timeline::resolve() {
     resolve_points(end, back);
     history_.append(frame_, opening_.origin, back);
   } else if (frame_.end == FrameEnd::TSC) {
-    history_.begin(frame_.anchors.back().place, frame_.end_tsc, kUnknown);
+    history_.begin(frame_.tsc_mtc_points.back().place, frame_.end_tsc, kUnknown);
   }
   open_next(end);
 }
 
 void Timeline::resolve_points(double end, bool back) {
-  std::vector<Anchor>& anchors = frame_.anchors;
-  anchors.front().low = opening_.low;
-  anchors.front().high = opening_.high;
+  std::vector<TscMtcPoint>& tsc_mtc_points = frame_.tsc_mtc_points;
+  tsc_mtc_points.front().low = opening_.low;
+  tsc_mtc_points.front().high = opening_.high;
   if (frame_.end == FrameEnd::TSC) {
-    anchors.back().low = anchors.back().high = back ? 0 : end;
-    anchors.back().usable = !back;
+    tsc_mtc_points.back().low = tsc_mtc_points.back().high = back ? 0 : end;
+    tsc_mtc_points.back().usable = !back;
   }
   const MtcBounds bounds{opening_.low, end, opening_.reference,
                          end < kNoLimit ? reference_of(frame_.end_tma, end, model_) : CtcReference{},
@@ -86,7 +86,7 @@ void Timeline::resolve_points(double end, bool back) {
   const double limit = mtc.usable ? tail_limit(frame_, model_) : kNoLimit;
   tail_ = add_ceil(opening_.origin, limit);
   const auto lower = [limit](double low, double& high) { high = std::min(high, std::max(limit, low)); };
-  for (Anchor& anchor : anchors) lower(anchor.low, anchor.high);
+  for (TscMtcPoint& point : tsc_mtc_points) lower(point.low, point.high);
   for (std::size_t i = 0; i < frame_.cycles.size; ++i) lower(frame_.cycles.low[i], frame_.cycles.high[i]);
 }
 
@@ -114,8 +114,8 @@ double Timeline::low_of_last_cyc() const noexcept {
 }
 
 CtcReference Timeline::reference_of_last_mtc(double shift) const noexcept {
-  for (std::size_t i = frame_.anchors.size(); i-- > 0;) {
-    const Anchor& point = frame_.anchors[i];
+  for (std::size_t i = frame_.tsc_mtc_points.size(); i-- > 0;) {
+    const TscMtcPoint& point = frame_.tsc_mtc_points[i];
     if (!point.mtc || !point.usable) continue;
     if (point.high - point.low > 4 || !model_.mtc_usable) break;
     return {true, point.value << model_.mtc_period, (point.low + point.high) / 2 - shift,
@@ -124,7 +124,7 @@ CtcReference Timeline::reference_of_last_mtc(double shift) const noexcept {
   return {};
 }
 
-// Drops points that are no longer asked for: of all PSB intervals but the last ones.
+// Drops points that no query needs any more: all PSB intervals but the last ones.
 void Timeline::forget() {
   if (frame_.psb != psbs_.back()) {
     std::rotate(psbs_.begin(), psbs_.begin() + 1, psbs_.end());

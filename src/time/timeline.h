@@ -1,4 +1,4 @@
-// A stream's timing packets, resolved frame by frame: what is known of time, whoever asks.
+// The timing packets of a stream, resolved frame by frame. The result does not depend on queries.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@ namespace ptkit::time {
 
 class Timeline {
  public:
-  // The opening of a frame.
+  // State at the opening of a frame.
   struct Opening {
     std::uint64_t origin = 0;
     double low = 0;
     double high = 0;
     CtcReference reference;
-    double cyc_low = -kNoLimit;  // of the last CYC before
+    double cyc_low = -kNoLimit;  // lower limit of the last CYC before the frame
 
     template <typename Fields>
     void describe(Fields& fields) {  // for files: see base/fields.h
@@ -34,15 +34,15 @@ class Timeline {
   Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata,
            const ClockModel& model);
 
-  // All that is carried over the TSC of a PSB+.
+  // The state that spans the TSC of a PSB+.
   struct State {
     std::uint64_t psb = kUnknown;
     FrameReader reader;
     Opening opening;
     bool wraps_seen = false;
-    History::Point tsc;  // as it is told to who asks
+    History::Point tsc;  // the point of that TSC in the history
 
-    // For files. True if it is a state of the stream that `reader` reads.
+    // For files. True if it is a state of the stream of `reader`.
     template <typename Fields>
     bool describe(Fields& fields) {
       fields(psb);
@@ -52,17 +52,17 @@ class Timeline {
       return reader.describe(fields);
     }
   };
-  // Goes on from a state of the same stream.
+  // Continues from a state of the same stream.
   Timeline(const Timeline& like, const State& state);
-  // One that has the reader of this one, to be filled in.
+  // An empty state with the reader of this timeline.
   [[nodiscard]] State blank_state() const { return {kUnknown, reader_, {}, false, {}}; }
-  // The state at the TSC of the PSB+ at `psb`; null if it was not read yet, too long ago, or has no TSC.
+  // The state at the TSC of the PSB+ at `psb`; null if the PSB+ is not read yet, was dropped, or has no TSC.
   [[nodiscard]] const State* state_at(std::uint64_t psb) const noexcept;
 
-  // Until a point behind `offset` is known, or the stream ends. Points before may be forgotten: indices
-  // change by what forgotten() grows.
+  // Reads until a point after `offset` is known, or the stream ends. May drop points before: indices then
+  // decrease by the growth of forgotten().
   void read_past(std::uint64_t offset);
-  // Reads on, until a point behind `to` is known, as far as points of the PSB+ before `offset` are kept.
+  // Reads on until a point after `to` is known, as long as points of the PSB+ before `offset` are kept.
   void read_on(std::uint64_t offset, std::uint64_t to);
   bool read_frame();  // false: the stream ends
   [[nodiscard]] bool is_past(std::uint64_t offset) const noexcept {
@@ -70,9 +70,9 @@ class Timeline {
   }
 
   [[nodiscard]] const History& history() const noexcept { return history_; }
-  [[nodiscard]] std::size_t forgotten() const noexcept { return forgotten_; }  // points, in sum
+  [[nodiscard]] std::size_t forgotten() const noexcept { return forgotten_; }  // number of dropped points
   [[nodiscard]] const ClockModel& model() const noexcept { return model_; }
-  [[nodiscard]] std::uint64_t tail() const noexcept { return tail_; }  // upper limit behind the last point
+  [[nodiscard]] std::uint64_t tail() const noexcept { return tail_; }  // upper limit after the last point
   [[nodiscard]] std::uint64_t first_psb() const noexcept { return reader_.first_psb(); }
 
  private:

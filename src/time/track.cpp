@@ -7,7 +7,7 @@
 #include "base/fields.h"
 #include "packet/scan.h"
 #include "time/calibrate.h"
-#include "time/likely.h"
+#include "time/point_estimate.h"
 #include "time/record_track.h"
 #include "time/timeline.h"
 
@@ -18,8 +18,8 @@ constexpr std::uint32_t kMaxError = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kLook = std::uint64_t{1}
                                 << 18U;  // bytes; most streams have a TSC in their first PSB+
 
-// Without a TSC no time is ever known: then there is nothing to be read. True where bytes are missing, since
-// what follows a loss is not counted as a FrameReader reads it.
+// A stream without a TSC has no known times, so its packets need not be read. Returns true if bytes are
+// missing, because the count after a loss differs from what FrameReader reads.
 bool may_have_times(base::Bytes stream, const packet::Errata& errata, bool losses) noexcept {
   packet::PacketCounter counter(stream, true, errata);
   const auto& packets = counter.counts().packets;
@@ -47,28 +47,28 @@ class TimeTrack::Impl {
     return std::make_unique<Impl>(*this, state);
   }
 
-  void at(std::span<const Question> questions, TimeRange* out) {
+  void at(std::span<const TimeQuery> queries, TimeRange* out) {
     for (;;) {
-      const std::size_t done = at_known(questions, out);
-      if (done == questions.size()) return;
-      out[done] = at(questions[done]);
+      const std::size_t done = at_known(queries, out);
+      if (done == queries.size()) return;
+      out[done] = at(queries[done]);
       out += done + 1;
-      questions = questions.subspan(done + 1);
+      queries = queries.subspan(done + 1);
     }
   }
 
-  TimeRange at(const Question& asked) {
+  TimeRange at(const TimeQuery& asked) {
     if (asked == last_) return last_range_;
     last_ = asked;
     last_range_ = find(asked.since, std::max(asked.since, asked.packet()), asked.before_first_bit());
     return last_range_;
   }
 
-  [[nodiscard]] bool tells_first_bits() const noexcept {
+  [[nodiscard]] bool cyc_times_first_bits() const noexcept {
     return line_.model().tnt_time == TntTime::FIRST_BRANCH;
   }
 
-  TimePoints points(const Question& asked) {
+  TimePoints points(const TimeQuery& asked) {
     std::uint64_t since = asked.since;
     const std::uint64_t offset = std::max(since, asked.packet());
     TimePoints out;
@@ -91,14 +91,14 @@ class TimeTrack::Impl {
     return point(static_cast<std::size_t>(number - line_.forgotten()));
   }
 
-  std::uint64_t quiet_until(std::uint64_t offset, std::uint64_t tsc) {
-    constexpr std::uint64_t kFar = std::uint64_t{1} << 14U;  // bytes; more is seldom certain
+  std::uint64_t all_before_until(std::uint64_t offset, std::uint64_t tsc) {
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 14U;  // bytes; larger results are seldom certain
     read_past(offset);
     keep_hints([&] { line_.read_on(offset, offset + kFar); });
     const History& known = line_.history();
     if (known.empty() || offset < known.first_offset()) {
       if (any_known_) return offset;
-      return known.empty() ? kUnknown : known.first_offset();  // the time is not known before
+      return known.empty() ? kUnknown : known.first_offset();  // no time is known before the first point
     }
     const auto quiet = [&](std::uint64_t high, std::uint64_t low) { return high < tsc && high >= low; };
     std::uint64_t newest = newest_low_;
@@ -113,9 +113,9 @@ class TimeTrack::Impl {
   }
 
  private:
-  // Answers the first questions as find() would, as long as they lie between points that are known already;
-  // says how many.
-  std::size_t at_known(std::span<const Question> questions, TimeRange* out) noexcept {
+  // Answers the first queries, with the results of find(), as long as they are between known points. Returns
+  // their number.
+  std::size_t at_known(std::span<const TimeQuery> queries, TimeRange* out) noexcept {
     const History& known = line_.history();
     if (known.size() < 2 || !any_known_ || line_.model().long_tnt) return 0;
     const std::uint64_t begin = known.first_offset();
@@ -123,49 +123,49 @@ class TimeTrack::Impl {
     std::size_t since_at = low_hint_;
     std::size_t offset_at = high_hint_;
     std::uint64_t newest = newest_low_;
-    Question last = last_;
-    std::uint64_t placed = kUnknown;  // the offset that offset_at belongs to
+    TimeQuery last = last_;
+    std::uint64_t previous_offset = kUnknown;  // the offset that offset_at belongs to
     std::size_t done = 0;
-    for (; done < questions.size(); ++done) {
-      // Where CYC packets tell the time of each packet, almost all questions go from point to point.
+    for (; done < queries.size(); ++done) {
+      // Where CYC packets give the time of each packet, almost all queries go from point to point.
       const std::size_t steps =
-          questions[done].since != placed
+          queries[done].since != previous_offset
               ? 0
-              : known.answer_steps(offset_at, placed, newest, questions.subspan(done), out + done);
+              : known.answer_steps(offset_at, previous_offset, newest, queries.subspan(done), out + done);
       if (steps > 0) {
         since_at = offset_at + steps - 1;
         offset_at += steps;
         newest = known.low(since_at);
         done += steps;
-        last = questions[done - 1];
-        placed = last.offset;
-        if (done == questions.size()) break;
+        last = queries[done - 1];
+        previous_offset = last.offset;
+        if (done == queries.size()) break;
       }
-      const Question asked = questions[done];
+      const TimeQuery asked = queries[done];
       const std::uint64_t offset = asked.packet();
       if (asked == last) {
         out[done] = done == 0 ? last_range_ : out[done - 1];
         continue;
       }
       if (asked.since > offset || asked.since < begin || offset >= end) break;
-      since_at = asked.since == placed ? offset_at : known.seek(since_at, asked.since);
+      since_at = asked.since == previous_offset ? offset_at : known.seek(since_at, asked.since);
       offset_at = asked.since == offset ? since_at : known.seek(offset_at, offset);
       last = asked;
-      placed = offset;
+      previous_offset = offset;
       std::uint64_t low = known.low(since_at);
       Rank rank = known.info(since_at).rank;
       const std::uint64_t high = high_at(offset_at, offset, asked.before_first_bit(), low, rank);
-      // Field by field: a copy of the whole would wait for its parts to be stored.
+      // Stores each field: copying the struct would stall on store forwarding.
       out[done].error = error_of(low, high, newest);
       out[done].tsc = newest;
       out[done].source = source_of(rank);
       out[done].known = true;
       if (offset > known.place(offset_at).last && !asked.before_first_bit() && high >= newest) {
-        const std::size_t same = count_same(known, questions.subspan(done + 1), since_at, offset_at);
+        const std::size_t same = count_same(known, queries.subspan(done + 1), since_at, offset_at);
         std::fill_n(out + done + 1, same, TimeRange{newest, out[done].error, source_of(rank), true});
         done += same;
-        last = questions[done];
-        placed = last.offset;
+        last = queries[done];
+        previous_offset = last.offset;
       }
     }
     low_hint_ = since_at;
@@ -176,16 +176,17 @@ class TimeTrack::Impl {
     return done;
   }
 
-  // How many of the questions lie between the same points as one whose offset is behind point `offset_at`.
-  static std::size_t count_same(const History& known, std::span<const Question> questions,
+  // Number of first queries that are between the same points as a query with its offset after point
+  // `offset_at`.
+  static std::size_t count_same(const History& known, std::span<const TimeQuery> queries,
                                 std::size_t since_at, std::size_t offset_at) noexcept {
     const std::uint64_t since_begin = known.place(since_at).first;
     const std::uint64_t since_end = known.place(since_at + 1).first;
     const std::uint64_t offset_begin = std::max(known.place(offset_at).last + 1, since_begin);
     const std::uint64_t offset_end = known.place(offset_at + 1).first;
     std::size_t count = 0;
-    for (; count < questions.size(); ++count) {
-      const Question& asked = questions[count];
+    for (; count < queries.size(); ++count) {
+      const TimeQuery& asked = queries[count];
       if (asked.since < since_begin || asked.since >= since_end || asked.offset < offset_begin ||
           asked.offset >= offset_end || asked.since > asked.offset) {
         break;
@@ -214,22 +215,22 @@ class TimeTrack::Impl {
     return {newest_low_, error, source_of(rank), true};
   }
 
-  // Time never goes back: `newest` is the lower limit of the question before, and becomes that of this one.
+  // Time never goes back: `newest` is the lower limit of the previous answer, and becomes that of this one.
   static std::uint32_t error_of(std::uint64_t low, std::uint64_t high, std::uint64_t& newest) noexcept {
-    const bool went_back = high < newest;  // the TSC itself did: nothing is certain
+    const bool went_back = high < newest;  // the TSC itself went back: nothing is certain
     newest = std::max(newest, low);
     if (went_back || high == kUnknown) return kMaxError;
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max(high, newest) - newest, kMaxError));
   }
 
-  // A buffer of up to 47 branches may be written as several short TNT packets at once: then one that directly
-  // follows another may hold branches that are older than that packet.
+  // A processor may emit a buffer of up to 47 branches as several short TNT packets at once. A TNT packet
+  // right after another one may then have branches that are older than that packet.
   std::uint64_t low_of_group(std::uint64_t since, std::uint64_t offset, std::uint64_t low) noexcept {
     constexpr std::uint64_t kShort = 1;  // bytes of TNT-8
     constexpr std::uint64_t kLong = 8;   // of TNT-64
     const std::uint64_t distance = offset - since;
     if (since == group_since_) {
-      if (offset == group_end_) return group_low_;  // the packet's other branches
+      if (offset == group_end_) return group_low_;  // other branches of the same packet
       return std::min(low, group_low_);             // direct branches that may be older than that packet
     }
     if (since == group_end_ && (distance == kShort || distance == kLong)) low = std::min(low, group_low_);
@@ -242,7 +243,7 @@ class TimeTrack::Impl {
   bool find_low(std::uint64_t since, std::uint64_t offset, std::uint64_t& low, Rank& rank) {
     const History& known = line_.history();
     if (known.empty()) return false;
-    // Nothing is seen before the first PSB.
+    // No time is known before the first PSB.
     if (since < line_.first_psb() && offset >= line_.first_psb()) since = line_.first_psb();
     if (known.first_offset() > since) return false;
     low_hint_ = known.seek(low_hint_, since);
@@ -264,14 +265,14 @@ class TimeTrack::Impl {
     const History& known = line_.history();
     const History::Info info = known.info(at);
     const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
-    const bool first = tells_first_bits();
+    const bool first = cyc_times_first_bits();
     if (offset <= known.place(at).last && (!before_tnt || (first && before_first_bit))) {
       rank = std::max(rank, info.rank);
       return known.high(at);
     }
-    // In hardware the CYC packet right before a TNT packet tells the time of the first bit: that branch and
-    // what follows it are not older. Direct branches before it are. Other packets do not count: TNT bits may
-    // be older than a CBR packet that they follow.
+    // In hardware, the CYC packet right before a TNT packet gives the time of the first bit: that branch and
+    // later rows are not older. Direct branches before it are. Other packets do not count: TNT bits may be
+    // older than a preceding CBR packet.
     if (first && before_tnt && !before_first_bit) low = std::max(low, known.low(at));
     return high_before(at + 1, rank);
   }
@@ -288,10 +289,10 @@ class TimeTrack::Impl {
     const bool cycles = (known.info(index).flags & History::CYCLES) != 0;
     const ClockModel& model = line_.model();
     const double mtc_ticks = model.mtc_usable ? model.edge_ticks() : 0;
-    return {line_.forgotten() + index, known.low(index), likely_time(known, index, mtc_ticks), cycles};
+    return {line_.forgotten() + index, known.low(index), estimate_time(known, index, mtc_ticks), cycles};
   }
 
-  // The point after what happened not after the packet at `offset` was made, as high_at() finds it.
+  // The point that limits the time from above, as high_at() finds it.
   void find_after(std::uint64_t offset, bool before_first_bit, TimePoints& out) {
     const History& known = line_.history();
     std::size_t next = 0;
@@ -300,7 +301,7 @@ class TimeTrack::Impl {
       const History::Info info = known.info(at);
       const bool at_once = offset <= known.place(at).last;
       const bool before_tnt = (info.flags & History::BEFORE_TNT) != 0;
-      const bool first = tells_first_bits();
+      const bool first = cyc_times_first_bits();
       if (at_once && (!before_tnt || (first && before_first_bit))) {
         out.after = point(at);
         out.at_after = !before_tnt;
@@ -321,7 +322,7 @@ class TimeTrack::Impl {
     keep_hints([&] { line_.read_past(offset); });
   }
 
-  // Hints stay true while points are forgotten.
+  // Adjusts the hints when points are dropped.
   template <typename Read>
   void keep_hints(Read read) {
     const std::size_t before = line_.forgotten();
@@ -332,17 +333,17 @@ class TimeTrack::Impl {
   }
 
   using Losses = std::vector<trace::KnownLoss>;
-  std::shared_ptr<const Losses> losses_;  // tracks made by from() read the same
+  std::shared_ptr<const Losses> losses_;  // shared with tracks from from()
   Timeline line_;
   std::size_t low_hint_ = 0;
   std::size_t high_hint_ = 0;
 
   std::uint64_t newest_low_ = 0;
   bool any_known_ = false;
-  Question last_{kUnknown, kUnknown};
+  TimeQuery last_{kUnknown, kUnknown};
   TimeRange last_range_;
   std::uint64_t group_since_ = kUnknown;
-  std::uint64_t group_end_ = kUnknown;  // the last packet asked for, and the lower limit of its branches
+  std::uint64_t group_end_ = kUnknown;  // the last query, and the lower limit of its branches
   std::uint64_t group_low_ = 0;
 };
 
@@ -360,17 +361,19 @@ TimeTrack::~TimeTrack() = default;
 TimeTrack::TimeTrack(TimeTrack&&) noexcept = default;
 TimeTrack& TimeTrack::operator=(TimeTrack&&) noexcept = default;
 
-TimeRange TimeTrack::at(const Question& question) {
-  return records_ != nullptr ? records_->at(question.packet()) : impl_->at(question);
+TimeRange TimeTrack::at(const TimeQuery& query) {
+  return records_ != nullptr ? records_->at(query.packet()) : impl_->at(query);
 }
 
-void TimeTrack::at(std::span<const Question> questions, TimeRange* out) {
-  if (records_ == nullptr) return impl_->at(questions, out);
-  for (const Question& asked : questions) *out++ = records_->at(asked.packet());
+void TimeTrack::at(std::span<const TimeQuery> queries, TimeRange* out) {
+  if (records_ == nullptr) return impl_->at(queries, out);
+  for (const TimeQuery& asked : queries) *out++ = records_->at(asked.packet());
 }
 
-bool TimeTrack::tells_first_bits() const noexcept { return impl_ != nullptr && impl_->tells_first_bits(); }
-TimePoints TimeTrack::points(const Question& asked) {
+bool TimeTrack::cyc_times_first_bits() const noexcept {
+  return impl_ != nullptr && impl_->cyc_times_first_bits();
+}
+TimePoints TimeTrack::points(const TimeQuery& asked) {
   return records_ != nullptr ? TimePoints{} : impl_->points(asked);
 }
 
@@ -378,8 +381,8 @@ TimePoint TimeTrack::point(std::uint64_t number) const {
   return records_ != nullptr ? TimePoint{} : impl_->numbered(number);
 }
 
-std::uint64_t TimeTrack::quiet_until(std::uint64_t offset, std::uint64_t tsc) {
-  return records_ != nullptr ? offset : impl_->quiet_until(offset, tsc);
+std::uint64_t TimeTrack::all_before_until(std::uint64_t offset, std::uint64_t tsc) {
+  return records_ != nullptr ? offset : impl_->all_before_until(offset, tsc);
 }
 
 std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {

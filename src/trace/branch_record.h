@@ -1,4 +1,4 @@
-// A branch that was taken, as Branch Trace Store and branch stacks (LBR) tell it.
+// A taken branch, as recorded by Branch Trace Store (BTS) or last branch records (LBR).
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@ enum BranchRecordFlag : std::uint32_t {
   RECORD_PREDICTED = 1,  // meaningful with PREDICTION_KNOWN
   RECORD_PREDICTION_KNOWN = 2,
   RECORD_IN_TX = 4,
-  RECORD_ABORT = 8,    // of a transaction
-  RECORD_FIRST = 16,   // what came before it is not known: the oldest of a branch stack, or behind a loss
+  RECORD_ABORT = 8,    // abort of a transaction
+  RECORD_FIRST = 16,   // its predecessor is not known: the oldest record of a branch stack, or after a loss
   RECORD_CODE32 = 32,  // the code at to_ip is 32-bit code
 };
 
 // Streams of kind BRANCH_RECORDS are arrays of these, in the order of execution, little-endian.
 struct BranchRecord {
-  std::uint64_t from_ip = 0;  // of the branch; asynchronous: of what did not run any more
+  std::uint64_t from_ip = 0;  // IP of the branch; asynchronous: IP of the instruction that was not executed
   std::uint64_t to_ip = 0;
-  // When the recorder took it: it happened not later, and the next one not earlier. 0: not known.
+  // When the recorder read the record: the branch was not later, the next branch was not earlier. 0: not
+  // known.
   std::uint64_t tsc = 0;
   std::uint32_t flags = 0;
   std::uint32_t cycles = 0;  // since the record before; 0: not known

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/map_memory.h"
 #include "base/regular_file.h"
 
 namespace ptkit::trace {
@@ -29,7 +30,7 @@ base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
   if (!file.ok()) return file.failure();
   const auto size = static_cast<std::size_t>(file.value().size());
   if (size == 0) return TraceBuffer{};
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value().descriptor(), 0);
+  void* memory = base::map_memory(size, PROT_READ, MAP_PRIVATE, file.value().descriptor(), 0);
   if (memory == MAP_FAILED) {
     return base::Failure{base::Status::IO_ERROR, 0, path + ": cannot map: " + std::strerror(errno)};
   }
@@ -39,10 +40,10 @@ base::Result<TraceBuffer> TraceBuffer::map_file(const std::string& path) {
 
 TraceBuffer TraceBuffer::again() const {
   if (source_ == nullptr) return *this;
-  std::optional<TraceBuffer> made = source_->again();
-  if (!made) return *this;
-  made->forgets_ = true;
-  return std::move(*made);
+  std::optional<TraceBuffer> again = source_->again();
+  if (!again) return *this;
+  again->forgets_ = true;
+  return std::move(*again);
 }
 
 TraceBuffer TraceBuffer::slice(std::size_t offset, std::size_t size) const {

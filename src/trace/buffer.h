@@ -1,5 +1,5 @@
-// Trace bytes with an owner: a mapped file, a vector, memory that someone else keeps alive, or a source that
-// makes them when they are asked for.
+// Trace bytes with shared ownership: of a mapped file, a vector, foreign memory, or a source that produces
+// the bytes on demand.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,14 @@ namespace ptkit::trace {
 
 class TraceBuffer;
 
-// Makes bytes in memory of its own when they are first needed. For any number of threads.
+// Produces bytes in its own memory at their first use. Thread-safe.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // On return, bytes [begin, end) are there and do not change any more.
+  // Produces bytes [begin, end). They never change afterwards.
   virtual void need(std::size_t begin, std::size_t end) noexcept = 0;
-  // See TraceBuffer. Nothing if there is no room for them; forget_before() is for what again() gave.
+  // See TraceBuffer. again() returns nullopt if there is no memory. forget_before() applies to buffers of
+  // again().
   [[nodiscard]] virtual std::optional<TraceBuffer> again() const = 0;
   virtual void forget_before(std::size_t end) noexcept = 0;
 };
@@ -33,7 +34,7 @@ class TraceBuffer {
       : bytes_(bytes), owner_(std::move(owner)) {}
 
   [[nodiscard]] static TraceBuffer from_vector(std::vector<std::uint8_t> bytes);
-  // `bytes` is the memory of `source`, which makes them.
+  // `bytes` is the memory of `source`, which produces them.
   [[nodiscard]] static TraceBuffer from_source(base::Bytes bytes, std::shared_ptr<ByteSource> source);
   [[nodiscard]] static base::Result<TraceBuffer> map_file(const std::string& path);  // read-only mmap
   [[nodiscard]] TraceBuffer slice(std::size_t offset, std::size_t size) const;       // shares the owner
@@ -46,11 +47,11 @@ class TraceBuffer {
   [[nodiscard]] base::Bytes part(std::size_t begin, std::size_t end) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
 
-  // The same bytes for somebody who goes through them once, on one thread: what a source makes of them goes
-  // to other memory, which forget_before() gives back.
+  // The same bytes for a caller that reads them once, on one thread. A source produces them in
+  // separate memory, which forget_before() frees.
   [[nodiscard]] TraceBuffer again() const;
-  // Bytes before `end` are not looked at any more, unless part() gives them once more. Does nothing to
-  // buffers that others use, too.
+  // The caller no longer reads bytes before `end`, unless part() returns them again. Has no effect on shared
+  // buffers.
   void forget_before(std::size_t end) const noexcept {
     if (forgets_) source_->forget_before(end);
   }
@@ -58,7 +59,7 @@ class TraceBuffer {
  private:
   base::Bytes bytes_;
   std::shared_ptr<const void> owner_;
-  ByteSource* source_ = nullptr;  // part of what owner_ keeps alive
+  ByteSource* source_ = nullptr;  // owner_ owns it
   bool forgets_ = false;
 };
 

@@ -1,5 +1,5 @@
-// A whole recording in memory: streams, who ran when, code, clock, processor. Readers make it, decoders take
-// it.
+// A recording in memory: streams, context switches, code, clock and processor. Readers create it, decoders
+// use it.
 #pragma once
 
 #include <array>
@@ -9,27 +9,28 @@
 #include <vector>
 
 #include "trace/buffer.h"
+#include "trace/warning.h"
 
 namespace ptkit::trace {
 
 // An address space: one process, one CR3, or "any". Ids index TraceBundle::spaces; space 0 always exists
-// and is the default: code that is put there is seen from every space (a region of the space itself wins).
+// and is the default: its code is visible in every space, unless a region of the space itself hides it.
 using SpaceId = std::uint32_t;
 inline constexpr SpaceId kAnySpace = 0;
 
-inline constexpr std::int64_t kNoId = -1;  // pid, tid or cpu that is not known
+inline constexpr std::int64_t kNoId = -1;  // unknown pid, tid or cpu
 inline constexpr std::uint64_t kTscMin = 0;
 inline constexpr std::uint64_t kTscMax = std::numeric_limits<std::uint64_t>::max();
 
-// What of CR3 says where page tables are: without PCID (11:0), and without the bits above the physical
-// address, no-flush (63) and address masking (62:61).
+// The physical address in CR3: without PCID (11:0) and without the bits above the address, which include
+// no-flush (63) and linear address masking (62:61).
 inline constexpr std::uint64_t kCr3Address = 0x000F'FFFF'FFFF'F000;
 
 struct Space {
   std::int64_t pid = kNoId;
   std::uint64_t cr3 = 0;
   bool cr3_known = false;
-  std::uint64_t user_cr3 = 0;  // of user code, where the kernel isolates page tables; 0: cr3
+  std::uint64_t user_cr3 = 0;  // CR3 of user code with page table isolation; 0: cr3
 };
 
 struct Cpu {
@@ -40,7 +41,7 @@ struct Cpu {
   std::uint8_t stepping = 0;
 };
 
-// Clock parameters. A field that is 0 is not known, except where said.
+// Clock parameters. 0 means not known, unless a comment says otherwise.
 struct Clock {
   std::uint32_t tsc_ctc_numerator = 0;    // CPUID 15H EBX
   std::uint32_t tsc_ctc_denominator = 0;  // CPUID 15H EAX
@@ -52,7 +53,7 @@ struct Clock {
   std::uint16_t time_shift = 0;
   std::uint32_t time_mult = 0;
   std::uint64_t time_zero = 0;  // wraps modulo 2^64
-  // perf: a counter of fewer than 64 bits, which wraps; time_mask 0: it does not.
+  // perf: for a counter of fewer than 64 bits, which wraps. time_mask 0: it does not wrap.
   std::uint64_t time_cycles = 0;
   std::uint64_t time_mask = 0;
 };
@@ -64,30 +65,32 @@ struct AddressRange {
   std::uint64_t last = 0;  // inclusive
 };
 
-// What IP payloads of 16 and 32-bit code are (CPUID.14H.0:ECX[31], "LIP"). Stored in bundles: append only.
+// The meaning of IP payloads of 16 and 32-bit code (CPUID.14H.0:ECX[31], "LIP"). Stored in bundles: append
+// only.
 enum class IpPayloads : std::uint8_t {
   UNKNOWN = 0,
-  LINEAR = 1,     // they include the base of the code segment
-  EFFECTIVE = 2,  // they do not
+  LINEAR = 1,     // linear addresses: include the base of the code segment
+  EFFECTIVE = 2,  // effective addresses: without the base
 };
 
 struct Configuration {
   Cpu cpu;
   Clock clock;
   IpPayloads ip_payloads = IpPayloads::UNKNOWN;
-  std::uint32_t cs_base = 0;  // what is added to IP payloads of 16 and 32-bit code; not part of a recording
+  std::uint32_t cs_base = 0;  // added to IP payloads of 16 and 32-bit code; not part of a recording
   std::array<AddressRange, 4> ranges;
   std::uint64_t rtit_ctl = 0;  // IA32_RTIT_CTL as programmed; meaningful if rtit_ctl_known
   bool rtit_ctl_known = false;
 };
 
-// From `tsc` on (until the next Switch of the stream) this thread ran. tid == kNoId: nobody is known to.
+// A context switch: this thread ran from `tsc` on, until the next Switch of the stream. tid == kNoId: the
+// running thread is not known.
 struct Switch {
   std::uint64_t tsc = 0;
   std::int64_t pid = kNoId;
   std::int64_t tid = kNoId;
   SpaceId space = kAnySpace;
-  std::uint64_t offset = 0;  // where Stream::switches_by_offset: from this place of the stream on
+  std::uint64_t offset = 0;  // with Stream::switches_by_offset: the switch applies from this stream offset on
 };
 
 // Bytes [begin, end) of the stream are preceded by a loss (buffer truncated, ring wrapped, ...).
@@ -97,7 +100,7 @@ struct KnownLoss {
   std::uint64_t lost_bytes = 0;  // 0: not known
 };
 
-// What the bytes of a stream are.
+// The contents of a stream.
 enum class StreamKind : std::uint8_t {
   PROCESSOR_TRACE = 0,  // packets
   BRANCH_RECORDS = 1,   // an array of BranchRecord (branch_record.h)
@@ -112,36 +115,37 @@ struct Stream {
   SpaceId space = kAnySpace;
   TraceBuffer data;
   std::vector<Switch> switches;     // in order; empty: the stream belongs to pid/tid/space above
-  bool switches_by_offset = false;  // the recorder told their places in the stream, not their times
-  std::vector<KnownLoss> losses;    // by offset
+  bool switches_by_offset = false;  // switches apply at their `offset` in the stream, not at their `tsc`
+  std::vector<KnownLoss> losses;    // sorted by offset
 };
 
-// A name in a file. Sections are mapped by file offset, so that is what places a symbol in memory too.
+// A symbol in a file. Files are mapped by file offset, so the offset also gives the symbol's address.
 struct SymbolEntry {
   std::string name;               // as in the symbol table, not demangled
-  std::uint64_t file_offset = 0;  // of its first byte
+  std::uint64_t file_offset = 0;  // file offset of the first byte
   std::uint64_t size = 0;         // bytes; 0: not known
 };
 
-// A file that code came from, for messages and symbols.
+// A file of code, for messages and symbols.
 struct ImageFile {
   std::string path;
   std::string build_id;              // hex, may be empty
-  TraceBuffer contents;              // the whole file if it is at hand, else empty
-  std::vector<SymbolEntry> symbols;  // names carried by the bundle; used where `contents` is empty
+  TraceBuffer contents;              // the whole file if available, else empty
+  std::vector<SymbolEntry> symbols;  // symbols in the bundle; used if `contents` is empty
 };
 
 // Code bytes at an address. Later regions of the same space and time win over earlier ones.
 struct CodeRegion {
   SpaceId space = kAnySpace;
   std::uint64_t address = 0;
-  TraceBuffer bytes;  // may be empty with size > 0: mapped here, but the bytes are missing
+  TraceBuffer bytes;  // empty with size > 0: a mapping without bytes
   std::uint64_t size = 0;
   std::uint64_t tsc_from = kTscMin;  // valid in [tsc_from, tsc_to)
   std::uint64_t tsc_to = kTscMax;
   std::int32_t file = -1;  // index in TraceBundle::files
   std::uint64_t file_offset = 0;
-  bool shared = false;  // the bytes are the file's: where others that are marked so have none, these serve
+  // The bytes are those of the file: other regions of the file with this flag and without bytes use them.
+  bool shared = false;
 };
 
 struct Thread {
@@ -150,13 +154,13 @@ struct Thread {
   std::string name;
 };
 
-// What the recorder saw besides the trace, by time.
+// Events that the recorder saw in addition to the trace.
 enum class SidebandKind : std::uint8_t {
-  PROCESS = 0,  // `pid` began, as a child of `parent`
-  THREAD = 1,   // `tid` of `pid` began
-  EXEC = 2,     // `pid` runs `text` from here on
-  MAP = 3,      // [address, address + size) of `pid` shows `file` from `file_offset` on
-  SIGNAL = 4,   // `tid` got signal `value`
+  PROCESS = 0,  // `parent` created process `pid`
+  THREAD = 1,   // process `pid` created thread `tid`
+  EXEC = 2,     // `pid` executed program `text`
+  MAP = 3,      // `pid` mapped `file` from `file_offset` on at [address, address + size)
+  SIGNAL = 4,   // `tid` received signal `value`
   EXIT = 5,     // `tid` ended with exit status `value` (128 + signal if it was killed; -1: not known)
 };
 
@@ -175,17 +179,17 @@ struct Sideband {
 };
 
 struct TraceBundle {
-  std::string format;  // registry name of the reader that made it
-  std::string source;  // path, or a description of the memory it came from
+  std::string format;  // registry name of the reader
+  std::string source;  // path, or a description of the memory
   Configuration configuration;
   std::vector<Space> spaces{Space{}};
   std::vector<Stream> streams;
   std::vector<ImageFile> files;
   std::vector<CodeRegion> code;
   std::vector<Thread> threads;
-  std::vector<Sideband> sideband;     // by time
-  std::string metadata;               // a JSON object: command line, machine, times, ...; may be empty
-  std::vector<std::string> warnings;  // whole sentences: what is odd, and what follows
+  std::vector<Sideband> sideband;        // sorted by time
+  std::string metadata;                  // a JSON object: command line, machine, times, ...; may be empty
+  std::vector<trace::Warning> warnings;  // whole sentences: what is odd, and what follows
 };
 
 }  // namespace ptkit::trace

@@ -6,7 +6,9 @@
 
 namespace ptkit::trace {
 
-// What a counter that wraps would show if it did not: at time_cycles or behind it, by less than one round.
+inline constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+// Extends the value of a wrapping counter to 64 bits: the result is less than one period after time_cycles.
 [[nodiscard]] constexpr std::uint64_t perf_whole_tsc(const Clock& clock, std::uint64_t tsc) noexcept {
   if (clock.time_mask == 0) return tsc;
   return clock.time_cycles + ((tsc - clock.time_cycles) & clock.time_mask);
@@ -21,7 +23,7 @@ namespace ptkit::trace {
          (((whole & mask) * clock.time_mult) >> clock.time_shift);
 }
 
-// Of a counter that wraps, perf_whole_tsc().
+// For a wrapping counter, the result is a perf_whole_tsc() value.
 [[nodiscard]] constexpr std::uint64_t perf_tsc_from_ns(const Clock& clock, std::uint64_t ns) noexcept {
   const std::uint64_t since = ns - clock.time_zero;
   return ((since / clock.time_mult) << clock.time_shift) +

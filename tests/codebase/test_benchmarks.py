@@ -14,7 +14,7 @@ import pytest
 from perf_script import needs_perf
 
 from ptkit import _core
-from ptkit.cli.made import CODE, made_stream
+from ptkit.cli.synthetic import CODE, synthetic_stream
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -24,7 +24,7 @@ import recordings  # noqa: E402
 from harness import contest, headline, machine, perf_data, table  # noqa: E402
 from harness.contest import Checks, Contestant, timing_of  # noqa: E402
 from harness.questions import QUESTIONS  # noqa: E402
-from taken import perf as perf_text  # noqa: E402
+from taken_branches import perf as perf_text  # noqa: E402
 
 OURS = Contestant("edges/ptkit")
 LIBIPT = Contestant("blocks/libipt")
@@ -117,7 +117,7 @@ def made(tmp_path: Path) -> Path:
     ((address, code),) = CODE.items()
     (folder / "page_cache.addr").write_bytes(address.to_bytes(8, "little"))
     (folder / "page_cache.dump").write_bytes(code.ljust(4096, b"\0"))
-    (folder / "trace").write_bytes(made_stream(8192))
+    (folder / "trace").write_bytes(synthetic_stream(8192))
     return folder
 
 
@@ -129,7 +129,9 @@ def asked(contestant: Contestant, trace: Path, action: str = "check", *more: str
 
 
 @pytest.mark.skipif("libipt" not in _core.engines(), reason="needs a build with libipt")
-@pytest.mark.parametrize("question", ["columns", "edges", "branches", "taken", "timed", "instructions"])
+@pytest.mark.parametrize(
+    "question", ["columns", "edges", "branches", "taken_branches", "timed_branches", "instructions"]
+)
 def test_contestants_in_python_agree_with_libipt(question: str, made: Path) -> None:
     answers = [
         asked(Contestant(question, options, python=True), made) for options in ((), ("--engine", "libipt"))
@@ -144,15 +146,15 @@ def test_perf_agrees(made: Path, tmp_path: Path) -> None:
     trace = perf_data.perf_data_of(made, tmp_path)
     assert trace != made
     assert perf_data.perf_data_of(trace, tmp_path) == trace
-    perf = Contestant("taken/perf", needs="perf")
-    ours = asked(Contestant("taken", python=True), trace)
+    perf = Contestant("taken_branches/perf", needs="perf")
+    ours = asked(Contestant("taken_branches", python=True), trace)
     told = asked(perf, trace)
     assert {**told, "sum": 0} == {**ours, "sum": 0}
     assert told["rows"] > 1000
     timed = asked(perf, trace, "time", "0")
     assert timed["rows"] == told["rows"]
     assert timed["bytes"] == (made / "trace").stat().st_size
-    unread = asked(Contestant("taken/perf", ("--null",)), trace, "time", "0")
+    unread = asked(Contestant("taken_branches/perf", ("--null",)), trace, "time", "0")
     assert unread["rows"] == 0
     assert all(cpu > 0 for answer in (timed, unread) for _, cpu in answer["rounds"])
 
@@ -175,7 +177,7 @@ def test_who_needs_what_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(table, "perf_data_of", lambda trace, build: trace)
     monkeypatch.setattr(contest, "answer", lambda words: {**told(4, "a"), **ROUNDS})
-    taken = next(question for question in QUESTIONS if question.name == "taken")
+    taken = next(question for question in QUESTIONS if question.name == "taken_branches")
     said = table.ask(taken, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
     assert said is not None
     assert [timing["contestant"] for timing in said["timings"]] == ["Python", "Python --engine libipt"]

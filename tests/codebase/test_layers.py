@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "tools" / "check_layers.py"
@@ -15,20 +18,204 @@ def test_layers_hold() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_upward_include_is_found(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "check_layers.py").write_text(CHECK.read_text())
-    for name, text in {
-        "src/base/a.h": '#include "flow/rows.h"\n',
-        "src/flow/b.cpp": "#include <pybind11/pybind11.h>\n",
-        "src/mystery/c.h": "",
-        "python/ptkit/errors.py": "from ptkit.trace import Trace\n",
-    }.items():
-        path = tmp_path / name
+def problems_in(folder: Path, files: dict[str, str]) -> list[str]:
+    """Lines of the check for a tree of these files."""
+    for name, text in {"tools/check_layers.py": CHECK.read_text(), **files}.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    done = subprocess.run(
-        [sys.executable, tmp_path / "tools" / "check_layers.py"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert done.stdout.count("\n") == 4, done.stdout
+    command = [sys.executable, folder / "tools" / "check_layers.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode == (1 if done.stdout else 0)
+    return done.stdout.splitlines()
+
+
+def test_upward_include_is_found(tmp_path: Path) -> None:
+    files = {
+        "src/base/a.h": '#include "flow/rows/rows.h"\n',
+        "src/flow/decoder/b.cpp": "#include <pybind11/pybind11.h>\n",
+        "src/flow/rows/d.h": '#include "flow/code/block_cache.h"\n',
+        "src/flow/corner/e.h": "",
+        "src/mystery/c.h": "",
+        "python/ptkit/errors.py": "from ptkit.trace import Trace\n",
+    }
+    assert len(problems_in(tmp_path, files)) == 6
+
+
+def test_a_driver_may_use_what_all_drivers_share(tmp_path: Path) -> None:
+    files = {
+        "kernel/include/ptkit/regs.h": "",
+        "kernel/common/pt_ops.h": '#include "ptkit/regs.h"\n',
+        "kernel/common/pt_topa.c": '#include "pt_ops.h"\n',
+        "kernel/linux/machine/caps.h": "",
+        "kernel/linux/unit/memory.h": '#include <linux/types.h>\n#include "common/pt_ops.h"\n',
+        "kernel/linux/unit/memory.c": '#include "machine/caps.h"\n#include "memory.h"\n',
+        "kernel/linux/unit/running.c": '#include "unit/units.h"\n',
+        "kernel/linux/unit/units.h": "",
+        "kernel/linux/main.c": '#include "unit/units.h"\n',
+        "src/msr/program.cpp": '#include "common/pt_ops.h"\n',
+        "tests/model/model.c": '#include "unit/memory.h"\n',
+    }
+    assert problems_in(tmp_path, files) == []
+
+
+def test_upward_include_of_the_kernel_is_found(tmp_path: Path) -> None:
+    files = {
+        "kernel/linux/units.h": "",
+        "kernel/common/pt_topa.c": '#include "linux/units.h"\n',
+    }
+    (problem,) = problems_in(tmp_path, files)
+    assert problem == "kernel/common/pt_topa.c:1: kernel/common (rank 1.0) includes linux/units.h (rank 2.4)"
+
+
+def test_include_of_src_in_the_kernel_is_found(tmp_path: Path) -> None:
+    files = {
+        "src/msr/config.h": "",
+        "kernel/linux/units.c": '#include "msr/config.h"\n',
+        "kernel/common/pt_topa.c": '#include "../../src/msr/config.h"\n',
+    }
+    problems = problems_in(tmp_path, files)
+    assert [problem.partition(": ")[2] for problem in problems] == [
+        "../../src/msr/config.h is not a file of kernel/",
+        "msr/config.h is not a file of kernel/",
+    ]
+
+
+def test_include_of_the_driver_in_src_is_found(tmp_path: Path) -> None:
+    files = {"kernel/linux/units.h": "", "src/msr/a.cpp": '#include "linux/units.h"\n'}
+    (problem,) = problems_in(tmp_path, files)
+    assert problem == "src/msr/a.cpp:1: linux/units.h is of the Linux driver"
+
+
+def test_upward_and_sideways_includes_of_rooms_of_the_driver_are_found(tmp_path: Path) -> None:
+    """Such ranks allow no circle of rooms."""
+    files = {
+        "kernel/linux/main.h": "",
+        "kernel/linux/unit/a.h": "",
+        "kernel/linux/unit/tasks.c": '#include "sideband/ring.h"\n',
+        "kernel/linux/unit/power.c": '#include "main.h"\n',
+        "kernel/linux/sideband/ring.h": "",
+        "kernel/linux/sideband/ring.c": '#include "../unit/a.h"\n',
+    }
+    assert problems_in(tmp_path, files) == [
+        "kernel/linux/sideband/ring.c:1: kernel/linux/sideband (rank 2.2) includes ../unit/a.h (rank 2.2)",
+        "kernel/linux/unit/power.c:1: kernel/linux/unit (rank 2.2) includes main.h (rank 2.4)",
+        "kernel/linux/unit/tasks.c:1: kernel/linux/unit (rank 2.2) includes sideband/ring.h (rank 2.2)",
+    ]
+
+
+def test_a_folder_of_the_kernel_without_a_rank_is_found(tmp_path: Path) -> None:
+    files = {
+        "kernel/linux/corner/a.c": '#include "b.h"\n',
+        "kernel/linux/corner/b.h": "",
+        "kernel/windows/c.h": "",
+    }
+    assert [problem.partition(": ")[2] for problem in problems_in(tmp_path, files)] == [
+        "kernel/linux/corner has no rank in tools/check_layers.py",
+        "kernel/linux/corner has no rank in tools/check_layers.py",
+        "kernel/windows has no rank in tools/check_layers.py",
+    ]
+
+
+@pytest.mark.parametrize("room", ["", "unit/"])
+def test_circle_of_the_kernel_is_found(tmp_path: Path, room: str) -> None:
+    """A .c file and its header are one node: neither header includes the other here."""
+    includes = {"events": ("events", "tasks"), "tasks": ("tasks", "units"), "units": ("units", "events")}
+    files = {f"kernel/linux/{room}{name}.h": "" for name in includes}
+    for name, headers in includes.items():
+        text = "".join(f'#include "{room}{header}.h"\n' for header in headers)
+        files[f"kernel/linux/{room}{name}.c"] = text
+    (problem,) = problems_in(tmp_path, files)
+    circle = " -> ".join(f"{room}{name}" for name in ("events", "tasks", "units", "events"))
+    assert problem == f"kernel/linux: circle of includes: {circle}"
+
+
+def test_a_function_of_the_driver_is_declared_in_the_header_of_its_file(tmp_path: Path) -> None:
+    """A header that declares the functions of several files hides circles."""
+    files = {
+        "kernel/linux/ptkit.h": "int ptkit_follow(void);\nvoid ptkit_run(void);\n",
+        "kernel/linux/main.c": '#include "ptkit.h"\n\nint ptkit_follow(void)\n{\n\tptkit_run();\n}\n',
+        "kernel/linux/running.h": "void ptkit_run(void);\n",
+        "kernel/linux/running.c": "static int __init ptkit_init(void)\n{\n}\n\nvoid ptkit_run(void)\n{\n}\n",
+        "kernel/linux/unit/tasks.c": "void ptkit_run_task(void)\n{\n}\n",
+    }
+    assert problems_in(tmp_path, files) == [
+        "kernel/linux/main.c:3: ptkit_follow() is not declared in main.h",
+        "kernel/linux/unit/tasks.c:1: ptkit_run_task() is not declared in tasks.h",
+    ]
+
+
+def test_products_do_not_use_tests(tmp_path: Path) -> None:
+    files = {
+        "tests/unit/support/walk.h": "",
+        "tests/model/kernel/model.h": "",
+        "tests/support/kernels.py": "",
+        "src/base/a.cpp": '#include "unit/support/walk.h"\n',
+        "kernel/linux/main.c": '#include "../../tests/model/kernel/model.h"\n',
+        "python/ptkit/errors.py": "import kernels\n",
+    }
+    problems = problems_in(tmp_path, files)
+    assert {problem.partition(":")[0] for problem in problems} == {
+        "src/base/a.cpp",
+        "kernel/linux/main.c",
+        "python/ptkit/errors.py",
+    }
+
+
+def test_unit_tests_share_headers_in_one_folder(tmp_path: Path) -> None:
+    files = {
+        "tests/unit/support/walk.h": "",
+        "tests/unit/flow/scene.h": "",
+        "tests/unit/flow/own.h": "",
+        "tests/unit/flow/test_a.cpp": '#include "own.h"\n#include "unit/support/walk.h"\n',
+        "tests/unit/time/test_b.cpp": '#include "../flow/own.h"\n',
+        "tests/unit/base/test_c.cpp": '#include "unit/flow/own.h"\n',
+        "tests/unit/support/bad.h": '#include "unit/flow/own.h"\n',
+    }
+    problems = problems_in(tmp_path, files)
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "tests/unit/base/test_c.cpp",
+        "tests/unit/support/bad.h",
+        "tests/unit/time/test_b.cpp",
+    ]
+
+
+def test_shared_python_does_not_import_tests(tmp_path: Path) -> None:
+    files = {
+        "tests/support/debian.py": "import shutil\n",
+        "tests/support/kernels.py": "from debian import Missing\nimport numpy\n",
+        "tests/support/wheels.py": "from test_walk import WALK\n",
+        "tests/python/test_walk.py": "from kernels import Kernel\n",
+    }
+    (problem,) = problems_in(tmp_path, files)
+    assert problem == "tests/support/wheels.py:1: tests/support imports test_walk, a module of tests"
+
+
+# Members of `Trace`, and of the core's objects in it, that other stages once reached by duck typing.
+PRIVATE = ("_bundle", "_opened", "_session", "_settings")
+
+
+def _reached(text: str) -> list[str]:
+    """Private members of an opened trace that a module takes from an object other than `self`."""
+    attributes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)]
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in attributes
+        if node.attr in PRIVATE and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    ]
+
+
+def test_private_members_of_a_trace_are_not_reached() -> None:
+    files = sorted((ROOT / "python" / "ptkit").rglob("*.py"))
+    assert len(files) > 50
+    found = [f"{path.relative_to(ROOT)}:{one}" for path in files for one in _reached(path.read_text())]
+    assert found == [], "take trace.opened: ptkit.decode.OpenTrace"
+
+
+def test_reaching_a_private_member_is_found() -> None:
+    assert _reached("def f(trace):\n    return trace._bundle.code\n") == ["2: trace._bundle"]
+    assert _reached("class A:\n    def f(self):\n        return self._trace._session\n") == [
+        "3: self._trace._session"
+    ]
+    assert _reached("class A:\n    def f(self):\n        return self._session.streams\n") == []

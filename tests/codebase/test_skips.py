@@ -17,24 +17,20 @@ PYTEST = """<testsuites><testsuite>
 <testcase classname="a" name="c"/>
 </testsuite></testsuites>
 """
-CTEST = """<testsuite>
-<testcase name="A.B" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
-<system-out>[ RUN      ] A.B
-/src/tests/unit/x.cpp:142: Skipped
-{reason}
-
-[  SKIPPED ] A.B (0 ms)
-</system-out></testcase>
-<testcase name="A.C" status="run"><system-out>1 test passed</system-out></testcase>
-</testsuite>
+GOOGLETEST = """<testsuites><testsuite name="A">
+<testcase name="B" status="run" result="skipped">
+<skipped message="/src/tests/unit/x.cpp:142&#x0A;{reason}"><![CDATA[/src/tests/unit/x.cpp:142
+{reason}]]></skipped></testcase>
+<testcase name="C" status="run" result="completed"/>
+</testsuite></testsuites>
 """
 MODULE = "('/x.py', 17, 'Skipped: node is not installed')"
 
 
-def report(folder: Path, pytest_reason: str, ctest_reason: str) -> subprocess.CompletedProcess[str]:
-    files = [folder / "pytest.xml", folder / "ctest.xml"]
+def report(folder: Path, pytest_reason: str, google_reason: str) -> subprocess.CompletedProcess[str]:
+    files = [folder / "pytest.xml", folder / "test_x.0.xml"]
     files[0].write_text(PYTEST.format(reason=pytest_reason, collected=MODULE))
-    files[1].write_text(CTEST.format(reason=ctest_reason))
+    files[1].write_text(GOOGLETEST.format(reason=google_reason))
     command = [sys.executable, str(TOOL), "test", *map(str, files)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -60,7 +56,7 @@ def test_an_unexpected_skip_fails(tmp_path: Path, reasons: tuple[str, str]) -> N
 
 def test_make_test_reports_skips() -> None:
     recipes = (ROOT / "Makefile").read_text()
-    assert "tools/report_skips.py test $(BUILD)/test/ctest.xml $(BUILD)/test/pytest.xml" in recipes
+    assert "tools/report_skips.py test $(BUILD)/test/gtest/*.xml $(BUILD)/test/pytest.xml" in recipes
     assert "tools/report_skips.py emulated $(BUILD)/emulated.xml" in recipes
 
 

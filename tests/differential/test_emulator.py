@@ -73,7 +73,7 @@ def record(argv: Sequence[Any], folder: Path, form: str, *, truth: bool = True) 
     if log is not None:
         log.mkdir()
     output = folder / "out.ptk"
-    return capture.record(argv, output, backend="emulator", truth=log, quiet=True, **FORMS[form])
+    return ptkit.Recorder(argv, output, backend="emulator", truth=log, quiet=True, **FORMS[form]).run()
 
 
 def explained(times: Times) -> str:
@@ -373,7 +373,7 @@ print(rows, re.search("VmHWM:(.*)kB", pathlib.Path("/proc/self/status").read_tex
 def test_fifty_million_branches(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """Recorded, and counted in memory that does not grow with the trace."""
     argv, _ = command("gzip", tmp_path, 100)
-    recording = capture.record(argv, tmp_path / "out.ptk", backend="emulator", quiet=True)
+    recording = ptkit.Recorder(argv, tmp_path / "out.ptk", backend="emulator", quiet=True).run()
     counted = subprocess.run(
         [sys.executable, "-c", _COUNT, str(recording.path)], capture_output=True, text=True, check=True
     )

@@ -66,7 +66,7 @@ def test_recording(tmp_path: Path, compressed: bool, period: int, timing: tuple[
     program = shutil.which("true")
     if program is None:
         pytest.skip("no program `true` here")
-    recording = capture.record(
+    recording = ptkit.Recorder(
         [program],
         tmp_path / "out.ptk",
         backend="emulator",
@@ -74,7 +74,7 @@ def test_recording(tmp_path: Path, compressed: bool, period: int, timing: tuple[
         return_compression=compressed,
         psb_period=period,
         timing=timing,
-    )
+    ).run()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ptkit.PtkitWarning)
         fast, simple = (ptkit.open(recording, engine=engine) for engine in ("ptkit", "simple"))

@@ -52,7 +52,9 @@ def check(recording: capture.Recording, truth: Path, engine: str = "ptkit") -> p
 
 
 def run(program: list[Any], folder: Path, exit_status: int, **form: Any) -> tuple[capture.Recording, Path]:
-    recording = capture.record(program, folder / "out.ptk", backend="step", truth=folder, quiet=True, **form)
+    recording = ptkit.Recorder(
+        program, folder / "out.ptk", backend="step", truth=folder, quiet=True, **form
+    ).run()
     assert recording.exit_status == exit_status
     return recording, folder
 

@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "formats/ptk_chunks.h"
-#include "formats/ptk_writer.h"
+#include "formats/ptk/chunks.h"
+#include "formats/ptk/writer.h"
 #include "formats/registry.h"
 #include "memory_file.h"
 

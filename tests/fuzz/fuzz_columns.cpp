@@ -1,10 +1,10 @@
-// Any stream, read in parts of any size, gives the rows of the whole; nothing crashes or hangs.
+// Any stream in parts of any size gives the rows of the whole table. Nothing crashes or hangs.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 
-#include "columns/reader.h"
-#include "flow/decoder.h"
+#include "columns/read/reader.h"
+#include "flow/decoder/decoder.h"
 #include "image/image.h"
 
 namespace {
@@ -68,7 +68,7 @@ Rows read(const std::shared_ptr<trace::TraceBundle>& bundle, const image::Image&
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const auto table = static_cast<columns::TableId>(data[0] % columns::kTableCount);
-  // Edges are counted over the whole stream: they have no parts.
+  // Edges are counted over the whole stream: their table has no parts.
   const std::size_t part = table == columns::TableId::edges ? SIZE_MAX : 1 + data[1] % 64u;
   const auto bundle = make_bundle({data + 2, size - 2});
   const image::Image image(bundle);

@@ -1,12 +1,12 @@
-// The fast path gives the rows of the simple decoder: mostly plausible packets over a small program.
+// The fast path emits the rows of the simple decoder: mostly plausible packets over a small program.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
-#include "../unit/flow/tables.h"
 #include "packet/encoder.h"
+#include "unit/flow/tables.h"
 
 namespace {
 
@@ -180,7 +180,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.fast = false;
   const auto simple = flow::tables::read(bundle, image, options, nullptr, reading);
   options.fast = true;
-  for (int times = 0; times < 2; ++times) {  // the second time with what the first has learnt
+  for (int times = 0; times < 2; ++times) {  // the second time with the path cache of the first
     const auto fast = flow::tables::read(bundle, image, options, &pool, reading);
     const std::string text = difference(fast, simple);
     if (text.empty()) continue;

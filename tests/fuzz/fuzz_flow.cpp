@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "flow/decoder.h"
-#include "flow/walk_budget.h"
+#include "flow/code/walk_budget.h"
+#include "flow/decoder/decoder.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
-// Any bytes, given to every reader of one-file formats, to the parsers of members, and to readers of folders
-// as a member.
+// Any bytes as input of every reader of one-file formats, of the parsers of members, and of readers of
+// folders as a member.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,13 +8,13 @@
 #include <string>
 #include <system_error>
 
-#include "formats/perf_switch.h"
+#include "formats/perf_event/switch_record.h"
 #include "formats/registry.h"
 #include "memory_file.h"
 
 namespace {
 
-// Streams that can be opened, with these bytes as what tells of them.
+// Streams that can be opened, with these bytes as their metadata.
 class Folder {
  public:
   Folder() : path_(::mkdtemp(name_) == nullptr ? "" : name_) {

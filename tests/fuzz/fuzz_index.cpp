@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "../unit/flow/roundtrip.h"
-#include "../unit/flow/tables.h"
 #include "index/builder.h"
+#include "unit/flow/tables.h"
+#include "unit/support/roundtrip.h"
 
 namespace {
 
@@ -35,7 +35,7 @@ class Input {
   std::size_t at_ = 0;
 };
 
-// A trace, and what an index of it says.
+// A trace and its index.
 struct Scene {
   Scene() : bundle(make_bundle()), image(bundle), pool(image) {
     const trace::Stream& stream = bundle->streams[0];
@@ -49,7 +49,7 @@ struct Scene {
   }
 
   static std::shared_ptr<trace::TraceBundle> make_bundle() {
-    softpt::UnitConfig config;
+    softpt::GeneratorConfig config;
     config.psb_bytes = 256;
     config.mtc = config.cyc = true;
     config.tsc_ctc_numerator = 168;

@@ -1,14 +1,14 @@
-// Any perf.data, read to its last byte; and the parsers of what lies in it or beside it.
+// Any perf.data, read to its last byte, and the parsers of its members and of files beside it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "formats/perf_jit.h"
-#include "formats/perf_kernel_changes.h"
-#include "formats/perf_overlap.h"
-#include "formats/perf_sample.h"
-#include "formats/perf_tracepoint.h"
+#include "formats/perf_data/jit.h"
+#include "formats/perf_data/kernel_changes.h"
+#include "formats/perf_data/overlap.h"
+#include "formats/perf_event/sample.h"
+#include "formats/perf_event/tracepoint.h"
 #include "formats/registry.h"
 #include "memory_file.h"
 

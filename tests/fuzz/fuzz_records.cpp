@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "flow/record_decoder.h"
-#include "flow/walk_budget.h"
-#include "formats/branch_records.h"
+#include "flow/code/walk_budget.h"
+#include "flow/decoder/record_decoder.h"
+#include "formats/common/branch_records.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// A file in memory for readers that take paths, written anew for each input.
+// A file in memory for readers that take paths, rewritten for each input.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// One row of a manifest, with its files in memory: what the printers of the golden runner work on.
+// One row of a manifest, with its files in memory: the input of the printers of the golden runner.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Case {
   std::string test;
   std::string tool;                  // "ptdump" or "ptxed"
   std::string decoder;               // "ptdump", "insn" or "block"
-  std::string effective_decoder;     // what the options make of it
+  std::string effective_decoder;     // with the options applied
   std::vector<std::string> options;  // split at blanks, with those that `configuration` already reflects
   std::string expected_file;
 

@@ -1,6 +1,5 @@
-// ptkit_golden --dir DIR [--only SUBSTRING] [--verbose] [--json]: runs every row of DIR/manifest.tsv through
-// our decoders, prints what libipt's ptdump and ptxed would print, and compares line by line with runs of
-// blanks folded.
+// ptkit_golden --dir DIR [--only SUBSTRING] [--verbose] [--json]: decodes every row of DIR/manifest.tsv,
+// prints the lines of libipt's ptdump and ptxed, and compares them line by line with runs of blanks folded.
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -44,7 +43,7 @@ std::vector<std::string> folded_lines(const std::string& text) {
   return lines;
 }
 
-// Events without the time that stands before them with --event:time: it is libipt's own estimate.
+// Events without the time before them (--event:time), which is libipt's own estimate.
 void drop_event_times(std::vector<std::string>& lines) {
   constexpr std::size_t kDigits = 16;
   for (std::string& line : lines) {

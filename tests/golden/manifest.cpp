@@ -82,7 +82,7 @@ void apply_options(Case& out) {
   }
 }
 
-// Returns what is missing, or nothing.
+// Returns what is missing, or an empty string.
 std::string read_case(const std::filesystem::path& directory, Row& row, Case& out) {
   out.test = row["test"];
   out.tool = row["tool"];

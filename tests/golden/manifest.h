@@ -11,7 +11,7 @@ namespace ptkit::golden {
 
 struct Manifest {
   std::vector<Case> cases;
-  std::string problem;  // what is wrong with the directory; empty: nothing
+  std::string problem;  // defect of the directory; empty: none
 };
 
 [[nodiscard]] Manifest read_manifest(const std::filesystem::path& directory);

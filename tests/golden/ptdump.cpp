@@ -80,8 +80,7 @@ class Dump {
   }
 
  private:
-  // Prints packets up to an error (true) or the end (false). As in ptdump, a packet that is cut off ends
-  // silently.
+  // Prints packets up to an error (true) or the end (false). As in ptdump, a truncated packet ends silently.
   bool packets() {
     for (;;) {
       Packet packet;

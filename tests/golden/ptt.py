@@ -1,4 +1,4 @@
-"""Compiles annotated assembly (.ptt files, in the manner of libipt's pttc) into a directory of golden cases.
+"""Compiles annotated assembly (.ptt files, as with libipt's pttc) into a directory of golden cases.
 
 A .ptt file is an assembler source. Its comments hold packets and what tools must print for them::
 
@@ -34,7 +34,7 @@ ICNT = 32
 
 
 class PttError(Exception):
-    """A source that cannot be compiled; the message begins with file and line."""
+    """A source that cannot be compiled. The message begins with file and line."""
 
 
 @dataclass
@@ -265,7 +265,7 @@ LABEL = re.compile(r"%([0?]?)(\w+)")
 
 
 def expected_line(line: str, stream: Stream) -> str:
-    """The text after the semicolon, with labels replaced by what they stand for."""
+    """The text after the semicolon, with labels replaced by their values."""
     out = ""
     rest = line.split("#")[0].rstrip()
     while match := LABEL.search(rest):
@@ -300,7 +300,7 @@ class Compiled:
 
 
 def compile_source(source: Path) -> Compiled:
-    """Reads one .ptt file. Raises PttError with the line that is wrong."""
+    """Reads one .ptt file. Raises PttError with the number of a bad line."""
     stream = Stream(assemble(source))
     lines = source.read_text().splitlines()
     options: dict[str, list[str]] = {}

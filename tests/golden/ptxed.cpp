@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "case.h"
-#include "flow/decoder.h"
-#include "flow/text.h"
+#include "flow/decoder/decoder.h"
+#include "flow/rows/text.h"
 #include "packet/decoder.h"
 
 namespace ptkit::golden {
@@ -59,7 +59,7 @@ std::string format(const char* form, Values... values) {
 
 std::string hex16(std::uint64_t value) { return format("%016" PRIx64, value); }
 
-// The packets of a stream, to find what stands at or around an offset.
+// The packets of a stream, by offset.
 class PacketList {
  public:
   explicit PacketList(base::Bytes stream) : size_(stream.size()) {
@@ -111,7 +111,7 @@ bool follows_free_fup(const Packet& packet, const PacketList& packets) {
          (owner->flags & Packet::IP_BIT) == 0;
 }
 
-// libipt has read the packet behind these already when it applies them, and names that one in errors.
+// libipt has already read the packet after these when it applies them, and reports that one in errors.
 bool reads_ahead(const Packet& packet, const PacketList& packets) {
   switch (packet.kind) {
     case PacketKind::TNT_8:
@@ -208,7 +208,7 @@ void Printer::on_block(const flow::Block& block) {
   }
 }
 
-// libipt's blocks go on over direct branches, unless told not to.
+// libipt's blocks continue over direct branches, unless an option disables it.
 void Printer::on_branch(const flow::Branch& row) {
   switch (row.kind) {
     case flow::BranchKind::JUMP:
@@ -245,7 +245,7 @@ void Printer::update_state(const flow::Event& row) {
 void Printer::on_event(const flow::Event& row) {
   fresh_block_ = true;
   if ((row.flags & flow::EV_STATUS) != 0) return update_state(row);
-  // After an error ptxed says that packets are off before they go on.
+  // After an error, ptxed reports disabled packets before it continues.
   if (row.kind == EventKind::ENABLED && on_) line("[disabled]");
   update_state(row);
   if (row.kind == EventKind::IFLAG && !options_.iflags) return;
@@ -256,8 +256,8 @@ void Printer::on_event(const flow::Event& row) {
 
 std::string Printer::with_ip(const std::string& text, const flow::Event& row) const {
   if (!options_.event_ip || (row.flags & flow::EV_IP_KNOWN) == 0) return text;
-  const Packet* told_by = packets_.at(row.place.offset);
-  const bool by_instruction = told_by != nullptr && told_by->kind != PacketKind::FUP;
+  const Packet* ip_packet = packets_.at(row.place.offset);
+  const bool by_instruction = ip_packet != nullptr && ip_packet->kind != PacketKind::FUP;
   switch (row.kind) {
     case EventKind::PTWRITE:
     case EventKind::IRET:
@@ -265,7 +265,7 @@ std::string Printer::with_ip(const std::string& text, const flow::Event& row) co
     case EventKind::VMENTRY:
     case EventKind::SWINTR:
     case EventKind::SYSCALL:
-      // The IP is that of the instruction the event was bound to; ptxed prints what a packet told.
+      // The IP is that of the instruction that the event is bound to; ptxed prints the IP of a packet.
       if (by_instruction) return text;
       break;
     default:
@@ -320,13 +320,13 @@ void Printer::on_error(const flow::FlowError& row) {
   std::uint64_t offset = row.place.offset;
   const bool by_code = row.code != Status::UNEXPECTED_PACKET && row.code != Status::NO_IP;
   if (by_code && packet != nullptr && reads_ahead(*packet, packets_)) offset = packets_.offset_behind(offset);
-  // Of errors in packets ptxed tells where its last instruction led.
+  // For errors in packets, ptxed prints the target of its last instruction.
   const bool known = row.ip_known && (by_code || instructions_ != 0);
   const auto error_line = [&](const char* what) {
     out_ += format("[%" PRIx64 ", %" PRIx64 ": %s: %s]\n", offset, known ? row.ip : 0, what, text);
   };
   error_line("error");
-  // A contradiction in a PSB+ is met again when ptxed tries to go on there.
+  // A contradiction in a PSB+ occurs again when ptxed tries to continue there.
   if (options_.resync && row.code == Status::UNEXPECTED_PACKET) error_line("resync error");
   fresh_block_ = true;
   follows_ = false;
@@ -348,7 +348,7 @@ std::string run_ptxed(const Case& test_case) {
   const Options options = options_of(test_case);
   Printer printer(test_case);
   flow::FlowOptions flow_options;
-  // --resync-on-error goes on at the next event that has an IP.
+  // --resync-on-error continues at the next event with an IP.
   flow_options.resync = options.resync ? flow::Resync::IP : flow::Resync::PSB;
   flow_options.errata = test_case.errata;
   flow_options.ticks = options.ticks;

@@ -1,11 +1,11 @@
-// Prints rows that libipt has no words for: every event with its fields, and whether times are told truly.
+// Prints rows that libipt does not have: every event with its fields, and checks of times.
 #include <cinttypes>
 #include <cstdio>
 #include <iterator>
 #include <sstream>
 
 #include "case.h"
-#include "flow/decoder.h"
+#include "flow/decoder/decoder.h"
 
 namespace ptkit::golden {
 namespace {
@@ -70,9 +70,8 @@ std::string run_events(const Case& test_case) {
   return printer.text();
 }
 
-// Each expected line has the offset of a packet and its true time, both in hex. The line is repeated if the
-// interval that is told for the packet holds that time and, where a third number stands, is no wider than
-// that.
+// Each expected line has the offset of a packet and its actual time, both in hex. The output repeats the line
+// if the interval of the packet contains that time and, with a third number, is not wider than that number.
 std::string run_times(const Case& test_case) {
   time::TimeTrack track(test_case.stream, test_case.configuration.clock, test_case.errata);
   std::istringstream lines(test_case.expected);
@@ -83,12 +82,12 @@ std::string run_times(const Case& test_case) {
     unsigned long long width = ~0ULL;
     if (std::sscanf(line.c_str(), "%llx %llx %llx", &offset, &truth, &width) < 2) continue;
     const time::TimeRange range = track.at(offset, offset);
-    char told[96];
-    std::snprintf(told, sizeof told, "%016llx: %s [%" PRIx64 ", %" PRIx64 "]", offset,
+    char mismatch[96];
+    std::snprintf(mismatch, sizeof mismatch, "%016llx: %s [%" PRIx64 ", %" PRIx64 "]", offset,
                   range.known ? "" : "unknown", range.tsc, range.tsc + range.error);
     const bool holds =
         range.known && range.tsc <= truth && truth - range.tsc <= range.error && range.error <= width;
-    text += (holds ? line : told) + std::string("\n");
+    text += (holds ? line : mismatch) + std::string("\n");
   }
   return text;
 }

@@ -18,13 +18,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).parent / "cases"
 MOST_DIFFERENCES = 8  # rows of libipt's suite that may differ, each with its reason in allowed.h
-# Errata whose workaround is what decoding does on every processor, so that no case can fail without the flag.
+# Errata with workarounds on every processor, so no case can fail without the flag.
 ALWAYS_HANDLED = {
     "bdm70": "a FUP in the PSB+ right before TIP.PGE means nothing else, whatever the model",
     "skl014": "a direct branch out of a known filter region ends tracing, whether TIP.PGD has an IP or not",
     "skl168": "cycles count as a lower limit of time, so that lost ones leave the interval true",
 }
-# libipt's sources that mean something else to nasm: it gives a far jump in 64-bit code a REX prefix.
+# Sources of libipt that nasm assembles differently: it gives a far jump in 64-bit code a REX prefix.
 YASM_ONLY = {"mode_exec-tip"}
 
 
@@ -79,11 +79,11 @@ def test_libipt_suite(libipt_rows: list[dict[str, Any]], tool: str) -> None:
     assert any(row["outcome"] == "passed" for row in rows) or not rows
 
 
-def test_differences_are_few_and_reasoned(libipt_rows: list[dict[str, Any]]) -> None:
+def test_differences_have_reasons(libipt_rows: list[dict[str, Any]]) -> None:
     allowed = [row for row in libipt_rows if row["outcome"] == "allowed"]
     assert len(allowed) <= MOST_DIFFERENCES
     assert all(row["reason"] for row in allowed)
-    # Only what prints libipt's own estimate of time is left out.
+    # Only the options that print libipt's own estimate of time are omitted.
     assert all("time" in row["reason"] for row in libipt_rows if row["outcome"] == "skipped")
 
 
@@ -174,7 +174,7 @@ def test_expected_lines() -> None:
         assert ptt.expected_line(line, stream) == expected
 
 
-def test_a_bad_source_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_bad_source_reports_its_line(tmp_path: Path) -> None:
     if ptt.find_assembler() is None:
         pytest.skip("neither yasm nor nasm is installed")
     source = tmp_path / "bad.ptt"

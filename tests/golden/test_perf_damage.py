@@ -1,6 +1,6 @@
-"""Recordings that perf made, cut and changed at many places: what is left of them, and what that costs.
+"""Recordings of perf, truncated and changed at many offsets: their remaining packets, and time and memory.
 
-Each recording is read in a process of its own, whose memory is limited.
+A separate process with limited memory reads each recording.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FOLDER = Path(__file__).resolve().parent / "recordings"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 AUX, AUXTRACE = 11, 71
 CUTS, FLIPS = 24, 40  # of each recording
-MOST_PADDING = 19  # bytes of a piece of trace whose end an AUX record tells
-MOST_MORE_MIB = 48  # than the whole recording takes
+MOST_PADDING = 19  # bytes of an AUX chunk with its end in an AUX record
+MOST_MORE_MIB = 48  # above the memory of the undamaged recording
 
-# Takes places from stdin, and says for each what is left: streams with what is in front of their last bytes.
+# Reads offsets from stdin. Prints the remaining streams for each, with all packets before their last bytes.
 READER = """
 import json, resource, sys, time, warnings
 import numpy as np
@@ -31,13 +31,13 @@ import ptkit
 
 path, damaged = sys.argv[1:]
 whole = open(path, "rb").read()
-TAIL = 64  # bytes at a stream's end that may be padding, or a packet that is cut
+TAIL = 64  # bytes at a stream's end that may be padding or a truncated packet
 
 def opened(path):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trace = ptkit.open(path)
-    return trace, [str(one.message) for one in told]
+    return trace, [one.message.args[0].code for one in caught]
 
 def rows_of(trace):
     return {(s.cpu, s.tid): trace.packets(stream=i, columns=["offset", "kind", "payload"])
@@ -131,7 +131,7 @@ def contents(name: str) -> bytes:
 
 
 def trace_before(records: list[Record], cut: int) -> dict[tuple[int, int], int]:
-    """Bytes of trace in front of a place, of each stream that has some."""
+    """Bytes of trace before an offset, for each stream that has any."""
     sums: dict[tuple[int, int], int] = {}
     for record in records:
         left = min(record.payload, cut - record.place - record.size)
@@ -141,36 +141,36 @@ def trace_before(records: list[Record], cut: int) -> dict[tuple[int, int], int]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_in_front_of_a_cut_is_kept(name: str, tmp_path: Path) -> None:
+def test_trace_before_a_truncation_is_kept(name: str, tmp_path: Path) -> None:
     data = contents(name)
     records = records_of(data)
     chance = random.Random(name)
     end = records[-1].place + records[-1].size + records[-1].payload
     cuts = [chance.randrange(len(data)) for _ in range(CUTS)]
-    pieces = [one for one in records if one.kind == AUXTRACE and one.payload > 999]
-    cuts += [one.place + one.size + one.payload // 2 for one in pieces]
+    chunks = [one for one in records if one.kind == AUXTRACE and one.payload > 999]
+    cuts += [one.place + one.size + one.payload // 2 for one in chunks]
     result = read_damaged(name, [("cut", cut, 0) for cut in cuts], tmp_path)
     for cut, one in zip(cuts, result["results"], strict=True):
         expected = trace_before(records, cut)
-        assert (cut >= end) or ("error" in one) or any("cut" in text for text in one["warnings"]), cut
+        assert (cut >= end) or ("error" in one) or any("_CUT" in code for code in one["warnings"]), cut
         if not expected:
             continue
         assert "error" not in one, f"cut at {cut}: {one}"
         assert all(same for *_, same in one["streams"]), f"cut at {cut}"
         found = {(-1 if cpu is None else cpu): size for cpu, _, size, _ in one["streams"]}
         for (cpu, _), size in expected.items():
-            pieces_of_it = sum(piece.stream[0] == cpu for piece in records if piece.payload)
-            assert size - 8 * pieces_of_it <= found[cpu] <= size, f"cut at {cut}"  # without their padding
+            chunks_of_stream = sum(chunk.stream[0] == cpu for chunk in records if chunk.payload)
+            assert size - 8 * chunks_of_stream <= found[cpu] <= size, f"cut at {cut}"  # without their padding
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_changed_bits_harm_what_they_are_in(name: str, tmp_path: Path) -> None:
+def test_changed_bits_damage_their_record_only(name: str, tmp_path: Path) -> None:
     data = contents(name)
     records = records_of(data)
     chance = random.Random(name)
     places: list[tuple[str, int, int]] = []
-    harmless = []  # bits in trace bytes, and in bodies of records that say nothing about pieces of trace
-    in_headers = []  # of such records: the file's index of pieces of trace says where the next one is
+    harmless = []  # bits in trace bytes, and in bodies of records that do not describe AUX chunks
+    in_headers = []  # of such records: the file's AUXTRACE index has the next chunk
     for number in range(FLIPS):
         record = chance.choice(records)
         inside = number % 2 == 0 and record.kind not in (AUX, AUXTRACE, 70)

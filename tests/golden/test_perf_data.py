@@ -1,4 +1,4 @@
-"""What perf recorded in the emulated machine, opened as anybody would: recordings/README.md."""
+"""Recordings of perf in the emulated machine, opened with ptkit.open(): recordings/README.md."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reduced import unpack
+from warned import warned
 
 import ptkit
 from ptkit.cli.main import main
@@ -19,7 +20,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
 def opened(name: str, folder: Path) -> ptkit.Trace:
-    """A recording, with the code that the truth knows."""
+    """A recording with the code of its execution log."""
     path = folder / f"{name}.perf.data"
     path.write_bytes(lzma.decompress((FOLDER / f"{name}.perf.data.xz").read_bytes()))
     with warnings.catch_warnings():
@@ -41,7 +42,7 @@ def test_every_instruction(name: str, tmp_path: Path) -> None:
         assert np.array_equal(found["ip"], expected), key
 
 
-def test_processes_are_told_apart(tmp_path: Path) -> None:
+def test_processes_are_separate(tmp_path: Path) -> None:
     trace = opened("all", tmp_path)
     names = {tid: name for _, tid, name in trace.info.threads}
     assert {"rounds", "perf"} <= set(names.values())
@@ -55,15 +56,23 @@ def test_processes_are_told_apart(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_said_of_it(tmp_path: Path) -> None:
+def test_info_has_cpu_and_command(tmp_path: Path) -> None:
     info = opened("timed", tmp_path).info
     assert info.cpu == (6, 85, 4)
     command = info.recording["command"]
     assert command[1:4] == ["record", "-e", "intel_pt/cyc,cyc_thresh=1,mtc,mtc_period=3,tsc,psb_period=0/u"]
 
 
+def test_the_source_of_scripts_is_opened_instead(tmp_path: Path) -> None:
+    (tmp_path / "perf.data").write_bytes(SMALL.read_bytes())
+    buffer = tmp_path / "perf.data-aux-idx0.bin"
+    buffer.write_bytes(b"any")
+    with warned("LIBIPT_PERF_DATA_OPENED", tmp_path / "perf.data"):
+        assert ptkit.open(buffer, format="libipt-script").streams
+
+
 def test_folders_of_binaries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.warns(ptkit.PtkitWarning, match="/nowhere/ls is missing, so code in it is not decoded"):
+    with warned("FILES_MISSING", 1, "/nowhere/ls"):
         assert ptkit.open(SMALL).info.code_bytes == 0
     (tmp_path / "nowhere").mkdir()
     (tmp_path / "nowhere" / "ls").write_bytes(b"\x90\xc3")
@@ -71,12 +80,12 @@ def test_folders_of_binaries(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         warnings.simplefilter("error")
         assert ptkit.open(SMALL, binaries=[tmp_path]).info.code_bytes > 0
     assert main(["info", str(SMALL)]) == 0
-    assert "/nowhere/ls is missing" in capsys.readouterr().out
+    assert "1 file is missing, so code in it is not decoded: /nowhere/ls" in capsys.readouterr().out
     assert main(["info", str(SMALL), "--binaries", str(tmp_path)]) == 0
     assert "is missing" not in capsys.readouterr().out
 
 
-def test_folders_of_binaries_that_are_none(tmp_path: Path) -> None:
+def test_missing_folders_of_binaries(tmp_path: Path) -> None:
     with pytest.raises(ptkit.MissingFileError, match="no such folder of binaries"):
         ptkit.open(SMALL, binaries=[tmp_path / "absent"])
     with pytest.raises(ptkit.ConfigError, match="must be a list of folders"):

@@ -1,4 +1,4 @@
-"""Small files of perf that ask for much memory: each is opened in a process whose memory is limited."""
+"""Small perf.data files that claim much memory: a process with limited memory opens each of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def record(kind: int, body: bytes) -> bytes:
 
 
 def event(kind: int, body: bytes) -> bytes:
-    """One with its trailer: TID, TIME, CPU, IDENTIFIER."""
+    """A record with its trailer: TID, TIME, CPU, IDENTIFIER."""
     return record(kind, body + struct.pack("<IIQIIQ", 10, 10, 0, 0, 0, 77))
 
 
@@ -48,7 +48,7 @@ def trace() -> bytes:
 def perf_file(
     records: bytes, features: dict[int, bytes], attributes: int = 1, *, overlaid: bool = False
 ) -> bytes:
-    """The numbers of each event are one word, or all of the file (`overlaid`)."""
+    """The ids of each event are one word, or the whole file (`overlaid`)."""
     sample_type = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 16
     attr = struct.pack("<IIQQQQQ", 9, ATTR_BYTES, 1, 1, sample_type, 0, 1 << 5 | 1 << 18)
     attrs_at = HEADER_BYTES + 8
@@ -69,7 +69,7 @@ def perf_file(
 
 
 def long_names() -> bytes:
-    """One name that ten thousand numbers have, and a thousand counters use."""
+    """One name with ten thousand ids, used by a thousand counters."""
     name, count = b"n" * 200_000, 10_000
     description = struct.pack("<IIII", 1, 0, count, len(name) + 8) + name + bytes(8)
     description += struct.pack(f"<{count}Q", *range(count))
@@ -82,7 +82,7 @@ def numbers_of_all() -> bytes:
 
 
 def heirs() -> bytes:
-    """Two thousand mappings, and as many children that have them all."""
+    """Two thousand mappings, and as many children that inherit all of them."""
     mapping = struct.pack("<QIIQQII8s", 0, 8, 1, 5, 0, 5, 2, b"//anon")
     records = trace()
     for number in range(2000):

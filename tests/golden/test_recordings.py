@@ -1,4 +1,4 @@
-"""What perf recorded in the emulated machine, decoded here: recordings/README.md."""
+"""Recordings of perf in the emulated machine, decoded instruction by instruction: recordings/README.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent / "recordings"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))
 
 
-def test_there_are_recordings() -> None:
+def test_recordings_exist() -> None:
     assert len(NAMES) >= 8
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 600_000
 
@@ -44,7 +44,7 @@ def test_every_instruction(name: str, engine: str) -> None:
         assert len(found) == len(expected), key
 
 
-def test_copies_for_perf_differ_in_what_they_say() -> None:
+def test_copies_for_perf_differ_in_sideband_only() -> None:
     data = lzma.decompress((FOLDER / "all.perf.data.xz").read_bytes())
     changed = [(old, new) for old, new in zip(data, by_time(data), strict=True) if old != new]
     assert changed == [(3, 2)]  # have_sched_switch

@@ -228,9 +228,8 @@ def test_module_pleases_checkpatch(debugging: Kernel) -> None:
     script = debugging.headers / "scripts" / "checkpatch.pl"
     # Types of <stdint.h>, for kernel/common is not of the kernel only; version numbers, in one header.
     ignored = "PREFER_KERNEL_TYPES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
-    sources = [
-        path for name in ("common", "linux") for path in sorted((ROOT / "kernel" / name).glob("*.[ch]"))
-    ]
+    folders = ("kernel/common", "kernel/linux", "tests/model/kernel")
+    sources = [path for name in folders for path in sorted((ROOT / name).rglob("*.[ch]"))]
     options = ("--no-tree", "--strict", "--terse", "--ignore", ignored, "--file")
     run("perl", script, *options, *sources, folder=debugging.headers)
 

@@ -9,7 +9,7 @@
  * go on in the same way, so only one of them goes on; that it is the same place each time is checked.
  * All sequences of a few requests without failures are run besides, whatever place they lead to.
  *
- * After each request the driver must be in the state that the table in lifecycle.c has, and after
+ * After each request the driver must be in the state that the table in session.c has, and after
  * each close() nothing may be left.
  */
 #define _GNU_SOURCE
@@ -280,7 +280,7 @@ static unsigned count_started(const struct life* life) {
   return count;
 }
 
-/* By the table in lifecycle.c. */
+/* By the table in session.c. */
 static void enter_state(struct life* life, enum request request, int error) {
   enum state* state = &life->key.state;
   if (request == CONFIGURE && *state == OPEN && error == 0) {

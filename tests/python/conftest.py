@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compiling import build
 from small_elf import elf
 
 import ptkit
@@ -21,7 +22,7 @@ PATIENCE = 5  # seconds, with processes that a test has started and that are abo
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder for temporary files of these tests, and of what they start: nobody else's."""
+    """The folder for temporary files of these tests, and of the processes that they start."""
     folder = tmp_path_factory.mktemp("t")  # a short name: paths of sockets are no longer than 107 bytes
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
@@ -36,7 +37,7 @@ def leaves_nothing(temporary_folder: Path) -> Iterator[None]:
     yield
     left = set(temporary_folder.iterdir()) - before
     if left:
-        gc.collect()  # traces remove theirs when nobody has them any more
+        gc.collect()  # traces remove theirs once no reference is left
     deadline = time.monotonic() + PATIENCE
     while (left := set(temporary_folder.iterdir()) - before) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -47,6 +48,13 @@ def leaves_nothing(temporary_folder: Path) -> Iterator[None]:
             path.unlink()
     names = sorted(path.name for path in left)
     assert not names, f"left in the folder for temporary files: {', '.join(names)}"
+
+
+@pytest.fixture(scope="session")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program tests/programs/brief.c, which single steps record at once."""
+    program = build("brief", tmp_path_factory.mktemp("brief"), "-static", "-nostdlib", "-Wl,--build-id")
+    return str(program)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from ptkit import _core
         {"columns": np.array(["from_ip"])},
     ],
 )
-def test_numbers_of_every_kind(loop_trace: Any, query: dict[str, Any]) -> None:
+def test_numbers_of_numpy_are_numbers(loop_trace: Any, query: dict[str, Any]) -> None:
     found = loop_trace.branches(**query)
     assert found["from_ip"].tolist() == loop_trace.branches(time=query.get("time"))["from_ip"].tolist()
 
@@ -40,7 +40,7 @@ def test_a_name_that_is_no_text_is_no_symbol(loop_trace: Any) -> None:
         loop_trace.branches(symbol="\ud800")
 
 
-def test_bools_of_numpy(loop_trace: Any) -> None:
+def test_bools_of_numpy_are_bools(loop_trace: Any) -> None:
     assert len(loop_trace.branches(taken=np.True_)) == len(loop_trace.branches(taken=True)) == 1200
     assert len(loop_trace.branches(taken=np.False_)) == 200
 
@@ -119,7 +119,7 @@ def test_no_signatures_reach_the_user(loop_trace: Any, call: Any, text: str) -> 
         call(loop_trace)
 
 
-def test_addresses_of_every_kind(loop_trace: Any) -> None:
+def test_addresses_of_every_integer_type_are_taken(loop_trace: Any) -> None:
     high = 2**64 - 1
     for ips in ([1, high], (1, high), np.array([1, high], np.uint64), np.array([1, 2], np.int32), 5, []):
         assert loop_trace.symbolize(ips) == [None] * np.size(ips)
@@ -154,7 +154,7 @@ def test_addresses_of_every_kind(loop_trace: Any) -> None:
         ({"images": bytearray(b"\x90")}, "bytes need an address"),
     ],
 )
-def test_settings_of_open(loop: Any, options: dict[str, Any], text: str) -> None:
+def test_settings_of_open_are_checked(loop: Any, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ptkit.ConfigError, match=text):
         ptkit.open(loop.stream(1), cpu="6/158", **options)
 
@@ -200,7 +200,7 @@ def test_paths_that_are_none(loop: Any, tmp_path: Any) -> None:
         ptkit.packets(tmp_path)
 
 
-def test_lazy_modules() -> None:
+def test_lazy_modules_are_attributes() -> None:
     import subprocess
     import sys
 

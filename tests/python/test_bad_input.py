@@ -12,7 +12,7 @@ import pytest
 import ptkit
 
 
-def test_empty_file(tmp_path: Path) -> None:
+def test_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.pt"
     path.write_bytes(b"")
     with pytest.raises(ptkit.FormatError, match=r"empty\.pt: the file is empty"):
@@ -22,7 +22,7 @@ def test_empty_file(tmp_path: Path) -> None:
     assert len(ptkit.packets(b"")) == 0
 
 
-def test_no_trace(tmp_path: Path) -> None:
+def test_text_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear reader,\n" * 100)
     with pytest.raises(ptkit.FormatError, match=r"letter\.txt.*PSB"):
@@ -38,7 +38,7 @@ def test_bytes_without_psb_are_an_error_row(open_trace: Any) -> None:
 
 
 def test_missing_and_unreadable_paths(tmp_path: Path, loop: Any) -> None:
-    with pytest.raises(ptkit.MissingFileError, match="there is no such file"):
+    with pytest.raises(ptkit.MissingFileError, match="no such file or folder"):
         ptkit.open(tmp_path / "nowhere.pt")
     with pytest.raises(FileNotFoundError):
         ptkit.open(loop.stream(1), cpu="6/158", images=[tmp_path / "nowhere.so"])
@@ -92,6 +92,24 @@ def test_wrong_image_is_error_rows(open_trace: Any, loop: Any) -> None:
     assert len(trace.errors.messages()) == len(trace.errors)
 
 
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+def test_a_conditional_that_leads_elsewhere_proves_a_wrong_image(
+    open_trace: Any, loop: Any, packets: Any, engine: str
+) -> None:
+    data = loop.stream(3)
+    trace = open_trace(data + packets.pgd(0x9999), images=loop.images(), engine=engine)
+    assert trace.errors.messages() == [
+        "the code needs a taken/not-taken bit and the stream has something else "
+        f"(at stream offset {len(data):#x}, ip {loop.JNZ:#x}): packet TIP_PGD to 0x9999; "
+        "the image may not be what ran, or data was lost"
+    ]
+    last = trace.branches()[-1:]
+    assert (last["from_ip"].tolist(), last["to_ip"].tolist()) == ([loop.JNZ], [0x9999])
+    assert len(trace.gaps) == 0
+    for target in (loop.BASE, loop.JMP):
+        assert len(open_trace(data + packets.pgd(target), images=loop.images(), engine=engine).errors) == 0
+
+
 def test_start_in_the_middle_of_a_packet(open_trace: Any, loop: Any) -> None:
     data = loop.stream(100, psb_every=10)
     trace = open_trace(data[20:], images=loop.images())
@@ -137,7 +155,7 @@ def test_buffers_that_are_no_bytes(data: Any, text: str) -> None:
         ptkit.open(data)
 
 
-def test_other_objects() -> None:
+def test_objects_that_are_not_traces_are_refused() -> None:
     with pytest.raises(TypeError, match="cannot open int"):
         ptkit.open(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="cannot read packets from int"):
@@ -164,15 +182,15 @@ def test_other_objects() -> None:
         ({"images": [{2**64: b"\x90"}]}, "address"),
     ],
 )
-def test_bad_options(options: dict[str, Any], text: str, loop: Any) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any], text: str, loop: Any) -> None:
     with pytest.raises(ptkit.ConfigError, match=text):
         ptkit.open(loop.stream(1), **options)
 
 
-def test_unknown_format(tmp_path: Path, loop: Any) -> None:
+def test_unknown_format_lists_the_known(tmp_path: Path, loop: Any) -> None:
     path = tmp_path / "loop.pt"
     path.write_bytes(loop.stream(1))
-    with pytest.raises(ptkit.ConfigError, match=r"there are .*raw"):
+    with pytest.raises(ptkit.ConfigError, match=r"known formats: .*raw"):
         ptkit.open(path, format="etl")
 
 
@@ -196,7 +214,7 @@ def test_code_that_begins_as_a_program_does(tmp_path: Path, loop: Any, open_trac
         open_trace(loop.stream(1), images=[path])
 
 
-def test_malformed_bundles(corpus: Path, open_trace: Any) -> None:
+def test_malformed_bundles_are_refused(corpus: Path, open_trace: Any) -> None:
     bundles = sorted((corpus / "lldb" / "intelpt-trace").glob("trace_*.json"))
     assert bundles
     refused = []

@@ -1,17 +1,20 @@
-"""Bundles whose recorder was killed, and bundles that are to be shared."""
+"""Bundles of a recorder that was killed, and redacted bundles."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
+from waiting import wait_for
+from warned import of_code, trace_warnings
 
 import ptkit
 from ptkit import capture
@@ -24,19 +27,15 @@ pytestmark = pytest.mark.skipif(
 
 
 def _record(output: Path, *words: str, **options: object) -> None:
-    capture.record(list(words), output, backend="step", quiet=True, **options)  # type: ignore[arg-type]
+    ptkit.Recorder(list(words), output, backend="step", quiet=True, **options).run()  # type: ignore[arg-type]
 
 
-def test_a_killed_recorder_leaves_what_it_saved(tmp_path: Path) -> None:
+def test_a_killed_recorder_leaves_what_it_saved(tmp_path: Path, brief: str) -> None:
     output = tmp_path / "killed.ptk"
     command = [sys.executable, "-m", "ptkit", "record", "-q", "--backend", "step", "-o", str(output)]
-    recorder = subprocess.Popen([*command, "--", "sh", "-c", "while :; do :; done"], start_new_session=True)
+    recorder = subprocess.Popen([*command, "--", brief, "loop", "1000000000"], start_new_session=True)
     try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and b"PTKCDATA" not in (
-            output.read_bytes() if output.exists() else b""
-        ):
-            time.sleep(0.1)
+        assert wait_for(lambda: output.exists() and b"PTKCDATA" in output.read_bytes())
         recorder.kill()
         assert recorder.wait() == -signal.SIGKILL
     finally:
@@ -44,12 +43,12 @@ def test_a_killed_recorder_leaves_what_it_saved(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         trace = ptkit.open(output)
-    said = "\n".join(trace.info.warnings)
-    assert [str(warning.message) for warning in caught] == list(trace.info.warnings)
-    assert "the recorder was killed, its disk was full, or the file was cut" in said
-    assert "what it had when it was last saved is there (at 20" in said
-    assert " s after it began)" in said
-    assert "the program was still running when the recording ended (1 of 1 thread)" in said
+    assert trace_warnings(caught) == list(trace.info.warnings)
+    (unfinished,) = of_code(trace.info.warnings, "RECORDING_UNFINISHED")
+    assert unfinished.severity == "LOSS"
+    assert re.fullmatch(r"20\d\d-.* UTC, [\d.]+ s after it began", unfinished.arguments[0])
+    (running,) = of_code(trace.info.warnings, "PROGRAM_RUNNING")
+    assert running.arguments == ("1", "1")
     assert "warning" in str(trace.info)
     assert trace.info.recording["backend"] == "step"
     assert "exit_status" not in trace.info.recording
@@ -58,13 +57,13 @@ def test_a_killed_recorder_leaves_what_it_saved(tmp_path: Path) -> None:
     assert set(trace.errors["code"].tolist()) <= {ptkit.ErrorCode.TRUNCATED_PACKET}
 
 
-def _secrets(folder: Path) -> list[bytes]:
-    return [os.fsencode(folder.name), b"hunter2", b"/bin/", b"/lib", b"(sh)"]
+def _secrets(folder: Path, program: str) -> list[bytes]:
+    return [os.fsencode(folder.name), b"hunter2", os.fsencode(program), b"(brief)"]
 
 
-def test_redacted_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_redacted_recording(tmp_path: Path, brief: str, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "redacted.ptk"
-    _record(output, "sh", "-c", f": hunter2 {tmp_path}", redact=True)
+    _record(output, brief, "loop", "20", "hunter2", str(tmp_path), redact=True)
     trace = ptkit.open(output)
     assert trace.info.recording["redacted"]
     assert "command" not in trace.info.recording
@@ -76,19 +75,22 @@ def test_redacted_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert any(trace.symbolize(trace.branches(columns=["from_ip"])["from_ip"], offsets=False))
     assert main(["info", "--json", str(output)]) == 0
     text = capsys.readouterr().out.replace(str(tmp_path), "")
-    for secret in _secrets(tmp_path):
+    for secret in _secrets(tmp_path, brief):
         assert os.fsdecode(secret) not in text
     assert json.loads(text)["recording"]["redacted"] is True
 
 
-def test_redacting_what_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_redact_verb_keeps_trace_and_build_ids(
+    tmp_path: Path, brief: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain, redacted = tmp_path / "plain.ptk", tmp_path / "redacted.ptk"
-    _record(plain, "sh", "-c", f": hunter2 {tmp_path}")
+    _record(plain, brief, "loop", "20", "hunter2", str(tmp_path))
     assert main(["redact", str(plain), "-o", str(redacted)]) == 0
     assert "redacted.ptk" in capsys.readouterr().out
     before, after = ptkit.open(plain), ptkit.open(redacted)
-    assert "hunter2" in str(before.info)
-    for secret in _secrets(tmp_path):
+    for secret in _secrets(tmp_path, brief):
+        assert os.fsdecode(secret) in str(before.info)
+    for secret in _secrets(tmp_path, brief):
         assert os.fsdecode(secret) not in str(after.info).replace(str(tmp_path), "")
     assert [build_id for _, build_id in before.info.files] == [build_id for _, build_id in after.info.files]
     ours, theirs = (one.instructions(columns=["ip", "tsc", "tid"]) for one in (before, after))
@@ -98,9 +100,9 @@ def test_redacting_what_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert list(before.symbolize(ips)) == list(after.symbolize(ips))
 
 
-def test_redact_says_what_is_wrong(tmp_path: Path) -> None:
+def test_redact_says_what_is_wrong(tmp_path: Path, brief: str) -> None:
     path = tmp_path / "a.ptk"
-    _record(path, "true")
+    _record(path, brief)
     before = path.read_bytes()
     with pytest.raises(ptkit.ConfigError, match="is what is read"):
         ptkit.redact(path, tmp_path / "." / "a.ptk")
@@ -113,9 +115,12 @@ def test_redact_says_what_is_wrong(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_gaps_say_how_many_bytes_are_missing(tmp_path: Path) -> None:
+def test_gaps_say_how_many_bytes_are_missing(tmp_path: Path, loop: Any) -> None:
     path = tmp_path / "a.ptk"
-    _record(path, "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do :; done", psb_period=2048)
+    bundle = ptkit._core.Bundle()
+    bundle.add_stream(loop.stream(200_000))  # more than a chunk of data, which has 1 MiB
+    bundle.add_code(loop.BASE, loop.CODE)
+    ptkit._core.save_bundle(bundle, os.fsencode(path))
     data = bytearray(path.read_bytes())
     chunk = data.index(b"PTKCDATA")
     data[chunk + 60] ^= 1

@@ -16,6 +16,7 @@ from typing import Any
 import ptk_chunks
 import pytest
 from small_elf import elf
+from warned import warned
 
 import ptkit
 from ptkit import memory
@@ -155,15 +156,15 @@ def test_a_bundle_may_come_out_of_a_pipe(tmp_path: Path, loop: Any) -> None:
         tmp_path / "a.ptk", [ptk_chunks.process(0, 7, 1, loop.stream(20)), ptk_chunks.code(0x1000, loop.CODE)]
     )
     pipe = fifo(tmp_path / "pipe")
-    with pytest.warns(ptkit.PtkitWarning, match="no end"):
+    with warned("RECORDING_NOT_SAVED"):
         wanted = ptkit.open(bundle, cpu="6/158")
-    with pytest.warns(ptkit.PtkitWarning, match="no end"), written(pipe, bundle.read_bytes()):
+    with warned("RECORDING_NOT_SAVED"), written(pipe, bundle.read_bytes()):
         trace = ptkit.open(pipe, cpu="6/158")
     assert trace.info.format == "ptk"
     assert len(trace.branches()) == len(wanted.branches()) > 0
 
 
-def test_standard_input(loop: Any) -> None:
+def test_input_may_be_standard_input(loop: Any) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "ptkit", *words]
         return subprocess.run(
@@ -181,7 +182,7 @@ def test_a_format_of_several_files_does_not_come_out_of_a_pipe(tmp_path: Path, l
     pipe = fifo(tmp_path / "pipe")
     with (
         written(pipe, loop.stream(5)),
-        pytest.raises(ptkit.UnsupportedError, match=r"pipe: .*'simple-pt' is several files.*save them"),
+        pytest.raises(ptkit.UnsupportedError, match=r"pipe: .*'simple-pt' is several files.*save the files"),
     ):
         ptkit.open(pipe, format="simple-pt")
 
@@ -219,11 +220,11 @@ def nested(levels: int) -> str:
 def test_nested_json_of_a_bundle_is_refused(kind: str, levels: int, tmp_path: Path, loop: Any) -> None:
     deep = ptk_chunks.chunk(kind, ('{"x":' + nested(levels) + "}").encode())
     path = ptk_chunks.write(tmp_path / "a.ptk", [ptk_chunks.process(0, 7, 1, loop.stream(5)), deep])
-    line = refused("info", str(path), saying="has more than 100 arrays and objects inside one another")
+    line = refused("info", str(path), saying="has more than 100 nested arrays and objects")
     assert f"{kind} chunk at byte" in line
 
 
-def test_levels_that_are_allowed(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+def test_nested_json_up_to_the_limit_is_read(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     deep = ptk_chunks.chunk("META", ('{"x":' + nested(99) + "}").encode())
     path = ptk_chunks.write(tmp_path / "a.ptk", [ptk_chunks.process(0, 7, 1, loop.stream(5)), deep])
     assert str(open_trace(path).info.recording["x"]).count("[") == 99
@@ -232,7 +233,7 @@ def test_levels_that_are_allowed(tmp_path: Path, loop: Any, open_trace: Any) -> 
 def test_nested_json_of_lldb_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text('{"type": ' + nested(100_000) + "}")
-    refused("info", str(path), saying="trace.json: the JSON has more than 100 arrays and objects")
+    refused("info", str(path), saying="trace.json: the JSON has more than 100 nested arrays and objects")
 
 
 @pytest.mark.parametrize(
@@ -392,11 +393,11 @@ def test_redact_copies_no_code_of_files_elsewhere(
     program = tmp_path / "private"
     program.write_bytes(elf(loop.CODE, 0x1000, "private_function") + SECRET)
     path = make(folder, loop.stream(5), program, 0x1000)
-    with pytest.warns(ptkit.PtkitWarning, match=r"outside of its folder: \S*private; ptkit redact does not"):
+    with warned("FILES_OUTSIDE", "private"):
         trace = ptkit.open(path, cpu="6/61")
     assert trace.info.code_bytes > 0
     output = tmp_path / "redacted.ptk"
-    with pytest.warns(ptkit.PtkitWarning, match=r"left out: \S*private"):
+    with warned("FILES_LEFT_OUT", "private"):
         ptkit.redact(path, output)
     redacted = open_trace(output)
     assert redacted.info.code_bytes == 0
@@ -409,7 +410,7 @@ def test_redact_copies_no_code_of_files_elsewhere(
 def test_redact_refuses_a_trace_that_is_a_file_elsewhere(target: str, folder: Path, secret: Path) -> None:
     name = str(secret) if target == "secret" else target
     path = lldb_bundle(folder, name)
-    with pytest.warns(ptkit.PtkitWarning, match=r"outside of its folder: \S*secret; "):
+    with warned("FILES_OUTSIDE", "secret"):
         ptkit.open(path)
     output = folder.parent / "redacted.ptk"
     with pytest.raises(ptkit.FormatError, match=r"secret: lies outside of the recording's folder"):
@@ -421,7 +422,7 @@ def test_redact_refuses_links_to_elsewhere(folder: Path, secret: Path, stream: P
     stream.rename(folder / "ptout.0")
     (folder / "ptout.sideband").write_text("meta family 6\nmeta model 61\n")
     (folder / "ptout.1").symlink_to(secret)
-    with pytest.warns(ptkit.PtkitWarning, match=r"outside of its folder: \S*ptout\.1; "):
+    with warned("FILES_OUTSIDE", "ptout.1"):
         ptkit.open(folder, cpu="6/61")
     with pytest.raises(ptkit.FormatError, match=r"ptout\.1: lies outside"):
         ptkit.redact(folder, folder.parent / "redacted.ptk")

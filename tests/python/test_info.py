@@ -7,14 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ptk_chunks
 import pytest
+from warned import of_code
 
 import ptkit
 from ptkit.cli import main
+from ptkit.text import counted
 
 
 def recording(folder: Path, files: int, stream: bytes) -> Path:
-    """A recording of simple-pt whose programs are not on this machine."""
+    """A recording of simple-pt; its programs are not on this machine."""
     path = folder / "ptout.0"
     path.write_bytes(stream)
     mapped = [f"0.0 77 1000 {0x10000 * (i + 1):x} 0 4096 \t/absent/lib{i}.so\n" for i in range(files)]
@@ -39,12 +42,14 @@ def test_missing_files_are_one_warning(five: Path) -> None:
     with pytest.warns(ptkit.PtkitWarning) as caught:
         info = ptkit.open(five).info
     assert [str(one.message) for one in caught] == list(info.warnings)
-    (said,) = (sentence for sentence in info.warnings if "absent" in sentence)
-    assert said == (
-        "5 files are missing, so code in them is not decoded: /absent/lib0.so, /absent/lib1.so, "
-        "/absent/lib2.so and 2 more (ptkit info --verbose, trace.info.missing_files); name folders that have "
-        "them by --binaries DIR, or binaries=[...] in Python"
+    (said,) = of_code(info.warnings, "FILES_MISSING")
+    assert said.arguments == (
+        "5",
+        "/absent/lib0.so, /absent/lib1.so, /absent/lib2.so and 2 more "
+        "(ptkit info --verbose, trace.info.missing_files)",
     )
+    assert "--binaries DIR" in said.remedy
+    assert said.endswith(said.remedy)
 
 
 def test_missing_files_are_data(five: Path, open_trace: Any) -> None:
@@ -56,7 +61,18 @@ def test_missing_files_are_data(five: Path, open_trace: Any) -> None:
 
 def test_one_missing_file_is_named(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     info = open_trace(recording(tmp_path, 1, loop.stream(2))).info
-    assert any(one.startswith("/absent/lib0.so is missing, so code in it") for one in info.warnings)
+    (said,) = of_code(info.warnings, "FILES_MISSING")
+    assert said.arguments == ("1", "/absent/lib0.so")
+
+
+def test_missing_files_of_bundles_are_images(tmp_path: Path, loop: Any, open_trace: Any) -> None:
+    missing = [{"path": "/absent/lib0.so"}]
+    path = ptk_chunks.write(
+        tmp_path / "a.ptk", [ptk_chunks.process(0, 7, 1, loop.stream(2))], missing_files=missing
+    )
+    (said,) = of_code(open_trace(path).info.warnings, "IMAGES_MISSING")
+    assert said.arguments == ("1", "/absent/lib0.so")
+    assert "--image PATH" in said.remedy
 
 
 def test_an_image_of_that_name_is_not_missing(five: Path, open_trace: Any, tmp_path: Path) -> None:
@@ -165,3 +181,24 @@ def test_text_is_not_a_trace(tmp_path: Path) -> None:
     with pytest.raises(ptkit.FormatError) as raised:
         ptkit.open(tmp_path)
     assert str(raised.value) == f"{tmp_path}: no trace in this folder (formats of folders: docs/formats.md)"
+
+
+def test_settings_are_in_words(open_trace: Any, loop: Any) -> None:
+    info = replace(open_trace(loop.stream(1), images=loop.images()).info, rtit_ctl=0x100E609)
+    settings = next(line for line in info.text().splitlines() if line.startswith("settings:"))
+    assert settings.partition(":")[2].strip() == (
+        "user code; branches, TSC, MTC; PSB every 4 KiB (`ptkit msr explain 0x570 0x100e609`)"
+    )
+    both = replace(info, rtit_ctl=0xC)
+    assert "user and kernel code; no packets; PSB every 2 KiB" in both.text()
+
+
+def test_one_is_singular() -> None:
+    assert [counted(number, "row") for number in (0, 1, 2, 1000)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,000 rows",
+    ]
+    assert counted(1, "loss", "losses") == "1 loss"
+    assert counted(2, "loss", "losses") == "2 losses"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warned import warned
 
 import ptkit
 from ptkit import _core
@@ -73,7 +74,7 @@ def test_every_kind_of_image(loop: Any, open_trace: Any, tmp_path: Path) -> None
         assert len(open_trace(loop.stream(20), images=images).branches()) == 140
 
 
-def test_image_callback(loop: Any, open_trace: Any) -> None:
+def test_image_callback_gives_code(loop: Any, open_trace: Any) -> None:
     asked = []
 
     def callback(address: int, size: int, space: int) -> bytes | None:
@@ -140,7 +141,7 @@ def test_addresses_without_symbols_are_named_by_file(open_trace: Any, loop: Any)
 
 
 def test_an_unknown_processor_gets_a_warning(loop: Any) -> None:
-    with pytest.warns(ptkit.PtkitWarning, match="processor is not known"):
+    with warned("CPU_UNKNOWN"):
         ptkit.open(loop.stream(2))
     trace = ptkit.open(loop.stream(2), cpu="6/158/10")
     assert trace.info.cpu == (6, 158, 10)
@@ -175,6 +176,6 @@ def test_packets_begin_where_asked(loop: Any) -> None:
     assert nothing.errors.named("code") == ["NO_SYNC"]
 
 
-def test_corpus_opens(corpus: Path, open_trace: Any) -> None:
+def test_every_trace_of_the_corpus_opens(corpus: Path, open_trace: Any) -> None:
     assert open_trace(corpus / "libxdc" / "Unzip").format == "libxdc"
     assert open_trace(corpus / "lldb" / "intelpt-trace" / "trace.json").format == "lldb"

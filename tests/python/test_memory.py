@@ -176,7 +176,7 @@ def test_packets_alone_that_do_not_fit(dense: bytes, small: Any) -> None:
         ptkit.packets(dense)
 
 
-def test_little_is_taken_before() -> None:
+def test_refused_tables_take_little_memory() -> None:
     script = """
 import tempfile, pathlib
 folder = pathlib.Path(tempfile.mkdtemp())
@@ -193,7 +193,9 @@ shutil.rmtree(folder)
         assert peak < 100 * MIB, (text, peak / MIB)
 
 
-def test_small_tables_cost_no_look(loop_trace: Any, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_tables_do_not_look_at_free_memory(
+    loop_trace: Any, small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small(0)
     whole = loop_trace.branches()
     assert len(whole) == 1400
@@ -246,7 +248,7 @@ def test_streams_in_the_order_of_time(loop: Any, open_trace: Any, small: Any) ->
     assert np.array_equal(np.concatenate([part["tsc"] for part in parts]), by_time["tsc"])
 
 
-def test_iterators_go_on(dense_trace: Any, small: Any) -> None:
+def test_iterators_of_parts_are_not_refused(dense_trace: Any, small: Any) -> None:
     small(8)
     for reuse in (False, True):
         parts = dense_trace.iter_branches(reuse=reuse, rows=100_000)
@@ -319,7 +321,7 @@ def test_messages_of_many_rows(dense_trace: Any, small: Any) -> None:
     assert len(table[:100].messages()) == 100
 
 
-def test_what_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory_obeys_every_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "ROOT", machine(tmp_path, 800 * MIB))
     assert memory.free() == (700 * MIB, "MemAvailable")
     monkeypatch.setattr(memory, "ROOT", str(tmp_path / "nowhere"))

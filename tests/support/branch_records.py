@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 import ptkit
 from ptkit import EventFlag, EventKind, RowFlag
 
-#: Somewhere in a kernel whose code nobody has: where user code is entered from.
+#: An address in a kernel without known code: user code is entered from there.
 KERNEL = 0xFFFFFFFF81000000
 
 

@@ -1,4 +1,4 @@
-"""Archives from which a kernel makes its first file system; nobody has to be root to make them."""
+"""Archives from which a kernel makes its first file system; making them needs no root."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-SOURCE_RELEASE = "trixie"  # the release whose sources have Bochs 3.0
+SOURCE_RELEASE = "trixie"  # the release with the sources of Bochs 3.0
 
 
 class Missing(Exception):

@@ -97,16 +97,18 @@ def find_busybox() -> Path:
 
 
 def build_module(kernel: Kernel, folder: Path, *options: str) -> tuple[Path, str]:
-    """Builds the driver from a copy of its sources in `folder`; the module, and what make said.
+    """Builds the driver from a copy of its sources in `folder`; the module, and the output of make.
+
+    With the option PTKIT_TEST_MODEL=1 it is built with the model of the processor.
 
     Raises
     ------
     Missing
         It cannot be compiled here.
     """
-    for name in ("common", "include", "linux"):
-        shutil.copytree(ROOT / "kernel" / name, folder / name)
-    place = folder / "linux"
+    for name in ("kernel", "tests/model/kernel"):
+        shutil.copytree(ROOT / name, folder / name)
+    place = folder / "kernel" / "linux"
     return place / "ptkit.ko", _make(place, kernel, f"-j{os.cpu_count()}", "W=1", *options)
 
 

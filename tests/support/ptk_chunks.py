@@ -78,6 +78,6 @@ def file(number: int, path: str, symbol: str, offset: int, size: int) -> bytes:
 
 
 def write(path: Path, chunks: Iterable[bytes], **meta: Any) -> Path:
-    """Write a bundle without an index, as one whose recorder was killed."""
+    """Write a bundle without an index, as a recorder leaves it that was killed."""
     path.write_bytes(MAGIC + words("META", **meta) + b"".join(chunks))
     return path

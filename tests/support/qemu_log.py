@@ -62,7 +62,7 @@ class Block:
     """A translated block."""
 
     ips: tuple[int, ...]
-    end: int  # behind the last instruction
+    end: int  # after the last instruction
     repeats: bool  # the last one is a string instruction with REP
     leaves: bool  # the last one may go elsewhere than to `end`
     calls: bool  # the last one is a system call
@@ -215,7 +215,10 @@ class _File:
                     code.append(line.rstrip("\n"))
 
     def find_blocks(self, image: _Image) -> str | None:
-        """Note where translations lie: a thread enters what it has translated. Returns who forked."""
+        """Note where translations lie: a thread enters what it has translated.
+
+        Returns the thread that forked this one, if one did.
+        """
         parent = None
         fresh: Block | None = None
         for line in self.lines():

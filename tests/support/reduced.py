@@ -75,7 +75,7 @@ def pack(
     sizes = np.concatenate([size for _, size in streams.values()])[firsts]
     instructions = [_read(code, ip, size) for ip, size in zip(places.tolist(), sizes.tolist(), strict=True)]
     kept = np.array([is_looked_at(instruction) for instruction in instructions])
-    overlap = np.flatnonzero(places[:-1] + sizes[:-1] > places[1:])  # some are entered behind a prefix
+    overlap = np.flatnonzero(places[:-1] + sizes[:-1] > places[1:])  # some are entered after a prefix
     kept[overlap] = kept[overlap + 1] = True
     packed = {
         "streams": np.array(list(streams), dtype=np.int64),

@@ -1,4 +1,4 @@
-"""Programs whose output goes to a terminal."""
+"""Programs with their output on a terminal."""
 
 from __future__ import annotations
 

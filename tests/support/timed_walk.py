@@ -1,4 +1,4 @@
-"""Recordings by the software trace unit whose branches' true times are known (tests/timing)."""
+"""Recordings by the software trace unit with known true times of branches (tests/timing)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "unit/softpt/walk.h"
+#include "unit/support/walk.h"
 
 namespace {
 
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   options.ratio_per_mille = 1;
   options.program.plain = true;
   options.halts_per_million = static_cast<std::uint32_t>(std::strtoul(argv[5], nullptr, 10));
-  ptkit::softpt::UnitConfig config;
+  ptkit::softpt::GeneratorConfig config;
   config.mtc = true;
   config.cyc = argv[4] == std::string("1");
   config.tsc_ctc_numerator = 168;

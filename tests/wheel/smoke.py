@@ -107,6 +107,7 @@ class InstalledCommand(unittest.TestCase):
         done = command("info", bundle, "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["format"] == "ptk"
+        assert "could not be parsed" not in done.stdout
 
     def test_help(self) -> None:
         done = command("--help")
@@ -122,6 +123,13 @@ class InstalledCommand(unittest.TestCase):
 
     def test_the_plugin_is_there(self) -> None:
         assert (PACKAGE / "libptkit_qemu.so").is_file()
+
+    # That recordings have names as root shows that its libraries are found.
+    def test_the_parser_is_there(self) -> None:
+        parser = PACKAGE / "ptkit-parser"
+        assert os.access(parser, os.X_OK)
+        done = subprocess.run([parser], env={}, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 2, done.stderr
 
     def test_recording_by_single_steps(self) -> None:
         step = {backend.name: backend for backend in capture.probe()}["step"]

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What programs say to the Linux driver through /dev/ptkit. An open file is a session: configured
- * once, then started and stopped as often as one likes; its buffers live until it is closed and
- * unmapped.
+ * Requests to the Linux driver through /dev/ptkit. An open file is a session. A program configures
+ * it once, then starts and stops it any number of times. Its buffers live until the file is closed
+ * and unmapped.
  *
- * Structures have fields of fixed width at their natural places. A request's number carries the
- * size of its structure: a driver takes a shorter one of an older program (what is missing is
- * zero), and a longer one of a newer program if everything that it does not know is zero (E2BIG
- * otherwise). Fields called `zero` must be zero. Reserved values give EINVAL, what this driver or
- * processor does not have gives EOPNOTSUPP; PTKIT_QUERY says beforehand what there is.
+ * Structures have fields of fixed width with natural alignment. The number of a request contains the
+ * size of its structure. The driver accepts a shorter structure of an older program; the missing
+ * fields are zero. It accepts a longer structure of a newer program if all fields that the driver
+ * does not know are zero, and returns E2BIG otherwise. Fields called `zero` must be zero. A reserved
+ * value gives EINVAL. A feature that this driver or processor lacks gives EOPNOTSUPP; PTKIT_QUERY
+ * lists the features.
  */
 #ifndef PTKIT_IOCTL_H
 #define PTKIT_IOCTL_H
@@ -24,7 +25,7 @@
 #define PTKIT_DEVICE "/dev/ptkit"
 #define PTKIT_ABI 1 /* raised when a field changes its meaning; new fields at the end do not */
 
-/* ptkit_query.features: what this driver can do here, the processor's part included. */
+/* ptkit_query.features: supported by both the driver and the processor. */
 #define PTKIT_FEATURE_TOPA (1ULL << 0)         /* PTKIT_OUTPUT_TOPA */
 #define PTKIT_FEATURE_SINGLE_RANGE (1ULL << 1) /* PTKIT_OUTPUT_SINGLE_RANGE */
 #define PTKIT_FEATURE_PROCESS (1ULL << 2)      /* ptkit_config.process, for user or kernel code */
@@ -57,18 +58,19 @@ struct ptkit_query {
 #define PTKIT_TARGET_ALL 0 /* every processor that is online when the session is configured */
 #define PTKIT_TARGET_CPU 1 /* ptkit_config.cpu */
 /*
- * ptkit_config.task, wherever it runs: one buffer, as of processor 0. On a processor where somebody
- * else traces, the task is not: ptkit_status.error is EBUSY, and nothing more is until PTKIT_RESUME.
+ * ptkit_config.task, on each processor that it runs on. The one buffer has the number of processor
+ * 0. On a processor that another session or tracer uses, the task is not traced: ptkit_status.error
+ * is -EBUSY then, and tracing stays off until PTKIT_RESUME.
  */
 #define PTKIT_TARGET_TASK 2
 
 /* ptkit_config.output */
-#define PTKIT_OUTPUT_TOPA 0         /* a table of regions, as large as memory has them in one piece */
-#define PTKIT_OUTPUT_SINGLE_RANGE 1 /* one piece of memory; needs PTKIT_MODE_RING */
+#define PTKIT_OUTPUT_TOPA 0         /* a table of regions, each of contiguous memory */
+#define PTKIT_OUTPUT_SINGLE_RANGE 1 /* contiguous memory; needs PTKIT_MODE_RING */
 /*
  * Branch Trace Store instead of Processor Trace: records of 24 bytes (from, to, flags), as many as
- * fit, from the buffer's beginning. Of the flags USER, KERNEL (at least one) and BRANCHES; no
- * ranges, no wake-ups, no process.
+ * fit, from the beginning of the buffer. Accepted flags are USER, KERNEL (at least one of the two)
+ * and BRANCHES; ranges, wake-ups and a process are not accepted.
  */
 #define PTKIT_OUTPUT_BTS 2
 
@@ -89,7 +91,7 @@ struct ptkit_query {
 #define PTKIT_TRACE_EVENTS (1ULL << 9)      /* event trace: CFE and EVD packets */
 #define PTKIT_TRACE_NO_RETC (1ULL << 10)    /* every near return as TIP */
 #define PTKIT_TRACE_NO_TNT (1ULL << 11)     /* no TNT packets */
-/* With ptkit_config.process: and all that it begins from PTKIT_START on, and so on. */
+/* With ptkit_config.process: its children since PTKIT_START, and their children, are traced, too. */
 #define PTKIT_TRACE_CHILDREN (1ULL << 12)
 
 /* ptkit_range.action */
@@ -149,31 +151,33 @@ struct ptkit_buffer {
 
 /* ptkit_status.flags */
 #define PTKIT_STATUS_STARTED (1U << 0) /* PTKIT_START was given, and not yet PTKIT_STOP */
-#define PTKIT_STATUS_RUNNING (1U << 1) /* TraceEn is set by us; `position` is of the last stop */
-#define PTKIT_STATUS_LAPPED (1U << 2)  /* a ring was filled once: all of the buffer is trace */
+#define PTKIT_STATUS_RUNNING (1U << 1) /* the driver has set TraceEn; `position` is of the last stop */
+#define PTKIT_STATUS_LAPPED (1U << 2)  /* the ring has wrapped: the whole buffer is trace */
 #define PTKIT_STATUS_FULL (1U << 3)    /* tracing ended, or waits for PTKIT_CONSUME: no room is left */
-#define PTKIT_STATUS_OFFLINE (1U << 4) /* the processor is; tracing goes on when it comes back */
-/* Since PTKIT_START TraceEn was found clear at a stop or pause, and not by us: VMXON without
- * PTKIT_FEATURE_VMX, or somebody else. */
+#define PTKIT_STATUS_OFFLINE (1U << 4) /* the processor is offline; tracing continues when it is online */
+/*
+ * Since PTKIT_START, TraceEn was found clear at a stop or pause, and the driver had not cleared it:
+ * VMXON without PTKIT_FEATURE_VMX did, or another tracer.
+ */
 #define PTKIT_STATUS_CLEARED (1U << 5)
 
 struct ptkit_status {
   uint32_t cpu;         /* in */
   uint32_t flags;       /* PTKIT_STATUS_* */
-  uint64_t position;    /* where in the buffer the next byte goes */
+  uint64_t position;    /* of the next byte in the buffer */
   uint64_t rtit_status; /* IA32_RTIT_STATUS when tracing was last stopped */
   int32_t error;        /* errno, negative, of what ended tracing on this processor until
                            PTKIT_RESUME; 0: nothing. -ENOMEM: some children are missing */
   uint32_t zero;
   uint64_t head;          /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
-  uint64_t tail;          /* bytes that PTKIT_CONSUME gave back */
-  uint64_t stops;         /* how often tracing had to wait for PTKIT_CONSUME: something is missing there */
+  uint64_t tail;          /* bytes that PTKIT_CONSUME consumed */
+  uint64_t stops;         /* how often tracing had to wait for PTKIT_CONSUME: packets are missing there */
   uint64_t sideband_head; /* bytes written since PTKIT_START, in whole records */
-  uint64_t sideband_tail; /* bytes that PTKIT_CONSUME gave back */
-  uint64_t sideband_lost; /* records for which there was no room */
+  uint64_t sideband_tail; /* bytes that PTKIT_CONSUME consumed */
+  uint64_t sideband_lost; /* records that found no room */
 };
 
-/* Says that the bytes before a tail were read: their room can be written again. */
+/* Consumes the bytes before a tail: the driver may overwrite them. */
 struct ptkit_consume {
   uint32_t cpu;
   uint32_t zero;
@@ -183,13 +187,14 @@ struct ptkit_consume {
 };
 
 /*
- * Sideband: what happens besides, from PTKIT_START to PTKIT_STOP, in the ring of the processor where
- * it happens. With a process or a task it is about these only, and about modules; otherwise about
- * all. It begins with a SWITCH record of who runs there. A record is a multiple of 8 bytes, and may
- * go on at the ring's beginning. Nothing is overwritten: where there is no room, a LOST record comes
- * first when there is room again. poll() returns when a quarter of a ring was written.
+ * Sideband: records of threads, memory and modules, from PTKIT_START to PTKIT_STOP. Each processor has
+ * a ring for the records of what happens on that processor. With a process or a task, the ring has
+ * records of its threads and of modules; otherwise of all threads. The first record is a SWITCH to the
+ * thread that runs then. The size of a record is a multiple of 8 bytes; a record may wrap at the end
+ * of the ring. No record is overwritten: records that find no room are dropped, and a LOST record
+ * precedes the next record. poll() returns when a quarter of a ring was written.
  */
-#define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid, tid -1: nobody of interest */
+#define PTKIT_RECORD_SWITCH 1 /* the thread runs on this processor; pid, tid -1: it is not followed */
 #define PTKIT_RECORD_FORK 2   /* process or thread (pid, tid) began: struct ptkit_record_fork */
 #define PTKIT_RECORD_EXEC 3   /* struct ptkit_record_space; MMAP records follow */
 #define PTKIT_RECORD_EXIT 4   /* of a thread: struct ptkit_record_exit */
@@ -199,17 +204,20 @@ struct ptkit_consume {
 #define PTKIT_RECORD_MODULE 8 /* a module of the kernel came: struct ptkit_record_mmap */
 #define PTKIT_RECORD_MODULE_GONE 9
 
-/* What each record begins with. Texts end with a zero at least, and fill up `size` with zeros. */
+/* The beginning of each record. At least one zero ends a text, and zeros fill it up to `size`. */
 struct ptkit_record {
   uint16_t type; /* PTKIT_RECORD_* */
   uint16_t size; /* with this */
   uint32_t cpu;
   uint64_t tsc;
-  int32_t pid; /* as the session's opener numbers them; 0: of the kernel, or not to be seen from there */
+  int32_t pid; /* in the namespace of the session's opener; 0: the kernel, or not visible there */
   int32_t tid;
 };
 
-/* SWITCH, EXEC. Page tables by their physical address; 0: those of whoever ran before. */
+/*
+ * SWITCH, EXEC. Page tables by their physical address. 0: the thread has none of its own and runs
+ * with those of the thread before it, or it is not followed.
+ */
 struct ptkit_record_space {
   struct ptkit_record record;
   uint64_t kernel_cr3; /* bits 63:12, the rest is zero */
@@ -229,8 +237,8 @@ struct ptkit_record_exit {
 };
 
 /*
- * Text follows: a path, what the kernel calls it ("[vdso]", "//anon" for memory without a name), or
- * the module's name. Of a module it is the code, but for that of its beginning.
+ * Text follows: a path, the kernel's name of the mapping ("[vdso]", "//anon" for memory without a
+ * name), or the name of a module. The range of a module is its code without __init code.
  */
 struct ptkit_record_mmap {
   struct ptkit_record record;
@@ -247,7 +255,7 @@ struct ptkit_record_lost {
   uint64_t count;
 };
 
-/* Copies the newest bytes, oldest of them first. Tracing of that processor pauses meanwhile. */
+/* Copies the newest bytes, the oldest of them first. Tracing of the processor pauses meanwhile. */
 struct ptkit_snapshot {
   uint32_t cpu;      /* in */
   uint32_t flags;    /* out: PTKIT_STATUS_* while it was paused */
@@ -263,12 +271,12 @@ struct ptkit_snapshot {
 #define PTKIT_CONFIGURE _IOWR(PTKIT_IOCTL_TYPE, 1, struct ptkit_config)
 #define PTKIT_BUFFER _IOWR(PTKIT_IOCTL_TYPE, 2, struct ptkit_buffer)
 /*
- * Begins anew, with empty buffers. EBUSY: somebody else traces one of the processors (another
- * session, or TraceEn is set there); then none was started. EIO: a register's write faulted. ESRCH:
- * the process or task has ended.
+ * Begins anew, with empty buffers. EBUSY: another session has one of the processors, or another
+ * tracer has set TraceEn there; then no processor was started. EIO: a register's write faulted.
+ * ESRCH: the process or task has ended.
  */
 #define PTKIT_START _IO(PTKIT_IOCTL_TYPE, 3)
-#define PTKIT_STOP _IO(PTKIT_IOCTL_TYPE, 4) /* EIO: not everywhere; it can be tried again */
+#define PTKIT_STOP _IO(PTKIT_IOCTL_TYPE, 4) /* EIO: a processor could not be stopped; try again */
 /* Tracing of all processors of the session; EINVAL unless it was started. */
 #define PTKIT_PAUSE _IO(PTKIT_IOCTL_TYPE, 5)
 #define PTKIT_RESUME _IO(PTKIT_IOCTL_TYPE, 6)

@@ -143,8 +143,7 @@
 #define PT_DEBUGCTL_FREEZE_WHILE_SMM 14
 #define PT_DEBUGCTL_RTM 15
 
-/* Last branch records: of a model's own, and architectural ones. There are up to 32 of each, one behind the
- * other. */
+/* Last branch records: model-specific and architectural ones. Up to 32 of each have consecutive numbers. */
 #define PT_LBR_COUNT 32
 #define PT_MSR_LBR_SELECT 0x1c8
 #define PT_MSR_LASTBRANCH_TOS 0x1c9

@@ -71,14 +71,14 @@ _IP_KNOWN = np.uint16(EventFlag.IP_KNOWN)
 BOTH_FAILED = "both engines met an error; they may take the stream up again at different PSBs"
 FILTER_EXIT = "a TIP.PGD without IP at a near branch is an error to libipt before 2.1"
 EVENT_TRACE = "the interrupt flag of MODE.Exec, and what binds to it, is unknown to libipt before 2.1"
-NEAR = 64  # bytes behind what it cannot judge in which libipt notices an error
+NEAR = 64  # libipt notices an error within so many bytes after what it cannot judge
 LAST_EXIT = (
-    "libipt before 2.1 does not tell that tracing ended at a TIP.PGD without IP that is the last packet"
+    "libipt before 2.1 does not report that tracing ended at a TIP.PGD without IP that is the last packet"
 )
 
 CUT = "libipt takes a packet that the stream's end cuts for the end, and walks on to where it needs more"
 
-#: What a difference right behind a near RET may come from, although nothing proves it.
+#: What a difference right after a near RET may come from, although nothing proves it.
 HINT_RETURN = (
     "libipt does not pop its call stack at a near RET that came as a TIP, as the manual says it is;"
     " after longjmp or exceptions its compressed returns go elsewhere"
@@ -175,7 +175,7 @@ class Expectations:
 
     @staticmethod
     def cut(error: Mapping[str, int]) -> str | None:
-        """Why the reference may have more rows behind our last error; None: there is no reason known."""
+        """Why the reference may have more rows after our last error; None: there is no reason known."""
         return CUT if error["code"] == ErrorCode.TRUNCATED_PACKET else None
 
     def resumed_at(self, offset: int) -> int:
@@ -200,13 +200,13 @@ class EventFilter:
     version : tuple of int
         (major, minor) of the libipt that this build knows.
     rtit_ctl : int or None
-        IA32_RTIT_CTL, if the input tells it.
+        IA32_RTIT_CTL, if the input gives it.
     """
 
     def __init__(self, version: Version, rtit_ctl: int | None) -> None:
         self._left_out = [int(kind) for kind, (since, _) in EVENTS.items() if version < since]
         if rtit_ctl is None or not rtit_ctl & _EVENT_EN:
-            # libipt gives it where it is told that event trace was on; ptkit where packets prove it, too.
+            # libipt gives IFLAG if enable_iflags_events is set (EventEn); ptkit also if packets prove it.
             self._left_out.append(int(EventKind.IFLAG))
         self._mode: int | None = None
 
@@ -232,6 +232,6 @@ def conditionals(branches: Arrays) -> Arrays:
     """Take conditional branches only."""
     mask = branches["kind"] == BranchKind.COND
     taken = {name: array[mask] for name, array in branches.items()}
-    # Where libipt stopped right behind a branch it does not tell where that went.
+    # Where libipt stopped right after a branch it does not report the target.
     known = taken["flags"].astype(np.uint8) & np.uint8(RowFlag.TO_KNOWN) != 0
     return taken | {"known_to_ip": known, "known_flags": known}

@@ -13,7 +13,7 @@ Arrays = dict[str, NDArray[np.generic]]
 Part = tuple[int, Arrays, dict[str, NDArray[np.generic]]]
 
 PART_ROWS = 1 << 17
-HISTORY = 16  # rows kept behind the cursor, to be shown beside a difference
+HISTORY = 16  # rows kept before the cursor, to be shown beside a difference
 WINDOW = 64  # rows that must agree where the two are put beside each other again
 SEARCH_ROWS = 1 << 22  # how far that place is looked for
 
@@ -29,7 +29,7 @@ class Reader(Protocol):
 
 
 class Rows:
-    """One engine's rows behind a cursor.
+    """One engine's rows before and after a cursor.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Rows:
         Columns that are compared.
     prepare : callable, optional
         Takes the columns of a part and returns those of the rows that take part. A column ``known_KEY``
-        (bool) tells where the reference knows that key at all.
+        (bool) is true where the reference knows that key at all.
     watch : callable, optional
         Called after each part that was read.
     """
@@ -51,7 +51,7 @@ class Rows:
         watch: Callable[[], None] | None = None,
     ) -> None:
         self.keys = tuple(keys)
-        self.position = 0  # rows behind the cursor
+        self.position = 0  # rows before the cursor
         self.errors: list[dict[str, int]] = []
         self._reader = reader
         self._prepare = prepare
@@ -109,7 +109,7 @@ class Rows:
         return found[self._cursor : self._cursor + count].astype(np.bool_)
 
     def rows_until(self, offset: int, count: int) -> int:
-        """How many of the next rows were told by packets up to this stream offset."""
+        """How many of the next rows come from packets up to this stream offset."""
         return int(np.searchsorted(self.ahead("offset", count), np.uint64(offset), side="right"))
 
     def advance(self, count: int) -> None:
@@ -122,7 +122,7 @@ class Rows:
         return self._row(self._cursor) if self.fill(1) else None
 
     def history(self) -> list[dict[str, int]]:
-        """Return the last rows behind the cursor, oldest first."""
+        """Return the last rows before the cursor, oldest first."""
         return [self._row(i) for i in range(max(self._cursor - HISTORY, 0), self._cursor)]
 
     def _row(self, index: int) -> dict[str, int]:
@@ -158,7 +158,7 @@ def _first_difference(ours: Rows, theirs: Rows, count: int) -> int:
 
 
 def _find(ours: Rows, theirs: Rows, window: int, least: int) -> int | None:
-    """How many rows of ours lie before the next rows of theirs, leaving out those told before `least`."""
+    """How many rows of ours precede the next rows of theirs; matches start at offset `least` or later."""
     wanted = {key: (theirs.ahead(key, window), theirs.known(key, window)) for key in ours.keys}
     available = ours.fill(window)
     begin = 0
@@ -196,7 +196,7 @@ class Allowed:
     tail : tuple of (int, str) or None
         Stream offset from which ours may have more rows at the end, and why.
     cut : callable
-        Takes our last error row and returns why the reference may have more rows behind it, or None.
+        Takes our last error row and returns why the reference may have more rows after it, or None.
     """
 
     explain: Explain

@@ -1,11 +1,11 @@
-"""Ours against libipt, in lock step: packets, instructions, conditional branches, events."""
+"""ptkit against libipt, in lock step: packets, instructions, conditional branches, events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ptkit import _core
 from ptkit._core import ErrorCode, ErrorFlag, InsnClass, PacketFlag, PacketKind
@@ -18,19 +18,9 @@ from ptkit.analysis.expected import (
     conditionals,
 )
 from ptkit.analysis.lockstep import PART_ROWS, Allowed, Arrays, Comparison, Rows, compare
+from ptkit.decode import Opened
 from ptkit.errors import UnsupportedError
-
-
-class Traced(Protocol):
-    """What is needed of a trace."""
-
-    _bundle: _core.Bundle
-    _session: _core.Session
-
-    @property
-    def streams(self) -> Sequence[Any]:
-        """One entry per stream."""
-
+from ptkit.text import counted
 
 __all__ = ["Difference", "Instruction", "Report", "verify"]
 
@@ -155,7 +145,7 @@ class Report:
         left_out = ", ".join(f"{count} {table}" for table, count in self.unjudged.items() if count)
         if left_out:
             lines.append(f"not judged by libipt: {left_out}")
-        lines += [f"  {count} times: {reason}" for reason, count in self.reasons.items()]
+        lines += [f"  {counted(count, 'time')}: {reason}" for reason, count in self.reasons.items()]
         if self.errors or self.reference_errors:
             lines.append(f"errors: {self.errors} of ptkit, {self.reference_errors} of libipt")
         if self.difference is not None:
@@ -179,7 +169,7 @@ class _Tally:
 
 
 def verify(
-    trace: Traced, *, streams: Sequence[int] | None = None, progress: Callable[[int], None] | None = None
+    trace: Opened, *, streams: Sequence[int] | None = None, progress: Callable[[int], None] | None = None
 ) -> Report:
     """Decode with both engines and compare row by row, up to the first difference.
 
@@ -188,7 +178,7 @@ def verify(
 
     Parameters
     ----------
-    trace : Trace
+    trace : ptkit.Trace
     streams : sequence of int, optional
         Indices of streams; all by default.
     progress : callable, optional
@@ -210,15 +200,18 @@ def verify(
             "this build has no libipt to compare with;"
             " on Debian and Ubuntu: apt-get install libipt-dev, then build again"
         )
-    if trace._bundle.configuration["cs_base"]:
+    opened = trace.opened
+    configuration = opened.bundle.configuration
+    if configuration["cs_base"]:
         raise UnsupportedError("libipt adds no base to IP payloads: open the trace without cs_base")
     text, header = version
     tally = _Tally()
     difference = None
-    rtit_ctl = trace._bundle.configuration["rtit_ctl"]
     watch = _Watch(progress)
-    for stream in _judged(trace, streams, tally, watch):
-        difference = _Verification(trace._session, stream, header, rtit_ctl, tally, watch).run()
+    for stream in _judged(opened.bundle, streams, tally, watch):
+        difference = _Verification(
+            opened.session, stream, header, configuration["rtit_ctl"], tally, watch
+        ).run()
         if difference is not None:
             break
     return Report(
@@ -226,27 +219,28 @@ def verify(
     )
 
 
-def _judged(trace: Traced, streams: Sequence[int] | None, tally: _Tally, watch: _Watch) -> list[int]:
+def _judged(bundle: _core.Bundle, streams: Sequence[int] | None, tally: _Tally, watch: _Watch) -> list[int]:
     """Streams that libipt can decode; the others are counted."""
-    chosen = range(len(trace.streams)) if streams is None else streams
-    packets = [stream for stream in chosen if trace.streams[stream].kind == "packets"]
+    known = bundle.streams
+    chosen = range(len(known)) if streams is None else streams
+    packets = [stream for stream in chosen if known[stream]["kind"] == "packets"]
     if not packets and chosen:
         raise UnsupportedError("there are only branch records: libipt decodes Processor Trace")
     for stream in set(chosen) - set(packets):
         tally.reasons[NO_PACKETS] = tally.reasons.get(NO_PACKETS, 0) + 1
-        watch.skip(trace.streams[stream].size)
+        watch.skip(known[stream]["size"])
     return packets
 
 
 class _Watch:
-    """Tells how many bytes are done, over all streams and tables."""
+    """Reports how many bytes are done, over all streams and tables."""
 
     def __init__(self, progress: Callable[[int], None] | None) -> None:
         self._progress = progress
         self._before = 0
 
     def at(self, reader: _core.Reader) -> None:
-        """Tell how far a reader is in its stream."""
+        """Report how far a reader is in its stream."""
         if self._progress is not None:
             self._progress(self._before + reader.bytes_done)
 

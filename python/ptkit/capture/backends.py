@@ -1,4 +1,4 @@
-"""The ways of recording: which work here, what the others lack, and which one is taken."""
+"""Back ends: which work here, what the others lack, and which one is used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from ptkit.capture import driver, perf, ptrace, qemu, units
+from ptkit.capture import driver, hardware, perf, ptrace, qemu
 from ptkit.capture.program import NATIVE, ODD, SMALL, UNKNOWN
 from ptkit.errors import ConfigError, UnsupportedError
 
@@ -15,7 +15,7 @@ __all__ = ["Backend", "choose", "probe"]
 
 # Options that not every back end has.
 _ABILITIES = {
-    **units.ABILITIES,
+    **hardware.ABILITIES,
     "emulator": frozenset({"filters", "triggers", "ring", "redact", "tnt_64", "truth", "max_instructions"}),
     "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
 }
@@ -29,7 +29,7 @@ _MACHINES = {
 
 @dataclass(frozen=True)
 class Backend:
-    """One way of recording.
+    """A back end: one way of recording.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Backend:
     others: tuple[Backend, ...] = ()
 
     def recording(self, wanted: Collection[str]) -> Backend:
-        """Return the one of these that records what the options ask for."""
+        """Return the variant that records what the options ask for: packets, BTS or branch stacks."""
         return next((other for other in self.others if other.records in wanted), self)
 
 
@@ -130,7 +130,7 @@ _PROBES: tuple[Callable[[], Backend], ...] = (_perf, _driver, _emulator, _step)
 
 
 def probe() -> list[Backend]:
-    """Say which back ends work here, best first, and what the others lack.
+    """Return the back ends, best first: which work here, and what the others lack.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def probe() -> list[Backend]:
 
 
 def _unable(name: str, wanted: Collection[str], machine: str, starts: bool) -> str:
-    """Why a back end that works cannot do what is asked for; empty if it can."""
+    """Why a back end that works here cannot record with these options; empty if it can."""
     if machine not in _MACHINES[name]:
         return f"it does not run programs for {machine}"
     lacks = sorted(set(wanted) - _ABILITIES[name])
@@ -159,7 +159,7 @@ def _unstartable(name: str, starts: bool) -> str:
 
 
 def choose(backend: str, wanted: Collection[str], machine: str, starts: bool = True) -> tuple[Backend, str]:
-    """Find the back end to take.
+    """Choose the back end.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def choose(backend: str, wanted: Collection[str], machine: str, starts: bool = T
     for one in found:
         problem = one.missing or _unable(one.name, wanted, machine, starts)
         if not problem:
-            return one, "; ".join(f"{', '.join(who)}: {why}" for why, who in reasons.items())
+            return one, "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
         reasons.setdefault(problem, []).append(one.name)
     raise _nothing(found, wanted)
 
@@ -223,7 +223,14 @@ def _named(
 
 def _nothing(found: Collection[Backend], wanted: Collection[str]) -> Exception:
     if not any(one.available for one in found):
-        return UnsupportedError("no way of recording works here; `ptkit doctor` says what each one lacks")
-    able = [one for one in found if set(wanted) <= _ABILITIES.get(one.name, frozenset())]
-    says = "; ".join(f"{one.name}: {one.missing or 'not for this program'}; {one.remedy}" for one in able)
-    return UnsupportedError(f"{', '.join(sorted(wanted)) or 'argv'}: no back end here can do this; {says}")
+        return UnsupportedError("no back end works here; `ptkit doctor` says what each one lacks")
+    lacks: dict[str, list[str]] = {}  # names of back ends by what they lack
+    for one in found:
+        if set(wanted) <= _ABILITIES.get(one.name, frozenset()):
+            lack = "; ".join(filter(None, (one.missing or "not for this program", one.remedy)))
+            lacks.setdefault(lack, []).append(one.name)
+    says = [f"{', '.join(names)}: {lack}" for lack, names in lacks.items()]
+    if {"pid", "cpus"} & set(wanted):
+        says.append("emulator and step only start programs: ptkit record -- PROGRAM ARGS")
+    asked = ", ".join(sorted(wanted)) or "argv"
+    return UnsupportedError("; ".join([f"{asked}: no back end here can do this", *says]))

@@ -1,4 +1,4 @@
-"""ptkit's kernel driver: whether it is there, and what it can do."""
+"""ptkit's kernel driver: whether it is loaded, and what it can do."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from typing import Any
 
 from ptkit import _core
 
-__all__ = ["DEVICE", "NO_PT", "Found", "find", "processor_has_pt"]
+__all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "Found", "find", "processor_has_pt"]
 
 NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
+NO_PT_REMEDY = "needs a machine with Intel PT (Broadwell or newer)"
 DEVICE = "/dev/ptkit"
 _LOAD = "build and load it: `make -C kernel/linux && insmod kernel/linux/ptkit.ko`, or by DKMS"
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _MODULE = Path("/sys/module/ptkit")
 _WORDS = {
-    "topa": "tables of regions",
-    "single_range": "single ranges",
-    "wake_up": "buffers that are emptied meanwhile",
+    "topa": "ToPA output",
+    "single_range": "single-range output",
+    "wake_up": "streaming output",
     "process": "one process",
-    "process_both": "its user and kernel code at once",
-    "children": "its children",
+    "process_both": "user and kernel code of a process at once",
+    "children": "children of a process",
     "task": "one thread",
-    "sideband": "switches and mappings",
+    "sideband": "context switches and mappings",
     "bts": "Branch Trace Store",
-    "vmx": "beside a hypervisor",
+    "vmx": "tracing in VMX operation",
 }
 
 
 @dataclass(frozen=True)
 class Found:
-    """What there is of a back end: the driver, or perf.
+    """What the driver, or perf, can do here, or why it cannot be used.
 
     Attributes
     ----------
     missing, remedy : str
         Why it does not work here, and what to do; empty if it does.
     abilities : str
-        What it can do here, in words.
+        What it can do here, as text.
     """
 
     missing: str = ""
@@ -58,7 +59,7 @@ def processor_has_pt() -> bool:
 
 
 def _locked_down() -> str:
-    """Why the kernel takes no module that nobody signed; empty if it takes it, or does not say."""
+    """The lockdown level that makes the kernel refuse unsigned modules; empty: none, or it is unknown."""
     try:
         text = _LOCKDOWN.read_text()
     except OSError:
@@ -69,7 +70,7 @@ def _locked_down() -> str:
 
 def _unloaded() -> Found:
     if not processor_has_pt():
-        return Found(NO_PT, "use emulator, or a machine with Intel PT (Broadwell or newer)")
+        return Found(NO_PT, NO_PT_REMEDY)
     level = _locked_down()
     if level:
         return Found(

@@ -1,4 +1,4 @@
-"""Address filters: which code is traced. The words are those of ``perf record --filter``."""
+"""Address filters: which code is traced, in the syntax of ``perf record --filter``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ONE = re.compile(
 
 @dataclass(frozen=True)
 class Filter:
-    """Where a recording is on. Ready-made ones: `function`, `range`, `module`, `start`, `stop`, `tracestop`.
+    """An address filter. Made by `function`, `range`, `module`, `start`, `stop`, `tracestop`.
 
     Several filters add up: code is traced that any range covers. Without a file, addresses are those of the
     process, and symbols those of any file; with a file, addresses are offsets in it.
@@ -65,7 +65,7 @@ class Filter:
     last: int = 0
 
     def __post_init__(self) -> None:
-        """Check what was given.
+        """Check the values.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What can be said about a recording: the options of `ptkit.record` and `ptkit.Recorder`."""
+"""Options of a recording: what `ptkit.record` and `ptkit.Recorder` take."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ptkit.capture import qemu
 from ptkit.capture.backends import choose
 from ptkit.capture.filters import Filter, filters_of
 from ptkit.capture.functions import check_functions
+from ptkit.capture.hardware import NO_CHILDREN, arguments_of
+from ptkit.capture.hardware import OPTIONS as HARDWARE_OPTIONS
 from ptkit.capture.program import NATIVE, machine_of, words_of
 from ptkit.capture.sizes import size_of
 from ptkit.capture.triggers import Trigger, triggers_of
-from ptkit.capture.units import NO_CHILDREN, arguments_of
-from ptkit.capture.units import OPTIONS as UNIT_OPTIONS
 from ptkit.errors import ConfigError
 
 __all__ = ["Options", "Plan", "path_of", "plan_of"]
@@ -29,7 +29,7 @@ DEFAULT_MTC_PERIOD = {"perf": 3, "driver": 3, "emulator": 3, "step": 8}
 
 
 class Options(TypedDict, total=False):
-    """Options of `ptkit.record`, `ptkit.Recorder` and `ptkit.capture.record`; all may be left out.
+    """Options of `ptkit.record` and `ptkit.Recorder`; all may be left out.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
         ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where ``"cyc"`` makes it read the
         clock for every block of code and recording three to six times slower; all for ``step``. A processor
-        without MTC packets (Broadwell) does without them unless they are asked for.
+        without MTC packets (Broadwell) records without them unless they are given.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool
@@ -50,7 +50,7 @@ class Options(TypedDict, total=False):
     mtc_period : int
         IA32_RTIT_CTL.MTCFreq, 0 to 15: an MTC each 2**mtc_period ticks of the crystal clock (TSC / 480 here).
         By default 3 for ``perf``, ``driver`` and ``emulator``, 8 for ``step``, which takes so long for a step
-        that more packets would tell nothing. Where a processor lacks that period, the nearest that it has.
+        that more packets would add nothing. Where a processor lacks that period, the nearest that it has.
     cyc_threshold : int
         IA32_RTIT_CTL.CycThresh, 0 to 15.
     max_instructions : int
@@ -78,8 +78,8 @@ class Options(TypedDict, total=False):
         A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each. Not
         for ``perf`` and ``driver``.
     levels : str
-        ``"user"`` (default), ``"kernel"`` or ``"both"``: whose code is traced. This and what follows: only
-        for ``perf`` and ``driver``.
+        ``"user"`` (default), ``"kernel"`` or ``"both"``: the code to trace. This option and those
+        that follow are only for ``perf`` and ``driver``.
     pid : int
         Trace a process that runs already.
     cpus : str or sequence of int
@@ -91,7 +91,7 @@ class Options(TypedDict, total=False):
     buffer : int or str
         Bytes of the buffer of each processor, such as ``"16M"`` (default: 4 MiB).
     single_range : bool
-        With `ring`: one piece of memory instead of a table of pieces. Only for ``driver``.
+        With `ring`: single-range output instead of a ToPA table. Only for ``driver``.
     per_thread : bool
         A buffer and a stream for each thread that is there at the beginning, instead of for each processor;
         what these start is not traced. Only for ``perf``.
@@ -146,14 +146,14 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Plan:
-    """A recording that can be begun.
+    """A recording that can start.
 
     Attributes
     ----------
     backend : str
         Name of the back end that is taken.
     reason : str
-        Why it and no better one; empty if it was asked for.
+        Why no better one is used; empty if `backend` was given.
     arguments : dict
         What the core's recorder takes, without the output.
     force : bool
@@ -189,7 +189,7 @@ def _timing(timing: Any) -> dict[str, bool]:
 
 
 def _packets(options: Options) -> dict[str, Any]:
-    """The trace unit's settings, without timing."""
+    """The trace unit's settings, without those of timing."""
     flags = {name: flag(name, options.get(name, name == "return_compression"))
              for name in ("return_compression", "tnt_64")}  # fmt: skip
     return flags | {
@@ -199,7 +199,7 @@ def _packets(options: Options) -> dict[str, Any]:
 
 
 def _owner(owner: str | int | None) -> dict[str, tuple[int, int]]:
-    """User and group, where one is asked for."""
+    """The user and group of the option ``owner``, if it is given."""
     if owner is None:
         return {}
     number = isinstance(owner, int) or owner.isdecimal()
@@ -222,7 +222,7 @@ def _common(options: Options) -> dict[str, Any]:
 
 
 def _special(options: Options) -> dict[str, Any]:
-    """Options that not every back end has, as far as they are used."""
+    """The given options that not every back end has."""
     found: dict[str, Any] = {
         "filters": [(f.kind, os.fsencode(f.file), f.symbol, f.first, f.last)
                     for f in filters_of(options.get("filters"))],
@@ -242,17 +242,17 @@ def _special(options: Options) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _for_units(options: Options) -> list[str]:
-    """The options that are used and that only processors have."""
+def _for_hardware(options: Options) -> list[str]:
+    """The given options that only the back ends perf and driver have."""
     usual: dict[str, tuple[bool | None, ...]] = {"children": (None, True)}
     usual |= dict.fromkeys(("single_range", "per_thread", "bts", "branch_stack"), (None, False))
     given: dict[str, Any] = dict(options)
-    used = [name for name in UNIT_OPTIONS if given.get(name) not in usual.get(name, (None,))]
+    used = [name for name in HARDWARE_OPTIONS if given.get(name) not in usual.get(name, (None,))]
     return [NO_CHILDREN if name == "children" else name for name in used]
 
 
 def _program(argv: Sequence[str | os.PathLike[str]], options: Options) -> tuple[list[bytes], str]:
-    """The words of the command line, and for which machine it is; none where something else is recorded."""
+    """The program with its arguments, and the machine that it was built for; none without a program."""
     other = options.get("pid") is not None or options.get("cpus") is not None
     if other and not argv:
         return [], NATIVE
@@ -263,7 +263,7 @@ def _program(argv: Sequence[str | os.PathLike[str]], options: Options) -> tuple[
 
 
 def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
-    """Check all that was said, and choose the back end.
+    """Check all options, and choose the back end.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         raise TypeError(f"unknown option {unknown[0]!r}; there are {', '.join(Options.__annotations__)}")
     program, machine = _program(argv, options)
     special = _special(options)
-    units = arguments_of(dict(options))
+    hardware = arguments_of(dict(options))
     timing = options.get("timing")
     if timing is not None:
         _timing(timing)
@@ -287,7 +287,7 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
     if mtc_period is not None:
         mtc_period = integer("mtc_period", mtc_period, 0, 15)
     arguments = {"argv": program, **_packets(options), **_common(options)}
-    wanted = [*special, *_for_units(options)]
+    wanted = [*special, *_for_hardware(options)]
     backend, reason = choose(options.get("backend", "auto"), wanted, machine, starts=bool(program))
     arguments |= _timing(DEFAULT_TIMING[backend.name] if timing is None else timing)
     arguments["mtc_period"] = DEFAULT_MTC_PERIOD[backend.name] if mtc_period is None else mtc_period
@@ -300,8 +300,8 @@ def plan_of(argv: Sequence[str | os.PathLike[str]], options: Options) -> Plan:
         found = qemu.find()
         arguments |= {"qemu": os.fsencode(found.path), "plugin": os.fsencode(found.plugin)}
     if backend.name in ("perf", "driver"):
-        arguments |= units
-        # What nobody asked for gives way where the processor lacks it.
+        arguments |= hardware
+        # Defaults of timing, unlike given options, are reduced to what the processor has.
         arguments["usual_timing"] = timing is None and mtc_period is None
         arguments["usual_mtc_period"] = mtc_period is None
     return Plan(backend.name, reason, arguments, flag("force", options.get("force", False)))

@@ -1,4 +1,4 @@
-"""The file that a recording is written to: what is there already is not lost."""
+"""The file that a recording is written to: an earlier recording is kept, other files are not overwritten."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
         info = path.stat()
         mode = _core.mode_of_new_file(os.fsencode(path / "trace.ptk"))
     except (OSError, OpenError):
-        return [f"{path}: no recording can be written to this folder; give -o with another one"]
+        return [f"{path}: a recording cannot be written to this folder; give -o with another folder"]
     if mode & 0o077:
         said.append(
             f"{path}: its file system gives new files mode {mode:04o}, not 0600: other users could read a "
@@ -107,14 +107,14 @@ def place_warnings(folder: str | os.PathLike[str]) -> list[str]:
         )
     if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
         said.append(
-            f"{path}: others may rename and remove files of this folder "
+            f"{path}: other users may rename and remove files of this folder "
             f"(mode {stat.S_IMODE(info.st_mode):04o}); `chmod go-w {shlex.quote(str(path))}`, or give -o "
             "with another folder"
         )
     if info.st_uid not in (0, os.geteuid()) and str(info.st_uid) != os.environ.get("SUDO_UID"):
         said.append(
-            f"{path}: belongs to {user_name(info.st_uid)}, who may replace a recording there; give -o with a "
-            "folder of your own"
+            f"{path}: belongs to {user_name(info.st_uid)}: this user may replace a recording there; "
+            "give -o with a folder of your own"
         )
     return said
 

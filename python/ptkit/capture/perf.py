@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ptkit import _core
-from ptkit.capture.driver import Found
+from ptkit.capture.driver import NO_PT, NO_PT_REMEDY, Found
 
 __all__ = ["find"]
 
@@ -18,4 +20,5 @@ def find(answer: dict[str, str] | None = None, what: str = "packets") -> Found:
     what : str
         What is to be recorded: ``"packets"``, ``"bts"`` or ``"branch_stack"``.
     """
-    return Found(**(_core.ask_perf(what) if answer is None else answer))
+    found = Found(**(_core.ask_perf(what) if answer is None else answer))
+    return replace(found, remedy=NO_PT_REMEDY) if found.missing == NO_PT else found

@@ -75,7 +75,7 @@ def symbol_range(symbol: str, nth: int, file: str) -> tuple[int, int]:
         If there is no such function, or several.
     """
     if os.sep not in file:
-        raise ConfigError(f"symbol {symbol!r}: give the path of its file behind @, not only {file!r}")
+        raise ConfigError(f"symbol {symbol!r}: give the path of its file after @, not only {file!r}")
     bundle = _core.Bundle()
     try:
         bundle.add_image(file)

@@ -1,4 +1,4 @@
-"""The program to record: that it is there, can be run, and for which machine it was built."""
+"""The program to record: whether it can run, and the machine that it was built for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["NATIVE", "ODD", "SMALL", "UNKNOWN", "files_of", "machine_of", "words
 NATIVE = "x86-64"
 SMALL = "32-bit x86"
 ODD = "an unknown machine"  # neither an ELF file nor a script: execvp() gives it to a shell
-UNKNOWN = ""  # it cannot be read: whoever runs it will say
+UNKNOWN = ""  # the file cannot be read: the back end that runs it reports errors
 
 _MAX_SCRIPTS = 5  # interpreters of interpreters: the kernel's limit
 _MACHINES = {3: SMALL, 8: "MIPS", 21: "PowerPC", 22: "S390", 40: "ARM", 183: "AArch64", 243: "RISC-V"}
@@ -56,7 +56,7 @@ def _find(name: str) -> str:
         return found
     path = Path(name)
     if os.sep in name and path.is_dir():
-        raise ConfigError(f"argv: {name!r} is a folder, no program")
+        raise ConfigError(f"argv: {name!r} is a folder, not a program")
     if os.sep in name and path.exists():
         raise ConfigError(f"argv: {name!r} is not permitted to run: it is not executable; use chmod +x")
     raise ConfigError(f"argv: there is no program {name!r} that can be run; check the name and PATH")

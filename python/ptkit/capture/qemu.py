@@ -1,4 +1,4 @@
-"""QEMU's user mode emulation, in which the back end ``emulator`` runs programs: is it there, does it fit?"""
+"""QEMU's user mode emulation for the back end ``emulator``: found, of a fitting version, with plugins?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class Qemu:
-    """What was found.
+    """A QEMU, and what makes it unusable.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def find() -> Qemu:
     if path is None:
         if named:
             return Qemu(
-                missing=f"PTKIT_QEMU={named} is no program that can be run", remedy="unset PTKIT_QEMU"
+                missing=f"PTKIT_QEMU={named} is not a program that can be run", remedy="unset PTKIT_QEMU"
             )
         return Qemu(missing=f"QEMU is missing: there is no {PROGRAM} in PATH", remedy=_INSTALL)
     file = Path(path).stat()
@@ -84,16 +84,18 @@ def _plugin() -> str:
 
 @functools.lru_cache(maxsize=8)
 def _examine(path: str, stamp: tuple[int, int]) -> Qemu:
-    """Ask a program for its version and options; `stamp` tells one file of that name from the next."""
+    """Ask a program for its version and options; `stamp` differs between files of that name."""
     try:
         version_text, help_text = _ask(path, "--version"), _ask(path, "-h")
     except subprocess.TimeoutExpired:
-        return Qemu(path, missing=f"{path} did not say its version within {_TIME_LIMIT:g} s", remedy=_INSTALL)
+        return Qemu(
+            path, missing=f"{path} did not print its version within {_TIME_LIMIT:g} s", remedy=_INSTALL
+        )
     except OSError as error:
         return Qemu(path, missing=f"{path} cannot be run: {error.strerror}", remedy=_INSTALL)
     match = re.search(r"version (\d+)\.(\d+)(?:\.\d+)*", version_text)
     if match is None:
-        return Qemu(path, missing=f"{path} is no QEMU: it does not say its version", remedy=_INSTALL)
+        return Qemu(path, missing=f"{path} is not QEMU: it does not print its version", remedy=_INSTALL)
     version = match[0].removeprefix("version ")
     if (int(match[1]), int(match[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))

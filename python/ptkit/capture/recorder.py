@@ -1,4 +1,4 @@
-"""Recorders: a program that runs and is recorded meanwhile."""
+"""The life of a recording: start, wait, control, end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ptkit.errors import ConfigError
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Recorder", "record"]
+__all__ = ["BundleRecorder"]
 
 _POLL_SECONDS = 0.05
 _BEGIN_SECONDS = 0.001
 
 
 class _Core(Protocol):
-    """What a recorder of the core offers. All but `run` may be called while it runs, from any thread."""
+    """A recorder of the core. All methods but `run` may be called while it runs, from any thread."""
 
     def run(self) -> dict[str, Any]: ...
     def request_stop(self) -> None: ...
@@ -58,11 +58,10 @@ def _has_begun(core: _Core) -> bool:
     return bool(core.pid or core.progress()[0] or getattr(core, "started", False))
 
 
-class Recorder:
-    """Runs a program and records it meanwhile; or records what runs already (options `pid`, `cpus`).
+class BundleRecorder:
+    """Life and control of a recording; `ptkit.Recorder` adds the trace.
 
-    Entering the block starts the program; leaving it waits for the program's end, or ends the recording if an
-    exception leaves the block. Standard input and output pass through.
+    A temporary bundle stays after the recording: its removal is left to the caller.
 
     Parameters
     ----------
@@ -72,21 +71,6 @@ class Recorder:
         The bundle to write; by default a file in the folder for temporary files.
     **options
         See `ptkit.capture.Options`.
-
-    Raises
-    ------
-    ConfigError
-        If an option is out of range or there is no such program.
-    UnsupportedError
-        If the back end does not work here.
-
-    Examples
-    --------
-    >>> import ptkit
-    >>> with ptkit.capture.Recorder(["true"]) as recorder:
-    ...     pass
-    >>> recorder.recording.exit_status
-    0
     """
 
     def __init__(
@@ -107,7 +91,7 @@ class Recorder:
         self._pid = 0
         self._begin = self._seconds = 0.0
 
-    # ---- life
+    # ---- start and end
 
     def start(self) -> Self:
         """Run the program; recording goes on in the background.
@@ -119,7 +103,7 @@ class Recorder:
         ConfigError, UnsupportedError
             If the recorder refuses the options, or the program.
         KeyboardInterrupt
-            After Ctrl-C meanwhile: the recording, if there is one, has been ended.
+            After Ctrl-C during the start; the recording has ended then.
         """
         if self._started:
             raise ConfigError("this recorder was started before; make a new one for each recording")
@@ -136,7 +120,7 @@ class Recorder:
             threading.Thread(target=self._work, args=(core,), name="ptkit recorder").start()
             self._started = True
             self._may_go.set()
-            # What is wrong from the beginning is told here, not in the end.
+            # An error at the beginning of the recording is raised here, not at its end.
             while not (_has_begun(core) or self._done.wait(_BEGIN_SECONDS)):
                 pass
             self._pid = core.pid
@@ -156,7 +140,8 @@ class Recorder:
             self._remove_temporary()
 
     def _work(self, core: _Core) -> None:
-        # Nobody can tell whether a thread has begun whose start() was interrupted.
+        # If Thread.start() was interrupted, the caller cannot know whether this thread has begun: it waits
+        # here until start() or _give_up() has decided.
         self._may_go.wait()
         if not self._started:
             return
@@ -189,6 +174,8 @@ class Recorder:
         OpenError, ConfigError, UnsupportedError
             As for `start`.
         """
+        if progress is not None and not callable(progress):
+            raise ConfigError(f"progress: expected a function of one argument, found {progress!r}")
         try:
             if not self._started:
                 self.start()
@@ -254,7 +241,7 @@ class Recorder:
 
     def stop(self) -> None:
         """End the recording: a program gets SIGINT, and SIGKILL if it is still there some seconds later."""
-        self._tell("request_stop")
+        self._request("request_stop")
 
     def detach(self) -> None:
         """End the recording; the program runs on untraced, and `wait` waits for it.
@@ -264,7 +251,7 @@ class Recorder:
         UnsupportedError
             If the back end cannot do this: ``step``. The same holds for all that follow.
         """
-        self._tell("request_detach")
+        self._request("request_detach")
 
     def snapshot(self) -> None:
         """Keep what is in the ring.
@@ -276,17 +263,17 @@ class Recorder:
         """
         if not self.has_ring:
             raise ConfigError("snapshot: there is no ring; give its size, such as ring='64M'")
-        self._tell("snapshot")
+        self._request("snapshot")
 
     def pause(self) -> None:
         """Record nothing until `resume`; the program runs on."""
-        self._tell("pause")
+        self._request("pause")
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        self._tell("resume")
+        self._request("resume")
 
-    def _tell(self, method: str) -> None:
+    def _request(self, method: str) -> None:
         self._check_started()
         if self.running:
             getattr(self._core, method)()
@@ -314,12 +301,12 @@ class Recorder:
 
     @property
     def pid(self) -> int | None:
-        """The process; None before it was started, if there is none, and if ``step`` does not tell."""
+        """The process; None before it was started, if there is none, and with ``step``."""
         return self._pid or None
 
     @property
     def progress(self) -> Progress:
-        """What was recorded so far."""
+        """The progress of the recording."""
         if self._core is None:
             return Progress()
         seconds = time.monotonic() - self._begin if self.running else self._seconds
@@ -327,7 +314,7 @@ class Recorder:
 
     @property
     def recording(self) -> Recording:
-        """What came of it.
+        """The result of the recording.
 
         Raises
         ------
@@ -345,52 +332,3 @@ class Recorder:
             seconds=round(self._seconds, 6),
             **self._result,
         )
-
-
-def record(
-    argv: Sequence[str | os.PathLike[str]],
-    output: str | os.PathLike[str] | None = None,
-    *,
-    progress: Callable[[Progress], object] | None = None,
-    **options: Unpack[Options],
-) -> Recording:
-    """Run a program and record what it executes as Intel Processor Trace.
-
-    Threads, children and programs that it executes are followed. Standard input and output pass through.
-    Ctrl-C ends the recording: the program gets SIGINT too, and what was recorded until then is kept.
-
-    Parameters
-    ----------
-    argv : sequence of str or path
-        Program (searched for in PATH) and arguments; empty with the option `pid`, and maybe with `cpus`.
-    output : path, optional
-        The bundle to write; by default a file in the folder for temporary files.
-    progress : callable, optional
-        Called with a `Progress` some times a second. What it raises ends the recording.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    Recording
-        With the path, the program's exit status and counts. Usable as a path.
-
-    Raises
-    ------
-    ConfigError
-        If an argument is out of range or there is no such program.
-    UnsupportedError
-        If the back end does not work here.
-    OpenError
-        If the bundle cannot be written.
-
-    Examples
-    --------
-    >>> import ptkit
-    >>> recording = ptkit.capture.record(["true"])
-    >>> recording.exit_status
-    0
-    """
-    if progress is not None and not callable(progress):
-        raise ConfigError(f"progress: expected a function of one argument, found {progress!r}")
-    return Recorder(argv, output, **options).run(progress)

@@ -1,4 +1,4 @@
-"""What comes of a recording, and how far it is."""
+"""The result of a recording, and its progress."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ptkit.errors import TraceWarning
+
 __all__ = ["Progress", "Recording"]
 
 
 @dataclass(frozen=True)
 class Recording(os.PathLike[str]):
-    """What came of a recording. It stands for the path of the bundle wherever a path is wanted.
+    """The result of a recording. It is accepted wherever a path is: as the path of the bundle.
 
     Attributes
     ----------
@@ -20,9 +22,9 @@ class Recording(os.PathLike[str]):
     exit_status : int
         Of the program; 128 + signal if it was killed.
     backend : str
-        Name of the way of recording that was used; see `probe`.
+        Name of the back end that recorded; see `probe`.
     reason : str
-        What the better ways lacked; empty if this one was asked for.
+        What better back ends lacked; empty if `backend` was given.
     seconds : float
         Wall time from the program's start to the end of the recording.
     instructions : int
@@ -45,7 +47,7 @@ class Recording(os.PathLike[str]):
         ``max_instructions`` or a trigger ended it.
     unmatched : int
         Filters and triggers with a place that was never executed or mapped; each has a warning.
-    warnings : list of str
+    warnings : list of TraceWarning
         What went wrong without stopping it.
     """
 
@@ -64,7 +66,7 @@ class Recording(os.PathLike[str]):
     interrupted: bool = False
     limited: bool = False
     unmatched: int = 0
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[TraceWarning] = field(default_factory=list)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -72,7 +74,7 @@ class Recording(os.PathLike[str]):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a recording is.
+    """The progress of a recording.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The recorder by single steps, with the methods of the emulator's."""
+"""The recorder by single steps, with the methods of the emulator's recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["StepRecorder"]
 class StepRecorder:
     """Runs a program by single steps."""
 
-    pid = 0  # the core does not tell it
+    pid = 0  # the core does not report it
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = arguments
@@ -27,7 +27,7 @@ class StepRecorder:
     def _at(self, instructions: int) -> None:
         self._instructions = instructions
         if self._stopped:
-            raise KeyboardInterrupt  # to the core: end, and keep what there is
+            raise KeyboardInterrupt  # the core ends, and keeps what was recorded
 
     def request_stop(self) -> None:
         """End the recording: SIGINT for the program."""

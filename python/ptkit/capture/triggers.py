@@ -1,4 +1,4 @@
-"""Triggers: something that happens in the program, and what the recorder does then."""
+"""Triggers: an event in the program, and the action of the recorder."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def signal_number(signal: str | int) -> int:
     Raises
     ------
     ConfigError
-        If there is none of that name or number.
+        If no signal has that name or number.
     """
     if isinstance(signal, str) and not signal.isdigit():
         name = "SIG" + signal.upper().removeprefix("SIG")
         if name in _signal.Signals.__members__:
             return int(_signal.Signals[name])
-        raise ConfigError(f"signal: there is none named {signal!r}; `kill -l` lists them")
+        raise ConfigError(f"signal: there is no signal {signal!r}; `kill -l` lists them")
     return integer("signal", int(signal) if isinstance(signal, str) else signal, 1, int(_signal.SIGRTMAX))
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """What is done when something happens for the `count`-th time. Made by `symbol`, `address`, `signal`.
+    """What the recorder does at the `count`-th event. Made by `symbol`, `address` and `signal`.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Trigger:
     count: int = 1
 
     def __post_init__(self) -> None:
-        """Check what was given.
+        """Check the values.
 
         Raises
         ------
@@ -150,11 +150,11 @@ class Trigger:
 def _made(match: re.Match[str]) -> Trigger:
     action, file = match["action"], unquoted(match["file"])
     if match["count"] is not None and not match["count"].isdecimal():
-        raise ConfigError(f"x{match['count']} is no count")
+        raise ConfigError(f"x{match['count']} is not a count")
     count = int(match["count"] or 1)
     if match["how"] == "on":
         if file:
-            raise ConfigError("a signal is in no file")
+            raise ConfigError("a signal has no file")
         return Trigger.signal(unquoted(match["what"]), count=count, action=action)
     place = number_or_name(match["what"])
     if isinstance(place, int):

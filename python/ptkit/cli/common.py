@@ -1,4 +1,4 @@
-"""Options and output that several verbs share."""
+"""Arguments that several verbs share, and the trace that they open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import ptkit
-from ptkit.cli.plain import say
+from ptkit.cli.output.terminal import say
+from ptkit.cli.parser import Rare
 from ptkit.errors import OpenError, PtkitWarning
 from ptkit.inputs import read_regular
 from ptkit.trace import Trace
@@ -22,6 +23,11 @@ def _integer(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
+        if "," in text:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not one number: write it without commas; options that may be repeated take "
+                "one number each time"
+            ) from None
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a number: write it decimal, 0x... or 0b..."
         ) from None
@@ -43,7 +49,7 @@ def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
 
 def cpu_numbers(text: str) -> list[int]:
     """Read numbers of processors as perf takes them: ``0,2-3``."""
-    from ptkit.capture.units import MOST_CPUS
+    from ptkit.capture.hardware import MOST_CPUS
 
     if "/" in text:
         raise argparse.ArgumentTypeError(
@@ -65,7 +71,7 @@ def cpu_numbers(text: str) -> list[int]:
 def _ratio(text: str) -> tuple[int, int]:
     numerator, separator, denominator = text.partition("/")
     if not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is no ratio: write EBX/EAX, such as 168/2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a ratio: write EBX/EAX, such as 168/2")
     read = number(2**32 - 1, 1)
     return read(numerator), read(denominator)
 
@@ -101,12 +107,12 @@ def add_open_options(
         parser.add_argument("path", metavar="FILE", help=help)
     else:
         parser.add_argument("path", metavar="FILE", nargs="?", help=f"{help} (default: {without})")
-    group = parser.add_argument_group("what the input does not say")
+    group = parser.add_argument_group("if the recording does not say it")
     group.add_argument(
-        format_option, dest="format", metavar="FORMAT", help="reader to force (default: by content)"
+        format_option, dest="format", metavar="FORMAT", help="format of FILE (default: found by its content)"
     )
     group.add_argument(
-        "--processor", metavar="FAMILY/MODEL[/STEPPING]", help="processor that recorded, for its errata"
+        "--processor", metavar="FAMILY/MODEL[/STEPPING]", help="the processor that recorded, for its errata"
     )
     group.add_argument(
         "--image",
@@ -114,7 +120,7 @@ def add_open_options(
         type=_image,
         action="append",
         default=[],
-        help="an ELF or PE file; may be repeated",
+        help="a program or library (ELF, PE) that ran; may be repeated",
     )
     group.add_argument(
         "--code",
@@ -122,35 +128,57 @@ def add_open_options(
         type=_code,
         action="append",
         default=[],
-        help="raw code bytes at an address",
+        help="raw code bytes at an address; may be repeated",
     )
     group.add_argument(
         "--binaries",
         metavar="FOLDER",
         action="append",
         default=[],
-        help="where programs lie that the recording names; may be repeated",
+        help="folder with the programs and libraries that the recording names; may be repeated",
     )
-    group.add_argument("--tsc-ctc-ratio", metavar="EBX/EAX", type=_ratio, help="of CPUID leaf 15H")
-    group.add_argument("--mtc-period", type=number(15), help="the field MTCFreq of IA32_RTIT_CTL")
-    group.add_argument("--max-nonturbo-ratio", type=number(255, 1), help="core:bus ratio at TSC speed")
-    group.add_argument("--tsc-hz", metavar="HZ", type=number(first=1), help="TSC ticks in a second")
+    group.add_argument(
+        "--tsc-ctc-ratio",
+        metavar="EBX/EAX",
+        type=_ratio,
+        help=Rare("TSC:CTC ratio, EBX and EAX of CPUID leaf 15H"),
+    )
+    group.add_argument(
+        "--mtc-period", metavar="N", type=number(15), help=Rare("the field MTCFreq of IA32_RTIT_CTL")
+    )
+    group.add_argument(
+        "--max-nonturbo-ratio",
+        metavar="N",
+        type=number(255, 1),
+        help=Rare("core:bus ratio at TSC speed (MSR_PLATFORM_INFO)"),
+    )
+    group.add_argument("--tsc-hz", metavar="HZ", type=number(first=1), help=Rare("TSC ticks in a second"))
     if not decoding:
         parser.set_defaults(engine="ptkit", resync="ip", threads=None, cs_base=None)
         return
     group = parser.add_argument_group("decoding")
     group.add_argument(
-        "--engine", choices=("ptkit", "simple", "libipt"), default="ptkit", help="decoder (default: ptkit)"
+        "--engine",
+        choices=("ptkit", "simple", "libipt"),
+        default="ptkit",
+        help=Rare("decoder (default: ptkit); simple: without its fast path; libipt: Intel's"),
     )
     group.add_argument(
-        "--resync", choices=("ip", "psb"), default="ip", help="where to go on after an error (default: ip)"
+        "--resync",
+        choices=("ip", "psb"),
+        default="ip",
+        help=Rare("after an error continue at the next address (ip, the default) or PSB (psb)"),
     )
-    group.add_argument("--threads", type=number(LAST_32, 1), help="decoding threads (default: all cores)")
+    group.add_argument(
+        "--threads", metavar="N", type=number(LAST_32, 1), help="decoding threads (default: all cores)"
+    )
     group.add_argument(
         "--cs-base",
         metavar="BASE",
         type=number(2**32 - 1),
-        help="base of the code segment of 16 and 32-bit code, where IP payloads are effective addresses",
+        help=Rare(
+            "base of the code segment of 16 and 32-bit code, where IP payloads are effective addresses"
+        ),
     )
 
 
@@ -171,12 +199,12 @@ def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
 def add_force_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--force`` for verbs that write a recording to ``--output``."""
     parser.add_argument(
-        "--force", action="store_true", help="overwrite the output also if it is no recording"
+        "--force", action="store_true", help="overwrite the output also if it is not a recording"
     )
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Refuse to overwrite a file that is no recording, unless ``--force`` is given."""
+    """Refuse to overwrite a file that is not a recording, unless ``--force`` is given."""
     from ptkit.capture.output_file import OutputFile
 
     OutputFile(os.fsencode(options.output), force=options.force)
@@ -194,19 +222,19 @@ def _say_warning(sentence: str) -> None:
 
 
 def _keep_warning(sentence: str) -> None:
-    """Leave it to ``trace.info``, which is printed."""
+    """Print nothing: ``trace.info`` has the warning, and the verb prints that."""
 
 
 def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = True) -> Trace:
-    """Open the verb's input; `warn`: print what is odd with it on standard error, one line each.
+    """Open the verb's input; `warn`: print its warnings on standard error, one line each.
 
-    A function that there is not is refused before anything is printed.
+    An unknown function is refused before anything is printed.
     """
     images: list[Any] = [path if address is None else (path, address) for path, address in options.image]
     if options.code:
         images.append({address: _code_bytes(path) for path, address in options.code})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PtkitWarning)  # they are those of trace.info
+        warnings.simplefilter("ignore", PtkitWarning)  # the verb prints the warnings of trace.info
         trace = ptkit.open(
             options.path,
             format=options.format,

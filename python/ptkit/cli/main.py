@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import ptkit
-from ptkit.cli.plain import say
+from ptkit.cli.output.terminal import say
+from ptkit.cli.parser import EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
 
 # In the order of `ptkit --help`.
@@ -30,68 +29,32 @@ VERBS = (
     "doctor",
 )
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 _FEWER_ROWS = "choose fewer rows (--limit, --time, --stream) or fewer --threads"
 
 
-class _Once(argparse._StoreAction):
-    """Stores the value of an option, and refuses a second one: the first must not vanish without a word."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        given: frozenset[str] = getattr(namespace, "given_options", frozenset())
-        if option_string is not None and self.dest in given:
-            parser.error(f"{'/'.join(self.option_strings)} is given twice: it takes one value")
-        namespace.given_options = given | {self.dest}
-        super().__call__(parser, namespace, values, option_string)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports errors on one line, and says where help is."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        for name in (None, "store"):
-            self.register("action", name, _Once)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        options, rest = super().parse_known_args(args, namespace)
-        if hasattr(options, "given_options"):
-            del options.given_options
-        return options, rest
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
-
-
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Make the parser of all verbs."""
-    parser = _Parser(
+    parser = Parser(
         prog="ptkit",
         description="Capture and decode Intel Processor Trace.",
-        epilog="examples:\n"
-        "  ptkit record -o sort.ptk -- sort README.md\n"
-        "  ptkit info sort.ptk\n"
-        "  ptkit branches sort.ptk --symbol malloc | head",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="""\
+examples:
+  ptkit record -o sort.ptk -- sort README.md
+  ptkit info sort.ptk
+  ptkit branches sort.ptk --symbol malloc | head
+  ptkit branches --help""",
     )
     parser.add_argument("--version", action="version", version=f"ptkit {ptkit.__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
     for name in VERBS:
-        module = importlib.import_module(f"ptkit.cli.{name}")
+        module = importlib.import_module(f"ptkit.cli.verbs.{name}")
         verb = verbs.add_parser(
             name,
             help=module.HELP,
             description=module.DESCRIPTION,
             epilog=module.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.prepare_parser(verb)
         verb.set_defaults(run=module.run)
@@ -113,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         would refuse; ``record``: the program's), 2 after an error, 130 after Ctrl-C.
     """
     options = build_parser().parse_args(arguments)
+    if os.environ.get("PTKIT_CACHE"):
+        say("ptkit: PTKIT_CACHE has no effect: decoded code is no longer kept on disk", errors=True)
     try:
         status: int = options.run(options)
         sys.stdout.flush()

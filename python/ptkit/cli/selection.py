@@ -1,4 +1,4 @@
-"""Options that choose rows, and the verbs' way through the streams that have them."""
+"""Arguments that choose rows, and the passes through the streams that have them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ptkit.cli import output
 from ptkit.cli.common import LAST_32, cpu_numbers, number
-from ptkit.cli.plain import say
-from ptkit.cli.time_order import in_time_order
+from ptkit.cli.output.progress import progress, watched
+from ptkit.cli.output.terminal import say
+from ptkit.cli.output.time_order import in_time_order
 from ptkit.decode import Query
 from ptkit.errors import ConfigError
 from ptkit.table import Table
@@ -31,31 +31,40 @@ Moment = tuple[str, str] | None
 
 
 def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> None:
-    """Add the choice of rows; `flow` tells whether rows belong to threads and code."""
-    group = parser.add_argument_group("selection", "Repeated options add up, but for --time and --limit.")
+    """Add the choice of rows; `flow`: rows have code addresses, so that functions and modules select them."""
+    group = parser.add_argument_group(
+        "which rows", "Repeated options add up. --time and --limit take one value."
+    )
     add_stream_option(group)
     group.add_argument(
-        "-C", "--cpu", metavar="CPUS", type=cpu_numbers, action="extend", help="processors, such as 0,2-3"
+        "-C",
+        "--cpu",
+        metavar="CPUS",
+        type=cpu_numbers,
+        action="extend",
+        help="numbers of processors, such as 0,2-3",
     )
-    group.add_argument("--tid", metavar="N", type=number(LAST_32), action="append", help="thread")
-    group.add_argument("--pid", metavar="N", type=number(LAST_32), action="append", help="process")
+    group.add_argument("--tid", metavar="N", type=number(LAST_32), action="append", help="a thread")
+    group.add_argument("--pid", metavar="N", type=number(LAST_32), action="append", help="a process")
     if flow:
         group.add_argument(
             "--ip", metavar="ADDRESS[-TO]", type=_place, action="append", help="an address, or [ADDRESS, TO)"
         )
-        group.add_argument("--symbol", metavar="NAME", action="append", help="name of a function")
+        group.add_argument("--symbol", metavar="NAME", action="append", help="a function")
         group.add_argument(
-            "--module", metavar="NAME", action="append", help="program or library: libc.so.6, or its path"
+            "--module", metavar="NAME", action="append", help="a program or library: libc.so.6, or its path"
         )
     group.add_argument(
         "--time",
         metavar="FROM-TO",
         type=_interval,
-        help="[FROM, TO), each with s, ms, us or ns from the start of the trace, with %% of its span, or in "
-        "TSC ticks; one end may be left out",
+        help="from FROM to before TO: s, ms, us or ns from the start of the trace, %% of its span, or TSC "
+        "ticks, such as 10ms-20ms; one end may be left out",
     )
-    group.add_argument("--limit", type=number(), metavar="N", help="at most N rows, of all streams together")
-    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--limit", type=number(), metavar="N", help="print N rows at most, of all streams together"
+    )
+    group = parser.add_argument_group("how rows are printed")
     group.add_argument(
         "--order",
         choices=("stream", "time"),
@@ -73,7 +82,11 @@ def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> Non
 def add_stream_option(parser: argparse._ActionsContainer) -> None:
     """Add ``--stream``."""
     parser.add_argument(
-        "--stream", metavar="INDEX", type=number(LAST_32), action="append", help="stream, by index"
+        "--stream",
+        metavar="INDEX",
+        type=number(LAST_32),
+        action="append",
+        help="a stream: its number in `ptkit info`",
     )
 
 
@@ -175,8 +188,8 @@ def passes(
         yield None, in_time_order(parts)
         return
     for stream in streams:
-        with output.progress(trace, "decoding", streams=[stream]) as at:
-            yield stream, output.watched(read(rows=_ROWS, columns=columns, **chosen | {"stream": stream}), at)
+        with progress(trace, "decoding", streams=[stream]) as at:
+            yield stream, watched(read(rows=_ROWS, columns=columns, **chosen | {"stream": stream}), at)
 
 
 def print_stream_heading(trace: Trace, stream: int | None) -> None:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from ptkit.decode.plan import Plan, Query, Settings, plan_of
+from ptkit.decode.opened import Opened, OpenTrace, Settings
+from ptkit.decode.plan import Plan, Query, plan_of
 from ptkit.decode.read import iterate, read
 from ptkit.decode.scope import Range, Scope
 
-__all__ = ["Plan", "Query", "Range", "Scope", "Settings", "iterate", "plan_of", "read"]
+__all__ = [
+    "OpenTrace",
+    "Opened",
+    "Plan",
+    "Query",
+    "Range",
+    "Scope",
+    "Settings",
+    "iterate",
+    "plan_of",
+    "read",
+]

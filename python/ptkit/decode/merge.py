@@ -1,6 +1,6 @@
 """Streams merged by time.
 
-Rows without a time stay behind the row before them; ties go to the lower stream.
+Rows without a time stay after the row before them; ties go to the lower stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptkit.table import Table, concatenate
 
 #: Bytes of working memory for each row that is sorted, besides a copy of the row: keys, their order, and what
-#: the sort and the runs need meanwhile.
+#: the sort and the runs need at the same time.
 MERGE_BYTES = 48
 
 
@@ -30,7 +30,7 @@ def _keys(table: Table, before: int = 0) -> NDArray[np.uint64]:
 
 
 def sorted_by_time(table: Table) -> Table:
-    """Rows of several streams, one behind the other, in the order of time."""
+    """Rows of several streams in one table, in the order of time."""
     streams = table["stream"]
     if not len(streams):
         return table
@@ -74,7 +74,7 @@ class _Head:
 
 
 def _safe_rows(heads: Sequence[_Head]) -> list[int]:
-    """How many rows of each stream nothing can come before any more."""
+    """Numbers of rows of each stream that no later row can precede."""
     open_ends = [(int(head.keys[-1]), i) for i, head in enumerate(heads) if not head.ended]
     if not open_ends:
         return [len(head.keys) for head in heads]

@@ -1,4 +1,4 @@
-"""A user's question, checked and turned into what the core computes."""
+"""A query, checked and turned into a plan for the core."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
 from ptkit.arguments import integer, names
+from ptkit.decode.opened import OpenTrace, Settings
 from ptkit.decode.scope import Scope
 from ptkit.decode.selection import bind, by_space, selection_of
 from ptkit.errors import ColumnError, ConfigError
@@ -29,7 +30,7 @@ class Query(TypedDict, total=False):
     columns : sequence of str
         Columns to compute; by default all stored ones. Columns made on access (``taken``, ``tid``,
         ``time_ns``, ``from_symbol``, ...) and columns on demand (``instruction``, ``tsc_estimate``,
-        ``time_ns_estimate``) may be among them. What is not asked for, or needed for it, is not computed.
+        ``time_ns_estimate``) may be among them. Other columns are not computed, unless these need them.
     stream : int or sequence of int
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
@@ -95,25 +96,13 @@ class Query(TypedDict, total=False):
     errors: str | None
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a trace is decoded, as `ptkit.open` was told."""
-
-    engine: str = "ptkit"
-    resync: str = "ip"
-    threads: int | None = None
-    errors: str = "rows"
-    index: _core.Index | None = None
-    cs_base: int | None = None  # None: it was not given
-
-
 def _nothing() -> None:
     pass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked question."""
+    """A checked query."""
 
     session: _core.Session
     settings: Settings
@@ -136,7 +125,7 @@ class Plan:
 
     @property
     def merges(self) -> bool:
-        """Are rows of several streams to be put in the order of time?"""
+        """Whether rows of several streams are merged by time."""
         return self.by_time and len(self.streams) > 1
 
     @property
@@ -146,7 +135,7 @@ class Plan:
         return sum(columns[name].dtype.itemsize for name in self.stored)
 
     def counting(self) -> Plan:
-        """The same question, of which only the number of rows is wanted."""
+        """The same query, for the number of rows only."""
         return replace(self, stored=(), shown=(), time="time" in self.selection, raises=False, sides=False)
 
     def reader(
@@ -206,7 +195,7 @@ def _needed(
             raise ColumnError(
                 f"{table} has no column {name!r}; there are {', '.join([*schema.columns, *derived])}"
             )
-    # What a table can make of its columns without being asked for it must come out right, too.
+    # Columns that a table derives on access need the same columns.
     for one in derived.values():
         if needed.issuperset(set(one.needs) & set(schema.names("stored", "on demand"))):
             needed.update(one.needs)
@@ -225,8 +214,7 @@ def _stored(table: str, needed: set[str]) -> tuple[str, ...]:
 
 
 def plan_of(
-    session: _core.Session,
-    settings: Settings,
+    opened: OpenTrace,
     context: TableContext,
     table: str,
     query: Query,
@@ -237,7 +225,7 @@ def plan_of(
     bound: Query | None = None,
     after: Callable[[], None] = _nothing,
 ) -> Plan:
-    """Check a question, asked of all rows or of those of `bound`, and say what the core has to compute.
+    """Check a query of all rows, or of the rows of `bound`, and plan what the core computes.
 
     Raises
     ------
@@ -256,7 +244,7 @@ def plan_of(
     order = "stream" if order is None else order
     check_choice("order", order, ("stream", "time"))
     errors: Any = query.get("errors")
-    errors = settings.errors if errors is None else errors
+    errors = opened.settings.errors if errors is None else errors
     threads = query.get("threads")
     check_choice("errors", errors, ("rows", "raise"))
     shown, needed = _needed(table, query.get("columns"), context)
@@ -272,8 +260,8 @@ def plan_of(
         selection = bind(selection, selection_of(bound, scope))
     runs = set(schema_of(table).names("run", "run flag"))
     return Plan(
-        session=session,
-        settings=settings,
+        session=opened.session,
+        settings=opened.settings,
         context=context,
         table=table,
         shown=shown,
@@ -285,7 +273,7 @@ def plan_of(
         ticks=ticks,
         sync=sync,
         by_time=by_time,
-        threads=thread_count(settings.threads if threads is None else threads),
+        threads=thread_count(opened.settings.threads if threads is None else threads),
         raises=errors == "raise",
         select_sides=bound is not None,
         after=after,

@@ -63,7 +63,7 @@ def _raise_first(plan: Plan, errors: Table) -> None:
 
 
 def _check_errors(plan: Plan, reader: _core.Reader, result: Any = None) -> None:
-    """Raise the first error, where that was asked for; `result` is what was just read."""
+    """Raise the first error if the plan says so; `result` is what was just read."""
     if not plan.raises:
         return
     errors = _side(plan, "errors", result if plan.table == "errors" else reader.errors())
@@ -79,7 +79,7 @@ def _too_large(plan: Plan, rows: int, after: int, *, about: bool) -> OutOfMemory
 
 
 def _read_apart(plan: Plan, budget: _core.RowBudget) -> _Tables:
-    """Read each stream for itself, on several threads; MemoryError: it does not fit, or seems not to."""
+    """Read each stream on its own, on several threads; MemoryError: the rows do not fit, by the estimate."""
     readers = [plan.reader([stream], budget=budget) for stream in plan.streams]
     return _core.read_all(readers, plan.threads)
 
@@ -99,7 +99,7 @@ def _attempt(
     way: Callable[[Plan, _core.RowBudget], _Tables],
     budget: _core.RowBudget,
 ) -> _Tables | None:
-    """Read; None where memory does not suffice. What was read until then is free afterwards."""
+    """Read; None if memory does not suffice. Rows read until then are freed."""
     try:
         return way(plan, budget)
     except MemoryError:
@@ -123,7 +123,7 @@ def _count(plan: Plan, after: int) -> int:
 
 
 def _read(plan: Plan, after: int) -> _Tables:
-    """Read all rows; `after` more bytes for each are free then.
+    """Read all rows; afterwards `after` bytes for each are still free.
 
     Where rows that were read seem to be the first of more than fit, they are dropped and all are counted; if
     they fit after all, they are read again, into memory that does not grow.

@@ -1,4 +1,4 @@
-"""What a trace has of that by which rows are selected: streams, processors, threads, processes."""
+"""What rows can be selected by: streams, processors, threads and processes of a trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Range: TypeAlias = tuple[int, int, int | None]
 Ranges: TypeAlias = Callable[[str], list[Range]]
 
-_LISTED = 5  # of what there is, in a message
+_LISTED = 5  # ids in a message
 _LAST_ID = 2**31 - 1
 
 
@@ -98,7 +98,7 @@ class Scope:
         return self._ids
 
     def _pids_of_cr3(self) -> set[int]:
-        """Processes that a PIP packet of any stream can tell."""
+        """Processes that the CR3 value of a PIP packet can name, in any stream."""
         return {pid for pid, cr3 in self._info.spaces if pid is not None and cr3 is not None}
 
 
@@ -113,7 +113,7 @@ def stream_indices(wanted: Any, count: int) -> list[int]:
 
 
 def _known(argument: str, noun: str, wanted: Any, there_are: Mapping[int, str]) -> set[int]:
-    """Return the ids that are wanted, which the trace must have."""
+    """Check that the trace has these ids, and return them."""
     found = integers(argument, wanted, 0, _LAST_ID)
     missing = [one for one in found if one not in there_are]
     if missing and not there_are:

@@ -1,4 +1,4 @@
-"""Which rows a question selects, checked and in the form that the core takes."""
+"""The rows that a query selects, checked, as arguments of the core."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOWHERE = (1, 0, None)  # a range that contains nothing: no range at all would 
 
 
 def selection_of(query: Query, scope: Scope) -> dict[str, Any]:
-    """Rows of a query, but for the choice of streams.
+    """The selection of a query without its choice of streams.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Traces in formats of others."""
+"""Traces in the formats of other tools."""
 
 from __future__ import annotations
 

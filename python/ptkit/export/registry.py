@@ -1,4 +1,4 @@
-"""Which formats there are: ptkit's own, and those of packages that name theirs as ``ptkit.exporters``."""
+"""Formats for export: ptkit's own, and those that packages add as entry points ``ptkit.exporters``."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Exporter:
     description : str
         One line.
     write : callable
-        ``write(trace, path, **options)`` writes a `ptkit.Trace`; gives a dict with those of ``bytes``,
-        ``files`` and ``notes`` that there are.
+        ``write(trace, path, **options)`` writes a `ptkit.Trace`; returns a dict with any of ``bytes``,
+        ``files`` and ``notes``. ``trace.opened`` (`ptkit.decode.OpenTrace`) has the core's objects.
     """
 
     name: str
@@ -66,7 +66,7 @@ _OWN = (Exporter("perf.data", "for Linux perf, and what reads its files", write_
 
 
 def exporters() -> dict[str, Exporter]:
-    """Give the known formats by name.
+    """Return the known formats by name.
 
     Packages add theirs by an entry point of the group ``ptkit.exporters``: an `Exporter`. One that cannot be
     loaded is left out; ptkit's own names cannot be taken.
@@ -83,7 +83,7 @@ def exporters() -> dict[str, Exporter]:
     for entry in entry_points(group=GROUP):
         try:
             exporter = entry.load()
-        except Exception:  # whatever a stranger's module does when it is imported
+        except Exception:  # the import of another package's module may raise anything
             continue
         if isinstance(exporter, Exporter):
             found[exporter.name] = exporter
@@ -111,7 +111,7 @@ def export(trace: object, path: str | os.PathLike[str], *, format: str, **option
     text = os.fspath(path)
     if not text or "\0" in text:
         raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
-    text = text.rstrip("/") or "/"  # shells put one behind folders
+    text = text.rstrip("/") or "/"  # shells append a slash to folders
     source = Path(getattr(trace, "source", ""))
     if source.exists() and Path(text).exists() and Path(text).samefile(source):
         raise ConfigError(f"{text}: is what is read; export to another file")

@@ -1,4 +1,4 @@
-"""What questions about registers are answered with."""
+"""Records that the functions of `ptkit.msr` return."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ class Capabilities:
     physical_bits, linear_bits : int
         Widths of addresses.
     tsc_ctc_numerator, tsc_ctc_denominator : int
-        TSC ticks for each tick of the crystal clock, as a ratio; 0: not told (leaf 15H).
+        TSC ticks for each tick of the crystal clock, as a ratio (leaf 15H); 0: not enumerated.
     crystal_hz : int
-        Ticks of the crystal clock in a second; 0: not told.
+        Ticks of the crystal clock in a second; 0: not enumerated.
     words : tuple of tuple of int
         Leaf, sub-leaf, EAX, EBX, ECX and EDX of what was read.
     """

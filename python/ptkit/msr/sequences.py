@@ -138,8 +138,8 @@ def plan(config: RtitConfig, sequence: str = "start", *, to: RtitConfig | None =
 
     Notes
     -----
-    Nothing is checked: see `check`. Reads are assumed to find a unit that nobody uses, and, in
-    ``"interrupt"``, an interrupt that is of tracing.
+    Nothing is checked: see `check`. Register reads are assumed to find a trace unit that no other tracer uses
+    and, in ``"interrupt"``, a pending ToPA PMI (Trace_ToPA_PMI is set).
     """
     if sequence not in SEQUENCES:
         raise ConfigError(f"sequence={sequence!r}: it must be one of {', '.join(SEQUENCES)}")

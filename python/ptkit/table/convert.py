@@ -1,4 +1,4 @@
-"""Tables as pandas and Arrow have them."""
+"""Tables as DataFrames and as Arrow tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): pa
 
 
 def _cell_bytes(table: str, name: str) -> int:
-    """Bytes of a value; what is in no schema (``time_ns``) has eight."""
+    """Bytes of a value; columns without a schema (``time_ns``) have eight."""
     column = schema_of(table).columns.get(name)
     return 8 if column is None else column.dtype.itemsize
 
@@ -135,7 +135,7 @@ def _field(table: Table, name: str) -> _Field:
 
 
 def _dictionary(texts: Sequence[str]) -> _Names:
-    """Texts as Arrow has them: UTF-8 one behind the other, and where each begins and the last one ends."""
+    """Texts as Arrow has them: concatenated UTF-8, where each text begins, and where the last one ends."""
     encoded = [text.encode(errors="replace") for text in texts]
     ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     return len(encoded), ends, np.frombuffer(b"".join(encoded) or b"\0", np.uint8)

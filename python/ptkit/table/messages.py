@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ptkit import _core
-from ptkit.text import one_line
+from ptkit.text import counted, one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -76,7 +76,8 @@ def _particulars(code: int, argument: int, argument2: int) -> str:
     if code == _CODE.BAD_RECORD and argument:
         return f"{argument} bytes are left of it"
     if code in _MISMATCHES and argument < len(_core.PacketKind):
-        return f"packet {_core.PacketKind(argument).name}"
+        target = f" to {argument2:#x}" if code == _CODE.TNT_MISMATCH and argument2 else ""
+        return f"packet {_core.PacketKind(argument).name}{target}"
     return ""
 
 
@@ -96,7 +97,7 @@ def gap_messages(table: Table, record_streams: Collection[int]) -> list[str]:
 def _gap_message(
     cause: int, code: int, begin: int, end: int, from_ip: int, from_known: bool, to_ip: int, to_known: bool
 ) -> str:
-    size = "1 byte" if end - begin == 1 else f"{end - begin:,} bytes"
+    size = counted(end - begin, "byte")
     text = f"{_CAUSES[_core.GapCause(cause)]}: {size} of trace ({begin:#x} to {end:#x}) could not be followed"
     if code:
         text += f" ({_core.status_text(code)[0]})"
@@ -108,7 +109,7 @@ def _gap_message(
 
 
 def event_messages(table: Table) -> list[str]:
-    """What each event tells, in the manner of ptxed, with its IP where it has one."""
+    """The text of each event, in the manner of ptxed, with its IP where it has one."""
     columns = [table[name] for name in ("kind", "payload", "payload2", "payload3", "flags")]
     texts = _core.event_texts(*columns)
     return [

@@ -72,7 +72,7 @@ class Runs:
 
     @staticmethod
     def concatenate(parts: Sequence[Runs]) -> Runs:
-        """Runs of tables that stand one behind the other; equal neighbours become one run."""
+        """Runs of concatenated tables; equal neighbours become one run."""
         total = 0
         shifted = []
         for part in parts:

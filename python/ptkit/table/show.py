@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptkit.table.derived import derived_of, symbol_column
 from ptkit.table.labels import Labels
-from ptkit.text import one_line
+from ptkit.text import counted, one_line
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table
@@ -29,7 +29,7 @@ def _cells(table: Table, name: str) -> list[str]:
 
 
 def _places(table: Table, symbol: str) -> list[str | None]:
-    """Functions and offsets in them; None also where the columns that tell were not read."""
+    """Functions and offsets in them; None also where the columns that this needs were not read."""
     derived = derived_of(table.name)
     if not derived[symbol].offered(table._context) or not table._has_read(derived[symbol].needs):
         return [None] * len(table)
@@ -70,7 +70,7 @@ def _has_messages(table: Table) -> bool:
 
 
 def _footer(table: Table) -> str:
-    text = f"{table.name}: {len(table):,} rows x {len(table.columns)} columns"
+    text = f"{table.name}: {counted(len(table), 'row')} x {counted(len(table.columns), 'column')}"
     for side in ("errors", "gaps"):
         rows = getattr(table, side)
         if rows is not None and len(rows):

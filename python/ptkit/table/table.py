@@ -307,7 +307,7 @@ class Table:
         Returns
         -------
         numpy.ndarray of bool, shape (rows,), or None
-            None: all of them, or the flags that tell were not asked for.
+            None: all of them, or the column ``flags`` was not asked for.
         """
         derived = self._derived(name)
         if derived is not None:
@@ -351,7 +351,7 @@ class Table:
         return values
 
     def where(self, **conditions: Any) -> Table:
-        """Rows whose columns have these values, or one of them: ``table.where(kind="COND", stream=[0, 2])``.
+        """Select rows by values of columns: ``table.where(kind="COND", stream=[0, 2])``.
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ class Table:
             raise ConfigError(f"{self.name} has no messages: errors, gaps, events and packets have")
         return makers[self.name](self)
 
-    # Other people's forms.
+    # Tables of other packages.
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
         """Copy to pandas: enumerations and names as categoricals, nullable integers for unknown values.
@@ -478,7 +478,7 @@ class Table:
 
 
 def concatenate(tables: Sequence[Table]) -> Table:
-    """Put tables of the same columns one behind the other; their errors and gaps too."""
+    """Concatenate tables of the same columns, with their errors and gaps."""
     if not tables:
         raise ConfigError("nothing to concatenate")
     first = tables[0]

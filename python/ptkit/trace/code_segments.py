@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from ptkit import _core
 from ptkit.arguments import integer
-from ptkit.errors import ConfigError, PtkitWarning, UnsupportedError
+from ptkit.errors import ConfigError, PtkitWarning, TraceWarning, UnsupportedError
 from ptkit.info import EFFECTIVE, LINEAR, TraceInfo
 
 __all__ = ["CodeSegments", "set_cs_base"]
@@ -71,14 +71,14 @@ class CodeSegments:
 
     Attributes
     ----------
-    warnings : tuple of str
+    warnings : tuple of TraceWarning
         What was said.
     say : callable
         Takes the sentence; by default it becomes a `PtkitWarning`.
     """
 
     def __init__(self, session: _core.Session, info: TraceInfo, given: bool) -> None:
-        self.warnings: tuple[str, ...] = ()
+        self.warnings: tuple[TraceWarning, ...] = ()
         self.say: Callable[[str], None] = _warn
         self._session = session
         self._source = info.source
@@ -87,7 +87,7 @@ class CodeSegments:
             self._watched = _NOT_FLAT_ON_LINUX if info.by_linux else _NOT_FLAT
 
     def look(self) -> None:
-        """Look at the code that was met so far."""
+        """Warn if code of such a size was decoded."""
         if not self._watched:
             return
         met = sorted(set(self._watched) & set(self._session.code_bits))
@@ -95,10 +95,6 @@ class CodeSegments:
             return
         self._watched = ()
         kinds = " and ".join(f"{bits}-bit" for bits in met)
-        sentence = (
-            f"{self._source}: IP payloads are effective addresses (CPUID.14H.0:ECX[31] is 0), so addresses "
-            f"of its {kinds} code are relative to the base of the code segment: give that by --cs-base BASE, "
-            "or cs_base=BASE in Python (0 where segments are flat)"
-        )
-        self.warnings = (sentence,)
-        self.say(sentence)
+        warning = _core.make_warning("CODE_BASE_UNKNOWN", [kinds], self._source)
+        self.warnings = (warning,)
+        self.say(warning)

@@ -1,4 +1,4 @@
-"""The fuzzer's call: coverage of one short buffer after another."""
+"""Coverage for fuzzers: the edges of one short buffer after another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _session(
 ) -> _core.Session:
     if isinstance(images, Trace):
         if cpu is None and callback is None:
-            return images._session
+            return images.opened.session
         raise ConfigError("cpu and image_callback are the trace's own: give them to ptkit.open")
     bundle = _core.Bundle()
     bundle.source = "images"
@@ -188,9 +188,10 @@ class CoverageDecoder:
         buffer : bytes-like
             Packets; begins with a PSB, or what comes before the first one is a gap. It is not copied.
         bitmap : numpy.ndarray of uint8, shape (map_size,), optional
-            Hits are added to what is there, up to 255: a byte never wraps around. The caller clears it.
+            Hits are added to the bytes of the map, up to 255: a byte never wraps around. The caller clears
+            the map.
         virgin : numpy.ndarray of uint8, shape (map_size,), optional
-            What no buffer met so far: 0xff everywhere at first. Each byte of the map that this buffer hit is
+            Edges without a hit so far: 0xff everywhere at first. Each byte of the map that this buffer hit is
             sorted by AFL's buckets (1, 2, 3, 4-7, 8-15, 16-31, 32-127, 128-255 hits), and the bucket's bit
             is cleared.
 
@@ -294,7 +295,7 @@ class CoverageDecoder:
         self._core.forget(first, integer("last", last, first, LAST_ADDRESS))
 
     def set_images(self, images: Trace | Sequence[ImageItem] | Mapping[int, Buffer]) -> None:
-        """Go on with other code; the configuration and the callback stay.
+        """Replace the code; the configuration and the callback stay.
 
         Parameters
         ----------

@@ -14,11 +14,12 @@ from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer
-from ptkit.decode import Query, Settings
+from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
 from ptkit.errors import ConfigError
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of, with_times
 from ptkit.table import TableContext
+from ptkit.text import counted
 from ptkit.trace import index as _index
 from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.index import IndexInfo
@@ -70,29 +71,28 @@ class Trace(Tables):
         image_callback: ImageCallback | None = None,
         given: Collection[str] = (),
     ) -> None:
-        self._bundle = bundle
-        self._session = _core.Session(bundle, image_callback)
-        self._settings = settings
+        session = _core.Session(bundle, image_callback)
+        self._opened = OpenTrace(bundle, session, settings)
         self._info = info_of(bundle, settings.engine, given)
-        self._names = Names(self._session, len(self._info.spaces), [path for path, _ in bundle.files])
+        self._names = Names(session, len(self._info.spaces), [path for path, _ in bundle.files])
         to_ns = None
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
-            to_ns = self._session.tsc_to_ns
+            to_ns = session.tsc_to_ns
         # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
-        self._timed_info = timed = cache(partial(with_times, self._info, self._session, to_ns))
+        self._timed_info = timed = cache(partial(with_times, self._info, session, to_ns))
         self._times = TimeScale(lambda: _span_of(timed()), to_ns)
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
-        self._ranges = CodeRanges(self._session, bundle, self._info)
+        self._ranges = CodeRanges(session, bundle, self._info)
         self._scope = _decode.Scope(
-            self._session, self._info, self._ranges.of_symbol, self._ranges.of_module, check_time
+            session, self._info, self._ranges.of_symbol, self._ranges.of_module, check_time
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
         files = tuple(path for path, _ in bundle.files)
         self._context = TableContext(files, self._names.name_rows, to_ns, records)
-        self._segments = CodeSegments(self._session, self._info, settings.cs_base is not None)
+        self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self.recording: Recording | None = None
 
-    # What it is.
+    # The trace's description.
 
     @property
     def info(self) -> TraceInfo:
@@ -117,15 +117,20 @@ class Trace(Tables):
         """Name of the reader that made it."""
         return self._info.format
 
+    @property
+    def opened(self) -> OpenTrace:
+        """What analyses and exporters need of the trace; provisional, as `ptkit.decode` is."""
+        return self._opened
+
     def __repr__(self) -> str:
-        return f"<ptkit.Trace {self.source!r}: {len(self.streams)} streams, {self._info.bytes:,} bytes>"
+        streams = counted(len(self.streams), "stream")
+        return f"<ptkit.Trace {self.source!r}: {streams}, {self._info.bytes:,} bytes>"
 
     # Tables.
 
     def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> _decode.Plan:
         return _decode.plan_of(
-            self._session,
-            self._settings,
+            self._opened,
             self._context,
             table,
             query,
@@ -155,17 +160,21 @@ class Trace(Tables):
             If there is no such stream.
         """
         if stream is None:
-            return count_packets(self._session, range(len(self._info.streams)), sync=True)
-        return count_packets(self._session, stream_indices(stream, len(self._info.streams)), sync=True)
+            return count_packets(self._opened.session, range(len(self._info.streams)), sync=True)
+        return count_packets(self._opened.session, stream_indices(stream, len(self._info.streams)), sync=True)
 
     def _find_index(self, path: str | os.PathLike[str] | None) -> None:
-        found, problem = _index.find(self._session, self._settings, self.source, path)
+        found, problem = _index.find(self._opened, self.source, path)
         if found is not None:
-            self._settings = replace(self._settings, index=found)
-        if problem:
+            self._use_index(found)
+        if problem is not None:
             self._info = replace(self._info, warnings=(*self._info.warnings, problem))
 
-    # Parts of it.
+    def _use_index(self, index: _core.Index) -> None:
+        settings = replace(self._opened.settings, index=index)
+        self._opened = replace(self._opened, settings=settings)
+
+    # Parts of the trace.
 
     def between(
         self,
@@ -204,10 +213,13 @@ class Trace(Tables):
         Examples
         --------
         >>> import ptkit
-        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
-        >>> trace.between(seconds=(0.010, 0.020)).branches()  # doctest: +SKIP
-        >>> t0 = trace.info.first_tsc  # doctest: +SKIP
-        >>> trace.between(t0, t0 + 50_000).branches()  # doctest: +SKIP
+        >>> trace = ptkit.record(["true"])
+        >>> half = trace.between(percent=(0, 50)).branches()
+        >>> first = trace.between(seconds=(0, 0.0001)).branches()
+        >>> t0 = trace.info.first_tsc
+        >>> early = trace.between(t0, t0 + 50_000).branches()
+        >>> max(len(half), len(first), len(early)) < len(trace.branches())
+        True
         """
         time, text = interval(self._times, t0, t1, {"seconds": seconds, "ns": ns, "percent": percent})
         return View(self, Query(time=time), text)
@@ -237,8 +249,9 @@ class Trace(Tables):
         Examples
         --------
         >>> import ptkit
-        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
-        >>> trace.touching("malloc").instructions()  # doctest: +SKIP
+        >>> trace = ptkit.record(["true"])
+        >>> 0 < len(trace.touching("exit").instructions()) < len(trace.instructions())
+        True
         """
         if isinstance(what, str):
             return View(self, Query(symbol=what), f"touching {what}")
@@ -250,7 +263,7 @@ class Trace(Tables):
     def index(
         self, path: str | os.PathLike[str] | None = None, *, save: bool = True, threads: int | None = None
     ) -> IndexInfo:
-        """Make the index of this trace, or say which one it has: parts are then decoded alone.
+        """Build the index of this trace, or return the one that it has: parts are then decoded alone.
 
         Selections by ``time``, ``ip`` and ``symbol``, and so `between` and `touching`, decode only the parts
         that may have such rows. The rows are the same as without.
@@ -280,20 +293,18 @@ class Trace(Tables):
         The whole trace is decoded once. docs/index-file.md has the format, and what is decoded from the
         beginning all the same.
         """
-        found, info = _index.make(
-            self._session, self._settings, self.source, path, save=save, threads=threads
-        )
-        self._settings = replace(self._settings, index=found)
+        found, info = _index.make(self._opened, self.source, path, save=save, threads=threads)
+        self._use_index(found)
         self._segments.look()
         return info
 
     def export(self, path: str | os.PathLike[str], format: str = "perf.data", **options: Any) -> Exported:
-        """Write the recording in a format of others.
+        """Write the recording in another tool's format.
 
         Parameters
         ----------
         path : path
-            What to write; what is there is replaced when the new one is complete.
+            The file or folder to write; an earlier one is replaced when the new one is complete.
         format : str
             ``"perf.data"``, or what another package has added (`ptkit.export.exporters`).
         **options
@@ -390,7 +401,7 @@ class Trace(Tables):
         Raises
         ------
         SymbolError
-            If there is none; the message has names that are near.
+            If the trace has no such symbol; the message has near names.
         """
         found = self._ranges.lookup(name)
         return list(dict.fromkeys((symbol, address, size) for symbol, address, size, *_ in found))
@@ -413,7 +424,7 @@ class Trace(Tables):
         size = integer("size", size, 0, _MOST_CODE)
         best = b""
         for place in self._names.places(space, tsc):
-            found = self._session.read_code(ip, size, *place)
+            found = self._opened.session.read_code(ip, size, *place)
             if len(found) == size:
                 return found
             best = max(best, found, key=len)

@@ -1,4 +1,4 @@
-"""Indexes beside traces: made, found again, or not used and why."""
+"""Index files of traces: built, found, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptkit import _core
-from ptkit.decode import Settings
+from ptkit.decode import OpenTrace
 from ptkit.decode.plan import thread_count
-from ptkit.errors import ConfigError, PtkitError
+from ptkit.errors import ConfigError, PtkitError, TraceWarning
 
 #: Bytes of trace in a segment, about.
 SEGMENT = 1 << 20
@@ -45,16 +45,20 @@ def _info(index: _core.Index, path: Path | None) -> IndexInfo:
     return IndexInfo(None if path is None else str(path), index.size, segments)
 
 
+def _open(path: Path, opened: OpenTrace, source: str) -> _core.Index:
+    resync = opened.settings.resync
+    return _core.Index.open(os.fsencode(path), opened.session, resync=resync, trace=source)
+
+
 def make(
-    session: _core.Session,
-    settings: Settings,
+    opened: OpenTrace,
     source: str,
     path: str | os.PathLike[str] | None,
     *,
     save: bool,
     threads: int | None,
 ) -> tuple[_core.Index, IndexInfo]:
-    """Make the index of a trace and write it, unless there is a good one already."""
+    """Build the index of a trace and write it, unless a usable index exists."""
     target: Path | None = None
     if path is not None:
         target = Path(path)
@@ -64,15 +68,15 @@ def make(
         target = path_beside(source)
     if save and target is not None and target.exists():
         try:
-            found = _core.Index.open(os.fsencode(target), session, resync=settings.resync, trace=source)
+            found = _open(target, opened, source)
             return found, _info(found, target)
         except PtkitError:
-            pass  # it is made anew
+            pass  # the index is built anew
     try:
         index = _core.Index.build(
-            session,
-            resync=settings.resync,
-            threads=thread_count(settings.threads if threads is None else threads),
+            opened.session,
+            resync=opened.settings.resync,
+            threads=thread_count(opened.settings.threads if threads is None else threads),
             segment=SEGMENT,
             trace=source,
         )
@@ -85,17 +89,14 @@ def make(
 
 
 def find(
-    session: _core.Session, settings: Settings, source: str, path: str | os.PathLike[str] | None
-) -> tuple[_core.Index | None, str]:
-    """Open the index of a trace, or say why the one that is there cannot be used."""
+    opened: OpenTrace, source: str, path: str | os.PathLike[str] | None
+) -> tuple[_core.Index | None, TraceWarning | None]:
+    """Open the index of a trace, or return the reason why it cannot be used."""
     target = path_beside(source) if path is None else Path(path)
     if not target.is_file() and path is None:
-        return None, ""
+        return None, None
     try:
-        index = _core.Index.open(os.fsencode(target), session, resync=settings.resync, trace=source)
+        index = _open(target, opened, source)
     except (PtkitError, ValueError) as error:
-        return (
-            None,
-            f"{target}: {error}; the whole trace is decoded instead, until trace.index() makes it anew",
-        )
-    return index, ""
+        return None, _core.make_warning("INDEX_UNUSABLE", [str(error)], str(target))
+    return index, None

@@ -34,7 +34,7 @@ class Names:
         self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
 
     def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
-        """Spaces and times to look in, in order."""
+        """Pairs of address space and time to look in, in order."""
         if space is not None:
             space = self._space(space)
         if tsc is not None:
@@ -106,7 +106,7 @@ class Names:
 
 
 class _Texts:
-    """Names of addresses as texts, in the way that was asked for.
+    """Names of addresses as texts, with or without offsets and modules.
 
     Parameters
     ----------

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit.bundle import add_images, apply_settings, open_source
-from ptkit.decode import Query, Settings
+from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
 from ptkit.info import PacketCounts, count_packets, info_of, last_part
 from ptkit.table import Table, TableContext
 from ptkit.trace.code_segments import set_cs_base
 from ptkit.trace.facade import Trace
+from ptkit.trace.ranges import covered_images
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
@@ -70,7 +71,7 @@ def open(
     errors : str
         ``"rows"``, or ``"raise"``: the first error becomes a `DecodeError`.
     format : str, optional
-        Name of the reader, where it cannot be told by content.
+        Name of the reader, for inputs that the content does not identify.
     images : sequence, optional
         Code: paths of ELF or PE files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``.
         A file that is neither holds raw bytes and needs its address. A PE file without one goes where the
@@ -105,6 +106,12 @@ def open(
         True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;
         or its path. One that is damaged or does not belong to this trace, with these images and settings, is
         not used, and a `PtkitWarning` says why.
+
+    Warns
+    -----
+    PtkitWarning
+        For each warning of the recording, and for each image with code at addresses of page dumps,
+        which give the code and have no names.
 
     Returns
     -------
@@ -163,7 +170,7 @@ def open(
     trace = Trace(bundle, settings, image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
-    for sentence in trace.info.warnings:
+    for sentence in [*trace.info.warnings, *covered_images(bundle, recorded)]:
         warnings.warn(sentence, PtkitWarning, stacklevel=2)
     return trace
 
@@ -208,9 +215,9 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
     from ptkit.bundle import packet_source
 
     bundle = packet_source(data)
-    session = _core.Session(bundle, None)
-    scope = _decode.Scope(session, info_of(bundle, "ptkit"), _no_symbols, _no_modules)
-    plan = _decode.plan_of(session, Settings(), TableContext(), "packets", query, scope=scope, sync=sync)
+    opened = OpenTrace(bundle, _core.Session(bundle, None), Settings())
+    scope = _decode.Scope(opened.session, info_of(bundle, "ptkit"), _no_symbols, _no_modules)
+    plan = _decode.plan_of(opened, TableContext(), "packets", query, scope=scope, sync=sync)
     return _decode.read(plan)
 
 

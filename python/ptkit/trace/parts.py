@@ -85,10 +85,12 @@ class Parts(ABC):
         Examples
         --------
         >>> import ptkit
+        >>> trace = ptkit.record(["true"])
         >>> taken = 0
-        >>> trace = ptkit.open("trace.ptk")  # doctest: +SKIP
-        >>> for part in trace.iter_branches(columns=["taken"], reuse=True):  # doctest: +SKIP
+        >>> for part in trace.iter_branches(columns=["taken"], reuse=True):
         ...     taken += int(part["taken"].sum())
+        >>> taken == len(trace.branches(taken=True))
+        True
         """
         return self._iterate("branches", rows, reuse, query)
 
@@ -227,7 +229,7 @@ class Parts(ABC):
         ConfigError, SymbolError, ColumnError, DecodeError
             As for `branches`; errors are raised only if ``errors="raise"`` is said here.
         """
-        query.setdefault("errors", "rows")  # they are what was asked for
+        query.setdefault("errors", "rows")  # the rows of this table are errors
         return self._iterate("errors", rows, reuse, query)
 
     def iter_gaps(

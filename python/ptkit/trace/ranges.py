@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS
-from ptkit.errors import ConfigError, SymbolError
+from ptkit.errors import ConfigError, SymbolError, TraceWarning
 
 if TYPE_CHECKING:
     from ptkit.decode import Range
@@ -38,7 +38,7 @@ class CodeRanges:
         Raises
         ------
         SymbolError
-            If there is none; the message has names that are near.
+            If the trace has no such symbol; the message has near names.
         """
         if not isinstance(name, str):
             raise ConfigError(f"symbol={name!r} must be the name of a function")
@@ -98,8 +98,38 @@ class CodeRanges:
         return [space for space in range(len(self._info.spaces)) if space not in hiding] if hiding else [None]
 
 
+def covered_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
+    """Say which images' code lies under page dumps, which have no names.
+
+    Parameters
+    ----------
+    bundle : _core.Bundle
+    recorded : int
+        Number of files of the recording; later files are images that the user gave.
+
+    Returns
+    -------
+    list of TraceWarning
+        One for each such image.
+    """
+    if recorded == len(bundle.files):
+        return []
+    code = bundle.code
+    dumps = [(address, size) for address, size, _, space, file in code if space and file < 0]
+    covered: dict[int, tuple[int, int]] = {}
+    for address, size, _, space, file in code:
+        if file < recorded or space or not any(a < address + size and address < a + n for a, n in dumps):
+            continue
+        first, end = covered.get(file, (address, address + size))
+        covered[file] = min(first, address), max(end, address + size)
+    return [
+        _core.make_warning("IMAGE_COVERED", [f"{first:#x}", f"{end:#x}"], f"image {bundle.files[file][0]}")
+        for file, (first, end) in covered.items()
+    ]
+
+
 def _near(name: str, modules: dict[str, None]) -> str:
-    """What there is instead."""
+    """The modules with near names, or the first ones, as the end of a message."""
     if not modules:
         return ": the trace does not say from which files its code is"
     near = get_close_matches(PurePath(name).name, modules)

@@ -1,4 +1,4 @@
-"""Traces of programs that are recorded here and now."""
+"""Recorders that open their recording as a trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptkit import capture
+from ptkit.capture.recorder import BundleRecorder
 from ptkit.errors import FormatError
 from ptkit.trace.facade import Trace
 from ptkit.trace.opening import open
@@ -16,11 +16,13 @@ from ptkit.trace.opening import open
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ptkit import capture
+
 __all__ = ["Recorder", "record"]
 
 
-class Recorder(capture.Recorder):
-    """Runs a program and records it meanwhile; then has its trace.
+class Recorder(BundleRecorder):
+    """Runs a program and records it; or records processes that run already (`pid`, `cpus`).
 
     Entering the block starts the program; leaving it waits for the program's end, or ends the recording if an
     exception leaves the block. Standard input and output pass through.
@@ -28,7 +30,7 @@ class Recorder(capture.Recorder):
     Parameters
     ----------
     argv : sequence of str or path
-        Program (searched for in PATH) and arguments.
+        Program (searched for in PATH) and arguments; empty with the option `pid`, and maybe with `cpus`.
     output : path, optional
         The bundle to write; by default a temporary file that is removed with the recorder and its trace.
     **options
@@ -107,7 +109,7 @@ def record(
     progress: Callable[[capture.Progress], object] | None = None,
     **options: Unpack[capture.Options],
 ) -> Trace:
-    """Record a program by the best means that this machine has, and open the recording.
+    """Record a program with the best back end of this machine, and open the recording.
 
     Threads, children and programs that it executes are followed. Standard input and output pass through.
     Ctrl-C ends the recording: the program gets SIGINT too, and what was recorded until then is kept.

@@ -44,7 +44,7 @@ def open_branches(
     tsc_hz: int | None = None,
     perf_time: tuple[int, int, int] | None = None,
 ) -> Trace:
-    """Open taken branches, as BTS or branch stacks tell them, as a trace of one stream.
+    """Open taken branches, as BTS or branch stacks record them, as a trace of one stream.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
         view = memoryview(branches)
         if not view.c_contiguous:
             raise ConfigError(
-                "branches: these bytes do not lie one behind the other in memory (a slice with a step, or "
+                "branches: these bytes are not contiguous in memory (a slice with a step, or "
                 "another order); give numpy.ascontiguousarray(branches)"
             )
         data = view.cast("B")

@@ -114,7 +114,7 @@ class Tables(Parts):
         Notes
         -----
         Intel SDM vol. 3, "Intel Processor Trace": "TNT Packet", "Mode Packets" (for ``mode`` and
-        ``in_tx``). Instructions behind the last packet are not given: they may not have been executed.
+        ``in_tx``). Instructions after the last packet are not given: they may not have been executed.
         """
         return _decode.read(self._plan("blocks", query))
 
@@ -150,7 +150,7 @@ class Tables(Parts):
         return _decode.read(self._plan("instructions", query))
 
     def events(self, *, ticks: bool = False, **query: Unpack[Query]) -> Table:
-        """What is no branch: tracing enabled and disabled, interrupts, transactions, PTWRITE, ...
+        """Every event: tracing enabled and disabled, interrupts, transactions, PTWRITE, ...
 
         Parameters
         ----------
@@ -167,10 +167,10 @@ class Tables(Parts):
             ``payload2``, ``payload3`` (uint64, by kind: docs/tables.md), ``flags`` (uint16,
             `ptkit.EventFlag`),
             ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks), ``tsc_source`` (uint8,
-            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that told it), ``instruction``
-            (uint64, instructions of the stream before it), ``order`` (uint64, place among events, errors
-            and gaps of the stream). On demand: ``tsc_estimate`` (uint64, TSC ticks: a likely time within
-            the interval).
+            `ptkit.TimeSource`), ``offset`` (uint64, stream bytes: the packet that reports the event),
+            ``instruction`` (uint64, instructions of the stream before the event), ``order`` (uint64, place
+            among events, errors and gaps of the stream). On demand: ``tsc_estimate`` (uint64, TSC ticks: a
+            likely time within the interval).
 
         Raises
         ------
@@ -185,7 +185,7 @@ class Tables(Parts):
         return _decode.read(self._plan("events", query, ticks=ticks))
 
     def edges(self, **query: Unpack[Query]) -> Table:
-        """How often control went from where to where; address spaces are never merged.
+        """Every edge: how often a branch went from its source to its target; address spaces are never merged.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Tables(Parts):
 
     @property
     def errors(self) -> Table:
-        """What could not be decoded, of all streams; decoded when first asked for, then kept.
+        """Errors of all streams: what could not be decoded. Decoded when first asked for, then kept.
 
         Returns
         -------
@@ -228,14 +228,14 @@ class Tables(Parts):
 
         Notes
         -----
-        Errors of a trace are never exceptions, unless ``errors="raise"`` was asked for. Intel SDM vol. 3,
+        Errors of a trace are never exceptions, unless ``errors="raise"`` is given. Intel SDM vol. 3,
         "Intel Processor Trace": "Packet Definitions", "Internal Buffer Overflow".
         """
         return self._side_tables()[0]
 
     @property
     def gaps(self) -> Table:
-        """Where control flow is not known, of all streams; decoded when first asked for, then kept.
+        """Gaps of all streams: where control flow is not known. Decoded when first asked for, then kept.
 
         Returns
         -------
@@ -263,7 +263,7 @@ class Tables(Parts):
             self._sides = errors, errors.gaps
         return self._sides
 
-    # Other people's forms.
+    # Tables of other packages.
 
     def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
         """Return a table as a pandas DataFrame; see `Table.to_pandas`."""

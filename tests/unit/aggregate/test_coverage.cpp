@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "aggregate/coverage.h"
-#include "unit/flow/scene.h"
+#include "unit/support/scene.h"
 
 namespace ptkit::aggregate {
 namespace {
@@ -41,14 +41,14 @@ std::vector<std::tuple<std::uint64_t, std::uint64_t, BranchKind, std::uint64_t>>
   return out;
 }
 
-TEST(Coverage, TheHashNeverChanges) {
+TEST(Coverage, HashNeverChanges) {
   EXPECT_EQ(edge_hash(0, 0), 0u);
   EXPECT_EQ(edge_hash(0x1000, 0x1004), 0x27883667u);
   EXPECT_EQ(edge_hash(0x1004, 0x1000), 0xf7ad9c61u);
   EXPECT_EQ(edge_hash(0x7fffffffe123, 0xffffffff81000000), 0x6a981bd5u);
 }
 
-TEST(Coverage, BucketsAreThoseOfAfl) {
+TEST(Coverage, BucketsEqualAfl) {
   for (unsigned count = 0; count < 256; ++count) {
     const unsigned bucket = count == 0     ? 0
                             : count == 1   ? 1
@@ -84,7 +84,7 @@ TEST(Coverage, CountsByHand) {
   }
 }
 
-TEST(Coverage, HitsStayAtTheirMost) {
+TEST(Coverage, CountsSaturate) {
   CoverageDecoder decoder(bundle_of(kLoop));
   std::vector<std::uint8_t> map(kSize);
   for (const int hits : {200, 255, 255}) {
@@ -95,7 +95,7 @@ TEST(Coverage, HitsStayAtTheirMost) {
   EXPECT_EQ(map[edge_hash(0x1000, 0x1000) & 0xffffU], 255);
 }
 
-TEST(Coverage, TellsWhatIsNew) {
+TEST(Coverage, ReportsNewEdgesAndCounts) {
   for (const bool with_hits : {false, true}) {
     CoverageDecoder decoder(bundle_of(kLoop));
     std::vector<std::uint8_t> hits(with_hits ? kSize : 0);
@@ -121,7 +121,7 @@ TEST(Coverage, SmallMapsShareBytes) {
   EXPECT_EQ(map[0], 8);
 }
 
-TEST(Coverage, RefusesMapsOfOtherSizes) {
+TEST(Coverage, RejectsMapSizes) {
   CoverageDecoder decoder(bundle_of(kLoop));
   std::vector<std::uint8_t> map(1000);
   std::vector<std::uint8_t> virgin(512, 0xff);
@@ -132,7 +132,7 @@ TEST(Coverage, RefusesMapsOfOtherSizes) {
   EXPECT_EQ(std::count(map.begin(), map.end(), 0), 1024);
 }
 
-TEST(Coverage, CopiesAsMuchAsThereIsRoomFor) {
+TEST(Coverage, CopiesUpToArraySize) {
   CoverageDecoder decoder(bundle_of(kLoop));
   ASSERT_TRUE(decoder.decode(loop(7)).ok());
   decoder.sort_edges();
@@ -145,7 +145,7 @@ TEST(Coverage, CopiesAsMuchAsThereIsRoomFor) {
   EXPECT_EQ(count, (std::vector<std::uint64_t>{7, 1}));
 }
 
-TEST(Coverage, ErrorsAndGapsAreOfTheLastBuffer) {
+TEST(Coverage, ErrorsAndGapsAreOfLastStream) {
   CoverageDecoder decoder(bundle_of(kLoop));
   const auto lost = Scene().begin(0x9000).tnt("t").tnt("t").bytes();
   const Outcome outcome = decoder.decode(lost).value();
@@ -162,7 +162,7 @@ TEST(Coverage, ErrorsAndGapsAreOfTheLastBuffer) {
   EXPECT_TRUE(decoder.edges().empty());
 }
 
-TEST(Coverage, ForgetsCodeThatChanged) {
+TEST(Coverage, ForgetsChangedCode) {
   std::vector<std::uint8_t> code{0x74, 0xfe, 0x90, 0x90};
   auto bundle = std::make_shared<trace::TraceBundle>();
   trace::CodeRegion region;
@@ -187,7 +187,7 @@ TEST(Coverage, ForgetsCodeThatChanged) {
   EXPECT_EQ(decoder.decode(loop(3)).value().errors, 0u);
 }
 
-TEST(Coverage, StopsWhenToldAndGoesOnAnew) {
+TEST(Coverage, StopsAndStartsAnew) {
   CoverageDecoder decoder(bundle_of(kLoop));
   const auto stream = loop(6000000);
   const auto never = [] { return false; };
@@ -197,7 +197,7 @@ TEST(Coverage, StopsWhenToldAndGoesOnAnew) {
   EXPECT_EQ(outcome.branches, 6u);  // nothing is left of the one before
 }
 
-// Enough targets that what is known of them moves while it is counted; every buffer meets old and new ones.
+// Enough edges that the hash tables grow while counting; every stream has known and new edges.
 TEST(Coverage, EqualsTheSimpleDecoder) {
   std::vector<std::uint8_t> code;
   for (int i = 0; i < 2048; ++i) code.insert(code.end(), {0xff, 0xe0});  // jmp rax

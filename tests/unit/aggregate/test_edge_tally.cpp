@@ -24,7 +24,7 @@ std::vector<EdgeCount> many(std::uint64_t from, std::size_t count) {
   return edges;
 }
 
-TEST(EdgeTally, SumsWhatComesTwice) {
+TEST(EdgeTally, SumsEqualEdges) {
   EdgeTally tally;
   tally.add({1, 2, 1, 0, BranchKind::JUMP});
   tally.add_each(std::vector<EdgeCount>{{1, 2, 5, BranchKind::JUMP}, {1, 3, 7, BranchKind::JUMP}}, 0);
@@ -36,7 +36,7 @@ TEST(EdgeTally, SumsWhatComesTwice) {
   EXPECT_EQ(count_of(tally, 4, 4), 1u);
 }
 
-TEST(EdgeTally, KindsAndSpacesStayApart) {
+TEST(EdgeTally, SeparatesKindsAndSpaces) {
   EdgeTally tally;
   tally.add({1, 2, 1, 0, BranchKind::JUMP});
   tally.add({1, 2, 1, 0, BranchKind::CALL});
@@ -59,7 +59,7 @@ TEST(EdgeTally, GrowsAndStartsAnew) {
   }
 }
 
-TEST(EdgeTally, SortsAndCountsOn) {
+TEST(EdgeTally, CountsAfterSort) {
   EdgeTally tally;
   tally.add({9, 1, 1, 0, BranchKind::JUMP});
   tally.add({1, 1, 1, 1, BranchKind::JUMP});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLast = ~std::uint64_t{0};
 
-TEST(IntervalMap, LaterOnesHideEarlierOnes) {
+TEST(IntervalMap, LaterRangesReplaceEarlierOnes) {
   std::mt19937_64 random(5);
   for (const std::uint64_t base : {std::uint64_t{0}, kLast - 31}) {
     for (int round = 0; round < 200; ++round) {

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
-// A machine's /proc and /sys, written down file by file.
+// A folder with the files of a machine's /proc and /sys.
 class MemoryLeftTest : public testing::Test {
  protected:
   MemoryLeftTest() : root_(fs::path(testing::TempDir()) / ("memory_left_" + std::to_string(::getpid()))) {
@@ -47,13 +47,13 @@ TEST_F(MemoryLeftTest, WithoutFilesThereIsNoLimit) {
   EXPECT_EQ(none.least().usable(), UINT64_MAX);
 }
 
-TEST_F(MemoryLeftTest, MemAvailableCountsInKilobytes) {
+TEST_F(MemoryLeftTest, MemAvailableIsInKibibytes) {
   EXPECT_EQ(left().least().bytes, 8192 * kMiB);
   EXPECT_EQ(left().least().limit, MemoryLimit::MEM_AVAILABLE);
   EXPECT_EQ(left().address_space.bytes, UINT64_MAX);
 }
 
-TEST_F(MemoryLeftTest, ResourceLimitsLessWhatTheProcessHas) {
+TEST_F(MemoryLeftTest, ResourceLimitsMinusCurrentUse) {
   write("proc/self/limits",
         "Limit                     Soft Limit           Hard Limit           Units     \n"
         "Max data size             1073741824           unlimited            bytes     \n"
@@ -69,7 +69,7 @@ TEST_F(MemoryLeftTest, ResourceLimitsLessWhatTheProcessHas) {
   EXPECT_EQ(left().address_space.bytes, 0U) << "the process has more than a limit that came later";
 }
 
-TEST_F(MemoryLeftTest, Version2LooksAtAllCgroupsUpToTheMountPoint) {
+TEST_F(MemoryLeftTest, CgroupV2ReadsAllCgroupsUpToTheMountPoint) {
   write("proc/self/cgroup", "0::/user.slice/job\n");
   write("proc/self/mountinfo",
         "25 20 0:22 / /sys rw,nosuid - sysfs sysfs rw\n"
@@ -84,7 +84,7 @@ TEST_F(MemoryLeftTest, Version2LooksAtAllCgroupsUpToTheMountPoint) {
   EXPECT_EQ(left().pages.limit, MemoryLimit::MEM_AVAILABLE);
 }
 
-TEST_F(MemoryLeftTest, Version1HasOtherNames) {
+TEST_F(MemoryLeftTest, CgroupV1HasOtherFileNames) {
   write("proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/batch/7\n0::/\n");
   write("proc/self/mountinfo",
         "34 31 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
@@ -101,7 +101,7 @@ TEST_F(MemoryLeftTest, Version1HasOtherNames) {
   EXPECT_EQ(left().pages.limit, MemoryLimit::MEM_AVAILABLE) << "that is how version 1 writes no limit";
 }
 
-TEST_F(MemoryLeftTest, AContainerSeesItsCgroupAtTheMountPoint) {
+TEST_F(MemoryLeftTest, ContainerHasItsCgroupAtTheMountPoint) {
   write("proc/self/cgroup", "0::/docker/abc\n");
   write("proc/self/mountinfo", "29 25 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
   write_cgroup("sys/fs/cgroup", 100 * kMiB, 60 * kMiB, 0);
@@ -109,12 +109,12 @@ TEST_F(MemoryLeftTest, AContainerSeesItsCgroupAtTheMountPoint) {
   EXPECT_EQ(left().pages.limit, MemoryLimit::CGROUP);
 }
 
-TEST_F(MemoryLeftTest, AnEighthIsLeftForEverythingElse) {
+TEST_F(MemoryLeftTest, UsableKeepsAnEighthInReserve) {
   EXPECT_EQ((MemoryBound{800 * kMiB, MemoryLimit::CGROUP}.usable()), 700 * kMiB);
   EXPECT_EQ((MemoryBound{64 * 1024 * kMiB, MemoryLimit::CGROUP}.usable()), (64 * 1024 - 512) * kMiB);
 }
 
-TEST(MemoryLeft, SeesTheLimitsOfThisProcess) {
+TEST(MemoryLeft, ReadsTheLimitsOfThisProcess) {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t pages = 0;
   if (!(statm >> pages)) GTEST_SKIP() << "no /proc here";

@@ -1,4 +1,4 @@
-// Files that other users can neither read nor replace while they are written.
+// New files: other users can neither read nor replace them during the write.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ class NewFiles : public ::testing::Test {
   mode_t mask_ = 0;
 };
 
-TEST_F(NewFiles, AppearWholeAndForTheirOwnerAlone) {
+TEST_F(NewFiles, AppearCompleteAndPrivate) {
   put("a", "before");
   auto created = NewFile::create(at("a"));
   ASSERT_TRUE(created.ok()) << created.failure().detail;
@@ -72,7 +72,7 @@ TEST_F(NewFiles, AppearWholeAndForTheirOwnerAlone) {
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(NewFiles, LeaveNothingIfTheyAreNotRenamed) {
+TEST_F(NewFiles, AreRemovedUnlessRenamed) {
   {
     auto created = NewFile::create(at("a"));
     ASSERT_TRUE(created.ok());
@@ -83,14 +83,14 @@ TEST_F(NewFiles, LeaveNothingIfTheyAreNotRenamed) {
   EXPECT_EQ(files(), 0U);
 }
 
-TEST_F(NewFiles, HaveNamesThatNobodyCanForesee) {
+TEST_F(NewFiles, HaveUnpredictableNames) {
   auto first = NewFile::create(at("a"));
   auto second = NewFile::create(at("a"));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(files(), 2U);
 }
 
-TEST_F(NewFiles, AreRefusedWhereSomethingElseIs) {
+TEST_F(NewFiles, RejectPathsOfOtherFileKinds) {
   put("target", "precious");
   fs::create_symlink(at("target"), at("link"));
   fs::create_symlink(at("nothing"), at("dangling"));
@@ -108,8 +108,8 @@ TEST_F(NewFiles, AreRefusedWhereSomethingElseIs) {
   EXPECT_EQ(files(), 5U);
 }
 
-// Another user puts a link to a victim's file in the place while the file is written.
-TEST_F(NewFiles, ReplaceALinkThatCameMeanwhileAndDoNotFollowIt) {
+// Another user creates a link to a victim's file at the path during the write.
+TEST_F(NewFiles, ReplaceLinksWithoutFollowingThem) {
   put("victim", "precious");
   auto created = NewFile::create(at("a"));
   ASSERT_TRUE(created.ok());
@@ -121,7 +121,7 @@ TEST_F(NewFiles, ReplaceALinkThatCameMeanwhileAndDoNotFollowIt) {
   EXPECT_EQ(text_of("a"), "trace");
 }
 
-// The folder is replaced by a link to another one while the file is written.
+// A link to another folder replaces the folder during the write.
 TEST_F(NewFiles, StayInTheirFolder) {
   fs::create_directory(at("one"));
   fs::create_directory(at("two"));
@@ -134,7 +134,7 @@ TEST_F(NewFiles, StayInTheirFolder) {
   EXPECT_TRUE(fs::is_empty(at("two")));
 }
 
-TEST_F(NewFiles, GoToTheUserThatCalledSudo) {
+TEST_F(NewFiles, BelongToTheSudoCaller) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   constexpr uid_t kUser = 65534;
   ASSERT_EQ(::setenv("SUDO_UID", "65534", 1), 0);
@@ -148,7 +148,7 @@ TEST_F(NewFiles, GoToTheUserThatCalledSudo) {
   ASSERT_TRUE(caller);
   auto created = NewFile::create(at("a"));
   ASSERT_TRUE(created.ok());
-  give_to(created.value().fd(), caller);
+  set_owner(created.value().fd(), caller);
   ASSERT_EQ(created.value().rename(), std::nullopt);
   struct stat info {};
   ASSERT_EQ(::lstat(at("a").c_str(), &info), 0);
@@ -156,7 +156,7 @@ TEST_F(NewFiles, GoToTheUserThatCalledSudo) {
   EXPECT_EQ(info.st_gid, kUser - 1);
 }
 
-TEST_F(NewFiles, FoldersAppearWhole) {
+TEST_F(NewFiles, FoldersAppearComplete) {
   fs::create_directory(at("a"));
   put("a/old", "");
   {

@@ -5,7 +5,7 @@
 namespace ptkit::base {
 namespace {
 
-TEST(Paths, FilesThatWentAwayAreMarked) {
+TEST(Paths, DeletedFilesHaveASuffix) {
   EXPECT_EQ(without_mark("/tmp/a.so (deleted)"), "/tmp/a.so");
   EXPECT_TRUE(is_deleted("/tmp/a.so (deleted)"));
   for (const char* const path : {"/tmp/a.so", "/tmp/a (deleted).so", " (deleted)", ""}) {
@@ -14,7 +14,7 @@ TEST(Paths, FilesThatWentAwayAreMarked) {
   }
 }
 
-TEST(Paths, LastPartsAreAfterEitherSlash) {
+TEST(Paths, LastPartFollowsEitherSlash) {
   EXPECT_EQ(last_part("C:\\Windows\\calc.exe"), "calc.exe");
   EXPECT_EQ(last_part("/srv/dumps/0001"), "0001");
   EXPECT_EQ(last_part("0001"), "0001");

@@ -48,7 +48,7 @@ TEST_F(RegularFiles, AreReadAtAnyOffset) {
   EXPECT_EQ(file.value().read(11, bytes), 0U);
 }
 
-TEST_F(RegularFiles, AreFoundBehindLinks) {
+TEST_F(RegularFiles, AreOpenedThroughLinks) {
   std::ofstream(at("a")) << "0123";
   std::filesystem::create_symlink(at("a"), at("link"));
   const auto file = RegularFile::open(at("link"));
@@ -56,13 +56,13 @@ TEST_F(RegularFiles, AreFoundBehindLinks) {
   EXPECT_EQ(file.value().size(), 4U);
 }
 
-TEST_F(RegularFiles, RefuseAFifoWithoutWaiting) {
+TEST_F(RegularFiles, RejectFifosWithoutBlocking) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
   EXPECT_EQ(refusal(at("fifo")),
             at("fifo") + ": is a FIFO, not a regular file; give a file with a copy of the bytes");
 }
 
-TEST_F(RegularFiles, RefuseDevicesFoldersAndSockets) {
+TEST_F(RegularFiles, RejectDevicesFoldersAndSockets) {
   EXPECT_EQ(refusal("/dev/zero"),
             "/dev/zero: is a device, not a regular file; give a file with a copy of the bytes");
   EXPECT_EQ(refusal(folder_),
@@ -78,7 +78,7 @@ TEST_F(RegularFiles, RefuseDevicesFoldersAndSockets) {
   ::close(number);
 }
 
-TEST_F(RegularFiles, SayWhyTheyCannotBeOpened) {
+TEST_F(RegularFiles, NameTheReasonOfAFailure) {
   EXPECT_EQ(refusal(at("nowhere")), at("nowhere") + ": cannot open: No such file or directory");
 }
 

@@ -5,14 +5,14 @@
 
 #include <cstring>
 
-#include "../flow/roundtrip.h"
-#include "columns/reader.h"
+#include "columns/read/reader.h"
+#include "unit/support/roundtrip.h"
 
 namespace ptkit::columns {
 
 inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::uint32_t overflow_per_mille,
                                                      bool return_compression, bool timing) {
-  softpt::UnitConfig config;
+  softpt::GeneratorConfig config;
   config.ptw = true;
   config.psb_bytes = 512;
   config.tsc_ctc_numerator = 168;
@@ -68,23 +68,22 @@ inline void put_behind(std::unique_ptr<Batch>& all, std::unique_ptr<Batch> more)
   }
 }
 
-// Parts of the main table, which go to memory that is used again; `elsewhere` counts those that lie in memory
-// of the reader.
+// Reads the main table in parts, into reused memory. `elsewhere` counts parts in memory of the reader.
 inline std::unique_ptr<Batch> read_parts(TableReader& reader, std::size_t rows, std::size_t& elsewhere) {
   const auto pool = std::make_shared<MemoryPool>();
   const Request& request = reader.request();
   const PartMemory part = take_part(*pool, request.table, request.mask, rows + TableReader::kSlackRows);
   auto all = std::make_unique<Batch>(request.table, request.mask);
   for (std::size_t count = rows; count == rows;) {
-    reader.lend(part);
+    reader.attach(part);
     auto step = TableReader::Step::MORE;
     while (step == TableReader::Step::MORE) step = reader.step(rows);
     std::vector<Run> runs;
-    const PartMemory told = reader.end_part(rows, runs);
-    count = told.rows;
-    if (told.memory != part.memory) ++elsewhere;
+    const PartMemory part_memory = reader.end_part(rows, runs);
+    count = part_memory.rows;
+    if (part_memory.memory != part.memory) ++elsewhere;
     Batch copy(request.table, request.mask);
-    EXPECT_TRUE(copy.lend(told.columns, count, told.memory));
+    EXPECT_TRUE(copy.attach(part_memory.columns, count, part_memory.memory));
     for (const Run& run : runs) {
       copy.add_rows(run.row - copy.rows());
       copy.begin_run(run);

@@ -63,7 +63,7 @@ TEST(Schema, ValidityNamesColumnsThatExist) {
   }
 }
 
-TEST(Batch, HasOnlyColumnsAskedFor) {
+TEST(Batch, HasOnlySelectedColumns) {
   Batch batch = filled(5);
   EXPECT_NE(batch.cells<Column::branches_from_ip>(), nullptr);
   EXPECT_EQ(batch.cells<Column::branches_to_ip>(), nullptr);
@@ -117,8 +117,9 @@ TEST(Batch, RunsWithoutRowsVanish) {
   EXPECT_EQ(batch.runs()[0].stream, 2u);
 }
 
-struct Lent {
-  explicit Lent(std::size_t rows) : from(rows), kind(rows), columns(columns_of(TableId::branches).size()) {
+struct AttachedMemory {
+  explicit AttachedMemory(std::size_t rows)
+      : from(rows), kind(rows), columns(columns_of(TableId::branches).size()) {
     columns[index_of(Column::branches_from_ip)] = from.data();
     columns[index_of(Column::branches_kind)] = kind.data();
   }
@@ -127,31 +128,31 @@ struct Lent {
   std::vector<void*> columns;
 };
 
-TEST(Batch, PutsRowsWhereItWasLentMemory) {
-  Lent lent(30);
+TEST(Batch, UsesAttachedMemory) {
+  AttachedMemory attached(30);
   Batch batch = filled(7);
   batch.drop_front(2);
-  ASSERT_TRUE(batch.lend(lent.columns, 30));
-  EXPECT_TRUE(batch.is_lent());
+  ASSERT_TRUE(batch.attach(attached.columns, 30));
+  EXPECT_TRUE(batch.is_attached());
   add_row(batch, 2000, 9);
-  EXPECT_EQ(lent.from[0], 1002u) << "rows that were there came along";
-  EXPECT_EQ(lent.from[5], 2000u);
-  EXPECT_EQ(lent.kind[5], 9);
+  EXPECT_EQ(attached.from[0], 1002u) << "rows that were there came along";
+  EXPECT_EQ(attached.from[5], 2000u);
+  EXPECT_EQ(attached.kind[5], 9);
   batch.drop_front(4);
-  ASSERT_TRUE(batch.lend(lent.columns, 30));  // the same memory again: rows move to its beginning
+  ASSERT_TRUE(batch.attach(attached.columns, 30));  // the same memory again: rows move to its beginning
   EXPECT_EQ(batch.rows(), 2u);
-  EXPECT_EQ(lent.from[0], 1006u);
-  EXPECT_EQ(lent.from[1], 2000u);
+  EXPECT_EQ(attached.from[0], 1006u);
+  EXPECT_EQ(attached.from[1], 2000u);
 }
 
-TEST(Batch, RowsThatCameBeforeAreMovedToTheFront) {
+TEST(Batch, PrependsEarlierRows) {
   for (std::size_t count = 0; count <= 12; ++count) {
     SCOPED_TRACE(count);
-    Lent lent(40);
+    AttachedMemory attached(40);
     Batch whole = filled(20);
     const auto streams = spread(whole);
     Batch batch(TableId::branches, whole.mask());
-    ASSERT_TRUE(batch.lend(lent.columns, 40, nullptr, 10));
+    ASSERT_TRUE(batch.attach(attached.columns, 40, nullptr, 10));
     ASSERT_TRUE(batch.append_rows(whole, count, 20 - count));
     Batch before(TableId::branches, whole.mask());
     ASSERT_TRUE(before.append_rows(whole, 0, count));
@@ -160,28 +161,28 @@ TEST(Batch, RowsThatCameBeforeAreMovedToTheFront) {
     EXPECT_EQ(spread(batch), streams);
     EXPECT_EQ(batch.runs().size(), 7U);
     for (std::size_t row = 0; row < 20; ++row) {
-      EXPECT_EQ(lent.from[10 - count + row], 1000 + row);
-      EXPECT_EQ(lent.kind[10 - count + row], row);
+      EXPECT_EQ(attached.from[10 - count + row], 1000 + row);
+      EXPECT_EQ(attached.kind[10 - count + row], row);
     }
   }
 }
 
-TEST(Batch, TakesItsOwnMemoryWhereWhatWasLentIsTooSmall) {
-  Lent lent(8);
+TEST(Batch, LeavesAttachedMemoryThatIsTooSmall) {
+  AttachedMemory attached(8);
   Batch batch(TableId::branches, bit(Column::branches_from_ip) | bit(Column::branches_kind));
-  ASSERT_TRUE(batch.lend(lent.columns, 8));
+  ASSERT_TRUE(batch.attach(attached.columns, 8));
   for (std::uint64_t row = 0; row < 100; ++row) add_row(batch, row, 1);
-  EXPECT_FALSE(batch.is_lent());
+  EXPECT_FALSE(batch.is_attached());
   for (std::uint64_t row = 0; row < 100; ++row) EXPECT_EQ(batch.cells<Column::branches_from_ip>()[row], row);
-  EXPECT_EQ(lent.from[7], 7u);
-  EXPECT_FALSE(batch.lend(lent.columns, 8)) << "too many rows";
+  EXPECT_EQ(attached.from[7], 7u);
+  EXPECT_FALSE(batch.attach(attached.columns, 8)) << "too many rows";
   EXPECT_EQ(batch.rows(), 100u);
   batch.drop_front(95);
-  ASSERT_TRUE(batch.lend(lent.columns, 8));
-  EXPECT_EQ(lent.from[4], 99u);
+  ASSERT_TRUE(batch.attach(attached.columns, 8));
+  EXPECT_EQ(attached.from[4], 99u);
 }
 
-TEST(ColumnBuffer, ReportsThatMemoryIsShort) {
+TEST(ColumnBuffer, ReportsOutOfMemory) {
   ColumnBuffer buffer;
   ASSERT_TRUE(buffer.reserve(100));
   buffer.data()[99] = 7;
@@ -198,7 +199,7 @@ TEST(ColumnBuffer, GrowsInStepsNotByDoubling) {
   EXPECT_LE(buffer.capacity(), gigabyte + ColumnBuffer::kLargestStep);
 }
 
-TEST(Edges, AreCountedBySpaceAndOrdered) {
+TEST(Edges, AreCountedBySpaceAndSorted) {
   EdgeCounter counter;
   for (int i = 0; i < 3; ++i) counter.add({10, 20, 1, 0});
   counter.add({10, 20, 0, 0});

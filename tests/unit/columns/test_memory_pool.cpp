@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-TEST(MemoryPool, GivesWhatWasGivenBack) {
+TEST(MemoryPool, ReusesReleasedMemory) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{100'000}, 3 * kMiB}) {
     const auto pool = std::make_shared<MemoryPool>();
     auto memory = pool->take(size);
@@ -34,7 +34,7 @@ TEST(MemoryPool, GivesWhatWasGivenBack) {
   }
 }
 
-TEST(MemoryPool, OwnersAreApart) {
+TEST(MemoryPool, OwnersHaveSeparateMemory) {
   const auto pool = std::make_shared<MemoryPool>();
   std::vector<std::shared_ptr<void>> all;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -49,7 +49,7 @@ TEST(MemoryPool, OwnersAreApart) {
   }
 }
 
-TEST(MemoryPool, KeepsSoMuchOnly) {
+TEST(MemoryPool, BoundsIdleMemory) {
   const auto pool = std::make_shared<MemoryPool>();
   std::vector<std::shared_ptr<void>> all;
   for (int i = 0; i < 20; ++i) all.push_back(pool->take(8 * kMiB));
@@ -70,7 +70,7 @@ TEST(MemoryPool, OutlivesItsUsers) {
   EXPECT_EQ(std::count(bytes, bytes + kMiB, 1), static_cast<std::ptrdiff_t>(kMiB));
 }
 
-TEST(MemoryPool, SaysThatMemoryIsShort) {
+TEST(MemoryPool, ReportsOutOfMemory) {
   const auto pool = std::make_shared<MemoryPool>();
   for (const std::size_t size : {SIZE_MAX, SIZE_MAX - 4 * kMiB, SIZE_MAX / 2})
     EXPECT_EQ(pool->take(size), nullptr);

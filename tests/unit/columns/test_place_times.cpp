@@ -1,4 +1,4 @@
-// Times of rows in bulk against times asked row by row.
+// Times of rows in bulk equal times that are queried row by row.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ constexpr ColumnMask bit(Column column) { return ColumnMask{1} << index_of(colum
 
 constexpr std::uint64_t kUntouched = 0x5555555555555555;
 
-// A batch in which every cell holds a pattern.
+// A batch with a pattern in every cell.
 Batch batch_of(ColumnMask mask, std::size_t rows) {
   Batch batch(TableId::branches, mask);
   EXPECT_TRUE(batch.reserve(rows + kPlaceSlack));
@@ -132,7 +132,7 @@ void compare(const Scene& scene, ColumnMask mask, std::size_t parts, bool tracke
   EXPECT_EQ(known > 0 && known < scene.runs.size(), tracked);
 }
 
-TEST(PlaceTimes, EqualThoseOfEveryRow) {
+TEST(PlaceTimes, EqualTimesOfSingleRows) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) compare(Scene(seed), kAllColumns, 1, true);
 }
 
@@ -140,7 +140,7 @@ TEST(PlaceTimes, InParts) {
   for (const std::size_t parts : {2U, 7U, 100U}) compare(Scene(parts), kAllColumns, parts, true);
 }
 
-TEST(PlaceTimes, OnlyColumnsThatAreWanted) {
+TEST(PlaceTimes, OnlySelectedColumns) {
   const Scene scene(3);
   for (const Column column : {Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source,
                               Column::branches_flags, Column::branches_offset}) {
@@ -148,7 +148,7 @@ TEST(PlaceTimes, OnlyColumnsThatAreWanted) {
   }
 }
 
-TEST(PlaceTimes, WithoutTrackNothingIsKnown) { compare(Scene(5), kAllColumns, 1, false); }
+TEST(PlaceTimes, WithoutTrackTimesAreUnknown) { compare(Scene(5), kAllColumns, 1, false); }
 
 TEST(PlaceTimes, NoRunsNoRows) {
   Batch batch = batch_of(kAllColumns, 4);

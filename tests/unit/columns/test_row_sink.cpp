@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "columns/packet_source.h"
 #include "columns/row_sink.h"
+#include "columns/sources/packet_source.h"
 
 namespace ptkit::columns {
 namespace {
@@ -60,7 +60,7 @@ TEST_F(RowSinkTest, BlocksBecomeInstructions) {
   EXPECT_EQ(rows.runs()[0].flags, 0) << "neither processor nor thread is known";
 }
 
-TEST_F(RowSinkTest, EventsCountWhatCameBefore) {
+TEST_F(RowSinkTest, EventsHaveInstructionCounts) {
   RowSink& sink = begin(TableId::events);
   sink.on_event({});
   sink.on_block(block_at(0x100, 1));
@@ -86,7 +86,7 @@ TEST_F(RowSinkTest, SelectsByAddressOfEitherEnd) {
   EXPECT_EQ(sink.main()->rows(), 2u);
 }
 
-TEST_F(RowSinkTest, SelectsByAddressInOneSpaceOrInAll) {
+TEST_F(RowSinkTest, SelectsByAddressAndSpace) {
   Selection selection;
   selection.ips = {{0x100, 0x1ff, 2}, {0x300, 0x3ff}};
   RowSink& sink = begin(TableId::branches, selection);
@@ -144,7 +144,7 @@ TEST_F(RowSinkTest, EdgesNeedBothEnds) {
   EXPECT_EQ(sink.main()->cells<Column::edges_count>()[0], 2u);
 }
 
-TEST_F(RowSinkTest, PacketSourceLosesNoByte) {
+TEST_F(RowSinkTest, PacketSourceCoversAllBytes) {
   RowSink& sink = begin(TableId::packets);
   std::vector<std::uint8_t> bytes{0x02, 0xff, 0x11};
   for (int i = 0; i < 8; ++i) bytes.insert(bytes.end(), {0x02, 0x82});

@@ -69,7 +69,7 @@ TEST(TimeKnots, CrossesAPointBetweenTheRowsAroundIt) {
   EXPECT_EQ(points_of(knots), Points({{10, 0}, {25, 1000}}));
 }
 
-TEST(TimeKnots, HasTwoKnotsAtOnePlaceWhereNothingRetired) {
+TEST(TimeKnots, HasTwoKnotsWithoutRetiredInstructions) {
   const Stream stream({0, 1000, 2000, 3000});
   TimeKnots knots(stream.track());
   knots.pass(Stream::after(0), 10);
@@ -87,8 +87,8 @@ TEST(TimeKnots, TakesPointsOfEqualTimes) {
   EXPECT_EQ(points_of(knots), Points({{0, 0}, {10, 1000}, {30, 1000}}));
 }
 
-// Two points passed at one place: the program stood between them, and ran up to the first one.
-TEST(TimeKnots, StandsBetweenPointsThatWerePassedAtOnce) {
+// Two points at one place: the program stopped between them, and ran up to the first one.
+TEST(TimeKnots, InterpolatesBetweenPassedPoints) {
   const Stream stream({0, 1000, 2000, 9000, 10000});
   TimeKnots knots(stream.track());
   knots.pass(Stream::after(0), 0);
@@ -99,8 +99,8 @@ TEST(TimeKnots, StandsBetweenPointsThatWerePassedAtOnce) {
   EXPECT_EQ(points_of(knots), Points({{0, 0}, {100, 1000}, {200, 2000}, {200, 9000}}));
 }
 
-// 100 instructions took 1000 ticks; the next 100 take as many, and the pause has what is left.
-TEST(TimeKnots, PausesForWhatInstructionsDoNotTake) {
+// 100 instructions took 1000 ticks. The next 100 take as many, and the pause has the remaining ticks.
+TEST(TimeKnots, PausesForRemainingTime) {
   const Stream stream({0, 1000, 4000});
   TimeKnots knots(stream.track());
   knots.pass(Stream::after(0), 0);
@@ -125,7 +125,7 @@ TEST(TimeKnots, DoesNotPauseWhereInstructionsTookLonger) {
   EXPECT_EQ(points_of(knots), Points({{0, 0}, {100, 1000}, {200, 1500}}));
 }
 
-TEST(TimeKnots, KnowsNoRateBeforeTheFirstStretch) {
+TEST(TimeKnots, HasNoInitialRate) {
   const Stream stream({0, 1000});
   TimeKnots knots(stream.track());
   knots.pass(Stream::after(0), 0);
@@ -169,7 +169,7 @@ std::vector<std::uint64_t> times(std::initializer_list<std::uint64_t> ticks) {
   return out;
 }
 
-TEST(TimeEstimates, PlacesRowsByInstructions) {
+TEST(TimeEstimates, InterpolatesByInstructions) {
   const Stream stream({0, 1000, 2000});
   Rows rows(8);
   TimeEstimates estimates;
@@ -191,7 +191,7 @@ TEST(TimeEstimates, PlacesRowsByInstructions) {
   EXPECT_EQ(rows.cells(4), times({0, 250, 1000, 1000}));
 }
 
-TEST(TimeEstimates, StaysInsideOfTheInterval) {
+TEST(TimeEstimates, StaysInsideInterval) {
   const Stream stream({0, 1000});
   Rows rows(4);
   TimeEstimates estimates;
@@ -221,7 +221,7 @@ TEST(TimeEstimates, NeverGoesBack) {
 }
 
 // At once: rows of unknown time wait for no knot.
-TEST(TimeEstimates, IsZeroWhereTimeIsNotKnown) {
+TEST(TimeEstimates, IsZeroForUnknownTime) {
   const Stream stream({0, 1000});
   Rows rows(1);
   TimeEstimates estimates;
@@ -242,7 +242,7 @@ TEST(TimeEstimates, IsTheLowerLimitWithoutATrack) {
   EXPECT_EQ(rows.cells(1), times({300}));
 }
 
-TEST(TimeEstimates, AreOnlyOfRowsThatHappenAtATime) {
+TEST(TimeEstimates, ExistForTimedTablesOnly) {
   for (const TableId table : {TableId::branches, TableId::blocks, TableId::instructions, TableId::events})
     EXPECT_TRUE(wants_estimate(table, ~ColumnMask{0})) << static_cast<int>(table);
   for (const TableId table : {TableId::errors, TableId::gaps, TableId::edges}) {

@@ -1,4 +1,4 @@
-// Streams made worse: at any byte, and packet by packet.
+// Damaged streams: at any byte, and packet by packet.
 #pragma once
 
 #include <random>

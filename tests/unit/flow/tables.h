@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "columns/reader.h"
-#include "flow/decoder.h"
+#include "columns/read/reader.h"
+#include "flow/decoder/decoder.h"
 #include "image/image.h"
 
 namespace ptkit::flow::tables {
@@ -20,13 +20,13 @@ inline constexpr std::array<TableId, 7> kFlowTables = {
     TableId::branches, TableId::blocks, TableId::instructions, TableId::events,
     TableId::edges,    TableId::errors, TableId::gaps};
 
-// The cells of all columns, and whose they are.
-struct Cells {
+// The cells of all columns, and their owners.
+struct Transitions {
   std::vector<std::vector<std::uint8_t>> columns;
   std::vector<columns::Run> runs;
   std::size_t rows = 0;
 
-  // Parts that follow each other, so that runs do not tell where a part began.
+  // Parts that follow each other, so that runs do not show where a part began.
   void add(columns::Batch& batch) {
     const auto infos = columns::columns_of(batch.table());
     columns.resize(infos.size());
@@ -46,9 +46,9 @@ struct Cells {
 
 struct Tables {
   TableId table = TableId::branches;
-  Cells main;
-  Cells errors;
-  Cells gaps;
+  Transitions main;
+  Transitions errors;
+  Transitions gaps;
 };
 
 struct Reading {
@@ -81,16 +81,16 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
     return std::make_unique<FlowDecoder>(bundle->streams[stream], bundle->configuration, image, options, sink,
                                          track, pool);
   };
-  input.decoder = [&](std::uint32_t stream, FlowSink& sink, const Checkpoint* from, bool ahead) {
+  input.decoder = [&](std::uint32_t stream, FlowSink& sink, const Checkpoint* from, bool speculative) {
     const trace::Stream& one = bundle->streams[stream];
     if (from == nullptr) {
       return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, nullptr, pool);
     }
     return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, nullptr, pool,
-                                         *from, ahead);
+                                         *from, speculative);
   };
   columns::TableReader reader(std::move(input), request);
-  // Edges are counted over the whole stream: they have no parts.
+  // Edges are counted over the whole stream: their table has no parts.
   const std::size_t part = reading.table == TableId::edges ? SIZE_MAX : reading.part;
   Tables out;
   out.table = reading.table;
@@ -105,7 +105,7 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
   return out;
 }
 
-inline std::string difference(TableId table, const Cells& a, const Cells& b) {
+inline std::string difference(TableId table, const Transitions& a, const Transitions& b) {
   const std::string rows = " of " + std::to_string(a.rows) + " and " + std::to_string(b.rows) + " rows";
   const auto infos = columns::columns_of(table);
   const std::size_t count = std::max(a.columns.size(), b.columns.size());

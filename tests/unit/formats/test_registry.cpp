@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/registry.h"
-#include "unit/formats/scratch.h"
+#include "unit/support/scratch.h"
 
 namespace ptkit::formats {
 namespace {
@@ -17,7 +17,7 @@ std::string failure_of(const std::string& path, const OpenOptions& options = {})
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST(Registry, RawIsLast) { EXPECT_STREQ(formats().back().name, "raw"); }
+TEST(Registry, TriesRawLast) { EXPECT_STREQ(formats().back().name, "raw"); }
 
 TEST(Registry, OpensARawStream) {
   const Scratch scratch;
@@ -30,14 +30,14 @@ TEST(Registry, OpensARawStream) {
   EXPECT_EQ(bundle.value().streams[0].data.size(), test::small_stream().size() + 1);
 }
 
-TEST(Registry, SaysWhatWasFoundInsteadOfATrace) {
+TEST(Registry, DescribesFilesThatAreNoTrace) {
   const Scratch scratch;
   EXPECT_TRUE(has(failure_of(scratch.write("empty", "")), "an empty file"));
   EXPECT_TRUE(has(failure_of(scratch.write("elf",
                                            "\x7f"
                                            "ELF and so on")),
                   "an ELF file"));
-  EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "its header is cut"));
+  EXPECT_TRUE(has(failure_of(scratch.write("perf.data", "PERFILE2........")), "the header is cut"));
   EXPECT_TRUE(
       has(failure_of(scratch.write("perf.data", "PERFILE2........"), {.format = "raw"}), "a perf.data file"));
   EXPECT_TRUE(has(failure_of(scratch.write("notes", "Dear diary,\n")),
@@ -49,7 +49,7 @@ TEST(Registry, SaysWhatWasFoundInsteadOfATrace) {
       has(failure_of(scratch.path()), ": no trace in this folder (formats of folders: docs/formats.md)"));
 }
 
-TEST(Registry, NamesPathsThatCannotBeRead) {
+TEST(Registry, NamesUnreadablePaths) {
   const Scratch scratch;
   const auto missing = open(scratch.at("missing"), {});
   ASSERT_FALSE(missing.ok());
@@ -60,7 +60,7 @@ TEST(Registry, NamesPathsThatCannotBeRead) {
   EXPECT_EQ(below_file.failure().status, base::Status::IO_ERROR);
 }
 
-TEST(Registry, FormatCanBeForced) {
+TEST(Registry, ForcesAFormat) {
   const Scratch scratch;
   const auto path = scratch.write("stream.pt", test::small_stream());
   OpenOptions options;
@@ -73,9 +73,10 @@ TEST(Registry, FormatCanBeForced) {
   options.format = "ptk";
   EXPECT_TRUE(has(failure_of(path, options), "expected a ptkit bundle"));
   options.format = "etm";
-  EXPECT_TRUE(has(failure_of(path, options),
-                  "'etm' is not known; there are ptk, perf.data, lldb, drakvuf, simple-pt, windows-intelpt, "
-                  "libxdc, libipt-script, ipttool, gdb-btrace, xen, bts, bts32, raw"));
+  EXPECT_TRUE(
+      has(failure_of(path, options),
+          "unknown format 'etm'; known formats: ptk, perf.data, lldb, drakvuf, simple-pt, windows-intelpt, "
+          "libxdc, libipt-script, ipttool, gdb-btrace, xen, bts, bts32, raw"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// ELF files made by hand, damaged ones, and the test program itself.
+// Generated ELF files, damaged files, and the test program itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "image/code_file.h"
 #include "image/elf.h"
 #include "image/image.h"
-#include "unit/image/elf_maker.h"
+#include "unit/support/elf_maker.h"
 
 namespace ptkit::image {
 namespace {
@@ -21,7 +21,7 @@ using test::TemporaryFile;
 
 constexpr std::uint64_t kCodeFlags = SHF_ALLOC | SHF_EXECINSTR;
 
-// Code at `address`, a build-id, and a table of symbols in it.
+// A file with code at `address`, a build-id and a symbol table.
 template <typename Maker>
 Maker small_file(std::uint64_t address) {
   Maker maker;
@@ -93,7 +93,7 @@ TYPED_TEST(BothClasses, RelocatesToTheLoadAddress) {
   EXPECT_EQ(bundle.code[1].file, 1);
 }
 
-TEST(AddElf, CountsFromTheLowestSegment) {
+TEST(AddElf, RelocatesFromTheLowestSegment) {
   auto maker = small_file<Elf64Maker>(0x40'0240);  // its page begins at 0x400000
   maker.type = ET_DYN;
   const TemporaryFile file(maker.make());
@@ -110,7 +110,7 @@ TEST(AddElf, CountsFromTheLowestSegment) {
   EXPECT_EQ(bundle.code[2].address, 0x1240u);
 }
 
-// The bundle stays as it was, and the sentence names the file and what is wrong.
+// The bundle does not change, and the failure names the file and the defect.
 void expect_bad(const ByteVector& bytes, const std::string& sentence) {
   const TemporaryFile file(bytes);
   trace::TraceBundle bundle;
@@ -124,7 +124,7 @@ void expect_bad(const ByteVector& bytes, const std::string& sentence) {
   EXPECT_EQ(elf_build_id(bytes).size() % 2, 0u);
 }
 
-TEST(AddElf, RefusesWhatItCannotUse) {
+TEST(AddElf, RejectsUnusableFiles) {
   expect_bad({}, "no ELF file");
   expect_bad({'M', 'Z', 0, 0, 0, 0}, "no ELF file");
   const auto good = small_file<Elf64Maker>(0x1000);
@@ -148,7 +148,7 @@ TEST(AddElf, RefusesWhatItCannotUse) {
   expect_bad(maker.make(), "beyond the end of the address space");
 }
 
-TEST(AddElf, SaysWhichFileIsMissing) {
+TEST(AddElf, NamesMissingFiles) {
   trace::TraceBundle bundle;
   const auto index = add_elf(bundle, "/no/such/file", {});
   ASSERT_FALSE(index.ok());
@@ -187,7 +187,7 @@ TYPED_TEST(BothClasses, ReadsSymbols) {
   EXPECT_EQ(symbols[2].file_offset, kStart + 32);
 }
 
-TEST(ReadSymbols, PutsTheBestNameFirstAndDropsRepeats) {
+TEST(ReadSymbols, SortsBestNamesFirstAndDropsDuplicates) {
   auto maker = small_file<Elf64Maker>(0x1000);
   maker.sections.resize(2);
   const std::vector<test::ElfSymbol> names = {{"__internal", 0x1000, 4},
@@ -203,7 +203,7 @@ TEST(ReadSymbols, PutsTheBestNameFirstAndDropsRepeats) {
   EXPECT_EQ(found, (std::vector<std::string>{"public_name", "__internal", "weak", "local", "a_label"}));
 }
 
-TEST(ReadSymbols, NamesThatAllRowsShareAreNotAllRead) {
+TEST(ReadSymbols, LimitsMemoryOfSharedNames) {
   constexpr std::size_t kLong = 100'000;
   Elf64Maker maker;
   maker.type = ET_REL;
@@ -223,7 +223,7 @@ TEST(ReadSymbols, NamesThatAllRowsShareAreNotAllRead) {
   EXPECT_LE(taken, 4 * bytes.size());
 }
 
-TEST(ReadSymbols, CountsFromTheSectionInObjectFiles) {
+TEST(ReadSymbols, ObjectFileValuesAreRelativeToSections) {
   Elf64Maker maker;
   maker.type = ET_REL;
   maker.add({".text", SHT_PROGBITS, kCodeFlags, 0, ByteVector(32, 0x90), 0, 0, 0});
@@ -236,14 +236,14 @@ TEST(ReadSymbols, CountsFromTheSectionInObjectFiles) {
   EXPECT_EQ(symbols[1].file_offset, second + 4);
 }
 
-// .plt of two stubs behind the common one, each jumping through a slot that a relocation names.
-TEST(ReadSymbols, NamesStubsByTheirRelocations) {
+// A .plt with the common stub and two stubs. Each jumps through a GOT slot with a relocation.
+TEST(ReadSymbols, NamesPltStubsByRelocation) {
   constexpr std::uint64_t kPlt = 0x1000;
   constexpr std::uint64_t kSlots = 0x4000;
   Elf64Maker maker;
   ByteVector code(48, 0xCC);
   for (std::uint64_t i = 0; i < 3; ++i) {
-    // The second stub begins with ENDBR64 and BND, as files with indirect branch tracking have it.
+    // The second stub begins with ENDBR64 and BND, as in files with indirect branch tracking.
     const std::uint64_t at = i * 16 + (i == 2 ? 5 : 0);
     if (i == 2) std::copy_n(ByteVector{0xF3, 0x0F, 0x1E, 0xFA, 0xF2}.begin(), 5, code.begin() + 32);
     code[at] = 0xFF;
@@ -269,7 +269,34 @@ TEST(ReadSymbols, NamesStubsByTheirRelocations) {
   EXPECT_EQ(found[1].file_offset, offset + 32);
 }
 
-TEST(ReadSymbols, NamesStubsOf32BitFiles) {
+// A thousand stubs of one slot. The slot's name is a third of the file.
+TEST(ReadSymbols, LimitsMemoryOfSharedStubNames) {
+  constexpr std::uint64_t kPlt = 0x10000;
+  constexpr std::uint64_t kSlot = 0x40000;
+  constexpr std::size_t kStubs = 1000;
+  Elf64Maker maker;
+  ByteVector code(kStubs * 16, 0xCC);
+  for (std::size_t i = 0; i < kStubs; ++i) {
+    code[i * 16] = 0xFF;
+    code[i * 16 + 1] = 0x25;
+    const auto displacement = static_cast<std::int32_t>(kSlot - (kPlt + i * 16 + 6));
+    std::memcpy(&code[i * 16 + 2], &displacement, 4);
+  }
+  maker.add({".plt", SHT_PROGBITS, kCodeFlags, kPlt, code, 0, 16, 0});
+  maker.segments.push_back({PT_LOAD, kPlt, maker.sections[0].offset, code.size()});
+  const auto symbols =
+      maker.add_symbols(SHT_DYNSYM, {{std::string(8000, 'n'), 0, 0, STT_FUNC, STB_GLOBAL, 0}});
+  ByteVector relocations;
+  test::append(relocations, Elf64_Rela{kSlot, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0});
+  maker.add({".rela.plt", SHT_RELA, 0, 0, relocations, symbols, sizeof(Elf64_Rela), 0});
+  const ByteVector file = maker.make();
+  std::size_t bytes = 0;
+  for (const trace::SymbolEntry& one : read_symbols(file)) bytes += one.name.size();
+  EXPECT_GT(bytes, 8000U);
+  EXPECT_LT(bytes, 5 * file.size());
+}
+
+TEST(ReadSymbols, NamesPltStubsOf32BitFiles) {
   Elf32Maker maker;
   ByteVector code(32, 0x90);
   std::copy_n(ByteVector{0xFF, 0x25, 0x08, 0x40, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [0x4008]
@@ -290,10 +317,10 @@ TEST(ReadSymbols, NamesStubsOf32BitFiles) {
   EXPECT_EQ(found[1].name, "exit@plt");
 }
 
-// What this program knows of itself must be what its file says.
+// The symbols of this program's file match its addresses.
 extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_elf_marker(int value) { return value * 3 + 1; }
 
-TEST(OwnProgram, HasItsCodeAndNames) {
+TEST(OwnProgram, HasCodeAndSymbols) {
   trace::TraceBundle bundle;
   const auto index = add_elf(bundle, "/proc/self/exe", {});
   ASSERT_TRUE(index.ok()) << index.failure().detail;

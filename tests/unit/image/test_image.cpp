@@ -1,4 +1,4 @@
-// Views of address spaces: who wins, when, and at the edges.
+// Views of address spaces: which region is visible, when, and at the limits.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "image/image.h"
-#include "unit/formats/seconds.h"
+#include "unit/support/seconds.h"
 
 namespace ptkit::image {
 namespace {
@@ -48,7 +48,7 @@ std::vector<std::uint8_t> read(const CodeView& view, std::uint64_t address, std:
 
 using Bytes = std::vector<std::uint8_t>;
 
-TEST(View, JoinsAdjacentRegions) {
+TEST(CodeView, JoinsAdjacentRegions) {
   const Image image =
       image_of({region(0, 0x1000, {1, 2, 3}), region(0, 0x1003, {4, 5}), region(0, 0x1006, {6})});
   const CodeView& view = image.view(0, 0);
@@ -64,7 +64,7 @@ TEST(View, JoinsAdjacentRegions) {
   EXPECT_EQ(view.provenance(0x1005).region, -1);
 }
 
-TEST(View, LaterRegionsWin) {
+TEST(CodeView, LaterRegionsWin) {
   const Image image = image_of(
       {region(0, 0x1000, Bytes(8, 1)), region(0, 0x1002, Bytes(2, 2)), region(0, 0x1003, Bytes(9, 3))});
   const CodeView& view = image.view(0, 0);
@@ -75,26 +75,26 @@ TEST(View, LaterRegionsWin) {
   EXPECT_EQ(view.provenance(0x1002).region_size, 2u);
 }
 
-TEST(View, AnInnerRegionLetsTheOuterShowAgain) {
+TEST(CodeView, OuterRegionIsVisibleAfterAnInnerOne) {
   const Image image = image_of({region(0, 0x1000, {1, 2, 3, 4, 5, 6}), region(0, 0x1002, {9, 9})});
   EXPECT_EQ(read(image.view(0, 0), 0x1000, 15), (Bytes{1, 2, 9, 9, 5, 6}));
 }
 
-TEST(View, OwnRegionsWinOverCommonOnes) {
+TEST(CodeView, SpaceRegionsHideSharedRegions) {
   const Image image =
       image_of({region(1, 0x1001, {7}), region(0, 0x1000, {1, 2, 3}), region(2, 0x1002, {8})});
   EXPECT_EQ(read(image.view(0, 0), 0x1000, 15), (Bytes{1, 2, 3}));
   EXPECT_EQ(read(image.view(1, 0), 0x1000, 15), (Bytes{1, 7, 3}));
   EXPECT_EQ(read(image.view(2, 0), 0x1000, 15), (Bytes{1, 2, 8}));
-  EXPECT_EQ(read(image.view(99, 0), 0x1000, 15), (Bytes{1, 2, 3}));  // a space of which nothing is known
+  EXPECT_EQ(read(image.view(99, 0), 0x1000, 15), (Bytes{1, 2, 3}));  // an unknown space
   EXPECT_EQ(image.view(2, 0).space(), 2u);
 }
 
-TEST(View, BytesWinOverAMappingWithoutThem) {
+TEST(CodeView, RegionsWithBytesHideRegionsWithout) {
   CodeRegion missing = region(1, 0x1001, {});
   missing.size = 2;
   CodeRegion older = region(1, 0x1002, {6, 6});
-  // In one space the later mapping wins, even if nobody kept its bytes: the older one is no longer there.
+  // In one space the later mapping wins, even without bytes: it has replaced the older mapping.
   const Image image = image_of({older, missing, region(0, 0x1000, {1, 2, 3}), region(1, 0x1004, {7})});
   const CodeView& view = image.view(1, 0);
   EXPECT_EQ(read(view, 0x1000, 15), (Bytes{1, 2, 3, 6, 7}));
@@ -102,7 +102,7 @@ TEST(View, BytesWinOverAMappingWithoutThem) {
   EXPECT_EQ(image_of({older, missing}).view(1, 0).provenance(0x1002).region, 1);
 }
 
-TEST(View, ChangesWithTime) {
+TEST(CodeView, ChangesWithTime) {
   const Image image =
       image_of({region(0, 0x1000, {1}), region(0, 0x1000, {2}, 100, 200), region(0, 0x1000, {3}, 200)});
   const auto at = [&](std::uint64_t tsc) { return read(image.view(0, tsc), 0x1000, 1); };
@@ -120,9 +120,8 @@ TEST(View, ChangesWithTime) {
   EXPECT_EQ(image.view(0, 200).valid_to(), trace::kTscMax);
 }
 
-// 20 000 functions that come one after the other, each in the place of an older one: a program with a
-// compiler.
-TEST(View, TakesMemoryForRegionsNotForRegionsTimesMoments) {
+// 20 000 functions, each at the address of an older one: a program with a JIT compiler.
+TEST(CodeView, MemoryIsLinearInRegions) {
   constexpr std::uint64_t kFunctions = 20'000;
   std::vector<CodeRegion> code = {region(1, 0x10000, {})};
   code[0].size = kFunctions * 16;
@@ -141,11 +140,11 @@ TEST(View, TakesMemoryForRegionsNotForRegionsTimesMoments) {
     }
   });
   EXPECT_EQ(wrong, 0);
-  EXPECT_LT(seconds, 5);  // a square would take minutes, and gigabytes
+  EXPECT_LT(seconds, 5);  // quadratic cost would take minutes and gigabytes
 }
 
 // 20 000 processes that map 20 files each.
-TEST(View, OfOneSpaceDoesNotLookAtTheRegionsOfAllOthers) {
+TEST(CodeView, IgnoresRegionsOfOtherSpaces) {
   constexpr std::uint64_t kSpaces = 20'000;
   std::vector<CodeRegion> code;
   for (std::uint64_t space = 1; space <= kSpaces; ++space) {
@@ -167,7 +166,7 @@ TEST(View, OfOneSpaceDoesNotLookAtTheRegionsOfAllOthers) {
 }
 
 // The kernel pokes its text in thousands of places, all within one region.
-TEST(View, JoinsWhatIsCutByOtherTimes) {
+TEST(CodeView, JoinsIntervalsOfOneVisibleRegion) {
   std::vector<CodeRegion> code = {region(0, 0x1000, Bytes(0x2000, 1))};
   for (std::uint64_t i = 0; i < 0x100; ++i) code.push_back(region(0, 0x1000 + i * 16, {9}, 100, 200));
   const Image image = image_of(std::move(code));
@@ -177,15 +176,16 @@ TEST(View, JoinsWhatIsCutByOtherTimes) {
   EXPECT_EQ(image.view(0, 250).bytes_at(0x2000).size(), 0x1000U);
 }
 
-TEST(View, RegionsEndInTime) {
+TEST(CodeView, RegionsEndInTime) {
   const Image image = image_of({region(1, 0x1000, {1}, 100, 200)});
   EXPECT_EQ(read(image.view(1, 99), 0x1000, 1), Bytes{});
   EXPECT_EQ(read(image.view(1, 100), 0x1000, 1), Bytes{1});
   EXPECT_EQ(read(image.view(1, 200), 0x1000, 1), Bytes{});
-  EXPECT_EQ(image.view(0, 150).valid_to(), trace::kTscMax);  // other spaces do not change with it
+  EXPECT_EQ(image.view(0, 150).valid_to(),
+            trace::kTscMax);  // a change in another space does not end the view
 }
 
-TEST(View, KnowsWhatIsMappedButMissing) {
+TEST(CodeView, ReportsRegionsWithoutBytes) {
   CodeRegion missing = region(0, 0x2000, {});
   missing.size = 0x100;
   missing.file = 4;
@@ -207,9 +207,9 @@ TEST(View, KnowsWhatIsMappedButMissing) {
   EXPECT_FALSE(image_of({}, [](SpaceId, std::uint64_t, std::span<std::uint8_t>) { return 0u; }).empty());
 }
 
-TEST(View, ReachesTheLastAddress) {
+TEST(CodeView, CoversTheLastAddress) {
   CodeRegion beyond = region(0, kTop - 7, Bytes(8, 5));
-  beyond.size = 100;  // reaches over the end
+  beyond.size = 100;  // extends beyond the last address
   const Image image =
       image_of({region(0, kTop - 15, Bytes(16, 4)), beyond, region(0, kTop, {6}), region(0, 0, {7})});
   const CodeView& view = image.view(0, 0);
@@ -219,7 +219,7 @@ TEST(View, ReachesTheLastAddress) {
   EXPECT_EQ(read(view, 0, 15), Bytes{7});
 }
 
-TEST(View, AgreesWithPaintingByByte) {
+TEST(CodeView, AgreesWithAByteByByteModel) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
     std::vector<CodeRegion> code;
@@ -255,7 +255,7 @@ TEST(View, AgreesWithPaintingByByte) {
   }
 }
 
-TEST(Callback, FillsWhatNoRegionHas) {
+TEST(ReadCallback, SuppliesBytesOutsideRegions) {
   std::vector<std::uint64_t> asked;
   const auto callback = [&asked](SpaceId space, std::uint64_t address,
                                  std::span<std::uint8_t> out) -> std::size_t {
@@ -267,7 +267,7 @@ TEST(Callback, FillsWhatNoRegionHas) {
   };
   const Image image = image_of({region(0, 0x1002, {1, 2})}, callback);
   const CodeView& view = image.view(5, 0);
-  EXPECT_TRUE(view.bytes_at(0x1000).empty());  // not asked for yet
+  EXPECT_TRUE(view.bytes_at(0x1000).empty());  // read() was not called yet
   EXPECT_EQ(read(view, 0x1000, 6), (Bytes{0x45, 0x45, 1, 2, 0x45, 0x45}));
   EXPECT_EQ(asked, (std::vector<std::uint64_t>{0x1000}));
   EXPECT_EQ(view.bytes_at(0x1000).size(), 2u);  // up to the region
@@ -278,11 +278,11 @@ TEST(Callback, FillsWhatNoRegionHas) {
   EXPECT_EQ(read(view, 0x1004, 4), (Bytes{0x45, 0x45, 0x45, 0x45}));
 }
 
-TEST(Callback, MayHaveMemoryThatBeginsInsideAPage) {
+TEST(ReadCallback, SuppliesMemoryThatBeginsInsideAPage) {
   const auto callback = [](SpaceId, std::uint64_t address, std::span<std::uint8_t> out) -> std::size_t {
     if (address < 0x1800) return 0;
     std::fill(out.begin(), out.end(), std::uint8_t{9});
-    return out.size() + 100;  // claims more than there was room for
+    return out.size() + 100;  // claims more bytes than `out` has
   };
   const Image image = image_of({}, callback);
   EXPECT_EQ(read(image.view(0, 0), 0x1900, 3), (Bytes{9, 9, 9}));
@@ -291,7 +291,7 @@ TEST(Callback, MayHaveMemoryThatBeginsInsideAPage) {
   EXPECT_EQ(read(image.view(0, 0), kTop - 1, 15), (Bytes{9, 9}));
 }
 
-TEST(Callback, SuppliesBytesOfMissingFiles) {
+TEST(ReadCallback, SuppliesBytesOfMissingFiles) {
   CodeRegion missing = region(0, 0x2000, {});
   missing.size = 0x100;
   const Image image = image_of({missing}, [](SpaceId, std::uint64_t address, std::span<std::uint8_t> out) {
@@ -301,7 +301,7 @@ TEST(Callback, SuppliesBytesOfMissingFiles) {
   EXPECT_EQ(read(image.view(0, 0), 0x2000, 15), Bytes{0xC3});
 }
 
-TEST(Callback, WorksFromManyThreads) {
+TEST(ReadCallback, IsThreadSafe) {
   std::atomic<int> calls = 0;
   const Image image = image_of({region(0, 0, {1}, 5, 6)},
                                [&calls](SpaceId, std::uint64_t address, std::span<std::uint8_t> out) {
@@ -331,10 +331,10 @@ TEST(Callback, WorksFromManyThreads) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_LE(calls, 3 * 9 * 4);  // pages are kept
+  EXPECT_LE(calls, 3 * 9 * 4);  // pages are cached
 }
 
-TEST(Spaces, AreFoundByCr3) {
+TEST(ImageSpaces, FoundByCr3) {
   std::vector<trace::Space> spaces(3);
   spaces[1].cr3 = 0x1234'5000;
   spaces[1].cr3_known = true;
@@ -343,7 +343,7 @@ TEST(Spaces, AreFoundByCr3) {
   EXPECT_EQ(image.space_of_cr3(0x1234'5000, 7), 1u);
   EXPECT_EQ(image.space_of_cr3(0x8000'0000'1234'5003, 7), 1u);  // no-flush bit and PCID
   EXPECT_EQ(image.space_of_cr3(0x1234'6000, 7), 7u);
-  EXPECT_EQ(image.space_of_cr3(0, 7), 7u);  // a CR3 that is not known is no CR3
+  EXPECT_EQ(image.space_of_cr3(0, 7), 7u);  // an unknown CR3 matches no space
 }
 
 TEST(Image, CopiesShareTheirViews) {

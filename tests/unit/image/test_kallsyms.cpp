@@ -1,4 +1,4 @@
-// Lists of the kernel's symbols, and lines that are none.
+// Lists of kernel symbols, and invalid lines.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ std::vector<KernelSymbol> all(std::string_view text) {
   return out;
 }
 
-TEST(Kallsyms, SymbolsOfTheKernelAndOfModules) {
+TEST(Kallsyms, ReadsKernelAndModuleSymbols) {
   const auto found =
       all("ffffffff81000000 T _stext\n"
           "ffffffff82000010 D jiffies\n"
@@ -34,7 +34,7 @@ TEST(Kallsyms, SymbolsOfTheKernelAndOfModules) {
   EXPECT_EQ(found[3].module, "[bpf]");
 }
 
-TEST(Kallsyms, LinesThatAreNoneAreLeftOut) {
+TEST(Kallsyms, SkipsInvalidLines) {
   EXPECT_TRUE(all("").empty());
   EXPECT_TRUE(all("\n\n").empty());
   const auto found =

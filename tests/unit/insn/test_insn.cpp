@@ -1,4 +1,4 @@
-// Encodings with their classes, in all three modes.
+// Encodings and their classes in all three modes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,9 +35,9 @@ struct Case {
 
 void PrintTo(const Case& item, std::ostream* out) { *out << item.mode << "-bit " << item.code; }
 
-class Encodings : public testing::TestWithParam<Case> {};
+class InsnEncodings : public testing::TestWithParam<Case> {};
 
-TEST_P(Encodings, Classify) {
+TEST_P(InsnEncodings, Classify) {
   const Case& item = GetParam();
   Insn insn;
   const auto code = bytes_of(item.code);
@@ -51,8 +51,7 @@ TEST_P(Encodings, Classify) {
   EXPECT_EQ(insn.cls, item.cls);
   EXPECT_EQ(insn.kind, item.kind);
   EXPECT_EQ(insn.rep, item.rep);
-  // Every shorter prefix of the code ends inside the instruction (or, with a prefix byte cut off, is another
-  // one).
+  // Each shorter prefix of the code ends inside the instruction, or is another instruction.
   for (std::size_t size = 0; size < item.size; ++size) {
     EXPECT_EQ(decode(static_cast<ExecMode>(item.mode), base::Bytes(code).first(size), insn), Status::NO_CODE)
         << size << " bytes";
@@ -193,7 +192,7 @@ constexpr Case kOthers[] = {
     {64, "66 66 66 66 66 66 66 66 66 66 66 66 66 66 66 90", 0},
 };
 
-// What the Zydis we build with does not know.
+// Instructions that this version of Zydis does not decode.
 constexpr Case kNewer[] = {
     {64, "d5 00 a1 88 77 66 55 44 33 22 11", 11, C::JUMP, K::JMPABS},
     {64, "d5 77 a1 88 77 66 55 44 33 22 11", 11, C::JUMP, K::JMPABS},  // register bits are ignored
@@ -231,10 +230,10 @@ constexpr Case kNewer[] = {
     {32, "62 f4 7c 08 01 c0", 0},
 };
 
-INSTANTIATE_TEST_SUITE_P(Branches, Encodings, testing::ValuesIn(kBranches));
-INSTANTIATE_TEST_SUITE_P(Far, Encodings, testing::ValuesIn(kFar));
-INSTANTIATE_TEST_SUITE_P(Others, Encodings, testing::ValuesIn(kOthers));
-INSTANTIATE_TEST_SUITE_P(Newer, Encodings, testing::ValuesIn(kNewer));
+INSTANTIATE_TEST_SUITE_P(Branches, InsnEncodings, testing::ValuesIn(kBranches));
+INSTANTIATE_TEST_SUITE_P(Far, InsnEncodings, testing::ValuesIn(kFar));
+INSTANTIATE_TEST_SUITE_P(Others, InsnEncodings, testing::ValuesIn(kOthers));
+INSTANTIATE_TEST_SUITE_P(Newer, InsnEncodings, testing::ValuesIn(kNewer));
 
 struct TargetCase {
   int mode;
@@ -248,9 +247,9 @@ void PrintTo(const TargetCase& item, std::ostream* out) {
   *out << item.mode << "-bit " << item.code << " at 0x" << std::hex << item.ip;
 }
 
-class Targets : public testing::TestWithParam<TargetCase> {};
+class DirectTargets : public testing::TestWithParam<TargetCase> {};
 
-TEST_P(Targets, Wrap) {
+TEST_P(DirectTargets, Wrap) {
   const TargetCase& item = GetParam();
   const auto mode = static_cast<ExecMode>(item.mode);
   Insn insn;
@@ -281,7 +280,7 @@ constexpr TargetCase kTargets[] = {
     {16, "eb 10", 0xfff8, 0xa},
     {16, "e9 00 80", 0x1000, 0x9003},
     {16, "66 e9 00 00 01 00", 0x1000, 0x1'1006},
-    {16, "eb 10", 0x12'fff8, 0x13'000a},  // a linear address: the base of the segment is not known
+    {16, "eb 10", 0x12'fff8, 0x13'000a},  // a linear address: the segment base is not known
     {16, "e2 fe", 0x10, 0x10},
     // Effective addresses wrap, in a segment with a base.
     {16, "eb 10", 0x12'fff8, 0x12'000a, 0x12'0000},
@@ -296,7 +295,7 @@ constexpr TargetCase kTargets[] = {
     {64, "eb 10", 0xffff'fff0, 0x1'0000'0002, 0x1000},  // 64-bit code has no base
     {64, "66 74 10", 0x12'3456, 0x12'3469, 0x1000},
 };
-INSTANTIATE_TEST_SUITE_P(All, Targets, testing::ValuesIn(kTargets));
+INSTANTIATE_TEST_SUITE_P(All, DirectTargets, testing::ValuesIn(kTargets));
 
 TEST(NextIp, WrapsToTheMode) {
   Insn insn;
@@ -313,7 +312,7 @@ TEST(NextIp, WrapsToTheMode) {
   EXPECT_EQ(next_ip(insn, ExecMode::BITS64, 0xffff'ffff, 0x1000), 0x1'0000'0002u);
 }
 
-TEST(Decode, NeedsAMode) {
+TEST(Decode, RejectsUnknownModes) {
   Insn insn;
   const std::array<std::uint8_t, 1> nop = {0x90};
   EXPECT_EQ(decode(ExecMode::UNKNOWN, nop, insn), Status::BAD_INSN);
@@ -321,7 +320,7 @@ TEST(Decode, NeedsAMode) {
   EXPECT_EQ(disassemble(ExecMode::UNKNOWN, nop, 0), "(bad)");
 }
 
-TEST(Disassemble, GivesIntelSyntax) {
+TEST(Disassemble, PrintsIntelSyntax) {
   const auto text = [](ExecMode mode, const char* code) { return disassemble(mode, bytes_of(code), 0x1000); };
   EXPECT_EQ(text(ExecMode::BITS64, "48 89 d8"), "mov rax, rbx");
   EXPECT_EQ(text(ExecMode::BITS64, "48 8b 05 f9 ff ff ff"), "mov rax, [0x1000]");
@@ -339,7 +338,7 @@ TEST(Disassemble, GivesIntelSyntax) {
   EXPECT_EQ(text(ExecMode::BITS64, "e8"), "(bad)");
 }
 
-// Any bytes: a status, a size in 1..15 and within the bytes given, and the same answer when more bytes
+// Random bytes: a valid status, a size in 1..15 and within the bytes, and the same result if more bytes
 // follow.
 TEST(Decode, SurvivesRandomBytes) {
   std::mt19937_64 random(20240607);

@@ -1,4 +1,4 @@
-// The quick decoder against Zydis: whatever it answers has to be the exact answer.
+// The quick decoder against Zydis: each result must equal that of decode_exactly().
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,8 +58,7 @@ class Comparison {
   std::size_t wrong_ = 0;
 };
 
-// `head`, one of some ModRM bytes with one of some SIB bytes, and bytes that make visible what is read as
-// what.
+// Code of `head`, a ModRM byte, a SIB byte, and tail bytes that show how the bytes are read.
 void compare_operands(Comparison& comparison, ExecMode mode, const std::vector<std::uint8_t>& head,
                       unsigned step) {
   Code code{};
@@ -77,9 +76,9 @@ void compare_operands(Comparison& comparison, ExecMode mode, const std::vector<s
 }
 
 using Bytes = std::vector<std::uint8_t>;
-class Prefixes : public testing::TestWithParam<Bytes> {};
+class QuickDecoderPrefixes : public testing::TestWithParam<Bytes> {};
 
-TEST_P(Prefixes, LegacyMaps) {
+TEST_P(QuickDecoderPrefixes, LegacyMaps) {
   Comparison comparison;
   const Bytes escapes[] = {{}, {0x0F}, {0x0F, 0x38}, {0x0F, 0x3A}};
   for (const ExecMode mode : kModes) {
@@ -125,10 +124,10 @@ const Bytes kPrefixCases[] = {
     {0x64, 0x66, 0x41},
     {0x66, 0xF2, 0x48},
 };
-INSTANTIATE_TEST_SUITE_P(Quick, Prefixes, testing::ValuesIn(kPrefixCases));
+INSTANTIATE_TEST_SUITE_P(QuickDecoder, QuickDecoderPrefixes, testing::ValuesIn(kPrefixCases));
 
-// All of the second and third byte of VEX.
-TEST(Quick, Vex) {
+// All values of the second and third byte of VEX.
+TEST(QuickDecoder, Vex) {
   constexpr std::uint8_t kVexFirst[] = {0xE1, 0x01, 0x62, 0xC2, 0xE3, 0x03, 0xE0, 0xE4};
   Comparison comparison;
   for (const ExecMode mode : kModes) {
@@ -147,7 +146,7 @@ TEST(Quick, Vex) {
   EXPECT_EQ(comparison.wrong(), 0u);
 }
 
-TEST(Quick, Evex) {
+TEST(QuickDecoder, Evex) {
   constexpr std::uint8_t kEvexFirst[] = {0xF1, 0xF2, 0xF3, 0x01, 0x62, 0xE3, 0xD1, 0xF9, 0xF5};
   constexpr std::uint8_t kEvexThird[] = {0x08, 0x28, 0x48, 0x68, 0x00, 0x20, 0x09, 0x18, 0xA9};
   Comparison comparison;
@@ -169,8 +168,8 @@ TEST(Quick, Evex) {
   EXPECT_EQ(comparison.wrong(), 0u);
 }
 
-// Bytes as they come, of all lengths, and with prefixes more often than chance has them.
-TEST(Quick, RandomBytes) {
+// Random bytes of all lengths, with more prefixes than random.
+TEST(QuickDecoder, RandomBytes) {
   Comparison comparison;
   std::mt19937_64 random(20);
   constexpr std::uint8_t kOften[] = {0x66, 0x67, 0xF2, 0xF3, 0x0F, 0x48, 0x41, 0xC5, 0xC4, 0x62, 0x2E, 0xF0};
@@ -185,8 +184,8 @@ TEST(Quick, RandomBytes) {
   EXPECT_EQ(comparison.wrong(), 0u);
 }
 
-// A long run of prefixes, and code that ends early.
-TEST(Quick, Limits) {
+// Many prefixes, and code that ends early.
+TEST(QuickDecoder, Limits) {
   Insn insn;
   const std::vector<std::uint8_t> many(15, 0x66);
   EXPECT_FALSE(decode_quick(ExecMode::BITS64, many, insn));
@@ -213,7 +212,7 @@ fs::path corpus() {
   return fs::path(given != nullptr ? given : PTKIT_TEST_CORPUS) / "libxdc";
 }
 
-// Every `step`-th offset of `bytes`.
+// Checks every `step`-th offset of `bytes`.
 Comparison compare_offsets(ExecMode mode, base::Bytes bytes, std::size_t step) {
   Comparison comparison;
   for (std::size_t at = 0; at < bytes.size(); at += step) {
@@ -224,16 +223,17 @@ Comparison compare_offsets(ExecMode mode, base::Bytes bytes, std::size_t step) {
 
 class CorpusCode : public testing::TestWithParam<const char*> {};
 
-TEST_P(CorpusCode, EveryOffset) {
+TEST_P(CorpusCode, DecodesEveryOffset) {
   const fs::path path = corpus() / GetParam() / "page_cache.dump";
   if (!fs::exists(path)) GTEST_SKIP() << path << " is absent (set PTKIT_CORPUS)";
   const std::vector<std::uint8_t> bytes = read_file(path);
   for (const ExecMode mode : kModes) EXPECT_EQ(compare_offsets(mode, bytes, 1).wrong(), 0u);
 }
-INSTANTIATE_TEST_SUITE_P(Quick, CorpusCode, testing::Values("Unzip", "mruby", "avscript_32", "dyn_test"));
+INSTANTIATE_TEST_SUITE_P(QuickDecoder, CorpusCode,
+                         testing::Values("Unzip", "mruby", "avscript_32", "dyn_test"));
 
-// Libraries of this machine, as they are: newer code than the corpus has.
-TEST(Quick, CodeOfThisMachine) {
+// Libraries of this machine: newer code than in the corpus.
+TEST(QuickDecoder, CodeOfThisMachine) {
   const fs::path candidates[] = {"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6",
                                  "/lib64/libc.so.6", "/usr/bin/python3"};
   std::size_t found = 0;
@@ -245,12 +245,12 @@ TEST(Quick, CodeOfThisMachine) {
   if (found == 0) GTEST_SKIP() << "no library or program of this machine to read";
 }
 
-// Instructions one after the other: nearly all are certain, else there is no gain.
-TEST(Quick, AnswersNearlyAllRealCode) {
+// Consecutive instructions of real code: nearly all are certain, otherwise the quick decoder has no benefit.
+TEST(QuickDecoder, DecodesNearlyAllRealCode) {
   const fs::path path = "/lib64/ld-linux-x86-64.so.2";
   if (!fs::exists(path)) GTEST_SKIP() << path << " is absent";
   const std::vector<std::uint8_t> bytes = read_file(path);
-  // .text of the dynamic linker lies behind its first pages; data does not decode well, but is little.
+  // .text of the dynamic linker comes after its first pages. Data does not decode well, but is small.
   Comparison comparison;
   for (std::size_t at = 0x2000; at + 15 <= bytes.size() && at < 0x20000;) {
     const base::Bytes code = base::Bytes(bytes).subspan(at, 15);

@@ -7,18 +7,18 @@
 
 #include "common/pt_check.h"
 #include "common/pt_topa.h"
+#include "msr/caps.h"
 #include "packet/decoder.h"
-#include "rtit/caps.h"
-#include "softpt/trace_unit.h"
-#include "unit/rtit/random_state.h"
+#include "ptmodel/trace_unit.h"
+#include "unit/support/random_state.h"
 
 namespace {
 
-using ptkit::rtit::Capabilities;
-using ptkit::rtit::RegisterValues;
-using ptkit::rtit::state_of;
-using ptkit::softpt::MsrResult;
-using ptkit::softpt::TraceUnit;
+using ptkit::msr::Capabilities;
+using ptkit::msr::RegisterValues;
+using ptkit::msr::state_of;
+using ptkit::ptmodel::MsrResult;
+using ptkit::ptmodel::TraceUnit;
 
 constexpr std::uint64_t kPage = 4096;
 
@@ -26,7 +26,7 @@ std::uint64_t bit(unsigned position) { return std::uint64_t{1} << position; }
 
 // Memory, where every word that was not written is one region of a ToPA table, or leads back to its
 // beginning.
-class Memory : public ptkit::softpt::Platform {
+class Memory : public ptkit::ptmodel::Platform {
  public:
   std::uint64_t read_physical(std::uint64_t address) override {
     if (const auto found = words.find(address); found != words.end()) return found->second;
@@ -48,8 +48,8 @@ struct Machine {
   explicit Machine(const Capabilities& capabilities = {}) : unit(capabilities, config(), memory) {
     unit.set_state({});
   }
-  static ptkit::softpt::UnitConfig config() {
-    ptkit::softpt::UnitConfig config;
+  static ptkit::softpt::GeneratorConfig config() {
+    ptkit::softpt::GeneratorConfig config;
     config.chunk_bytes = 16;
     return config;
   }
@@ -99,12 +99,12 @@ TEST(Check, AgreesWithTheUnit) {
   std::mt19937_64 random(11);
   int accepted = 0;
   for (int turn = 0; turn < 40000; ++turn) {
-    const Capabilities capabilities = ptkit::rtit::tests::random_capabilities(random);
-    RegisterValues values = ptkit::rtit::tests::random_values(random, capabilities);
+    const Capabilities capabilities = ptkit::msr::tests::random_capabilities(random);
+    RegisterValues values = ptkit::msr::tests::random_values(random, capabilities);
     // The table's own entries are not the check's concern.
     if ((values.ctl & bit(PT_CTL_TOPA)) != 0) values.output_mask_ptrs &= 0x07ff'ffff'0000'007fULL;
     const pt_state state = state_of(values);
-    const pt_caps caps = ptkit::rtit::caps_of(capabilities);
+    const pt_caps caps = ptkit::msr::caps_of(capabilities);
     Machine machine(capabilities);
     const pt_ops ops = machine.ops();
     pt_state loaded = state;

@@ -10,11 +10,11 @@
 
 namespace ptkit::packet::test {
 
-// How often each kind of stream has PADs, TNTs and IP packets, and what the rest is.
+// Frequencies of PADs, TNTs, IP packets and others in each kind of stream.
 struct Mix {
   const char* name;
   unsigned pad, tnt, ip, cyc, other;  // weights
-  bool blocks = false;                // BBP and what is in it
+  bool blocks = false;                // BBP and its items
 };
 inline constexpr Mix kMixes[] = {
     {"all kinds", 1, 1, 1, 1, 10, true}, {"plain", 30, 30, 30, 0, 1},

@@ -37,7 +37,7 @@ TEST(Errata, ByModel) {
   EXPECT_TRUE(errata_known(cpu_of(6, 78)));
 }
 
-TEST(Errata, AnUnknownCpuGetsAll) {
+TEST(Errata, UnknownCpuHasAll) {
   trace::Cpu amd = cpu_of(6, 79);
   amd.intel = false;
   for (const trace::Cpu& cpu : {trace::Cpu{}, cpu_of(0, 0), cpu_of(6, 0x3c), cpu_of(7, 0x4e), amd}) {
@@ -56,7 +56,7 @@ std::vector<Packet> decode_all(const Buffer& bytes, const Errata& errata, Status
   return packets;
 }
 
-// An OVF (02 f3) in place of all but the first byte of a CYC.
+// An OVF (02 f3) instead of all but the first byte of a CYC.
 TEST(Skd007, OverflowInsideCyc) {
   const Buffer bytes = bytes_of("f7 02 f3 00");
   const auto with = decode_all(bytes, Errata{.skd007 = true});
@@ -70,7 +70,7 @@ TEST(Skd007, OverflowInsideCyc) {
   EXPECT_EQ(without[1].kind, PacketKind::CYC);
 }
 
-TEST(Skd007, LeavesOtherCycsAlone) {
+TEST(Skd007, KeepsOtherCycs) {
   for (const char* bytes : {"f7 04 f3", "f7 02 eb", "f7 02", "f7 03 00 f3", "f3 f3"}) {
     for (const Packet& packet : decode_all(bytes_of(bytes), Errata{.skd007 = true})) {
       EXPECT_EQ(packet.kind, PacketKind::CYC) << bytes;
@@ -88,7 +88,7 @@ TEST(Skz84, CorruptTmaAndItsStrayByte) {
   Status status = Status::OK;
   EXPECT_TRUE(decode_all(bytes, Errata{}, &status).empty());
   EXPECT_EQ(status, Status::BAD_PACKET);
-  // At the end of the stream, without the byte; and sound TMAs stay what they are.
+  // At the end of the stream, without the extra byte; valid TMAs do not change.
   EXPECT_EQ(decode_all(bytes_of("02 73 01 01 01 01 00"), Errata{.skz84 = true})[0].size, 7u);
   EXPECT_EQ(decode_all(bytes_of("02 73 01 01 00 01 00"), Errata{.skz84 = true})[0].kind, PacketKind::TMA);
 }

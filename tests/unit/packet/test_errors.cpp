@@ -1,4 +1,4 @@
-// Bytes that are no packets: a status with its place, then a way on.
+// Bytes that are no packets: a status with its offset, then resynchronisation.
 #include <gtest/gtest.h>
 
 #include "helpers.h"
@@ -72,7 +72,7 @@ TEST(Errors, TruncationAtEveryByte) {
   }
 }
 
-TEST(Errors, PositionBehindTheEnd) {
+TEST(Errors, PositionAfterEnd) {
   const Buffer bytes = bytes_of("00");
   DecoderState state;
   state.position = 100;
@@ -83,7 +83,7 @@ TEST(Errors, PositionBehindTheEnd) {
   EXPECT_EQ(PacketDecoder({}).sync_forward(), Status::NO_SYNC);
 }
 
-TEST(Resync, GoesOnAtTheNextPsb) {
+TEST(Resync, ContinuesAtNextPsb) {
   const Buffer stream = psb() + bytes_of("02 63 04 05") + psb() + bytes_of("0c");
   PacketDecoder decoder(stream);
   Packet packet;
@@ -98,7 +98,7 @@ TEST(Resync, GoesOnAtTheNextPsb) {
   EXPECT_EQ(packet.kind, PacketKind::TNT_8);
 }
 
-TEST(Resync, FindsAPsbWhoseBeginningWasSwallowed) {
+TEST(Resync, FindsPsbOverlappedByBadPacket) {
   // A truncated MNT takes the first 8 bytes of the PSB for its payload; the rest is no packet.
   const Buffer stream = psb() + bytes_of("02 c3 88") + psb() + bytes_of("02 23");
   PacketDecoder decoder(stream);
@@ -114,7 +114,7 @@ TEST(Resync, FindsAPsbWhoseBeginningWasSwallowed) {
   EXPECT_EQ(packet.kind, PacketKind::PSBEND);
 }
 
-TEST(Resync, NeverReturnsToAPsbThatWasDecoded) {
+TEST(Resync, NeverReturnsToDecodedPsb) {
   const Buffer stream = psb() + bytes_of("05") + psb() + bytes_of("05");
   PacketDecoder decoder(stream);
   Packet packet;
@@ -127,7 +127,7 @@ TEST(Resync, NeverReturnsToAPsbThatWasDecoded) {
   EXPECT_EQ(places, (std::vector<std::uint64_t>{0, 17}));
 }
 
-TEST(FindPsb, AtEveryPlace) {
+TEST(FindPsb, AtEveryOffset) {
   for (std::size_t before = 0; before < 40; ++before) {
     const Buffer stream = Buffer(before, 0x82) + psb() + Buffer(before % 7, 0x02);
     for (std::size_t from = 0; from <= stream.size() + 1; ++from) {
@@ -140,7 +140,7 @@ TEST(FindPsb, AtEveryPlace) {
   EXPECT_EQ(find_psb(cut, 0), cut.size());
 }
 
-TEST(FindPsb, CountsFromTheEndOfARun) {
+TEST(FindPsb, CountsFromEndOfRun) {
   const Buffer tail = bytes_of("02 82 02 82 02 82");
   EXPECT_EQ(find_psb(tail + psb() + bytes_of("02 23"), 0), 6u);
   EXPECT_EQ(find_psb(psb() + psb(), 0), 0u);
@@ -149,7 +149,7 @@ TEST(FindPsb, CountsFromTheEndOfARun) {
   EXPECT_EQ(find_psb(tail + psb() + psb(), 7), 22u);
 }
 
-TEST(RandomBytes, PositionsAdvanceAndNothingIsReadBehindTheEnd) {
+TEST(RandomBytes, PositionsAdvanceWithinStream) {
   RandomPackets random(5);
   for (int turn = 0; turn < 300; ++turn) {
     Buffer bytes(random.bits(9));

@@ -223,7 +223,7 @@ TEST(Blocks, BipOnlyWhileABlockIsOpen) {
   }
 }
 
-TEST(Blocks, AreClosedByWhatCannotStandInThem) {
+TEST(Blocks, AreClosedByOtherPackets) {
   for (const char* closer : {"02 f3", "0d", "11", "01", "99 01", "06", "02 23", "02 12 00 00 00 00"}) {
     const Buffer stream = bytes_of("02 63 04") + bytes_of(closer) + bytes_of("0c");
     PacketDecoder decoder(stream);

@@ -1,4 +1,4 @@
-// Encode, then decode: nothing changes; and the encoder refuses what does not fit.
+// Encode, then decode: nothing changes. The encoder rejects fields that do not fit.
 #include <gtest/gtest.h>
 
 #include "helpers.h"
@@ -109,7 +109,7 @@ TEST(CompressIp, TakesTheShortestForm) {
   EXPECT_EQ(compress_ip(0, 0, true).ip_bytes, 1);  // never 0: that means no IP
 }
 
-TEST(Encode, RefusesWhatDoesNotFit) {
+TEST(Encode, RejectsFieldsThatDoNotFit) {
   using K = PacketKind;
   const Packet bad[] = {
       packet_of(K::PAD, 0),

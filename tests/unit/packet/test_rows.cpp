@@ -15,7 +15,7 @@ struct Rows {
   DecoderState state;
 };
 
-// Goes on behind an error at the next PSB; false: there is none.
+// Continues after an error at the next PSB; false: there is none.
 bool note_error(base::Bytes stream, Status status, Rows& rows) {
   rows.errors.emplace_back(rows.state.position, status);
   PacketDecoder decoder(stream, rows.state);
@@ -52,7 +52,7 @@ struct Cells {
   }
 };
 
-void expect_equal(base::Bytes stream, simd::Isa isa, DecoderState from, bool errata, unsigned mask,
+void expect_equal(base::Bytes stream, cpu::Isa isa, DecoderState from, bool errata, unsigned mask,
                   std::size_t step) {
   const Errata known = errata ? errata_for({}) : Errata{};
   const Rows expected = read_simply(stream, from, known);
@@ -97,11 +97,10 @@ void expect_equal(base::Bytes stream, simd::Isa isa, DecoderState from, bool err
 constexpr unsigned kAll = 0x7f;
 constexpr std::size_t kSteps[] = {5000, 333, 100, 1};
 
-class RowsInBulk : public testing::TestWithParam<simd::Isa> {
+class RowsInBulk : public testing::TestWithParam<cpu::Isa> {
  protected:
   void SetUp() override {
-    if (!simd::isa_available(GetParam()))
-      GTEST_SKIP() << "not on this machine: " << simd::isa_name(GetParam());
+    if (!cpu::isa_available(GetParam())) GTEST_SKIP() << "not on this machine: " << cpu::isa_name(GetParam());
   }
 };
 
@@ -158,8 +157,8 @@ TEST_P(RowsInBulk, OfTheCorpus) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, RowsInBulk, testing::ValuesIn(simd::kIsas),
-                         [](const auto& of) { return std::string(simd::isa_name(of.param)); });
+INSTANTIATE_TEST_SUITE_P(Isa, RowsInBulk, testing::ValuesIn(cpu::kIsas),
+                         [](const auto& of) { return std::string(cpu::isa_name(of.param)); });
 
 }  // namespace
 }  // namespace ptkit::packet::test

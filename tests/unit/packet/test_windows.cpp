@@ -1,5 +1,4 @@
-// Long streams in windows: what they are cut into, what is found in them, and how much of a stream is there
-// at one time.
+// Long streams in windows: the cuts, searches for PSBs, and the amount of unpacked bytes.
 #include <gtest/gtest.h>
 
 #include <bitset>
@@ -14,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
 
-// Copies pieces when they are needed, overwrites those that are forgotten, and counts.
+// Copies chunks on demand, overwrites freed ones, and counts.
 class Copied final : public trace::ByteSource {
  public:
   struct Counts {
@@ -79,7 +78,7 @@ std::bitset<kPacketKinds> kinds_of(base::Bytes bytes) {
   return kinds;
 }
 
-TEST(Windows, AreTheStreamCutAtPsbs) {
+TEST(Windows, SplitStreamAtPsbs) {
   const auto stream = std::make_shared<const Buffer>(long_stream(40));
   const auto counts = std::make_shared<Copied::Counts>();
   PsbWindows windows(Copied::buffer_of(stream, counts));
@@ -104,7 +103,7 @@ TEST(Windows, AreTheStreamCutAtPsbs) {
   EXPECT_TRUE(windows.next().empty());
 }
 
-TEST(Windows, WhereThereIsNoPsbTheyEnd) {
+TEST(Windows, EndAnywhereWithoutPsb) {
   constexpr std::size_t kLongest = PsbWindows::kLeastBytes + PsbWindows::kSearchedBytes;
   Buffer zeros(kLongest + 5 * kPiece, 0);
   const Buffer begin = psb();
@@ -117,8 +116,8 @@ TEST(Windows, WhereThereIsNoPsbTheyEnd) {
   EXPECT_TRUE(PsbWindows(trace::TraceBuffer()).next().empty());
 }
 
-// A run of 02 82 that goes over a border between pieces is one, and its end decides.
-TEST(Windows, APsbIsFoundWhereverPiecesEnd) {
+// A run of 02 82 over a border between chunks is one run, and its end determines the PSBs.
+TEST(Windows, FindPsbAcrossChunks) {
   for (std::size_t before = 0; before <= 40; ++before) {
     for (const std::size_t more : {0U, 6U, 16U, 22U}) {  // bytes of 02 82 in front of the last PSB
       SCOPED_TRACE(std::to_string(before) + " " + std::to_string(more));
@@ -137,7 +136,7 @@ TEST(Windows, APsbIsFoundWhereverPiecesEnd) {
   EXPECT_EQ(find_psb(none, 0, kPiece / 2), kPiece / 2);
 }
 
-TEST(Windows, SearchingKeepsNothing) {
+TEST(Windows, SearchFreesMemory) {
   Buffer bytes(20 * kPiece, 0x06);
   const Buffer end = psb();
   bytes.insert(bytes.end(), end.begin(), end.end());

@@ -1,4 +1,4 @@
-// What the plugin writes into a thread's ring, as a recorder reads it.
+// The lines that the plugin writes to a thread's ring.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -17,8 +17,8 @@
 
 namespace ptkit::qemu {
 
-// Names of threads are marks of their own (src/qemu/names.cpp), which these tests of lines leave out.
-void tell_own_name() {}
+// Replaces src/qemu/names.cpp: these tests have no NAME marks.
+void mark_own_name() {}
 
 namespace {
 
@@ -32,17 +32,17 @@ class LinesTest : public ::testing::Test {
     memory_ =
         static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(memory_, MAP_FAILED);
-    auto* const arena = reinterpret_cast<ArenaHeader*>(memory_);
-    arena->log_offset = kPageBytes;
-    arena->log_bytes = kLogBytes;
-    arena->slots_offset = 4 * kPageBytes;
-    arena->slot_bytes = slot_bytes();
-    arena->lines_offset = kPageBytes;
-    arena->lines_bytes = kLines * kLineBytes;
-    arena->slots = 2;
-    arena->recorder_pid = getpid();
+    auto* const shared = reinterpret_cast<SharedMemoryHeader*>(memory_);
+    shared->log_offset = kPageBytes;
+    shared->log_bytes = kLogBytes;
+    shared->slots_offset = 4 * kPageBytes;
+    shared->slot_bytes = slot_bytes();
+    shared->lines_offset = kPageBytes;
+    shared->lines_bytes = kLines * kLineBytes;
+    shared->slots = 2;
+    shared->recorder_pid = getpid();
     process = Process{};
-    process.arena = arena;
+    process.shared = shared;
     forget_thread();
   }
   void TearDown() override {
@@ -52,7 +52,7 @@ class LinesTest : public ::testing::Test {
   }
 
   static std::size_t slot_bytes() { return kPageBytes + kLines * kLineBytes; }
-  ArenaHeader& arena() { return *process.arena; }
+  SharedMemoryHeader& shared() { return *process.shared; }
   SlotHeader& slot(std::size_t i = 0) {
     return *reinterpret_cast<SlotHeader*>(memory_ + 4 * kPageBytes + i * slot_bytes());
   }
@@ -76,14 +76,14 @@ TEST_F(LinesTest, BlocksFillLinesInOrder) {
   EXPECT_GE(line(1).tsc, line(0).tsc);
 }
 
-TEST_F(LinesTest, AFullLineIsReadableThoughNothingFollows) {
+TEST_F(LinesTest, FullLineIsReadableAtOnce) {
   for (std::uint32_t i = 0; i < kLineBlocks; ++i) block(i);
   EXPECT_EQ(slot().lines, 0U);
   EXPECT_NE(line(0).tsc, 0U);
   EXPECT_EQ(line(0).blocks[kLineBlocks - 1], kLineBlocks - 1);
 }
 
-TEST_F(LinesTest, AMarkEndsTheLineBeforeIt) {
+TEST_F(LinesTest, MarkCompletesTheLine) {
   block(1);
   mark(MarkKind::SYSCALL, 39, 7);
   block(2);
@@ -101,8 +101,8 @@ TEST_F(LinesTest, AMarkEndsTheLineBeforeIt) {
   EXPECT_EQ(line(4).tsc, 0U);
 }
 
-TEST_F(LinesTest, TimedBlocksHaveTheirTimes) {
-  arena().block_times = 1;
+TEST_F(LinesTest, TimedBlocksCarryTimes) {
+  shared().block_times = 1;
   for (std::uint32_t i = 0; i < 9; ++i) timed_block(i);
   EXPECT_EQ(slot().lines, 1U);
   std::uint32_t last = static_cast<std::uint32_t>(line(0).tsc);
@@ -114,7 +114,7 @@ TEST_F(LinesTest, TimedBlocksHaveTheirTimes) {
   }
 }
 
-TEST_F(LinesTest, AWriterWaitsForItsReader) {
+TEST_F(LinesTest, WriterWaitsForTheRecorder) {
   constexpr std::uint32_t kBlocks = 100'000;
   std::atomic<bool> done{false};
   std::vector<std::uint32_t> seen;
@@ -135,22 +135,22 @@ TEST_F(LinesTest, AWriterWaitsForItsReader) {
   for (std::uint32_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], i);
 }
 
-TEST_F(LinesTest, NothingIsWrittenOnceRecordingStops) {
+TEST_F(LinesTest, WritesNothingAfterStop) {
   block(1);
-  arena().stop = 1;
+  shared().stop = 1;
   for (std::uint32_t i = 0; i < 1000; ++i) block(i);
   EXPECT_LE(slot().lines, 1U);
 }
 
-TEST_F(LinesTest, AThreadWithoutASlotIsCounted) {
+TEST_F(LinesTest, CountsThreadsWithoutSlot) {
   slot(0).state = SLOT_USED;
   slot(1).state = SLOT_USED;
   for (std::uint32_t i = 0; i < 1000; ++i) block(i);
-  EXPECT_EQ(arena().lost_threads, 1U);
+  EXPECT_EQ(shared().lost_threads, 1U);
   EXPECT_EQ(slot().lines, 0U);
 }
 
-TEST_F(LinesTest, AThreadThatEndsLeavesItsSlotToTheReader) {
+TEST_F(LinesTest, EndedThreadsMarkTheirSlot) {
   block(1);
   mark(MarkKind::THREAD_EXIT, 0);
   leave_thread();
@@ -159,13 +159,13 @@ TEST_F(LinesTest, AThreadThatEndsLeavesItsSlotToTheReader) {
   EXPECT_EQ(slot().lines, 2U);
 }
 
-TEST_F(LinesTest, RecordsOfTheLogNeverWrap) {
+TEST_F(LinesTest, LogRecordsNeverWrap) {
   const char* const text = "a note of some length, so that the end of the ring is met within a record";
   std::uint64_t read = 0;
   int notes = 0;
   for (int i = 0; i < 200; ++i) {
-    note(text);
-    while (read < arena().log_written) {
+    note(NoteKind::PROGRAM_NATIVE, text);
+    while (read < shared().log_written) {
       LogRecord record;
       std::memcpy(&record, memory_ + kPageBytes + read % kLogBytes, sizeof record);
       ASSERT_LE(read % kLogBytes + record.bytes, kLogBytes);
@@ -175,7 +175,7 @@ TEST_F(LinesTest, RecordsOfTheLogNeverWrap) {
       }
       read += record.bytes;
     }
-    arena().log_consumed = read;
+    shared().log_consumed = read;
   }
   EXPECT_EQ(notes, 200);
 }

@@ -42,34 +42,34 @@ class ProgramTest : public ::testing::Test {
   std::unique_ptr<Program> program_ = std::make_unique<Program>();
 };
 
-TEST_F(ProgramTest, ThisTestIsAnX8664Program) {
+TEST_F(ProgramTest, RecognizesX8664Programs) {
   EXPECT_EQ(resolve("/proc/self/exe").kind, ProgramKind::X86_64);
   EXPECT_EQ(program_->words, 0U);
   EXPECT_STREQ(program_->path, "/proc/self/exe");
 }
 
-TEST_F(ProgramTest, AScriptRunsItsInterpreterWithOneArgument) {
+TEST_F(ProgramTest, ScriptRunsItsInterpreterWithOneArgument) {
   const std::string script = file("a", "#!  /proc/self/exe  -u and more \nrest\n");
   EXPECT_EQ(resolve(script).kind, ProgramKind::X86_64);
   EXPECT_STREQ(program_->path, "/proc/self/exe");
   EXPECT_EQ(words(), (std::vector<std::string>{"/proc/self/exe", "-u and more", script}));
 }
 
-TEST_F(ProgramTest, AScriptsInterpreterMayBeAScript) {
+TEST_F(ProgramTest, InterpreterMayBeAScript) {
   const std::string inner = file("inner", "#!/proc/self/exe -x\n");
   const std::string outer = file("outer", "#!" + inner + "\t y \n");
   EXPECT_EQ(resolve(outer).kind, ProgramKind::X86_64);
   EXPECT_EQ(words(), (std::vector<std::string>{"/proc/self/exe", "-x", inner, "y", outer}));
 }
 
-TEST_F(ProgramTest, AScriptThatRunsItselfIsTooDeep) {
+TEST_F(ProgramTest, RejectsRecursiveScripts) {
   const std::string loop = (folder_ / "loop").string();
   file("loop", "#!" + loop + "\n");
   EXPECT_EQ(resolve(loop).kind, ProgramKind::UNAVAILABLE);
   EXPECT_EQ(program_->error, ELOOP);
 }
 
-TEST_F(ProgramTest, WhatCannotBeRunSaysWhy) {
+TEST_F(ProgramTest, UnavailableProgramsHaveAnError) {
   EXPECT_EQ(resolve((folder_ / "none").string()).error, ENOENT);
   EXPECT_EQ(resolve(folder_.string()).error, EACCES);
   EXPECT_EQ(resolve(std::string(PATH_MAX, 'x')).error, ENAMETOOLONG);
@@ -77,11 +77,11 @@ TEST_F(ProgramTest, WhatCannotBeRunSaysWhy) {
   EXPECT_EQ(program_->kind, ProgramKind::UNAVAILABLE);
 }
 
-TEST_F(ProgramTest, AFileWithoutPermissionToRunIsRefused) {
+TEST_F(ProgramTest, RejectsFilesWithoutExecutePermission) {
   EXPECT_EQ(resolve(file("plain", "#!/bin/sh\n", false)).error, EACCES);
 }
 
-TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) {
+TEST_F(ProgramTest, OtherFormatsAreForTheKernel) {
   EXPECT_EQ(resolve(file("empty", "")).kind, ProgramKind::OTHER);
   EXPECT_EQ(resolve(file("text", "echo\n")).kind, ProgramKind::OTHER);
   EXPECT_EQ(resolve(file("nobody", "#! \n")).kind, ProgramKind::OTHER);

@@ -1,4 +1,4 @@
-// Streams and code written by hand, and a sink that keeps what it is given.
+// Hand-written streams and code, and a sink that records all rows.
 #pragma once
 
 #include <initializer_list>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "flow/sink.h"
+#include "flow/rows/sink.h"
 #include "image/image.h"
 
 namespace ptkit::test {

@@ -1,13 +1,13 @@
-// What the encoder of the emulator's blocks writes, with and without address filters, decoded by libipt.
+// libipt decodes the output of BlockEncoder, with and without address filters.
 #include <gtest/gtest.h>
 
 #include "reference/decoder.h"
-#include "unit/capture/filtered.h"
+#include "unit/support/filtered.h"
 
 namespace ptkit::capture::test {
 namespace {
 
-flow::roundtrip::Collector by_libipt(const Emulation& run, const UnitConfig& config,
+flow::roundtrip::Collector by_libipt(const Emulation& run, const GeneratorConfig& config,
                                      std::vector<std::uint8_t> bytes) {
   return flow::roundtrip::decode(bundle_for(run.program.regions, config, std::move(bytes)),
                                  [](const trace::TraceBundle& bundle, const image::Image& image,
@@ -21,16 +21,16 @@ void expect_decoded(std::uint64_t seed, bool filtering) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   Emulation run;
-  Emulator(run, {.seed = seed, .happenings = 8000}).run();
-  std::vector<Asked> asked;
-  if (filtering) asked = random_ranges(run, random);
-  const auto filter = filter_of(asked);
-  UnitConfig config = config_of(true, true, 5);
+  Emulator(run, {.seed = seed, .events = 8000}).run();
+  std::vector<RequestedRange> requested;
+  if (filtering) requested = random_ranges(run, random);
+  const auto filter = filter_of(requested);
+  GeneratorConfig config = config_of(true, true, 5);
   config.tip_ret = softpt::TipRet::CLEARS;
   const Encoded out = encode(run, config, {14}, {}, filter.get());
   const auto seen = by_libipt(run, config, out.bytes);
   EXPECT_TRUE(seen.errors.empty());
-  EXPECT_TRUE(seen.ips == filtered(run, asked).ips);
+  EXPECT_TRUE(seen.ips == filtered(run, requested).ips);
 }
 
 TEST(ReferenceBlocks, AreDecodedAsExecuted) {

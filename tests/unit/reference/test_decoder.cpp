@@ -37,7 +37,7 @@ test::RecordingSink decode(const StreamWriter& stream, flow::FlowOptions options
   return sink;
 }
 
-TEST(ReferenceDecoder, GivesInstructionsBranchesAndEvents) {
+TEST(ReferenceDecoder, ReturnsInstructionsBranchesAndEvents) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(kBase + 3).disable(kBase + 0xa);
   const auto sink = decode(stream);
@@ -46,7 +46,7 @@ TEST(ReferenceDecoder, GivesInstructionsBranchesAndEvents) {
   EXPECT_TRUE(sink.errors.empty());
 }
 
-TEST(ReferenceDecoder, FindsTargetsAtTheNextInstruction) {
+TEST(ReferenceDecoder, FindsTargetsAtNextInstruction) {
   StreamWriter stream = begun();
   stream.tnt("N").tip(kBase + 1).tnt("T").disable(0);
   const auto sink = decode(stream);
@@ -69,7 +69,7 @@ TEST(ReferenceDecoder, BindsAsynchronousBranches) {
   const auto sink = decode(stream);
   std::vector<flow::Event> moves;
   for (const auto& event : sink.events) {
-    // Version 2.0 tells the mode at every MODE.Exec, later ones only where it changes.
+    // Version 2.0 reports the mode at every MODE.Exec, later versions only at a change.
     if (event.kind != EventKind::EXEC_MODE && (event.flags & flow::EV_STATUS) == 0) moves.push_back(event);
   }
   ASSERT_EQ(moves.size(), 3U);
@@ -83,7 +83,7 @@ TEST(ReferenceDecoder, BindsAsynchronousBranches) {
   EXPECT_EQ(sink.branches[1].from_ip, kBase + 4);
 }
 
-TEST(ReferenceDecoder, GoesOnAtTheNextPsbAfterMissingCode) {
+TEST(ReferenceDecoder, ResumesAtNextPsbAfterMissingCode) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(0x700000).tnt("T");
   const std::uint64_t size_without_rest = stream.size();
@@ -102,7 +102,7 @@ TEST(ReferenceDecoder, GoesOnAtTheNextPsbAfterMissingCode) {
   EXPECT_GE(size_without_rest, sink.gaps[0].begin);
 }
 
-TEST(ReferenceDecoder, SaysThatThereIsNoPsb) {
+TEST(ReferenceDecoder, ReportsMissingPsb) {
   StreamWriter stream;
   stream.bytes({0, 0, 0, 0x02, 0x82});
   const auto sink = decode(stream);
@@ -113,12 +113,12 @@ TEST(ReferenceDecoder, SaysThatThereIsNoPsb) {
   EXPECT_EQ(sink.gaps[0].end, stream.size());
 }
 
-TEST(ReferenceDecoder, GivesNothingForAnEmptyStream) {
+TEST(ReferenceDecoder, ReturnsNothingForEmptyStream) {
   const auto sink = decode(StreamWriter{});
   EXPECT_TRUE(sink.order.empty());
 }
 
-TEST(ReferenceDecoder, StopsInCodeThatLoopsWithoutPackets) {
+TEST(ReferenceDecoder, StopsInLoopWithoutPackets) {
   StreamWriter stream;
   stream.psb().mode64().psbend().enable(kBase + 0xd).fup(kBase).tip(kBase);
   const auto sink = decode(stream);
@@ -127,7 +127,7 @@ TEST(ReferenceDecoder, StopsInCodeThatLoopsWithoutPackets) {
   EXPECT_LT(sink.ips.size(), 1000U);
 }
 
-TEST(ReferenceDecoder, StopsWhenTheSinkIsFullAndGoesOn) {
+TEST(ReferenceDecoder, StopsAtFullSinkAndContinues) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(kBase + 3).disable(kBase + 0xa);
   const auto bundle = test::make_bundle(stream.data(), kBase, kCode);
@@ -143,7 +143,7 @@ TEST(ReferenceDecoder, StopsWhenTheSinkIsFullAndGoesOn) {
   EXPECT_EQ(sink.ips, decode(stream).ips);
 }
 
-TEST(ReferenceDecoder, PassesOnWhatAReadCallbackThrows) {
+TEST(ReferenceDecoder, RethrowsExceptionOfReadCallback) {
   StreamWriter stream = begun();
   stream.tnt("T").tip(0x700000).tnt("T");
   const auto bundle = test::make_bundle(stream.data(), kBase, kCode);
@@ -156,7 +156,7 @@ TEST(ReferenceDecoder, PassesOnWhatAReadCallbackThrows) {
   EXPECT_THROW(static_cast<void>(source->run()), std::runtime_error);
 }
 
-TEST(ReferenceDecoder, EndsOnEveryTruncationAndBitFlip) {
+TEST(ReferenceDecoder, TerminatesOnEveryTruncationAndBitFlip) {
   StreamWriter whole = begun();
   whole.tnt("NT")
       .tip(kBase + 1)
@@ -183,7 +183,7 @@ TEST(ReferenceDecoder, EndsOnEveryTruncationAndBitFlip) {
   }
 }
 
-TEST(ReferenceLibrary, TellsItsVersion) {
+TEST(ReferenceLibrary, ReportsVersion) {
   EXPECT_EQ(reference::reference_version().substr(0, 2), "2.");
   EXPECT_GE(reference::reference_header_version(), 0x200U);
 }

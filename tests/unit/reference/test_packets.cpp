@@ -22,7 +22,7 @@ Packet make(PacketKind kind, std::uint64_t payload = 0, std::uint64_t payload2 =
   return result;
 }
 
-// Every kind that the library in use knows, some with all their fields set.
+// Every packet kind that the installed libipt knows, some with all fields set.
 std::vector<Packet> known_packets() {
   std::vector<Packet> packets = {
       make(PacketKind::PSB),
@@ -96,7 +96,7 @@ TEST(ReferencePackets, EqualOurs) {
   EXPECT_EQ(theirs.position(), stream.size());
 }
 
-TEST(ReferencePackets, StopsAtAnUnknownOpcodeAndSynchronises) {
+TEST(ReferencePackets, StopsAtUnknownOpcodeAndSynchronises) {
   StreamWriter stream;
   stream.psb().bytes({0x02, 0xff, 0x00}).psb().psbend();
   reference::ReferencePackets packets(stream.data(), {});
@@ -112,7 +112,7 @@ TEST(ReferencePackets, StopsAtAnUnknownOpcodeAndSynchronises) {
   EXPECT_EQ(packets.next(packet), base::Status::END_OF_STREAM);
 }
 
-TEST(ReferencePackets, CanBeSetOverWhatItDoesNotKnow) {
+TEST(ReferencePackets, SkipsUnknownPackets) {
   StreamWriter stream;
   stream.psb().bytes({0x02, 0x63, 0x01}).bytes({0x02, 0x33}).psbend();  // BBP, BEP
   reference::ReferencePackets packets(stream.data(), {});
@@ -124,7 +124,7 @@ TEST(ReferencePackets, CanBeSetOverWhatItDoesNotKnow) {
   EXPECT_EQ(packet.kind, PacketKind::PSBEND);
 }
 
-TEST(ReferencePackets, TakesAnEmptyStream) {
+TEST(ReferencePackets, AcceptsEmptyStream) {
   reference::ReferencePackets packets({}, {});
   Packet packet;
   EXPECT_EQ(packets.next(packet), base::Status::END_OF_STREAM);

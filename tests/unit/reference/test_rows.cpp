@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "reference/loops.h"
 #include "reference/rows.h"
 #include "unit/reference/support.h"
 
@@ -43,7 +42,7 @@ TEST(RowBuilder, JoinsNeighboursAndEndsAtBranches) {
   EXPECT_EQ(sink.branches[0].place.offset, 2U);
 }
 
-TEST(RowBuilder, DoesNotJoinAcrossTransactionsAndModes) {
+TEST(RowBuilder, SplitsAtTransactionsAndModes) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
   Step in_transaction = step(0x12, InsnClass::OTHER);
@@ -75,7 +74,7 @@ TEST(RowBuilder, FallThroughIsNotTaken) {
 TEST(RowBuilder, EventsResolveBranches) {
   struct Case {
     flow::Event event;
-    std::size_t branches;  // with that of an asynchronous event itself
+    std::size_t branches;  // including the branch of an asynchronous event
     bool to_known;
     std::uint64_t to;
   };
@@ -114,7 +113,7 @@ TEST(RowBuilder, EndsKnownAndUnknown) {
   EXPECT_EQ(sink.branches[1].flags & flow::TO_KNOWN, 0);
 }
 
-TEST(RowBuilder, OtherEventsWaitForTheBranch) {
+TEST(RowBuilder, DelaysOtherEventsUntilTarget) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
   rows.on_instruction(step(0x10, InsnClass::RETURN), {1, 2});
@@ -126,7 +125,7 @@ TEST(RowBuilder, OtherEventsWaitForTheBranch) {
   EXPECT_FALSE(sink.went_back);
 }
 
-TEST(RowBuilder, AbortedTransactionsHaveTheirOwnKind) {
+TEST(RowBuilder, MarksAbortedTransactions) {
   test::RecordingSink sink;
   RowBuilder rows(sink);
   rows.on_instruction(step(0x10, InsnClass::OTHER), {});
@@ -147,15 +146,6 @@ TEST(BranchKindOf, FollowsClassAndInstruction) {
   EXPECT_EQ(kind(InsnClass::FAR_RETURN, InsnKind::ERETS), BranchKind::SYSRET);
   EXPECT_EQ(kind(InsnClass::FAR_RETURN, InsnKind::RET_FAR), BranchKind::FAR_RETURN);
   EXPECT_FALSE(kind(InsnClass::PTWRITE, InsnKind::PTWRITE).has_value());
-}
-
-TEST(LoopDetector, FindsLoopsAndNothingElse) {
-  LoopDetector loops;
-  for (std::uint64_t ip = 0; ip < 100000; ++ip) ASSERT_FALSE(loops.repeats(ip));
-  loops.reset();
-  bool found = false;
-  for (std::uint64_t i = 0; i < 10000 && !found; ++i) found = loops.repeats(i < 500 ? 100000 + i : i % 1000);
-  EXPECT_TRUE(found);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-// libipt decodes what the trace unit in software writes to the instructions that ran.
+// libipt decodes the software trace unit's output to the executed instructions.
 #include <gtest/gtest.h>
 
-#include "../flow/roundtrip.h"
-#include "../softpt/random_machine.h"
 #include "reference/decoder.h"
+#include "unit/support/random_machine.h"
+#include "unit/support/roundtrip.h"
 
 namespace ptkit {
 namespace {
 
-using softpt::test::RandomMachine;
-using softpt::test::RunOptions;
+using ptmodel::test::RandomMachine;
+using ptmodel::test::RunOptions;
 
 std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const image::Image& image,
                                         flow::FlowSink& sink, time::TimeTrack* track) {
@@ -17,9 +17,9 @@ std::unique_ptr<flow::RowSource> libipt(const trace::TraceBundle& bundle, const 
                                    track);
 }
 
-class ReferenceOfUnit : public testing::TestWithParam<RunOptions> {};
+class ReferenceTraceUnit : public testing::TestWithParam<RunOptions> {};
 
-TEST_P(ReferenceOfUnit, DecodesToWhatRan) {
+TEST_P(ReferenceTraceUnit, DecodesToExecutedInstructions) {
   std::size_t instructions = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -41,7 +41,7 @@ TEST_P(ReferenceOfUnit, DecodesToWhatRan) {
   EXPECT_GT(instructions, 20000U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Unit, ReferenceOfUnit,
+INSTANTIATE_TEST_SUITE_P(Unit, ReferenceTraceUnit,
                          testing::Values(RunOptions{.ranges = false},
                                          RunOptions{.topa = true, .ranges = false},
                                          RunOptions{.steps = 30000, .topa = true},

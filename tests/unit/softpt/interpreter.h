@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "packet/packet.h"
-#include "walk.h"
+#include "unit/support/walk.h"
 
 namespace ptkit::walk {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "support.h"
+#include "unit/support/traced_unit.h"
 
 namespace ptkit::softpt {
 namespace {
@@ -17,7 +17,7 @@ using test::Traced;
 
 // A unit that traces at 0x1000; the packets up to there are checked by Start.*.
 struct Running : Traced {
-  explicit Running(const UnitConfig& config = {}) : Traced(config) { unit.enable(0x1000); }
+  explicit Running(const GeneratorConfig& config = {}) : Traced(config) { unit.enable(0x1000); }
   std::string rest() {
     const std::string all = after_start(packets());
     const std::string begin = "MODE.Exec 40,1\nTIP.PGE 1000\n";
@@ -32,8 +32,8 @@ std::string all_text(const std::vector<Packet>& packets) {
   return out;
 }
 
-UnitConfig no_tsc() {
-  UnitConfig config;
+GeneratorConfig no_tsc() {
+  GeneratorConfig config;
   config.tsc = false;
   return config;
 }
@@ -45,7 +45,7 @@ TEST(Start, PsbPlusThenModeThenPge) {
 }
 
 TEST(Start, TscAndTmaWithMtc) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.mtc = true;
   Traced traced(config);
   traced.unit.set_time(1000, 0);
@@ -66,7 +66,7 @@ TEST(Start, OutsideOfTheFilterAndThenInside) {
 }
 
 TEST(Start, AgainIsTscWithoutPsb) {
-  Traced traced(UnitConfig{});
+  Traced traced(GeneratorConfig{});
   traced.unit.set_time(10, 0);
   traced.unit.enable(0x1000);
   traced.unit.disable();
@@ -77,7 +77,7 @@ TEST(Start, AgainIsTscWithoutPsb) {
 }
 
 TEST(Start, NothingBeforeAndNothingAfter) {
-  Traced traced(UnitConfig{});
+  Traced traced(GeneratorConfig{});
   traced.unit.conditional(true, 1);
   traced.unit.async(1, 2);
   traced.unit.overflow(3);
@@ -103,7 +103,7 @@ TEST(Branches, BitsComeBeforeTheTip) {
 }
 
 TEST(Branches, LongTntForMoreThanSixBits) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.use_tnt_64 = true;
   Running traced(config);
   for (int i = 0; i < 47; ++i) traced.unit.conditional(true, 0x1000);
@@ -115,7 +115,7 @@ TEST(Branches, LongTntForMoreThanSixBits) {
 }
 
 TEST(Branches, DisTntLeavesNeitherBitsNorCompressedReturns) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.tnt = false;
   Running traced(config);
   traced.unit.conditional(true, 0x1010);
@@ -125,7 +125,7 @@ TEST(Branches, DisTntLeavesNeitherBitsNorCompressedReturns) {
 }
 
 TEST(Branches, DeferredTipsComeBehindTheBits) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.deferred_tips = true;
   Running traced(config);
   traced.unit.conditional(true, 0x1010);
@@ -139,7 +139,7 @@ TEST(Branches, DeferredTipsComeBehindTheBits) {
 }
 
 TEST(Branches, AReturnIsNeverDeferred) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.deferred_tips = true;
   Running traced(config);
   traced.unit.jump_indirect(0x2000);
@@ -149,7 +149,7 @@ TEST(Branches, AReturnIsNeverDeferred) {
 }
 
 TEST(Branches, DeferringEndsWithAFullBuffer) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.deferred_tips = true;
   Running traced(config);
   traced.unit.conditional(true, 0x1010);
@@ -161,7 +161,7 @@ TEST(Branches, DeferringEndsWithAFullBuffer) {
 
 // The manual defers both, a TNT packet that is not full and the TIP. Without bits there is no such packet.
 TEST(Branches, ATipIsNotDeferredWithoutBits) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.deferred_tips = true;
   Running traced(config);
   traced.unit.jump_indirect(0x2000);
@@ -199,7 +199,7 @@ TEST(Returns, AnUncompressedReturnPops) {
 }
 
 TEST(Returns, AnUncompressedReturnDoesNotPopIfSoConfigured) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.tip_ret = TipRet::KEEPS;
   Running traced(config);
   traced.unit.call(0x1005, 0x2000);
@@ -209,7 +209,7 @@ TEST(Returns, AnUncompressedReturnDoesNotPopIfSoConfigured) {
 }
 
 TEST(Returns, AnUncompressedReturnClearsTheCallsBeforeItIfSoConfigured) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.tip_ret = TipRet::CLEARS;
   Running traced(config);
   traced.unit.call(0x1005, 0x2000);
@@ -244,7 +244,7 @@ TEST(Returns, NotCompressedAcrossAPauseOrALoss) {
 }
 
 TEST(Psb, RepeatsTheStateAndEndsCompression) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.psb_bytes = 40;
   config.user_only = false;
   Traced traced(config);
@@ -264,7 +264,7 @@ TEST(Psb, RepeatsTheStateAndEndsCompression) {
 }
 
 TEST(Psb, WaitsForAKnownIp) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.psb_bytes = 64;
   Running traced(config);
   for (int i = 0; i < 600; ++i) traced.unit.conditional(true);
@@ -276,10 +276,11 @@ TEST(Psb, WaitsForAKnownIp) {
 
 // Instructions that have packets of their own retire where these are off, too.
 TEST(Psb, WaitsForTheInstructionAfterOneWithoutPackets) {
-  const std::vector<std::function<void(PtUnit&)>> instructions = {
-      [](PtUnit& unit) { unit.ptwrite(1, true, 0x4000); }, [](PtUnit& unit) { unit.mwait(0, 0); }};
+  const std::vector<std::function<void(PacketGenerator&)>> instructions = {
+      [](PacketGenerator& unit) { unit.ptwrite(1, true, 0x4000); },
+      [](PacketGenerator& unit) { unit.mwait(0, 0); }};
   for (const auto& execute : instructions) {
-    UnitConfig config;
+    GeneratorConfig config;
     config.psb_bytes = 64;
     config.mtc = true;
     Running traced(config);
@@ -294,7 +295,7 @@ TEST(Psb, WaitsForTheInstructionAfterOneWithoutPackets) {
 }
 
 TEST(Psb, HasNoFupWhilePacketsAreOff) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.psb_bytes = 64;
   config.mtc = true;
   Running traced(config);
@@ -344,7 +345,7 @@ TEST(Transfers, ModeComesBeforeItsTipAndOnlyWhenChanged) {
 }
 
 TEST(Transfers, PagingBetweenFupAndTip) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.user_only = false;
   Running traced(config);
   traced.unit.set_cr3(0xabc000);
@@ -430,7 +431,7 @@ TEST(TraceStop, EndsUntilTraceEnIsSetAgain) {
 }
 
 TEST(Ptwrite, WithAndWithoutFup) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.ptw = true;
   Running plain(config);
   plain.unit.conditional(true, 0x1010);
@@ -448,7 +449,7 @@ TEST(Ptwrite, WithAndWithoutFup) {
 }
 
 TEST(Power, SleepAndWake) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.power = true;
   Running traced(config);
   traced.unit.mwait(0x20, 1);
@@ -460,7 +461,7 @@ TEST(Power, SleepAndWake) {
 }
 
 TEST(Power, OutsideOfTheFilterThereIsNoIp) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.power = true;
   Running traced(config);
   traced.unit.far_transfer_out();
@@ -479,22 +480,22 @@ TEST(Power, NothingUnlessEnabled) {
 }
 
 TEST(EventTrace, PageFaultInterruptReturn) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.event_trace = true;
   Running traced(config);
-  traced.unit.event_data(EventDataType::CR2, 0xdead000);
-  traced.unit.event(EventType::INTR, 14);
+  traced.unit.event_data(packet::EvdType::CR2, 0xdead000);
+  traced.unit.event(packet::CfeType::INTR, 14);
   traced.unit.async(0x1010, 0x5000);
-  traced.unit.event(EventType::IRET, 0);
+  traced.unit.event(packet::CfeType::IRET, 0);
   traced.unit.far_transfer(0x1010);
-  traced.unit.event_at(EventType::SWINTR, 0x80, 0x1012);
+  traced.unit.event_at(packet::CfeType::SWINTR, 0x80, 0x1012);
   traced.unit.far_transfer(0x6000);
   EXPECT_EQ(traced.rest(),
             "EVD 0,dead000\nCFE 1,e\nFUP 1010\nTIP 5000\nCFE 2\nTIP 1010\nCFE e,80 ip\nFUP 1012\nTIP 6000\n");
 }
 
 TEST(EventTrace, InterruptFlag) {
-  UnitConfig config = no_tsc();
+  GeneratorConfig config = no_tsc();
   config.event_trace = true;
   Running traced(config);
   traced.unit.set_interrupt_flag(true, 0x1001);
@@ -521,13 +522,13 @@ TEST(Trigger, WithItsIp) {
 }
 
 TEST(Output, ChunksAreBoundedAndFlushGivesTheRest) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.chunk_bytes = 64;
   config.psb_bytes = 1 << 20;
   std::size_t total = 0;
   std::size_t largest = 0;
   std::size_t parts = 0;
-  PtUnit unit(config, [&](base::Bytes part) {
+  PacketGenerator unit(config, [&](base::Bytes part) {
     total += part.size();
     largest = std::max(largest, part.size());
     ++parts;

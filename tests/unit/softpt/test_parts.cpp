@@ -45,8 +45,8 @@ TEST(ReturnStack, LosesTheOldestEntry) {
   EXPECT_FALSE(stack.top());
 }
 
-UnitConfig ratio(std::uint32_t numerator, std::uint32_t denominator, std::uint64_t origin = 0) {
-  UnitConfig config;
+GeneratorConfig ratio(std::uint32_t numerator, std::uint32_t denominator, std::uint64_t origin = 0) {
+  GeneratorConfig config;
   config.tsc_ctc_numerator = numerator;
   config.tsc_ctc_denominator = denominator;
   config.tsc_at_ctc_zero = origin;
@@ -86,7 +86,7 @@ TEST(CrystalClock, ARatioOfZeroIsOne) {
 }
 
 TEST(Timing, GivesEveryMtcOnceWithItsTime) {
-  UnitConfig config = ratio(84, 1);
+  GeneratorConfig config = ratio(84, 1);
   config.mtc_period = 3;
   Timing timing(config);
   timing.move_to({1000, 2000});
@@ -99,7 +99,7 @@ TEST(Timing, GivesEveryMtcOnceWithItsTime) {
 }
 
 TEST(Timing, LongWaysAreStops) {
-  UnitConfig config = ratio(84, 1);
+  GeneratorConfig config = ratio(84, 1);
   config.mtc_period = 3;
   const Timing timing(config);
   EXPECT_FALSE(timing.is_stop({128 * 672 - 1, 0}));
@@ -109,7 +109,7 @@ TEST(Timing, LongWaysAreStops) {
 }
 
 TEST(Timing, CyclesWaitForTheThreshold) {
-  UnitConfig config;
+  GeneratorConfig config;
   config.cyc_threshold = 4;  // 2^3
   Timing timing(config);
   EXPECT_FALSE(timing.take_cycles());
@@ -125,7 +125,7 @@ TEST(Timing, CyclesWaitForTheThreshold) {
 }
 
 TEST(Timing, NeverGoesBack) {
-  Timing timing(UnitConfig{});
+  Timing timing(GeneratorConfig{});
   timing.move_to({100, 50});
   const Instant at = timing.not_before_now({90, 60});
   EXPECT_EQ(at.tsc, 100U);

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "softpt/timing.h"
-#include "support.h"
-#include "walk.h"
+#include "unit/support/traced_unit.h"
+#include "unit/support/walk.h"
 
 namespace ptkit::softpt {
 namespace {
@@ -15,8 +15,8 @@ using test::Packet;
 using test::PacketKind;
 using test::Traced;
 
-UnitConfig config_of(bool mtc, bool cyc) {
-  UnitConfig config;
+GeneratorConfig config_of(bool mtc, bool cyc) {
+  GeneratorConfig config;
   config.mtc = mtc;
   config.cyc = cyc;
   config.tsc_ctc_numerator = 168;
@@ -32,7 +32,7 @@ std::uint64_t count(const std::vector<Packet>& packets, PacketKind kind) {
 }
 
 TEST(Mtc, OneForEveryPeriodWithItsCounter) {
-  UnitConfig config = config_of(true, false);
+  GeneratorConfig config = config_of(true, false);
   config.mtc_period = 3;  // 8 * 84 ticks
   Traced traced(config);
   traced.unit.set_time(10000, 0);
@@ -54,7 +54,7 @@ TEST(Mtc, OneForEveryPeriodWithItsCounter) {
 
 TEST(Mtc, EveryFrequency) {
   for (std::uint8_t period = 0; period <= 15; ++period) {
-    UnitConfig config = config_of(true, false);
+    GeneratorConfig config = config_of(true, false);
     config.mtc_period = period;
     Traced traced(config);
     traced.unit.enable(0x1000);
@@ -137,7 +137,7 @@ TEST(Cyc, TellsTheTimeOfEveryMtc) {
 // back.
 TEST(Cyc, SumsAreTheCycles) {
   for (const unsigned threshold : {0U, 1U, 5U, 9U}) {
-    UnitConfig config = config_of(true, true);
+    GeneratorConfig config = config_of(true, true);
     config.cyc_threshold = static_cast<std::uint8_t>(threshold);
     Traced traced(config);
     traced.unit.set_time(5000, 777);
@@ -178,7 +178,7 @@ TEST(Cyc, SumsAreTheCycles) {
 // TSC, TMA and MTC packets fit together: from TSC - FC on, every MTC is a whole number of crystal ticks away,
 // and nothing in the stream stands at a time that its neighbours deny.
 TEST(Clock, PacketsAgreeWithTheTruth) {
-  UnitConfig config = config_of(true, true);
+  GeneratorConfig config = config_of(true, true);
   config.psb_bytes = 512;
   config.tsc_ctc_numerator = 250;
   config.tsc_ctc_denominator = 3;

@@ -2,50 +2,50 @@
 #include <gtest/gtest.h>
 
 #include "interpreter.h"
-#include "support.h"
-#include "walk.h"
+#include "unit/support/traced_unit.h"
+#include "unit/support/walk.h"
 
 namespace ptkit::walk {
 namespace {
 
 using packet::Packet;
 using packet::PacketKind;
+using softpt::GeneratorConfig;
 using softpt::TipRet;
-using softpt::UnitConfig;
 using softpt::test::decode;
 
 struct Variant {
   const char* name;
-  UnitConfig config;
+  GeneratorConfig config;
   std::uint32_t overflow_per_mille = 0;
   std::uint32_t odd_return_per_mille = 20;
 };
 
-UnitConfig small_psb(UnitConfig config = {}) {
+GeneratorConfig small_psb(GeneratorConfig config = {}) {
   config.psb_bytes = 256;
   return config;
 }
 
 std::vector<Variant> variants() {
-  UnitConfig plain;
+  GeneratorConfig plain;
   plain.ptw = true;
-  UnitConfig uncompressed = plain;
+  GeneratorConfig uncompressed = plain;
   uncompressed.return_compression = false;
-  UnitConfig long_tnt = plain;
+  GeneratorConfig long_tnt = plain;
   long_tnt.use_tnt_64 = true;
-  UnitConfig deferred = plain;
+  GeneratorConfig deferred = plain;
   deferred.deferred_tips = true;
   deferred.fup_on_ptw = true;
-  UnitConfig everything = long_tnt;
+  GeneratorConfig everything = long_tnt;
   everything.deferred_tips = true;
   everything.mtc = everything.cyc = everything.fup_on_ptw = true;
   everything.tsc_ctc_numerator = 168;
   everything.tsc_ctc_denominator = 2;
   everything.cyc_threshold = 4;
   everything.chunk_bytes = 0;
-  UnitConfig no_pop = plain;
+  GeneratorConfig no_pop = plain;
   no_pop.tip_ret = TipRet::KEEPS;
-  UnitConfig clears = plain;
+  GeneratorConfig clears = plain;
   clears.tip_ret = TipRet::CLEARS;
   return {{"plain", plain},
           {"uncompressed", uncompressed},
@@ -128,7 +128,7 @@ TEST_P(EveryVariant, PacketsTellExactlyWhatHappened) {
 TEST_P(EveryVariant, PsbPeriodIsHonoured) {
   WalkOptions options;
   options.steps = 20000;
-  const UnitConfig& config = GetParam().config;
+  const GeneratorConfig& config = GetParam().config;
   std::vector<std::uint64_t> psbs;
   const Walk walk = random_walk(options);
   for (const Packet& packet : decode(trace_of(walk, config))) {
@@ -167,8 +167,8 @@ INSTANTIATE_TEST_SUITE_P(Walk, EveryVariant, testing::ValuesIn(variants()),
 
 TEST(Walk, CompressionMakesReturnsCheaper) {
   const Walk walk = random_walk({.seed = 5, .odd_return_per_mille = 0});
-  UnitConfig with;
-  UnitConfig without;
+  GeneratorConfig with;
+  GeneratorConfig without;
   without.return_compression = false;
   EXPECT_LT(trace_of(walk, with).size(), trace_of(walk, without).size());
 }
@@ -177,7 +177,7 @@ TEST(Walk, CompressionMakesReturnsCheaper) {
 TEST(Walk, RandomCallsNeverMakeBytesThatCannotBeDecoded) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 40; ++round) {
-    UnitConfig config;
+    GeneratorConfig config;
     const std::uint64_t bits = random();
     config.mtc = (bits & 1) != 0;
     config.cyc = (bits & 2) != 0;
@@ -193,7 +193,7 @@ TEST(Walk, RandomCallsNeverMakeBytesThatCannotBeDecoded) {
     config.mtc_period = static_cast<std::uint8_t>(bits >> 12 & 15);
     config.cyc_threshold = static_cast<std::uint8_t>(bits >> 16 & 15);
     softpt::test::Traced traced(config);
-    softpt::PtUnit& unit = traced.unit;
+    softpt::PacketGenerator& unit = traced.unit;
     std::uint64_t tsc = 0;
     for (int i = 0; i < 2000; ++i) {
       const std::uint64_t r = random();
@@ -284,13 +284,13 @@ TEST(Walk, RandomCallsNeverMakeBytesThatCannotBeDecoded) {
           unit.pwrx(small, small, small);
           break;
         case 30:
-          unit.event_data(static_cast<softpt::EventDataType>(r % 3), to);
+          unit.event_data(static_cast<packet::EvdType>(r % 3), to);
           break;
         case 31:
-          unit.event(softpt::EventType::INTR, small);
+          unit.event(packet::CfeType::INTR, small);
           break;
         case 32:
-          unit.event_at(softpt::EventType::SWINTR, small, ip);
+          unit.event_at(packet::CfeType::SWINTR, small, ip);
           break;
         case 33:
           unit.pebs(blocks, ip);

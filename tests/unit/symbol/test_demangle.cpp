@@ -13,7 +13,7 @@ TEST(Demangle, Cpp) {
   EXPECT_EQ(demangle("_Z3fooi@plt"), "foo(int)@plt");
 }
 
-TEST(Demangle, LeavesOtherNamesAlone) {
+TEST(Demangle, KeepsOtherNames) {
   for (const char* name : {"", "main", "f", "i", "_start", "puts@plt", "_Z", "_Znonsense!", "_ZN3foo"}) {
     EXPECT_EQ(demangle(name), name);
   }
@@ -21,7 +21,7 @@ TEST(Demangle, LeavesOtherNamesAlone) {
   EXPECT_EQ(demangle(long_name), long_name);
 }
 
-TEST(Demangle, RustWithoutTheHash) {
+TEST(Demangle, RustWithoutHash) {
   EXPECT_EQ(demangle("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE"),
             "core::fmt::Formatter::write_str");
   EXPECT_EQ(
@@ -29,10 +29,10 @@ TEST(Demangle, RustWithoutTheHash) {
       "<alloc::string::String as core::fmt::Debug>::fmt");
   EXPECT_EQ(demangle("_ZN4main28_$u7b$$u7b$closure$u7d$$u7d$17h1234567890abcdefE"), "main::{{closure}}");
   EXPECT_EQ(demangle("_ZN1a17hnotahashnotahashE"), "a::hnotahashnotahash");
-  EXPECT_EQ(demangle("_ZN1a5$xx$b17h1234567890abcdefE"), "a::$xx$b");  // no escape that is known
+  EXPECT_EQ(demangle("_ZN1a5$xx$b17h1234567890abcdefE"), "a::$xx$b");  // unknown escape
 }
 
-TEST(WithoutArguments, KeepsTheName) {
+TEST(WithoutArguments, RemovesArgumentsOnly) {
   EXPECT_EQ(without_arguments("main"), "main");
   EXPECT_EQ(without_arguments("foo(int)"), "foo");
   EXPECT_EQ(without_arguments("foo(int)@plt"), "foo");

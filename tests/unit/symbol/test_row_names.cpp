@@ -1,4 +1,4 @@
-// Names of many rows at once: each in the address space and at the time of its row.
+// Names of many rows at once, each in its row's address space and time.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,7 +12,7 @@ constexpr std::uint64_t kAddress = 0x7000'0000;
 constexpr std::uint64_t kSize = 0x100;
 
 struct Mapped {
-  std::string name;  // of the file and its only function, which covers the second half
+  std::string name;  // name of the file and of its only function, which covers the second half
   trace::SpaceId space;
   std::uint64_t from;
   std::uint64_t to;
@@ -70,28 +70,28 @@ Found name(const std::vector<Mapped>& mapped, const std::vector<Row>& rows, bool
     known[i] = rows[i].known;
     time_known[i] = rows[i].time_known;
   }
-  RowPlaces places{ips, spaces, {known.get(), rows.size()}, {}, {}, {}};
+  RowAddresses addresses{ips, spaces, {known.get(), rows.size()}, {}, {}, {}};
   if (with_times) {
-    places.tsc = tsc;
-    places.tsc_error = errors;
-    places.time_known = {time_known.get(), rows.size()};
+    addresses.tsc = tsc;
+    addresses.tsc_error = errors;
+    addresses.time_known = {time_known.get(), rows.size()};
   }
   Found found;
   std::vector<std::int32_t> codes(rows.size());
   found.files.resize(rows.size());
   found.symbol_offsets.resize(rows.size());
   found.file_offsets.resize(rows.size());
-  const auto names = name_symbols(symbols, image, places, {codes, found.symbol_offsets});
+  const auto names = name_symbols(symbols, image, addresses, {codes, found.symbol_offsets});
   for (const std::int32_t code : codes)
     found.symbols.emplace_back(code == kNoName ? "-" : names[static_cast<std::size_t>(code)]);
-  name_files(image, places, {found.files, found.file_offsets});
+  name_files(image, addresses, {found.files, found.file_offsets});
   return found;
 }
 
 using Names = std::vector<std::string>;
 using Files = std::vector<std::int32_t>;
 
-TEST(RowNames, AreThoseOfTheSpaceOfTheRow) {
+TEST(RowNames, UseTheSpaceOfTheRow) {
   const Found found = name({{"one", 1, 0, trace::kTscMax}, {"two", 2, 0, trace::kTscMax}},
                            {{.space = 1}, {.space = 2}, {.space = 3}, {.space = 1}});
   EXPECT_EQ(found.symbols, (Names{"one", "two", "-", "one"}));
@@ -100,7 +100,7 @@ TEST(RowNames, AreThoseOfTheSpaceOfTheRow) {
   EXPECT_EQ(found.file_offsets[0], 0x2000 + kSize / 2 + 3);
 }
 
-TEST(RowNames, AreThoseOfTheTimeOfTheRow) {
+TEST(RowNames, UseTheTimeOfTheRow) {
   const Found found =
       name({{"old", 1, 100, 200}, {"new", 1, 200, 300}},
            {{.tsc = 150}, {.tsc = 200}, {.tsc = 199, .error = 50}, {.tsc = 90, .error = 20}, {.tsc = 300}});
@@ -108,7 +108,7 @@ TEST(RowNames, AreThoseOfTheTimeOfTheRow) {
   EXPECT_EQ(found.files, (Files{0, 1, 0, 0, -1}));
 }
 
-TEST(RowNames, WithoutTimeAreOfWhatWasMappedLast) {
+TEST(RowNames, WithoutTimeUseTheLastMapping) {
   const std::vector<Mapped> mapped{{"old", 1, 100, 200}, {"new", 1, 200, 300}, {"shared", 0, 50, 60}};
   EXPECT_EQ(name(mapped, {{}, {.space = 2}}, false).symbols, (Names{"new", "shared"}));
   EXPECT_EQ(name(mapped, {{.time_known = false}, {.space = 2, .time_known = false}}).symbols,
@@ -118,14 +118,14 @@ TEST(RowNames, WithoutTimeAreOfWhatWasMappedLast) {
             (Names{"begin"}));
 }
 
-TEST(RowNames, AreNoneWhereNothingIsKnown) {
+TEST(RowNames, NoneForUnknownAddresses) {
   const Found found = name({{"one", 1, 0, trace::kTscMax}},
                            {{.known = false}, {.ip = kAddress}, {.ip = 0}, {.ip = ~std::uint64_t{0}}});
   EXPECT_EQ(found.symbols, (Names{"-", "-", "-", "-"}));
   EXPECT_EQ(found.files, (Files{-1, 0, -1, -1}));
 }
 
-TEST(RowNames, OfManyAddressesAndViewsAreEachTheirOwn) {
+TEST(RowNames, AreCorrectForManyAddressesAndViews) {
   std::vector<Mapped> mapped;
   for (std::uint64_t i = 0; i < 64; ++i)
     mapped.push_back({std::string("f").append(std::to_string(i)), 1, 10 * i, 10 * i + 10});

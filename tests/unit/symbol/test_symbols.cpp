@@ -1,4 +1,4 @@
-// Names at run-time addresses, from files, from bundles without files, and in this program itself.
+// Symbols at run-time addresses: of files, of bundles without files, and of this program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "image/code_file.h"
 #include "image/elf.h"
 #include "symbol/symbols.h"
-#include "unit/image/elf_maker.h"
+#include "unit/support/elf_maker.h"
 
 namespace ptkit::symbol {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using trace::SymbolEntry;
 using trace::TraceBundle;
 
-// A file that is not at hand, of which 0x1000 bytes from offset 0x2000 are mapped at `address`.
+// A file without contents. Its 0x1000 bytes from offset 0x2000 are mapped at `address`.
 std::shared_ptr<TraceBundle> bundle_of(std::vector<SymbolEntry> symbols,
                                        std::uint64_t address = 0x7000'0000) {
   auto bundle = std::make_shared<TraceBundle>();
@@ -35,7 +35,7 @@ std::string name_at(const Symbols& symbols, std::uint64_t address, trace::SpaceI
   return found ? std::string(found->name) : "-";
 }
 
-TEST(Find, MapsFileOffsetsToAddresses) {
+TEST(SymbolsFind, MapsFileOffsetsToAddresses) {
   const Symbols symbols(bundle_of({{"_Z3fooi", 0x2010, 0x10}, {"bar", 0x2040, 8}}));
   EXPECT_EQ(name_at(symbols, 0x7000'000f), "-");
   EXPECT_EQ(name_at(symbols, 0x7000'0010), "foo(int)");
@@ -52,19 +52,19 @@ TEST(Find, MapsFileOffsetsToAddresses) {
   EXPECT_EQ(found->file, 0);
 }
 
-TEST(Find, LabelsReachToTheNextSymbol) {
+TEST(SymbolsFind, LabelsExtendToTheNextSymbol) {
   const Symbols symbols(
       bundle_of({{"early", 0x1000, 0}, {"label", 0x2010, 0}, {"sized", 0x2020, 4}, {"last", 0x2030, 0}}));
-  EXPECT_EQ(name_at(symbols, 0x7000'0000), "-");  // "early" is outside of what is mapped
+  EXPECT_EQ(name_at(symbols, 0x7000'0000), "-");  // "early" is outside the mapped part
   EXPECT_EQ(name_at(symbols, 0x7000'001f), "label");
   EXPECT_EQ(name_at(symbols, 0x7000'0020), "sized");
-  EXPECT_EQ(name_at(symbols, 0x7000'0024), "-");  // behind a symbol with a size there is nothing
+  EXPECT_EQ(name_at(symbols, 0x7000'0024), "-");  // after the end of a symbol with a size
   EXPECT_EQ(name_at(symbols, 0x7000'0fff), "last");
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0011)->size, 0x10u);
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0100)->size, 0xfd0u);  // to the end of the mapping
 }
 
-TEST(Find, PrefersTheInnermostAndTheFirstName) {
+TEST(SymbolsFind, PrefersInnermostSymbolsAndFirstNames) {
   const Symbols symbols(bundle_of(
       {{"outer", 0x2000, 0x100}, {"inner", 0x2010, 0x10}, {"alias", 0x2010, 0x10}, {"label", 0x2050, 0}}));
   EXPECT_EQ(name_at(symbols, 0x7000'0008), "outer");
@@ -73,7 +73,7 @@ TEST(Find, PrefersTheInnermostAndTheFirstName) {
   EXPECT_EQ(name_at(symbols, 0x7000'0060), "outer");  // a label inside a function does not end it
 }
 
-TEST(Find, HonoursSpacesAndTimes) {
+TEST(SymbolsFind, UsesSpacesAndTimes) {
   auto bundle = bundle_of({{"f", 0x2000, 0x1000}});
   bundle->files.push_back({"other.so", "", {}, {{"g", 0, 0x1000}}});
   trace::CodeRegion other = bundle->code[0];
@@ -88,7 +88,7 @@ TEST(Find, HonoursSpacesAndTimes) {
   EXPECT_EQ(name_at(symbols, 0x7000'0000, 1, 100), "g");
 }
 
-TEST(Find, SurvivesOddBundles) {
+TEST(SymbolsFind, SurvivesInconsistentBundles) {
   auto bundle = bundle_of({{"huge", 0x2000, ~std::uint64_t{0}}, {"wrap", ~std::uint64_t{0}, 16}},
                           ~std::uint64_t{0} - 0xfff);
   bundle->code.push_back(bundle->code[0]);
@@ -100,7 +100,7 @@ TEST(Find, SurvivesOddBundles) {
   EXPECT_EQ(symbols.lookup("huge").size(), 1u);
 }
 
-TEST(Lookup, FindsRawAndDemangledNames) {
+TEST(SymbolsLookup, FindsRawAndDemangledNames) {
   const Symbols symbols(
       bundle_of({{"_ZN2ns3fooEi", 0x2010, 0x10}, {"_ZN2ns3fooEc", 0x2020, 0x10}, {"main", 0x2100, 0}}));
   for (const char* name : {"_ZN2ns3fooEi", "ns::foo(int)"}) {
@@ -117,7 +117,7 @@ TEST(Lookup, FindsRawAndDemangledNames) {
   EXPECT_TRUE(symbols.lookup("nothing").empty());
 }
 
-TEST(Lookup, GivesEveryPlaceOnce) {
+TEST(SymbolsLookup, ReturnsEachAddressOnce) {
   auto bundle = bundle_of({{"f", 0x2000, 8}});
   bundle->code.push_back(bundle->code[0]);
   for (const std::uint64_t address : {0x7000'0000u, 0x8000'0000u, 0x8000'0000u}) {
@@ -135,7 +135,7 @@ TEST(Lookup, GivesEveryPlaceOnce) {
   EXPECT_EQ(found[2].space, 1u);
 }
 
-TEST(Similar, RanksNearNamesFirst) {
+TEST(SymbolsSimilar, RanksSimilarNamesFirst) {
   const Symbols symbols(bundle_of({{"_ZN4pool8allocateEm", 0x2000, 8},
                                    {"allocate", 0x2010, 8},
                                    {"allocator_init", 0x2020, 8},
@@ -150,7 +150,7 @@ TEST(Similar, RanksNearNamesFirst) {
 
 extern "C" [[gnu::noinline, gnu::used]] int ptkit_test_symbol_marker(int value) { return value * 5 + 2; }
 
-TEST(OwnProgram, IsNamed) {
+TEST(OwnProgram, HasSymbols) {
   auto bundle = std::make_shared<TraceBundle>();
   image::Placement placement;
   placement.load_address = 0x6000'0000'0000;
@@ -165,7 +165,7 @@ TEST(OwnProgram, IsNamed) {
     EXPECT_TRUE(part.name.starts_with("ptkit::symbol::demangle[abi:cxx11](std::basic_string_view<"))
         << part.name;
   }
-  // Every name leads back to where it was found.
+  // A lookup of each name returns its address.
   for (const auto& entry : image::read_symbols(bundle->files[0].contents.bytes())) {
     for (const Symbol& symbol : entry.size != 0 && entry.name.starts_with("_ZN5ptkit")
                                     ? symbols.lookup(entry.name)
@@ -177,7 +177,7 @@ TEST(OwnProgram, IsNamed) {
   }
 }
 
-TEST(Symbols, WorkFromManyThreads) {
+TEST(Symbols, AreThreadSafe) {
   auto bundle = std::make_shared<TraceBundle>();
   ASSERT_TRUE(image::add_elf(*bundle, "/proc/self/exe", {}).ok());
   const Symbols symbols(bundle);

@@ -50,7 +50,7 @@ class Generator {
   double edge_time(std::uint64_t index) const { return ctc_time(index * edge()); }
   double cycle_ticks() const { return static_cast<double>(config_.max_nonturbo_ratio) / ratio_; }
 
-  // ---- what happens
+  // ---- Execution.
 
   void happen() {
     if (config_.only_ratio == 0 && chance(config_.ratio_changes)) change_ratio();
@@ -80,7 +80,7 @@ class Generator {
 
   void work(double cycles) { pass(cycles * cycle_ticks(), true, true); }
 
-  // Time goes by; MTC packets come out.
+  // Time passes, and MTC packets are emitted.
   void pass(double ticks, bool clocked, bool awake) {
     const double end = now_ + ticks;
     while (config_.mtc && edge_time(next_edge_) <= end) {
@@ -124,7 +124,7 @@ class Generator {
     put({0x02, 0xf3});
   }
 
-  // ---- packets
+  // ---- Packets.
 
   std::uint64_t place() {
     trace_.packets.push_back({trace_.bytes.size(), trace_.bytes.size(), tsc()});
@@ -176,11 +176,11 @@ class Generator {
   void cyc(double cycles) {
     if (!config_.cyc) return;
     const auto count = static_cast<std::uint64_t>(cycles);
-    std::uint64_t passed = count - told_;
-    if (config_.floor_each_cyc) passed = static_cast<std::uint64_t>(cycles - told_exactly_);
+    std::uint64_t passed = count - reported_;
+    if (config_.floor_each_cyc) passed = static_cast<std::uint64_t>(cycles - reported_exactly_);
     if (passed == 0 || passed < config_.cyc_threshold) return;
-    told_ = count;
-    told_exactly_ = cycles;
+    reported_ = count;
+    reported_exactly_ = cycles;
     unsigned first = static_cast<unsigned>(passed & 0x1f) << 3 | 3;
     passed >>= 5;
     put({first | (passed != 0 ? 4U : 0U)});
@@ -209,8 +209,8 @@ class Generator {
   SyntheticTrace trace_;
   double now_ = 0;
   double cycles_ = 1000;
-  std::uint64_t told_ = 1000;
-  double told_exactly_ = 1000;
+  std::uint64_t reported_ = 1000;
+  double reported_exactly_ = 1000;
   std::uint8_t ratio_;
   std::uint64_t next_edge_ = 0;
   std::uint64_t last_psb_ = 0;

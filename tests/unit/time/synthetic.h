@@ -1,6 +1,5 @@
-// A program's clocks, and the packets that tell of them: every place in the stream comes with the true time.
-// Written against the manual alone (no part of softpt), so that generator and estimator cannot share a
-// mistake.
+// A program's clocks and the timing packets for them: every position in the stream has its actual time.
+// Written against the manual alone (without softpt), so that generator and estimator cannot share a mistake.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +21,14 @@ struct SyntheticConfig {
   bool cyc = false;
   unsigned cyc_threshold = 0;   // cycles
   bool floor_each_cyc = false;  // CYC rounds each difference down, instead of the counter
-  bool first_branch = false;    // CYC before TNT tells of its first branch (manual), else of the packet
+  // a CYC before a TNT has the time of its first branch (manual), else of the packet
+  bool first_branch = false;
   std::uint64_t psb_bytes = 4096;
   std::uint8_t max_nonturbo_ratio = 24;
   double cycles_per_branch = 12;
   double ratio_changes = 1.0 / 2000;  // per branch, 8..35
   double ratio_lag = 0;               // ticks by which CBR comes late
-  double halts = 0;                   // per branch: core clock stops, MTC goes on
+  double halts = 0;                   // per branch: the core clock stops, MTC continues
   double sleeps = 0;                  // per branch: no packets at all
   bool wake_tsc = true;               // TSC and TMA after a sleep
   double sleep_ticks = 20'000;        // mean

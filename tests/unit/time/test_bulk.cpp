@@ -1,4 +1,4 @@
-// Many questions at once against the same questions one by one.
+// Many queries at once against the same queries one by one.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,38 +9,38 @@
 namespace ptkit::time::test {
 namespace {
 
-// Places as decoders ask for them: of branches, with repetitions and some that begin earlier.
-std::vector<Question> questions_of(const SyntheticTrace& trace, std::uint64_t seed) {
+// Queries of decoders: places of branches, with repetitions, and some with an earlier start.
+std::vector<TimeQuery> queries_of(const SyntheticTrace& trace, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<Question> questions{{0, 0}};
+  std::vector<TimeQuery> queries{{0, 0}};
   for (const Truth& branch : trace.branches) {
     const std::uint64_t back = random() % 32 == 0 ? random() % 2000 : 0;
-    questions.push_back({branch.since - std::min(branch.since, back), branch.offset});
-    if (random() % 64 == 0) questions.push_back({branch.offset, branch.offset});
+    queries.push_back({branch.since - std::min(branch.since, back), branch.offset});
+    if (random() % 64 == 0) queries.push_back({branch.offset, branch.offset});
   }
-  questions.push_back({trace.bytes.size(), trace.bytes.size()});
-  return questions;
+  queries.push_back({trace.bytes.size(), trace.bytes.size()});
+  return queries;
 }
 
-// As rows in bulk ask for them: one place after the other, each once.
-std::vector<Question> places_of(const SyntheticTrace& trace) {
-  std::vector<Question> questions;
+// Queries of rows in bulk: successive places, each once.
+std::vector<TimeQuery> places_of(const SyntheticTrace& trace) {
+  std::vector<TimeQuery> queries;
   for (const Truth& branch : trace.branches) {
-    if (questions.empty() || questions.back().offset != branch.offset)
-      questions.push_back({questions.empty() ? 0 : questions.back().offset, branch.offset});
+    if (queries.empty() || queries.back().offset != branch.offset)
+      queries.push_back({queries.empty() ? 0 : queries.back().offset, branch.offset});
   }
-  return questions;
+  return queries;
 }
 
 void compare(const SyntheticTrace& trace, const trace::Clock& clock, std::uint64_t seed,
-             const std::vector<Question>& questions) {
+             const std::vector<TimeQuery>& queries) {
   TimeTrack one_by_one(trace.bytes, clock, {});
   TimeTrack bulk(trace.bytes, clock, {});
   std::mt19937_64 random(seed);
   std::vector<TimeRange> ranges;
-  for (std::size_t begin = 0; begin < questions.size();) {
-    const std::size_t count = std::min<std::size_t>(questions.size() - begin, random() % 700);
-    const auto part = std::span(questions).subspan(begin, count);
+  for (std::size_t begin = 0; begin < queries.size();) {
+    const std::size_t count = std::min<std::size_t>(queries.size() - begin, random() % 700);
+    const auto part = std::span(queries).subspan(begin, count);
     ranges.resize(count);
     bulk.at(part, ranges.data());
     for (std::size_t i = 0; i < count; ++i) {
@@ -55,7 +55,7 @@ void compare(const SyntheticTrace& trace, const trace::Clock& clock, std::uint64
 }
 
 void compare(const SyntheticTrace& trace, const trace::Clock& clock, std::uint64_t seed) {
-  compare(trace, clock, seed, questions_of(trace, seed));
+  compare(trace, clock, seed, queries_of(trace, seed));
 }
 
 SyntheticConfig config_of(std::uint64_t seed) {
@@ -80,7 +80,7 @@ TEST(TimeTrackBulk, EqualsOneByOne) {
   }
 }
 
-TEST(TimeTrackBulk, EqualsOneByOneFromPlaceToPlace) {
+TEST(TimeTrackBulk, EqualsOneByOneFromPointToPoint) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SyntheticConfig config = config_of(seed);
     config.cyc = true;
@@ -107,7 +107,7 @@ TEST(TimeTrackBulk, EqualsOneByOneWhereTimeGoesBack) {
   compare(trace, trace.clock, 7);
 }
 
-// Long TNT packets: what is asked before decides how old branches may be.
+// Long TNT packets: earlier queries determine how old branches may be.
 TEST(TimeTrackBulk, EqualsOneByOneWithLongTnt) {
   SyntheticTrace trace = synthesize(config_of(4));
   const std::vector<std::uint8_t> packet{0x02, 0xa3, 0xff, 0xff, 0x0f, 0, 0, 0};
@@ -116,7 +116,7 @@ TEST(TimeTrackBulk, EqualsOneByOneWithLongTnt) {
   compare(trace, trace.clock, 4);
 }
 
-TEST(TimeTrackBulk, NothingAsked) {
+TEST(TimeTrackBulk, NoQueries) {
   TimeTrack track({}, {}, {});
   track.at({}, nullptr);
   EXPECT_FALSE(track.at(0, 0).known);

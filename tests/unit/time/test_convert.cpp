@@ -45,7 +45,7 @@ TEST(Convert, NegativeTimeZero) {
 }
 
 // uapi/linux/perf_event.h, cap_user_time_short: cyc = time_cycles + ((cyc - time_cycles) & time_mask).
-TEST(Convert, CountersThatWrap) {
+TEST(Convert, WrappingCounters) {
   trace::Clock clock = perf_clock();
   clock.time_mult = 512;  // half a nanosecond
   clock.time_cycles = 0x5'0000'fff0;

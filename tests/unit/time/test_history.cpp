@@ -1,4 +1,4 @@
-// Limits in whole ticks: 8 at once as one by one, and what has no limit.
+// Limits in whole ticks: eight at once equal one by one, also without upper limits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 Frame frame_of(const std::vector<double>& lows, const std::vector<double>& highs) {
   Frame frame;
   frame.opened = true;
-  frame.anchors.emplace_back();
+  frame.tsc_mtc_points.emplace_back();
   frame.cycles.reserve(lows.size());
   frame.cycles.size = lows.size();
   frame.cycles.prepare();
@@ -48,18 +48,29 @@ TEST(History, RoundsDownAndUp) {
   EXPECT_EQ(add_ceil(kUnknown - 1, 5), kUnknown);
 }
 
-TEST(History, ManyAtOnceAsOneByOne) {
+// Only damaged streams have such spans.
+TEST(History, ClampsTimesBeyond64Bits) {
+  for (const double ticks : {1e19, 2e19, 3.66873e+24, kNoLimit}) {
+    EXPECT_EQ(add_floor(1000, ticks), kLastTime) << ticks;
+    EXPECT_EQ(add_ceil(1000, ticks), kUnknown) << ticks;
+  }
+  EXPECT_EQ(add_floor(1000, 8e18), 8'000'000'000'000'001'000U);
+  EXPECT_EQ(add_floor(kUnknown - 10, 9), kLastTime);
+  EXPECT_EQ(add_floor(kUnknown - 10, 100), kLastTime);
+}
+
+TEST(History, BulkEqualsOneByOne) {
   std::vector<double> lows;
   std::vector<double> highs;
   for (int i = 0; i < 43; ++i) {
-    lows.push_back(i * 0.37 - 1);
+    lows.push_back(i % 2 == 0 ? i * 0.37 - 1 : std::ldexp(1.0 + i / 64.0, i));
     highs.push_back(std::ldexp(1.0 + i / 64.0, i));
     expect_rounded(lows, highs, 1'000'000'007);
     expect_rounded(lows, highs, kUnknown - 1000);
   }
 }
 
-TEST(History, SomeWithoutLimit) {
+TEST(History, BulkWithoutUpperLimits) {
   for (std::size_t at = 0; at < 19; ++at) {
     std::vector<double> lows(19, 1.5);
     std::vector<double> highs(19, 7.25);

@@ -37,23 +37,23 @@ std::string times_of(TimeTrack& track, std::size_t count) {
   return text;
 }
 
-TEST(RecordTimes, LieBetweenThoseThatTheRecorderTold) {
+TEST(RecordTimes, AreBetweenRecordedTimes) {
   const auto bytes = records({0, 10, 0, 0, 30, 50, 0});
   TimeTrack track = TimeTrack::of_records(bytes);
   EXPECT_EQ(times_of(track, 7), "? ? 10+20 10+20 10+20 30+20 50+4294967295 ");
-  // From the beginning again, and behind the end.
+  // From the start again, and after the end.
   EXPECT_EQ(times_of(track, 9), "? ? 10+20 10+20 10+20 30+20 50+4294967295 50+4294967295 50+4294967295 ");
 }
 
-TEST(RecordTimes, ManyAtOnceAreTheSame) {
+TEST(RecordTimes, BulkEqualsOneByOne) {
   const auto bytes = records({5, 0, 9});
   TimeTrack track = TimeTrack::of_records(bytes);
-  const std::vector<Question> questions{{0, 0}, {32, 32}, {32, 64}, {64, 64}};
-  std::vector<TimeRange> answers(questions.size());
-  track.at(questions, answers.data());
+  const std::vector<TimeQuery> queries{{0, 0}, {32, 32}, {32, 64}, {64, 64}};
+  std::vector<TimeRange> answers(queries.size());
+  track.at(queries, answers.data());
   EXPECT_EQ(text_of(answers[0]), "?");
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(text_of(answers[i]), "5+4");
-  EXPECT_EQ(track.quiet_until(32, 100), 32U);
+  EXPECT_EQ(track.all_before_until(32, 100), 32U);
   EXPECT_FALSE(track.from({}).has_value());
 }
 
@@ -63,7 +63,7 @@ TEST(RecordTimes, NeverGoBack) {
   EXPECT_EQ(times_of(track, 4), "? 100+0 100+100 100+100 ");
 }
 
-TEST(RecordTimes, AreNotKnownWithoutAny) {
+TEST(RecordTimes, AreUnknownWithoutRecordedTimes) {
   const auto bytes = records({0, 0, 0}, 7);
   TimeTrack track = TimeTrack::of_records(bytes);
   EXPECT_EQ(times_of(track, 5), "? ? ? ? ? ");
@@ -71,7 +71,7 @@ TEST(RecordTimes, AreNotKnownWithoutAny) {
   EXPECT_EQ(times_of(empty, 2), "? ? ");
 }
 
-TEST(RecordTimes, ThatAreFarApartHaveNoUpperLimit) {
+TEST(RecordTimes, DistantTimesHaveNoUpperLimit) {
   const auto bytes = records({1, 0, std::uint64_t{1} << 40U});
   TimeTrack track = TimeTrack::of_records(bytes);
   EXPECT_EQ(times_of(track, 3), "? 1+4294967295 1+4294967295 ");

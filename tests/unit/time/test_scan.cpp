@@ -11,10 +11,10 @@ namespace ptkit::time::test {
 namespace {
 
 void expect_equal(const Frame& wide, const Frame& narrow) {
-  ASSERT_EQ(wide.anchors.size(), narrow.anchors.size());
-  for (std::size_t i = 0; i < wide.anchors.size(); ++i) {
-    ASSERT_TRUE(wide.anchors[i] == narrow.anchors[i])
-        << "anchor " << i << " at " << narrow.anchors[i].place.first;
+  ASSERT_EQ(wide.tsc_mtc_points.size(), narrow.tsc_mtc_points.size());
+  for (std::size_t i = 0; i < wide.tsc_mtc_points.size(); ++i) {
+    ASSERT_TRUE(wide.tsc_mtc_points[i] == narrow.tsc_mtc_points[i])
+        << "point " << i << " at " << narrow.tsc_mtc_points[i].place.first;
   }
   ASSERT_EQ(wide.cycles.size, narrow.cycles.size);
   ASSERT_EQ(wide.cycles.any_lost, narrow.cycles.any_lost);
@@ -44,7 +44,7 @@ void compare(const std::vector<std::uint8_t>& bytes, TntTime tnt_time, const pac
              std::span<const trace::KnownLoss> losses = {}) {
   FrameReader wide(bytes, losses, errata);
   FrameReader narrow(bytes, losses, errata);
-  narrow.use(simd::Isa::SCALAR);
+  narrow.use(cpu::Isa::SCALAR);
   wide.set_tnt_time(tnt_time);
   narrow.set_tnt_time(tnt_time);
   Frame one;
@@ -66,7 +66,7 @@ void put_psb(std::vector<std::uint8_t>& bytes) {
   put(bytes, {0x19, 1, 2, 3, 4, 5, 6, 7, 0x02, 0x23});
 }
 
-// All packets that are told by their first byte, in any order, and now and then another one.
+// All packets that the first byte identifies, in any order, with occasional other packets.
 std::vector<std::uint8_t> random_packets(std::mt19937_64& random, std::size_t size) {
   static const std::vector<std::vector<std::uint8_t>> kOthers = {{0x02, 0x03, 20, 0},
                                                                  {0x02, 0x03, 30, 0},
@@ -124,7 +124,7 @@ std::vector<std::uint8_t> random_packets(std::mt19937_64& random, std::size_t si
 class WideScan : public testing::Test {
  protected:
   void SetUp() override {
-    if (simd::isa_choice().isa != simd::Isa::AVX512) GTEST_SKIP() << "no AVX-512 here, or not wanted";
+    if (cpu::isa_choice().isa != cpu::Isa::AVX512) GTEST_SKIP() << "no AVX-512 here, or not wanted";
   }
 };
 

@@ -43,7 +43,7 @@ std::optional<TimeSpan> span_of(std::vector<std::uint8_t> bytes) {
   return time::span_of(stream_of(std::move(bytes)), {}, {});
 }
 
-TEST(TimeSpan, IsThatOfAllPackets) {
+TEST(TimeSpan, CoversAllPackets) {
   for (const bool cyc : {false, true}) {
     for (std::uint64_t seed = 1; seed < 9; ++seed) {
       test::SyntheticConfig config;
@@ -66,7 +66,41 @@ TEST(TimeSpan, IsThatOfAllPackets) {
   }
 }
 
-TEST(TimeSpan, IsFoundBehindPsbsWithoutTimes) {
+// At all distances from the beginning: packets are decoded one by one at first, and counted in steps after
+// that.
+TEST(TimeSpan, FindsFirstTscAnywhere) {
+  for (const std::size_t skipped : {0U, 100U}) {
+    for (std::size_t size = 0; size < 140'000; size = size * 9 / 8 + 61) {
+      std::vector<std::uint8_t> bytes(skipped, 0x19);  // before the first PSB nothing is a packet
+      put_psb(bytes);
+      while (bytes.size() < skipped + 16 + size) bytes.push_back(bytes.size() % 3 == 0 ? 0x06 : 0);
+      put_tsc(bytes, 1000 + size);
+      put_tsc(bytes, 5'000'000);
+      const auto span = span_of(bytes);
+      ASSERT_TRUE(span.has_value()) << size;
+      EXPECT_EQ(span->first, 1000 + size);
+      EXPECT_EQ(span->last, 5'000'000U);
+    }
+  }
+}
+
+// Bytes between damage and the next PSB are no packets.
+TEST(TimeSpan, SkipsDamage) {
+  for (const std::size_t size : {10U, 50'000U}) {
+    std::vector<std::uint8_t> bytes;
+    put_psb(bytes);
+    bytes.resize(bytes.size() + size);
+    bytes.insert(bytes.end(), {0x02, 0xFF});
+    put_tsc(bytes, 111);
+    bytes.resize(bytes.size() + 40'000);
+    put_psb(bytes);
+    bytes.resize(bytes.size() + 70'000);
+    put_tsc(bytes, 222);
+    EXPECT_EQ(span_of(bytes), (TimeSpan{222, 222})) << size;
+  }
+}
+
+TEST(TimeSpan, SkipsPsbsWithoutTsc) {
   std::vector<std::uint8_t> bytes(100'000, 0);
   put_psb(bytes);
   bytes.resize(bytes.size() + 100'000);
@@ -83,7 +117,7 @@ TEST(TimeSpan, IsFoundBehindPsbsWithoutTimes) {
   EXPECT_EQ(span_of(bytes), (TimeSpan{500, 900}));
 }
 
-TEST(TimeSpan, OfStreamsWithoutTimesIsNone) {
+TEST(TimeSpan, IsNoneWithoutTsc) {
   EXPECT_FALSE(span_of({}).has_value());
   EXPECT_FALSE(span_of(std::vector<std::uint8_t>(1000, 0)).has_value());
   std::vector<std::uint8_t> bytes;
@@ -92,7 +126,7 @@ TEST(TimeSpan, OfStreamsWithoutTimesIsNone) {
   EXPECT_FALSE(span_of(bytes).has_value());
 }
 
-TEST(TimeSpan, GoesOnAfterBytesThatAreNoPackets) {
+TEST(TimeSpan, ContinuesAfterBadPackets) {
   std::vector<std::uint8_t> bytes;
   put_psb(bytes);
   bytes.insert(bytes.end(), {0x02, 0xff, 0x02, 0xff});
@@ -102,7 +136,7 @@ TEST(TimeSpan, GoesOnAfterBytesThatAreNoPackets) {
   EXPECT_EQ(span_of(bytes), (TimeSpan{77, 77}));
 }
 
-TEST(TimeSpan, OfBranchRecordsIsThatOfKnownTimes) {
+TEST(TimeSpan, CoversRecordedTimesOfBranchRecords) {
   trace::Stream stream = stream_of(records({0, 10, 0, 0, 30, 50, 0}));
   stream.kind = trace::StreamKind::BRANCH_RECORDS;
   EXPECT_EQ(time::span_of(stream, {}, {}), (TimeSpan{10, 50}));

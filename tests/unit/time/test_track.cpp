@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kNoUpperLimit = 0xffffffff;
 
-// What a run over all places of a trace found.
+// Results of queries for all positions of a trace.
 struct Outcome {
   Spread error;  // of the middle
   Spread width;
@@ -91,7 +91,7 @@ TEST(TimeTrack, TscAlone) {
   EXPECT_LT(outcome.open, outcome.places / 8);
 }
 
-TEST(TimeTrack, MtcIsNearerThanPerf) {
+TEST(TimeTrack, MtcIsMoreAccurateThanPerf) {
   const Outcome outcome = branches({});
   EXPECT_LT(outcome.error.median, 180);
   EXPECT_LT(outcome.error.p99, 380);
@@ -101,7 +101,7 @@ TEST(TimeTrack, MtcIsNearerThanPerf) {
   EXPECT_LT(of_packets.error.median, 180);
 }
 
-TEST(TimeTrack, CycIsNearerThanPerf) {
+TEST(TimeTrack, CycIsMoreAccurateThanPerf) {
   const Outcome outcome = branches(with_cyc());
   EXPECT_LT(outcome.error.median, 20);
   EXPECT_LT(outcome.error.p99, 194);
@@ -111,14 +111,14 @@ TEST(TimeTrack, CycIsNearerThanPerf) {
   EXPECT_LT(of_packets.width.median, 10);
 }
 
-TEST(TimeTrack, CycOfTheFirstBranchAsInHardware) {
+TEST(TimeTrack, CycOfFirstBranchAsInHardware) {
   SyntheticConfig config = with_cyc();
   config.first_branch = true;
   EXPECT_LT(branches(config).error.median, 20);
   EXPECT_LT(packets(config).error.median, 2);
 }
 
-TEST(TimeTrack, CycThatRoundsEachDifference) {
+TEST(TimeTrack, CycWithRoundedDifferences) {
   SyntheticConfig config = with_cyc();
   config.floor_each_cyc = true;
   EXPECT_LT(branches(config).error.median, 20);
@@ -134,7 +134,7 @@ TEST(TimeTrack, CycThreshold) {
   }
 }
 
-TEST(TimeTrack, CbrThatComesLate) {
+TEST(TimeTrack, LateCbr) {
   SyntheticConfig config = with_cyc();
   config.ratio_lag = 300;
   EXPECT_LT(branches(config).error.median, 24);
@@ -163,13 +163,13 @@ TEST(TimeTrack, SleepsWithoutPackets) {
   }
 }
 
-// More than 256 MTC periods: the payload wraps unseen.
+// More than 256 MTC periods: the payload wraps without a packet.
 TEST(TimeTrack, LongSleeps) {
   SyntheticConfig config;
   config.sleep_ticks = 400'000;
   config.sleeps = 1e-4;
   EXPECT_LT(branches(config).error.median, 180);
-  config.wake_tsc = false;  // where the wraps were is not always to be told
+  config.wake_tsc = false;  // without it the number of wraps may be unknown
   config.sleeps = 1e-3;
   static_cast<void>(branches(config));
   config.cyc = true;
@@ -190,7 +190,7 @@ TEST(TimeTrack, Overflows) {
   EXPECT_LT(branches(config).error.median, 24);
 }
 
-TEST(TimeTrack, RatioThatIsNoInteger) {
+TEST(TimeTrack, FractionalRatio) {
   SyntheticConfig config = with_cyc();
   config.numerator = 177;
   config.halts = 1e-4;
@@ -210,8 +210,8 @@ TEST(TimeTrack, EveryMtcPeriod) {
   }
 }
 
-// More points than are kept without a TSC: the frame is cut, time goes on.
-TEST(TimeTrack, OneTscForAll) {
+// More points than a frame may have without a TSC: the frame is cut, and time continues.
+TEST(TimeTrack, SingleTsc) {
   SyntheticConfig config = with_cyc();
   config.psb_bytes = std::uint64_t{1} << 40;
   config.branches = 400'000;
@@ -219,7 +219,7 @@ TEST(TimeTrack, OneTscForAll) {
   const Outcome outcome = branches(config);
   EXPECT_LT(outcome.error.median, 20);
   EXPECT_LT(outcome.open, 10U);
-  config.mtc = false;  // and no other anchor: from below alone, and only by CBR
+  config.mtc = false;  // and no other point: from below alone, and only by CBR
   const Outcome alone = branches(config);
   EXPECT_EQ(alone.open, alone.places);
   EXPECT_GT(alone.sources[static_cast<std::size_t>(TimeSource::CBR)], alone.places * 9 / 10);
@@ -261,7 +261,7 @@ TEST(TimeTrack, MissingParametersAreInferred) {
   EXPECT_LT(measure(odd, odd.branches, {}).error.median, 20);
 }
 
-TEST(TimeTrack, MissingParametersThatCannotBeInferred) {
+TEST(TimeTrack, ParametersNotInferable) {
   SyntheticConfig config;
   config.branches = 1500;  // one PSB interval and a bit: no second TMA to compare with
   const SyntheticTrace trace = synthesize(config);
@@ -270,7 +270,7 @@ TEST(TimeTrack, MissingParametersThatCannotBeInferred) {
   EXPECT_EQ(outcome.sources[static_cast<std::size_t>(TimeSource::TSC)], outcome.places);
 }
 
-TEST(TimeTrack, WrongRatioMakesWideNotWrong) {
+TEST(TimeTrack, WrongRatioWidensIntervals) {
   SyntheticConfig config = with_cyc();
   const SyntheticTrace trace = synthesize(config);
   trace::Clock clock = trace.clock;
@@ -288,8 +288,8 @@ TEST(TimeTrack, EmptyAndUnsynchronised) {
   EXPECT_FALSE(unsynchronised.at(0, 63).known);
 }
 
-// Packets that are not asked for because of quiet_until() change nothing, and none of them reaches the time.
-TEST(TimeTrack, QuietUntilATimeComes) {
+// Skipping packets up to all_before_until() changes no answer, and none of them reaches the time.
+TEST(TimeTrack, AllBeforeUntilChangesNoAnswer) {
   constexpr std::uint64_t kStride = 100'000;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
@@ -319,14 +319,14 @@ TEST(TimeTrack, QuietUntilATimeComes) {
       ASSERT_EQ(range.error, same.error) << packet.offset;
       ASSERT_EQ(range.source, same.source) << packet.offset;
       if (range.known) limit = (range.tsc / kStride + 1) * kStride;
-      quiet = few.quiet_until(packet.offset, limit);
+      quiet = few.all_before_until(packet.offset, limit);
     }
     EXPECT_LT(asked, trace.packets.size() / 4);
   }
 }
 
-// Far behind the beginning, or never: before it no time is known, whatever else is there.
-TEST(TimeTrack, TheFirstTscComesLate) {
+// The first TSC comes late, or never: no time is known before it, whatever other packets there are.
+TEST(TimeTrack, LateFirstTsc) {
   const SyntheticTrace trace = synthesize({});
   const std::size_t least = std::size_t{3} << 18U;
   std::vector<std::uint8_t> bytes;
@@ -352,7 +352,7 @@ TEST(TimeTrack, TheFirstTscComesLate) {
   }
 }
 
-TEST(TimeTrack, GarbageBeforeTheFirstPsb) {
+TEST(TimeTrack, GarbageBeforeFirstPsb) {
   SyntheticTrace trace = synthesize({});
   trace.bytes.insert(trace.bytes.begin(), 16, 0xff);
   TimeTrack track(trace.bytes, trace.clock, {});
@@ -360,7 +360,7 @@ TEST(TimeTrack, GarbageBeforeTheFirstPsb) {
   EXPECT_EQ(track.at(0, 16).tsc, trace.packets.front().tsc);
 }
 
-// Bytes are missing in the middle: the track goes on at the next PSB, and stays true.
+// Bytes are missing in the middle: the track continues at the next PSB, and stays correct.
 TEST(TimeTrack, KnownLoss) {
   SyntheticTrace trace = synthesize(with_cyc());
   const std::uint64_t from = trace.bytes.size() / 3;
@@ -381,8 +381,8 @@ TEST(TimeTrack, KnownLoss) {
   EXPECT_GT(checked, trace.packets.size() / 2);
 }
 
-// A row may be older than its packet; asking far behind and again for the same is cheap and gives the same.
-TEST(TimeTrack, SameQuestionSameAnswer) {
+// A row may be older than its packet. Repeating an earlier query is cheap and gives the same answer.
+TEST(TimeTrack, SameQuerySameAnswer) {
   const SyntheticTrace trace = synthesize(with_cyc());
   TimeTrack track(trace.bytes, trace.clock, {});
   const std::uint64_t half = trace.bytes.size() / 2;
@@ -393,7 +393,7 @@ TEST(TimeTrack, SameQuestionSameAnswer) {
   EXPECT_GE(track.at(half, half).tsc, first.tsc);
 }
 
-TEST(TimeTrack, TscThatGoesBack) {
+TEST(TimeTrack, DecreasingTsc) {
   SyntheticConfig config;
   config.branches = 4000;
   SyntheticTrace first = synthesize(config);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Sideband: records of threads, their memory, and modules. */
+#ifndef PTKIT_LINUX_SIDEBAND_H
+#define PTKIT_LINUX_SIDEBAND_H
+
+#include <linux/list.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include "sideband/ring.h"
+
+struct ptkit_follow;
+
+/* The sideband of a session. All members are zero at first. */
+struct ptkit_sideband {
+	struct list_head started; /* in the list of started sidebands */
+	struct pid_namespace *ns; /* numbers the threads of records */
+	const struct ptkit_follow *follow; /* null: records of all threads */
+	struct ptkit_ring *rings; /* null: the session has no sideband */
+	unsigned int count;
+	struct ptkit_ring **of_cpu; /* null: no ring of that processor */
+	bool anywhere; /* one ring for all processors, of one thread */
+};
+
+void ptkit_sideband_init(void);
+void ptkit_sideband_exit(void);
+/* Whether the kernel has the tracepoints and the function that a sideband needs. */
+bool ptkit_sideband_available(void);
+
+/* Allocates a ring for each of the processors. The caller has set `follow` and `anywhere`. */
+int ptkit_sideband_make(struct ptkit_sideband *sideband, const struct cpumask *cpus, u64 bytes,
+			wait_queue_head_t *wait);
+void ptkit_sideband_free(struct ptkit_sideband *sideband);
+/* Both do nothing without rings. ptkit_sideband_start() empties the rings. */
+int ptkit_sideband_start(struct ptkit_sideband *sideband);
+void ptkit_sideband_stop(struct ptkit_sideband *sideband);
+/* Whether any sideband is started. */
+bool ptkit_sideband_any(void);
+/* Null: the processor has no ring. */
+struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, unsigned int cpu);
+
+#endif /* PTKIT_LINUX_SIDEBAND_H */

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/kmemleak.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "machine/compat.h"
+#include "ptkit/rtit_regs.h"
+#include "unit/memory.h"
+
+#define ENTRIES_OF_TABLE (PAGE_SIZE / PT_TOPA_ENTRY_BYTES)
+
+static void *region_memory(const struct pt_region *region)
+{
+	return phys_to_virt(region->base);
+}
+
+/* Zeroed: mappings must not show data of earlier owners of the memory. */
+static struct page *allocate(unsigned int order, int node)
+{
+	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+
+	/*
+	 * A large region must cost little. For a single page the allocator retries, but does not
+	 * call the OOM killer.
+	 */
+	flags |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	return alloc_pages_node(node, flags, order);
+}
+
+static int add_region(struct ptkit_memory *memory, unsigned int order, int node)
+{
+	struct page *page = allocate(order, node);
+	struct pt_region *region = &memory->regions[memory->region_count];
+
+	if (!page)
+		return -ENOMEM;
+	region->base = page_to_phys(page);
+	region->bytes = (u64)PAGE_SIZE << order;
+	memory->region_count++;
+	return 0;
+}
+
+/* Allocates regions as large as possible: fewer regions need shorter tables. */
+static int allocate_regions(struct ptkit_memory *memory, int node, unsigned int largest)
+{
+	unsigned int order = largest;
+	u64 rest = memory->bytes;
+
+	while (rest) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		while (((u64)PAGE_SIZE << order) > rest)
+			order--;
+		if (!add_region(memory, order, node))
+			rest -= (u64)PAGE_SIZE << order;
+		else if (order)
+			order--;
+		else
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
+{
+	/* One entry of each table leads to the next table. */
+	u32 count = DIV_ROUND_UP(entries, ENTRIES_OF_TABLE - 1);
+
+	memory->tables = kvcalloc(count, sizeof(*memory->tables), GFP_KERNEL_ACCOUNT);
+	if (!memory->tables)
+		return -ENOMEM;
+	for (; memory->table_count < count; memory->table_count++) {
+		struct pt_table *table = &memory->tables[memory->table_count];
+		struct page *page = allocate(0, node);
+
+		if (!page)
+			return -ENOMEM;
+		table->entries = page_address(page);
+		table->physical = page_to_phys(page);
+		table->capacity = ENTRIES_OF_TABLE;
+	}
+	return 0;
+}
+
+static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *caps,
+			const struct ptkit_config *config, int node)
+{
+	struct pt_topa_options options = {
+		.ring = config->mode == PTKIT_MODE_RING || config->wake_up_bytes,
+		.interrupt_bytes = config->wake_up_bytes ? PAGE_SIZE : 0, /* all regions */
+		.one_entry = !(caps->cpuid_14_0[2] & BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)),
+		.largest_size = PT_TOPA_LARGEST_SIZE,
+		.physical_bits = caps->physical_bits,
+	};
+	u64 entries = pt_topa_entries(memory->regions, memory->region_count, &options);
+	int error;
+
+	error = allocate_tables(memory, entries, node);
+	if (error)
+		return error;
+	error = pt_topa_build(&memory->topa, memory->tables, memory->table_count, memory->regions,
+			      memory->region_count, &options);
+	/* Only one rule can be broken: the processor takes one region, and there are more. */
+	return error ? -ENOMEM : 0;
+}
+
+/* Maps all regions one after the other: Branch Trace Store uses linear addresses. */
+static int map_linear(struct ptkit_memory *memory)
+{
+	u64 count = memory->bytes >> PAGE_SHIFT;
+	struct page **pages = kvmalloc_array(count, sizeof(*pages), GFP_KERNEL);
+	u64 filled = 0;
+	u32 i;
+
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < memory->region_count; i++) {
+		unsigned long first = PHYS_PFN(memory->regions[i].base);
+		unsigned long end = first + (memory->regions[i].bytes >> PAGE_SHIFT);
+
+		for (; first < end; first++)
+			pages[filled++] = pfn_to_page(first);
+	}
+	memory->linear = vmap(pages, count, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	return memory->linear ? 0 : -ENOMEM;
+}
+
+/* An interrupt comes at the end of each region: no region may be longer than `wake_up_bytes`. */
+static unsigned int largest_order(const struct ptkit_config *config)
+{
+	if (!config->wake_up_bytes)
+		return PTKIT_LARGEST_ORDER;
+	return min_t(unsigned int, PTKIT_LARGEST_ORDER, get_order(config->wake_up_bytes));
+}
+
+int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
+		      const struct ptkit_config *config, int node)
+{
+	int error;
+
+	memory->bytes = config->buffer_bytes;
+	memory->single_range = config->output == PTKIT_OUTPUT_SINGLE_RANGE;
+	/* The worst case: each region is one page. */
+	memory->regions =
+		kvcalloc(memory->bytes >> PAGE_SHIFT, sizeof(*memory->regions), GFP_KERNEL_ACCOUNT);
+	if (!memory->regions)
+		return -ENOMEM;
+	memory->used = memory->bytes;
+	if (!memory->single_range) {
+		error = allocate_regions(memory, node, largest_order(config));
+		if (!error && config->output == PTKIT_OUTPUT_BTS)
+			error = map_linear(memory);
+		else if (!error)
+			error = build_tables(memory, caps, config, node);
+	} else if (get_order(memory->bytes) > PTKIT_LARGEST_ORDER) {
+		error = -ENOMEM;
+	} else {
+		error = add_region(memory, get_order(memory->bytes), node);
+	}
+	if (error)
+		ptkit_memory_free(memory);
+	return error;
+}
+
+void ptkit_memory_free(struct ptkit_memory *memory)
+{
+	u32 i;
+
+	vunmap(memory->linear);
+	for (i = 0; i < memory->table_count; i++)
+		free_page((unsigned long)memory->tables[i].entries);
+	for (i = 0; i < memory->region_count; i++) {
+		struct pt_region *region = &memory->regions[i];
+
+		free_pages((unsigned long)region_memory(region), get_order(region->bytes));
+	}
+	kvfree(memory->tables);
+	kvfree(memory->regions);
+	memset(memory, 0, sizeof(*memory));
+}
+
+/* kmemleak does not track pages, only these two arrays. */
+void ptkit_memory_abandon(const struct ptkit_memory *memory)
+{
+	kmemleak_ignore(memory->tables);
+	kmemleak_ignore(memory->regions);
+}
+
+void ptkit_memory_clear(const struct ptkit_memory *memory)
+{
+	u32 i;
+
+	for (i = 0; i < memory->region_count; i++) {
+		memset(region_memory(&memory->regions[i]), 0, memory->regions[i].bytes);
+		cond_resched();
+	}
+}
+
+bool ptkit_memory_used_from(const struct ptkit_memory *memory, u64 position)
+{
+	const struct pt_region *last = &memory->regions[memory->region_count - 1];
+	/* A trace unit never fills a page with PAD packets. */
+	u64 looked_at = min_t(u64, memory->bytes - position, PAGE_SIZE);
+
+	return memchr_inv(region_memory(last) + last->bytes - looked_at, 0, looked_at);
+}
+
+int ptkit_memory_copy(const struct ptkit_memory *memory, u64 offset, u64 bytes, void __user *to)
+{
+	u64 begin = 0;
+	u32 i;
+
+	for (i = 0; i < memory->region_count && bytes; i++) {
+		const struct pt_region *region = &memory->regions[i];
+
+		if (offset < begin + region->bytes) {
+			u64 inside = offset - begin;
+			u64 part = min(bytes, region->bytes - inside);
+
+			if (copy_to_user(to, region_memory(region) + inside, part))
+				return -EFAULT;
+			to += part;
+			offset += part;
+			bytes -= part;
+		}
+		begin += region->bytes;
+	}
+	return 0;
+}
+
+int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *vma)
+{
+	unsigned long address = vma->vm_start;
+	u32 i;
+
+	for (i = 0; i < memory->region_count && address < vma->vm_end; i++) {
+		const struct pt_region *region = &memory->regions[i];
+		unsigned long part = min_t(u64, region->bytes, vma->vm_end - address);
+		int error = remap_pfn_range(vma, address, PHYS_PFN(region->base), part,
+					    vma->vm_page_prot);
+
+		if (error)
+			return error;
+		address += part;
+	}
+	return 0;
+}
+
+u64 ptkit_memory_region_begin(const struct ptkit_memory *memory, u64 position)
+{
+	u64 begin = 0;
+	u32 i;
+
+	for (i = 0; i < memory->region_count; i++) {
+		if (position - begin < memory->regions[i].bytes)
+			break;
+		begin += memory->regions[i].bytes;
+	}
+	return begin;
+}
+
+int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct pt_state *state)
+{
+	struct pt_output output;
+	int error;
+
+	if (memory->single_range)
+		error = pt_single_range(memory->regions[0].base, memory->bytes, &output);
+	else
+		error = pt_topa_output(&memory->topa, position, &output);
+	if (error)
+		return -EIO;
+	state->output_base = output.base;
+	state->output_mask_ptrs = output.mask_ptrs;
+	return 0;
+}
+
+int ptkit_memory_position(struct ptkit_memory *memory, const struct pt_state *state, u64 *position)
+{
+	struct pt_output output = {
+		.base = state->output_base,
+		.mask_ptrs = state->output_mask_ptrs,
+	};
+
+	if (!memory->single_range)
+		return pt_topa_position(&memory->topa, &output, position) ? -EIO : 0;
+	*position = pt_single_position(output.mask_ptrs);
+	return *position < memory->bytes ? 0 : -EIO;
+}

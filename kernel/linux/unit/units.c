@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Which session traces on which processor, and what happens when processors go offline and online.
+ *
+ * A processor belongs to a session from start to stop. A trace that goes with a task owns the
+ * processor that the task runs on, as long as the task runs there. If another session owns that
+ * processor, the trace gets an error: a context switch cannot wait.
+ *
+ * Lock order: a session's lock, the processors' (cpus_read_lock), `units_lock`. No user memory is
+ * touched under the latter two. A processor's owner is read on that processor with interrupts off,
+ * at context switches. It is also removed there, so no owner disappears while a reader uses it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/errno.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+
+#include "follow/follow.h"
+#include "unit/running.h"
+#include "unit/units.h"
+
+static DEFINE_MUTEX(units_lock);
+static DEFINE_PER_CPU(struct ptkit_trace *, unit_owner);
+/* From come_online() to go_offline(): tasks are also switched before and afterwards. */
+static DEFINE_PER_CPU(bool, unit_usable);
+static enum cpuhp_state hotplug_state;
+
+struct ptkit_trace *ptkit_unit_owner(void)
+{
+	return this_cpu_read(unit_owner);
+}
+
+static bool claim(struct ptkit_trace *trace, unsigned int cpu)
+{
+	struct ptkit_trace *owner = cmpxchg(per_cpu_ptr(&unit_owner, cpu), NULL, trace);
+
+	return !owner || owner == trace;
+}
+
+static bool may_run(const struct ptkit_trace *trace, const struct task_struct *task)
+{
+	/* Pairs with acquire() and go_on(), which write the other members before. */
+	if (!smp_load_acquire(&trace->wanted) || trace->running || trace->error)
+		return false;
+	if (trace->full && !trace->wakes_up)
+		return false;
+	return !trace->follow || ptkit_follow_allows(trace->follow, task);
+}
+
+void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
+{
+	if (!this_cpu_read(unit_usable) || !may_run(trace, task))
+		return;
+	if (trace->roams && !claim(trace, smp_processor_id())) {
+		trace->error = -EBUSY;
+		irq_work_queue(&trace->work);
+		return;
+	}
+	if (trace->follow)
+		trace->state.cr3_match = ptkit_follow_cr3(trace->follow);
+	ptkit_run(trace);
+	if (trace->roams && !trace->running)
+		this_cpu_write(unit_owner, NULL);
+}
+
+void ptkit_unit_leave(struct ptkit_trace *trace)
+{
+	if (trace->running)
+		ptkit_halt(trace);
+	if (trace->roams && !trace->running)
+		this_cpu_write(unit_owner, NULL);
+}
+
+static void enter_here(void *trace)
+{
+	ptkit_unit_enter(trace, current);
+}
+
+static void leave_here(void *trace)
+{
+	if (this_cpu_read(unit_owner) == trace)
+		ptkit_unit_leave(trace);
+}
+
+static void disown_here(void *trace)
+{
+	ptkit_forget(trace);
+	if (this_cpu_read(unit_owner) == trace)
+		this_cpu_write(unit_owner, NULL);
+}
+
+/* Calls a function on each processor that the trace may run on, if the processor is online. */
+static int call(struct ptkit_trace *trace, smp_call_func_t function)
+{
+	if (!trace->roams)
+		return smp_call_function_single(trace->cpu, function, trace, 1);
+	on_each_cpu(function, trace, 1);
+	return 0;
+}
+
+static int load(struct ptkit_trace *trace)
+{
+	call(trace, enter_here);
+	return trace->error;
+}
+
+/* On a processor that is offline, go_offline() has stopped the trace. */
+static void unload(struct ptkit_trace *trace)
+{
+	WRITE_ONCE(trace->wanted, false);
+	call(trace, leave_here);
+}
+
+static int reset(struct ptkit_trace *trace, const struct pt_state *state)
+{
+	trace->state = *state;
+	ptkit_memory_clear(&trace->memory);
+	trace->error = ptkit_trace_reset(trace);
+	return trace->error;
+}
+
+static void disown(struct ptkit_trace *trace)
+{
+	/* Readers of the owner run on that processor: an offline one has no reader. */
+	if (call(trace, disown_here))
+		per_cpu(unit_owner, trace->cpu) = NULL;
+}
+
+static int release(struct ptkit_trace *trace)
+{
+	unload(trace);
+	if (trace->running)
+		return trace->error ? trace->error : -EIO;
+	disown(trace);
+	trace->started = false;
+	return 0;
+}
+
+/*
+ * Stops all started traces; returns the first error. A trace that cannot be stopped stays started.
+ */
+static int release_all(struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+	int error = 0;
+
+	for (i = 0; i < count; i++) {
+		int failed = traces[i].started ? release(&traces[i]) : 0;
+
+		error = error ? error : failed;
+	}
+	return error;
+}
+
+bool ptkit_units_any_started(const struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		if (traces[i].started)
+			return true;
+	}
+	return false;
+}
+
+static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
+{
+	int error;
+
+	if (!trace->roams && !claim(trace, trace->cpu))
+		return -EBUSY;
+	trace->started = true;
+	error = reset(trace, state);
+	if (!error) {
+		smp_store_release(&trace->wanted, true); /* pairs with may_run() */
+		error = load(trace);
+	}
+	return error;
+}
+
+static void lock_units(void)
+{
+	cpus_read_lock();
+	mutex_lock(&units_lock);
+}
+
+static void unlock_units(void)
+{
+	mutex_unlock(&units_lock);
+	cpus_read_unlock();
+}
+
+int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const struct pt_state *state)
+{
+	unsigned int i;
+	int error = 0;
+
+	lock_units();
+	for (i = 0; i < count && !error; i++)
+		error = acquire(&traces[i], state);
+	if (error)
+		release_all(traces, count);
+	unlock_units();
+	return error;
+}
+
+int ptkit_units_stop(struct ptkit_trace *traces, unsigned int count)
+{
+	int error;
+
+	lock_units();
+	error = release_all(traces, count);
+	unlock_units();
+	return error;
+}
+
+int ptkit_units_pause(struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+	int error = 0;
+
+	lock_units();
+	for (i = 0; i < count; i++) {
+		unload(&traces[i]);
+		if (!error)
+			error = traces[i].error;
+	}
+	unlock_units();
+	return error;
+}
+
+static int go_on(struct ptkit_trace *trace, bool restart)
+{
+	/* Context switches start and stop the trace: stop it before its state is changed. */
+	if (restart && trace->follow && trace->wanted)
+		unload(trace);
+	if (restart && !trace->running) {
+		trace->state.status = pt_status_restarted(trace->state.status);
+		trace->error = 0;
+	}
+	smp_store_release(&trace->wanted, true); /* pairs with may_run() */
+	return load(trace);
+}
+
+int ptkit_units_resume(struct ptkit_trace *traces, unsigned int count, bool restart)
+{
+	unsigned int i;
+	int error = 0;
+
+	lock_units();
+	for (i = 0; i < count; i++) {
+		int failed = go_on(&traces[i], restart);
+
+		if (!error)
+			error = failed;
+	}
+	unlock_units();
+	return error;
+}
+
+int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
+{
+	int error = 0;
+
+	lock_units();
+	if (!trace->wakes_up || tail < trace->tail || tail > READ_ONCE(trace->head))
+		error = -EINVAL;
+	else
+		WRITE_ONCE(trace->tail, tail);
+	/* A trace that runs reads the tail at the next interrupt. */
+	if (!error && trace->wanted && !trace->error)
+		error = load(trace);
+	unlock_units();
+	return error;
+}
+
+void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
+{
+	lock_units();
+	status->flags = 0;
+	if (trace->started)
+		status->flags |= PTKIT_STATUS_STARTED;
+	if (trace->running)
+		status->flags |= PTKIT_STATUS_RUNNING;
+	if (trace->lapped)
+		status->flags |= PTKIT_STATUS_LAPPED;
+	if (trace->full)
+		status->flags |= PTKIT_STATUS_FULL;
+	if (trace->cleared)
+		status->flags |= PTKIT_STATUS_CLEARED;
+	if (!trace->roams && !cpu_online(trace->cpu))
+		status->flags |= PTKIT_STATUS_OFFLINE;
+	status->position = trace->position;
+	status->rtit_status = trace->state.status;
+	status->error = trace->error ? trace->error : ptkit_follow_error(trace->follow);
+	status->head = trace->head;
+	status->tail = trace->tail;
+	status->stops = trace->stops;
+	unlock_units();
+}
+
+/*
+ * Both run on the processor that goes online or offline, while tasks can run there. Context
+ * switches go on after go_offline(), until the processor is gone. No trace may start there any
+ * more.
+ */
+static int come_online(unsigned int cpu)
+{
+	struct ptkit_trace *trace;
+
+	mutex_lock(&units_lock);
+	this_cpu_write(unit_usable, true);
+	trace = per_cpu(unit_owner, cpu);
+	if (trace && trace->wanted && load(trace))
+		wake_up_interruptible(trace->wait);
+	mutex_unlock(&units_lock);
+	return 0;
+}
+
+static void go_here(void *unused)
+{
+	struct ptkit_trace *trace = this_cpu_read(unit_owner);
+
+	this_cpu_write(unit_usable, false);
+	if (trace)
+		ptkit_unit_leave(trace);
+}
+
+static int go_offline(unsigned int cpu)
+{
+	mutex_lock(&units_lock);
+	smp_call_function_single(cpu, go_here, NULL, 1);
+	mutex_unlock(&units_lock);
+	return 0;
+}
+
+void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+
+	lock_units();
+	release_all(traces, count);
+	for (i = 0; i < count; i++) {
+		if (!traces[i].started)
+			continue;
+		pr_err("CPU %u cannot be stopped: its buffer stays\n", traces[i].cpu);
+		disown(&traces[i]);
+		traces[i].started = false;
+	}
+	unlock_units();
+}
+
+bool ptkit_units_any_owner(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (per_cpu(unit_owner, cpu))
+			return true;
+	}
+	return false;
+}
+
+int ptkit_units_init(void)
+{
+	int state;
+	int error = ptkit_interrupts_init();
+
+	if (error)
+		return error;
+	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "ptkit:online", come_online, go_offline);
+	if (state < 0) {
+		ptkit_interrupts_exit();
+		return state;
+	}
+	hotplug_state = state;
+	return 0;
+}
+
+void ptkit_units_exit(void)
+{
+	cpuhp_remove_state(hotplug_state);
+	ptkit_interrupts_exit();
+}

@@ -1,0 +1,122 @@
+"""Rows as lines, with errors and gaps at their place."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ptkit.cli.output.positions import row_positions, side_positions
+from ptkit.cli.output.terminal import say, say_lines
+from ptkit.table import Table
+from ptkit.text import counted
+
+_KINDS = {"errors": "error", "gaps": "gap"}
+
+
+def sides(part: Table) -> Iterator[Table]:
+    """The errors and gaps of a part."""
+    for side in (part.errors, part.gaps):
+        if side is not None and len(side):
+            yield side
+
+
+class Budget:
+    """Rows that may still be printed, of all streams together.
+
+    Parameters
+    ----------
+    limit : int or None
+        None: as many as there are.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.left = limit
+
+    @property
+    def spent(self) -> bool:
+        """Nothing more is to be printed."""
+        return self.left == 0
+
+    def cut(self, parts: Iterable[Table]) -> Iterator[Table]:
+        """Pass parts with a column ``offset`` on until the budget is spent."""
+        if self.spent:
+            return
+        for part in parts:
+            if self.left is None or len(part) < self.left:
+                if self.left is not None:
+                    self.left -= len(part)
+                yield part
+                continue
+            yield _first_rows(part, self.left)
+            self.left = 0
+            return
+
+
+def _first_rows(part: Table, count: int) -> Table:
+    """The first rows, with those errors and gaps that stand before the first row that is left out."""
+    if count == len(part):
+        return part
+    cut = part[:count]
+    end = row_positions(part)[count]
+    cut.errors, cut.gaps = part.errors, part.gaps
+    for side in sides(part):
+        before = [row for row, place in enumerate(side_positions(part, side)) if place < end]
+        setattr(cut, side.name, side[before])
+    return cut
+
+
+class Losses:
+    """Counts the errors and gaps that come up while parts are read."""
+
+    def __init__(self) -> None:
+        self.errors = 0
+        self.gaps = 0
+
+    def count(self, part: Table) -> Table:
+        """Count those of a part, and return it."""
+        self.errors += len(part.errors) if part.errors is not None else 0
+        self.gaps += len(part.gaps) if part.gaps is not None else 0
+        return part
+
+    def counted(self, parts: Iterable[Table]) -> Iterator[Table]:
+        """Pass parts on, counting."""
+        return map(self.count, parts)
+
+    def report(self, source: str) -> None:
+        """Say on standard error what was not decoded: nothing is lost in silence."""
+        if self.errors or self.gaps:
+            text = f"{counted(self.errors, 'error')} and {counted(self.gaps, 'gap')}"
+            hint = f"ptkit info --decode {source} shows them"
+            say(f"ptkit: warning: {text}: not everything could be decoded ({hint})", errors=True)
+
+
+def placed(part: Table, lines: Callable[[Table], list[str]]) -> list[tuple[int, str]]:
+    """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
+    notes: list[tuple[int, str]] = []
+    for side in sides(part):
+        notes += zip(side_positions(part, side), lines(side), strict=True)
+    notes.sort(key=lambda note: note[0])
+    return notes
+
+
+def side_lines(part: Table) -> list[tuple[int, str]]:
+    """The same in words: ``[error: ...]``, ``[gap: ...]``."""
+    return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side.messages()])
+
+
+def print_rows(places: Sequence[int], lines: Sequence[str | None], notes: Iterable[tuple[int, str]]) -> None:
+    """Print rows with notes between them: each after the rows up to its position (see `row_positions`).
+
+    Rows that are None are left out.
+    """
+    out: list[str | None] = []
+    done = 0
+    for place, text in notes:
+        end = bisect_right(places, place, lo=done)
+        out += lines[done:end]
+        out.append(text)
+        done = end
+    out += lines[done:]
+    shown = [line for line in out if line is not None]
+    if shown:
+        say_lines(shown)

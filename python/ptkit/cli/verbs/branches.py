@@ -1,0 +1,113 @@
+"""``ptkit branches``: every branch of a trace."""
+
+from __future__ import annotations
+
+import argparse
+
+from ptkit.cli import common, selection
+from ptkit.cli.output.clock import Clock, print_heading
+from ptkit.cli.output.json_rows import JsonRows, json_columns
+from ptkit.cli.output.positions import row_positions
+from ptkit.cli.output.row_names import row_names
+from ptkit.cli.output.rows import Budget, Losses, print_rows, side_lines
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+HELP = "print branches: from, to, kind, time"
+DESCRIPTION = """\
+Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
+arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets at their
+place, unless rows are selected by time, address, symbol, module, thread or process. With --order time, lines
+begin with stream and thread."""
+EXAMPLES = """examples:
+  ptkit branches sort.ptk --limit 20
+  ptkit branches sort.ptk --symbol malloc --taken
+  ptkit branches sort.ptk --kind CALL --kind CALL_INDIRECT --kind RETURN
+  ptkit branches sort.ptk --time 10ms-20ms --module libc.so.6
+  ptkit branches sort.ptk --order time --time-unit s
+  ptkit branches sort.ptk --json > branches.jsonl"""
+
+_COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
+_UNKNOWN = "?" * 16
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    selection.add_selection_options(parser, flow=True)
+    common.add_open_options(parser)
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--taken", action="store_true", help="taken branches only")
+    direction.add_argument(
+        "--not-taken", action="store_true", help="conditional branches that fell through only"
+    )
+    parser.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="branches of this kind only: CALL, RETURN, ...; may be repeated",
+    )
+    parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
+    common.add_rows_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the branches stream by stream, or merged by time."""
+    trace = common.open_trace(options)
+    chosen = selection.selection(trace, options)
+    narrowed = bool(chosen.keys() - {"stream", "cpu", "kind"})
+    if options.taken or options.not_taken:
+        chosen["taken"] = options.taken
+    lines = _Lines(trace, options)
+    losses, budget, rows = Losses(), Budget(options.limit), 0
+    columns = json_columns("branches") if options.json else _COLUMNS
+    form = JsonRows(trace, "branches", symbols=not options.no_symbols)
+    if options.json:
+        form.print_header()
+    else:
+        lines.print_heading()
+    for stream, parts in selection.passes(trace, options, trace.iter_branches, columns, chosen):
+        if budget.spent:
+            break
+        if not options.json:
+            selection.print_stream_heading(trace, stream)
+        for part in losses.counted(budget.cut(parts)):
+            rows += len(part)
+            if options.json:
+                form.print(part, sides=not narrowed)
+            else:
+                notes = [] if narrowed else side_lines(part)
+                print_rows(row_positions(part), lines.of(part, merged=stream is None), notes)
+    selection.report_no_rows(trace, options, rows)
+    losses.report(options.path)
+    return 0
+
+
+class _Lines:
+    """Makes lines of branches."""
+
+    def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
+        self._symbols = not options.no_symbols
+        self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
+        self._clock = Clock(trace, options.time_unit)
+
+    def print_heading(self) -> None:
+        names = "  names" if self._symbols else ""
+        owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
+        print_heading(f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
+
+    def of(self, part: Table, *, merged: bool) -> list[str]:
+        sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
+        targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
+        arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
+        columns = (self._clock.texts(part), sources, arrows, targets, part.named("kind"), self._names(part))
+        lines = [
+            f"{time:>16}  {source} {arrow} {target}  {kind.lower():<13}{name}".rstrip()
+            for time, source, arrow, target, kind, name in zip(*columns, strict=True)
+        ]
+        return selection.with_owners(part, lines) if merged else lines
+
+    def _names(self, part: Table) -> list[str]:
+        if not self._symbols:
+            return [""] * len(part)
+        ends = (row_names(part, end) for end in ("from_ip", "to_ip"))
+        return [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]

@@ -1,0 +1,38 @@
+"""``ptkit index``: a file beside a trace, so that parts of it can be decoded alone."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from ptkit.cli import common
+from ptkit.cli.output.json_values import print_document
+from ptkit.text import counted
+
+HELP = "write an index beside a trace, so that parts of it can be decoded alone"
+DESCRIPTION = """\
+Decodes a trace once and writes an index (FILE.ptindex): where parts of the trace begin, which times they have
+and which code they execute. Selections by time, address or symbol then decode only the parts that they need.
+An index that is damaged, or was written for another trace, other images or settings, is written anew."""
+EXAMPLES = """examples:
+  ptkit index sort.ptk
+  ptkit branches sort.ptk --symbol malloc"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the index to this file (default: FILE.ptindex)"
+    )
+    common.add_open_options(parser)
+    common.add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the index, unless there is a good one."""
+    made = common.open_trace(options, index=False).index(options.output)
+    if options.json:
+        print_document("index", asdict(made))
+    else:
+        print(f"{made.path}: {made.size_bytes:,} bytes, {counted(made.segments, 'segment')}")
+    return 0

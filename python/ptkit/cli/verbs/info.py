@@ -1,0 +1,75 @@
+"""``ptkit info``: what a trace holds."""
+
+from __future__ import annotations
+
+import argparse
+
+from ptkit.cli import common
+from ptkit.cli.output.json_documents import info_document
+from ptkit.cli.output.json_values import print_document
+from ptkit.cli.output.progress import progress, watched
+from ptkit.cli.output.rows import Losses, side_lines
+from ptkit.cli.output.terminal import say, say_text
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+HELP = "say what a trace holds: streams, processor, clock, code, losses"
+DESCRIPTION = """\
+Prints what is in a trace, and warnings about it. With --decode, decodes all of it: counts rows, errors and
+gaps, and prints the first errors and gaps."""
+EXAMPLES = """examples:
+  ptkit info sort.ptk
+  ptkit info --verbose sort.ptk
+  ptkit info --decode --json sort.ptk"""
+
+_ROWS = 1 << 17  # between two looks at the progress
+_SHOWN = 10  # errors and gaps
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    common.add_open_options(parser)
+    parser.add_argument("--decode", action="store_true", help="decode everything: count rows, errors, gaps")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every file that is missing")
+    common.add_json_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the trace's description; warnings are part of it."""
+    trace = common.open_trace(options, warn=False)
+    counts, losses = _counts(trace) if options.decode else ({}, [])
+    if options.json:
+        print_document("info", info_document(trace.info, counts))
+        return 0
+    say_text(trace.info.text(verbose=options.verbose))
+    for name, count in counts.items():
+        print(f"{name}: {count:,}")
+    for line in losses:
+        say(line)
+    return 0
+
+
+def _counts(trace: Trace) -> tuple[dict[str, int], list[str]]:
+    """Decode everything; count rows, errors and gaps, and give lines of the first errors and gaps."""
+    counts = dict.fromkeys(("branches", "instructions", "events", "errors", "gaps"), 0)
+    tables = (trace.iter_branches, trace.iter_instructions, trace.iter_events)
+    everything = range(len(trace.streams))
+    before = 0
+    shown: list[str] = []
+    with progress(trace, "decoding", streams=everything, passes=len(tables), prints_rows=False) as at:
+        for name, table in zip(counts, tables, strict=False):
+            losses, shown = Losses(), []
+            for stream in everything:
+                parts = losses.counted(table(rows=_ROWS, columns=["offset"], reuse=True, stream=stream))
+                for part in watched(parts, at, before):
+                    counts[name] += len(part)
+                    shown += _lines(part, stream, _SHOWN - len(shown))
+                before += trace.streams[stream].size
+            counts["errors"], counts["gaps"] = losses.errors, losses.gaps
+    left = counts["errors"] + counts["gaps"] - len(shown)
+    return counts, [*shown, f"... and {left:,} more"] if left else shown
+
+
+def _lines(part: Table, stream: int, most: int) -> list[str]:
+    """The first errors and gaps of a part, by their place."""
+    return [f"stream {stream}: {text}" for _, text in side_lines(part)[:most]] if most > 0 else []

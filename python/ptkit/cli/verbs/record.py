@@ -1,0 +1,379 @@
+"""``ptkit record``: trace a program."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import ptkit
+from ptkit.cli import common
+from ptkit.cli.common import cpu_numbers
+from ptkit.cli.output.json_values import print_document
+from ptkit.cli.output.progress import RecordingLine
+from ptkit.cli.output.terminal import say
+from ptkit.cli.parser import Rare
+from ptkit.info import EMULATED_TIMES, EMULATOR
+from ptkit.text import counted
+
+if TYPE_CHECKING:
+    from ptkit import Recorder
+    from ptkit.capture import Recording
+
+HELP = "trace a program"
+DESCRIPTION = """\
+Runs PROGRAM and writes a bundle with its trace, mappings, names and executed code. Threads, children and
+programs that it executes are followed. The program's own input, output and exit status pass through; what
+ptkit says goes to standard error. Ctrl-C, SIGTERM and SIGHUP end the recording and keep what was recorded
+until then. An earlier recording of the same name is kept as FILE.old; a file that is not a recording is not
+overwritten.
+
+FILTER says which code is traced, in the words of `perf record --filter`:
+  filter PLACE [@ FILE]      only code of a function, or of ADDRESS/SIZE, or (PLACE is *) of a whole file
+  start PLACE [@ FILE]       tracing is off until PLACE is executed
+  stop PLACE [@ FILE]        tracing ends where PLACE is executed, until the next start
+  tracestop PLACE [@ FILE]   tracing ends for good where a function or ADDRESS/SIZE is entered
+PLACE is a symbol, or an address; with FILE (a path, or a name without folder) an offset in it.
+
+TRIGGER starts, stops or keeps the recording:
+  start|stop|snapshot at PLACE [xCOUNT] [@ FILE]   when PLACE is executed, for the COUNTth time
+  start|stop|snapshot on SIGNAL [xCOUNT]           when the program gets a signal
+start: nothing is recorded until then. stop: the recording ends and the program runs on. snapshot: the trace
+in the ring (see --ring) is kept, each COUNTth time anew. For stop and snapshot xCOUNT counts only while
+recording is on."""
+EXAMPLES = """examples:
+  ptkit record -o sort.ptk -- sort README.md
+  ptkit record -o true.ptk --timing tsc,mtc --psb-period 2048 -- true
+  ptkit record --max-instructions 1000000 -- python3 -c 'print(1)'
+  ptkit record --filter 'filter main @ ./a.out' -- ./a.out
+  ptkit record --filter 'start parse, stop free_all' --filter 'filter * @ libc.so.6' -- ./a.out
+  ptkit record --trigger 'start at main' --trigger 'stop at malloc x1000 @ libc.so.6' -- ./a.out
+  ptkit record --ring 64M --trigger 'snapshot on USR1' --snapshot-on USR2 -- ./server
+  ptkit record --backend driver --levels both -- ./a.out
+  ptkit record --backend driver --levels kernel --filter 'filter * @ e1000e.ko' -a --seconds 5
+  ptkit record --backend driver -p 1234 --seconds 2
+  ptkit record --backend perf --levels both -- ./a.out
+  ptkit record --backend perf -a --ring 16M --snapshot-on USR2 --event noretcomp
+  ptkit record --bts -- ./a.out
+  ptkit record --branch-stack=any_call --sample-frequency 1000 -- ./a.out"""
+
+_NOTHING_MATCHED = 2  # exit status
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.usage = "ptkit record [OPTIONS] [-o FILE] [-a | -C CPUS | -p PID] -- PROGRAM ARGS"
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="trace.ptk", help="the bundle (default: trace.ptk)"
+    )
+    common.add_force_option(parser)
+    parser.add_argument(
+        "--backend", default="auto", help="auto, or a name that `ptkit doctor` lists (default: auto)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    parser.add_argument(
+        "--redact", action="store_true", help="leave paths and command lines out of the bundle"
+    )
+    parser.add_argument(
+        "--owner",
+        metavar="USER",
+        help=Rare("user that gets the finished bundle (default: you, also under sudo); root keeps it"),
+    )
+    _add_scope(parser.add_argument_group("what is recorded"))
+    _add_packets(parser.add_argument_group("which packets"))
+    _add_units(parser.add_argument_group("only with --backend perf or driver"))
+    common.add_json_option(parser, "report as JSON, on standard error: standard output is the program's")
+    parser.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="-- PROGRAM ARGS",
+        help="the program to run, and its arguments",
+    )
+
+
+def _add_scope(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--filter", metavar="FILTER", action="append", help="trace only some code; may be repeated"
+    )
+    group.add_argument(
+        "--trigger",
+        metavar="TRIGGER",
+        action="append",
+        help="start, stop or keep the recording at a place or signal; may be repeated",
+    )
+    group.add_argument(
+        "--max-instructions",
+        type=common.number(2**63 - 1, 1),
+        metavar="N",
+        help="record the first N instructions",
+    )
+    group.add_argument(
+        "--ring", metavar="SIZE", help="keep only the last SIZE bytes of trace, such as 64M or 1G"
+    )
+    group.add_argument(
+        "--snapshot-on",
+        metavar="SIGNAL",
+        help="keep the trace in the ring when ptkit itself gets SIGNAL, such as USR2",
+    )
+
+
+def _add_packets(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--timing",
+        metavar="KINDS",
+        help="timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc for the emulator, all for step); "
+        "cyc gives nearer times, and recording in the emulator takes three to six times as long",
+    )
+    group.add_argument(
+        "--psb-period",
+        type=common.number(1 << 26, 2048),
+        default=4096,
+        metavar="BYTES",
+        help=Rare("bytes between PSBs (default: 4096)"),
+    )
+    group.add_argument(
+        "--no-return-compression", action="store_true", help=Rare("write every RET as a TIP packet")
+    )
+    group.add_argument(
+        "--tnt-64", action="store_true", help=Rare("write long TNT packets where they save bytes")
+    )
+    group.add_argument(
+        "--mtc-period",
+        type=common.number(15),
+        metavar="N",
+        help=Rare("the field MTCFreq (default: 3 for the emulator, 8 for step)"),
+    )
+    group.add_argument(
+        "--cyc-threshold",
+        type=common.number(15),
+        default=0,
+        metavar="N",
+        help=Rare("the field CycThresh (default: 0)"),
+    )
+
+
+def _add_units(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--levels",
+        metavar="LEVELS",
+        help="trace user code, kernel code or both: user, kernel, both (default: user)",
+    )
+    group.add_argument(
+        "-p", "--pid", type=common.number(2**31 - 1, 1), metavar="PID", help="record a running process"
+    )
+    group.add_argument("-a", "--all-cpus", action="store_true", help="record whatever runs on any processor")
+    group.add_argument(
+        "-C",
+        "--cpu",
+        metavar="CPUS",
+        type=cpu_numbers,
+        help="record whatever runs on these processors, such as 0,2-3",
+    )
+    group.add_argument("--no-children", action="store_true", help="do not follow children (default: follow)")
+    group.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
+    group.add_argument(
+        "-m", "--buffer", metavar="SIZE", help="size of each processor's buffer, such as 16M (default: 4M)"
+    )
+    group.add_argument(
+        "--single-range",
+        action="store_true",
+        help=Rare("with --ring: one range of memory instead of a ToPA table (driver)"),
+    )
+    group.add_argument(
+        "--per-thread",
+        action="store_true",
+        help=Rare("a buffer for each thread that runs at the start (perf)"),
+    )
+    group.add_argument(
+        "--event",
+        metavar="TERMS",
+        help=Rare("perf event terms, which override all others, such as noretcomp,cyc_thresh=2 (perf)"),
+    )
+    group.add_argument(
+        "--packets", metavar="KINDS", help=Rare("further packets: any of ptwrite,power,events")
+    )
+    group.add_argument(
+        "--bts",
+        action="store_true",
+        help="record each taken branch by Branch Trace Store instead of packets (perf)",
+    )
+    group.add_argument(
+        "--branch-stack",
+        metavar="KINDS",
+        nargs="?",
+        const="any",
+        help="record samples with the last branches (LBR) instead of packets: all kinds, or any of "
+        "any_call,any_ret,cond,ind_call,ind_jmp,call,in_tx,no_tx,abort_tx (perf)",
+    )
+    group.add_argument(
+        "--sample-period",
+        type=common.number(2**63 - 1, 1),
+        metavar="N",
+        help=Rare("cycles between samples (perf)"),
+    )
+    group.add_argument(
+        "--sample-frequency",
+        type=common.number(2**63 - 1, 1),
+        metavar="HZ",
+        help=Rare("samples a second (perf; default: 4000, or as many as the kernel allows)"),
+    )
+
+
+def _hardware_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The given options of the back ends perf and driver."""
+    given = {
+        "levels": options.levels,
+        "pid": options.pid,
+        "cpus": "all" if options.all_cpus else options.cpu,
+        "children": False if options.no_children else None,
+        "seconds": options.seconds,
+        "buffer": options.buffer,
+        "single_range": options.single_range or None,
+        "per_thread": options.per_thread or None,
+        "event": options.event,
+        "packets": None if options.packets is None else tuple(options.packets.split(",")),
+        "bts": options.bts or None,
+        "branch_stack": options.branch_stack,
+        "sample_period": options.sample_period,
+        "sample_frequency": options.sample_frequency,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _timing(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name for name in text.split(",") if name != "none")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record, print a line on standard error, return the program's exit status."""
+    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    hardware = _hardware_options(options)
+    if not program and not {"pid", "cpus"} & set(hardware):
+        raise ValueError("no program to run: write `ptkit record -o FILE -- PROGRAM ARGS`")
+    recorder = ptkit.Recorder(
+        program,
+        options.output,
+        backend=options.backend,
+        return_compression=not options.no_return_compression,
+        timing=_timing(options.timing),
+        psb_period=options.psb_period,
+        tnt_64=options.tnt_64,
+        mtc_period=options.mtc_period,
+        cyc_threshold=options.cyc_threshold,
+        max_instructions=options.max_instructions,
+        filters=options.filter,
+        triggers=options.trigger,
+        ring=options.ring,
+        redact=options.redact,
+        owner=options.owner,
+        force=options.force,
+        **hardware,
+    )
+    line = RecordingLine(enabled=not options.quiet)
+    try:
+        with _ending_signals(), _snapshots(recorder, options.snapshot_on):
+            recording = recorder.run(line.at)
+    finally:
+        line.clear()
+    _report(recording, options)
+    if nothing := _nothing_matched(options, recording):
+        print(f"ptkit record: error: {nothing}", file=sys.stderr)
+        return recording.exit_status or _NOTHING_MATCHED
+    return recording.exit_status
+
+
+def _nothing_matched(options: argparse.Namespace, recording: Recording) -> str:
+    """Why filters or triggers make the recording useless; empty if they do not."""
+    if not options.filter and not options.trigger:
+        return ""
+    if recording.unmatched:
+        return f"{recording.unmatched} of the filters and triggers matched nothing (see the warnings)"
+    if recording.instructions == 0 and recording.backend == "emulator":
+        return "no instruction was recorded: no code of the filters and no start trigger was executed"
+    return ""
+
+
+@contextmanager
+def _ending_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a recording as Ctrl-C does.
+
+    SIGINT is taken as well where it is inherited as ignored (background jobs of scripts), as `perf record`
+    takes it. SIGHUP that is ignored (nohup) stays ignored.
+    """
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = [(number, signal.signal(number, interrupt)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _snapshots(recorder: Recorder, name: str | None) -> Iterator[None]:
+    """Take a snapshot whenever this process gets a signal."""
+    if name is None:
+        yield
+        return
+    from ptkit.capture.triggers import signal_number
+    from ptkit.errors import ConfigError
+
+    if not recorder.has_ring:
+        raise ConfigError("--snapshot-on: there is no ring; give its size, such as --ring 64M")
+
+    def keep(number: int, frame: Any) -> None:
+        if recorder.running:
+            recorder.snapshot()
+
+    number = signal_number(name)
+    before = signal.signal(number, keep)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def _report(recording: Recording, options: argparse.Namespace) -> None:
+    if not options.json:
+        for warning in recording.warnings:
+            say(f"ptkit: warning: {warning}", errors=True)
+    if options.json:
+        # Standard output belongs to the program.
+        members = asdict(recording) | {"path": str(recording.path)}
+        print_document("record", members, errors=True)
+    elif not options.quiet:
+        by_trigger = bool(options.trigger) and recording.instructions < (options.max_instructions or 2**63)
+        print(f"ptkit: {_summary(recording, by_trigger=by_trigger)}", file=sys.stderr)
+
+
+def _summary(recording: Recording, *, by_trigger: bool) -> str:
+    """One line: the bundle, how much it holds, how the recording ended, and which back end wrote it."""
+    parts = []
+    if recording.instructions:
+        parts.append(counted(recording.instructions, "instruction"))
+    if recording.branches:
+        parts.append(counted(recording.branches, "branch", "branches"))
+    parts.append(counted(recording.streams, "stream"))
+    parts.append(f"{counted(recording.trace_bytes, 'byte')} of trace")
+    if recording.dropped_bytes:
+        parts.append(f"{counted(recording.dropped_bytes, 'byte')} before them dropped")
+    if recording.snapshots:
+        parts.append(counted(recording.snapshots, "snapshot"))
+    parts.append(f"{recording.seconds:.1f} s")
+    if recording.interrupted:
+        parts.append("interrupted")
+    elif recording.limited:
+        parts.append("stopped by trigger" if by_trigger else "limit reached")
+    backend = EMULATED_TIMES if recording.backend == EMULATOR else f"backend {recording.backend}"
+    why = "; `ptkit doctor` says what other back ends need" if recording.reason else ""
+    return f"{recording.path}: {', '.join(parts)} ({backend}{why})"

@@ -1,0 +1,49 @@
+"""An opened trace, as the stages after opening take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ptkit import _core
+
+__all__ = ["OpenTrace", "Opened", "Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the decoder, as passed to `ptkit.open`."""
+
+    engine: str = "ptkit"
+    resync: str = "ip"
+    threads: int | None = None
+    errors: str = "rows"
+    index: _core.Index | None = None
+    cs_base: int | None = None  # None: it was not given
+
+
+@dataclass(frozen=True)
+class OpenTrace:
+    """What analyses and exporters need of a trace: `ptkit.Trace.opened`.
+
+    Attributes
+    ----------
+    bundle : _core.Bundle
+        Streams, code, names and configuration.
+    session : _core.Session
+        Decodes the bundle, and keeps the decoded code.
+    settings : Settings
+        How tables of the trace are decoded.
+    """
+
+    bundle: _core.Bundle
+    session: _core.Session
+    settings: Settings
+
+
+class Opened(Protocol):
+    """An object that has an opened trace, such as `ptkit.Trace`."""
+
+    @property
+    def opened(self) -> OpenTrace:
+        """The bundle, the session and the settings."""

@@ -1,0 +1,29 @@
+// The packet generator's configuration for recorders in software, and the bundle's configuration for it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "capture/common/record_options.h"
+#include "capture/common/tsc_clock.h"
+#include "softpt/config.h"
+#include "trace/bundle.h"
+
+namespace ptkit::capture {
+
+[[nodiscard]] softpt::GeneratorConfig generator_config(const RecordOptions& options);
+// The same configuration as MSR values, with this processor and the clock as measured so far.
+[[nodiscard]] trace::Configuration configuration(const RecordOptions& options,
+                                                 const TscCalibration& calibration);
+// The IP payloads by CPUID.14H.0:ECX[31] ("LIP").
+[[nodiscard]] constexpr trace::IpPayloads ip_payloads(bool lip) noexcept {
+  return lip ? trace::IpPayloads::LINEAR : trace::IpPayloads::EFFECTIVE;
+}
+// Sets up to four address ranges, and their kinds in IA32_RTIT_CTL (ADDRn_CFG).
+void set_ranges(std::span<const trace::AddressRange> ranges, trace::Configuration& out);
+
+[[nodiscard]] std::int64_t real_time_ns();  // CLOCK_REALTIME
+[[nodiscard]] std::string machine();        // description of kernel and processor
+
+}  // namespace ptkit::capture

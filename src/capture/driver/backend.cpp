@@ -1,0 +1,186 @@
+#include "capture/driver/backend.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "capture/common/errors.h"
+#include "capture/driver/config.h"
+#include "trace/warning_codes.h"
+
+namespace ptkit::capture {
+
+using trace::WarningCode;
+
+DriverBackend::Problem DriverBackend::prepare(const RecordOptions& options,
+                                              std::vector<trace::Warning>& warnings) {
+  auto port = open_();
+  if (!port.ok()) return port.failure();
+  unconfigured_ = std::move(port.value());
+  auto query = query_driver(*unconfigured_);
+  if (!query.ok()) return query.failure();
+  query_ = query.value();
+  auto config = driver_config(options, query_, warnings);
+  if (!config.ok()) return config.failure();
+  config_ = config.value();
+  cpus_ = options.hardware.cpus;
+  return check_filters(options, capabilities_of(query_).ranges());
+}
+
+DriverBackend::Problem DriverBackend::configure(int pid, const std::vector<ResolvedFilter>& filters) {
+  const unsigned most = std::min<unsigned>(capabilities_of(query_).ranges(), PTKIT_MOST_RANGES);
+  if (filters.size() > most) return too_many_filters(filters.size(), most);
+  for (const ResolvedFilter& filter : filters) {
+    const bool stops = filter.kind == FilterRequest::Kind::TRACESTOP;
+    config_.ranges[config_.range_count++] = {
+        filter.first, filter.last,
+        stops ? std::uint32_t{PTKIT_RANGE_STOP} : std::uint32_t{PTKIT_RANGE_FILTER}, 0};
+  }
+  config_.process = pid;
+  config_.target = cpus_.empty() ? PTKIT_TARGET_ALL : PTKIT_TARGET_CPU;
+  if (cpus_.empty()) return add_session(std::move(unconfigured_), config_);
+  for (const std::uint32_t cpu : cpus_) {
+    if (unconfigured_ == nullptr) {
+      auto port = open_();
+      if (!port.ok()) return port.failure();
+      unconfigured_ = std::move(port.value());
+    }
+    config_.cpu = cpu;
+    if (auto failure = add_session(std::move(unconfigured_), config_)) return failure;
+  }
+  return {};
+}
+
+std::vector<trace::Stream> DriverBackend::streams() const {
+  std::vector<trace::Stream> out;
+  for (const DriverBuffer& buffer : buffers_) {
+    trace::Stream& stream = out.emplace_back();
+    stream.cpu = buffer.cpu();
+    stream.name = "cpu " + std::to_string(buffer.cpu());
+  }
+  return out;
+}
+
+trace::Configuration DriverBackend::configuration() const { return recorded_configuration(config_, query_); }
+
+DriverBackend::Problem DriverBackend::add_session(std::unique_ptr<DriverPort> port, ptkit_config config) {
+  if (const int error = port->request(PTKIT_CONFIGURE, &config); error != 0)
+    return config_error(error, config);
+  const std::size_t before = buffers_.size();
+  for (std::uint32_t cpu = 0; cpu < query_.cpus; ++cpu) {
+    auto buffer = DriverBuffer::open(*port, config, cpu);
+    if (!buffer.ok()) return buffer.failure();
+    if (buffer.value()) buffers_.push_back(std::move(*buffer.value()));
+  }
+  if (buffers_.size() == before) return unsupported("cpus: the processor is not there, or offline");
+  ports_.push_back(std::move(port));
+  return {};
+}
+
+DriverBackend::Problem DriverBackend::request_all(unsigned long number, const char* what) {
+  for (const auto& port : ports_) {
+    const int error = port->request(number, nullptr);
+    if (error == 0) continue;
+    return unsupported(std::string("the driver cannot ") + what + ": " + std::strerror(error));
+  }
+  return {};
+}
+
+DriverBackend::Problem DriverBackend::start() {
+  for (const auto& port : ports_) {
+    const int error = port->request(PTKIT_START, nullptr);
+    if (error == 0) continue;
+    stop();
+    if (error == EBUSY) {
+      return unsupported(
+          "another tracer is active (another ptkit, or perf with intel_pt): a processor has only one trace "
+          "unit; stop that tracer first");
+    }
+    if (error == EIO) {
+      return unsupported(
+          "a write to the trace unit's registers faulted; a hypervisor may own it (VMX), and the kernel's "
+          "log says more");
+    }
+    if (error == ESRCH) return base::Failure{base::Status::BAD_CONFIG, 0, "pid: the process has ended"};
+    return unsupported(std::string("the driver cannot start: ") + std::strerror(error));
+  }
+  return {};
+}
+
+DriverBackend::Problem DriverBackend::pause() { return request_all(PTKIT_PAUSE, "pause"); }
+DriverBackend::Problem DriverBackend::resume() { return request_all(PTKIT_RESUME, "go on"); }
+
+void DriverBackend::stop() {
+  for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_STOP, nullptr));
+}
+
+DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<SidebandRecord>& records) {
+  std::vector<SystemRecord> fresh;
+  for (DriverBuffer& buffer : buffers_) {
+    fresh.clear();
+    if (auto failure = buffer.drain(output, fresh)) return failure;
+    for (SystemRecord& record : fresh) records.emplace_back(std::move(record), buffer.stream());
+  }
+  return {};
+}
+
+DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<SidebandRecord>& records) {
+  static_cast<void>(records);
+  for (DriverBuffer& buffer : buffers_) {
+    if (auto failure = buffer.collect(output)) return failure;
+  }
+  return {};
+}
+
+void DriverBackend::wait(int handle, bool paused, std::chrono::milliseconds limit) {
+  std::vector<pollfd> files;
+  if (handle >= 0) files.push_back({handle, POLLIN, 0});
+  // A paused session is always ready.
+  for (const auto& port : ports_) {
+    if (!paused) files.push_back({port->file(), POLLIN, 0});
+  }
+  static_cast<void>(::poll(files.data(), files.size(), static_cast<int>(limit.count())));
+}
+
+std::vector<trace::Warning> DriverBackend::warnings() const {
+  std::vector<trace::Warning> out;
+  std::uint64_t lost = 0;
+  std::uint64_t bad = 0;
+  bool lost_children = false;
+  for (const DriverBuffer& buffer : buffers_) {
+    const DriverBuffer::Counts& counts = buffer.counts();
+    const std::string place = "CPU " + std::to_string(buffer.cpu());
+    lost += counts.lost_records;
+    bad += counts.bad_bytes;
+    lost_children = lost_children || counts.lost_children;
+    if (counts.stops != 0) out.push_back(warn(WarningCode::BUFFER_FULL, counts.stops).at(place));
+    if (counts.cleared) out.push_back(warn(WarningCode::TRACE_EN_CLEARED).at(place));
+    if (counts.error != 0)
+      out.push_back(warn(WarningCode::TRACING_FAILED, std::strerror(counts.error)).at(place));
+  }
+  if (lost != 0) out.push_back(warn(WarningCode::SIDEBAND_LOST, lost));
+  if (lost_children) out.push_back(warn(WarningCode::CHILDREN_NO_MEMORY));
+  if (bad != 0) out.push_back(warn(WarningCode::DRIVER_RECORDS_INVALID, bad));
+  return out;
+}
+
+std::uint64_t DriverBackend::trace_bytes() const noexcept {
+  std::uint64_t sum = 0;
+  for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().bytes;
+  return sum;
+}
+
+std::uint64_t DriverBackend::lost_records() const noexcept {
+  std::uint64_t sum = 0;
+  for (const DriverBuffer& buffer : buffers_) sum += buffer.counts().lost_records;
+  return sum;
+}
+
+bool DriverBackend::failed() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(),
+                     [](const DriverBuffer& buffer) { return buffer.counts().error != 0; });
+}
+
+}  // namespace ptkit::capture

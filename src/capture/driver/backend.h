@@ -1,0 +1,51 @@
+// The back end by ptkit's kernel driver. A recording has one session of the driver for all CPUs, or one for
+// each chosen CPU.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "capture/driver/buffer.h"
+#include "capture/driver/port.h"
+#include "capture/hardware/backend.h"
+
+namespace ptkit::capture {
+
+class DriverBackend : public HardwareBackend {
+ public:
+  explicit DriverBackend(OpenDriver open) : open_(std::move(open)) {}
+
+  [[nodiscard]] const char* name() const noexcept override { return "driver"; }
+  [[nodiscard]] Problem prepare(const RecordOptions& options, std::vector<trace::Warning>& warnings) override;
+  [[nodiscard]] Problem configure(int pid, const std::vector<ResolvedFilter>& filters) override;
+  [[nodiscard]] std::vector<trace::Stream> streams() const override;
+  void set_stream(std::size_t index, std::uint32_t stream) override { buffers_[index].set_stream(stream); }
+  [[nodiscard]] trace::Configuration configuration() const override;
+  [[nodiscard]] bool has_sideband() const noexcept override { return config_.sideband_bytes != 0; }
+
+  [[nodiscard]] Problem start() override;
+  [[nodiscard]] Problem pause() override;
+  [[nodiscard]] Problem resume() override;
+  void stop() override;
+  [[nodiscard]] Problem drain(BundleOutput& output, std::vector<SidebandRecord>& records) override;
+  [[nodiscard]] Problem collect(BundleOutput& output, std::vector<SidebandRecord>& records) override;
+  void wait(int handle, bool paused, std::chrono::milliseconds limit) override;
+  [[nodiscard]] std::vector<trace::Warning> warnings() const override;
+  [[nodiscard]] std::uint64_t trace_bytes() const noexcept override;
+  [[nodiscard]] std::uint64_t lost_records() const noexcept override;
+  [[nodiscard]] bool failed() const noexcept override;
+
+ private:
+  [[nodiscard]] Problem add_session(std::unique_ptr<DriverPort> port, ptkit_config config);
+  [[nodiscard]] Problem request_all(unsigned long number, const char* what);
+
+  OpenDriver open_;
+  ptkit_query query_{};
+  ptkit_config config_{};
+  std::vector<std::uint32_t> cpus_;
+  std::unique_ptr<DriverPort> unconfigured_;  // opened by prepare()
+  std::vector<std::unique_ptr<DriverPort>> ports_;
+  std::vector<DriverBuffer> buffers_;
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,18 @@
+// The hardware recorder by ptkit's kernel driver.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "capture/driver/backend.h"
+#include "capture/hardware/recorder.h"
+
+namespace ptkit::capture {
+
+class DriverRecorder : public HardwareRecorder {
+ public:
+  explicit DriverRecorder(RecordOptions options, OpenDriver open = &open_driver)
+      : HardwareRecorder(std::move(options), std::make_unique<DriverBackend>(std::move(open))) {}
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,147 @@
+#include "capture/driver/sideband.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "capture/common/process.h"
+#include "ptkit/ptkit_ioctl.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+constexpr std::size_t kAlignment = 8;
+
+// A contiguous copy: a record may wrap around.
+std::vector<std::uint8_t> copy(base::Bytes ring, std::uint64_t from, std::size_t bytes) {
+  const auto position = static_cast<std::size_t>(from % ring.size());
+  const base::Bytes head = ring.subspan(position, std::min(bytes, ring.size() - position));
+  std::vector<std::uint8_t> out(head.begin(), head.end());
+  const base::Bytes rest = ring.first(bytes - head.size());
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+// The structure at the beginning of a record. Fields beyond the end of a short record are zero.
+template <typename T>
+T read_as(base::Bytes record) {
+  T out{};
+  std::memcpy(&out, record.data(), std::min(record.size(), sizeof out));
+  return out;
+}
+
+std::string text_after(base::Bytes record, std::size_t bytes) {
+  if (record.size() <= bytes) return {};
+  const base::Bytes text = record.subspan(bytes);
+  return {text.begin(), std::find(text.begin(), text.end(), 0)};
+}
+
+void read_mapping(base::Bytes record, SystemRecord& out) {
+  const auto mapping = read_as<ptkit_record_mmap>(record);
+  out.address = mapping.address;
+  out.bytes = mapping.bytes;
+  out.file_offset = mapping.file_offset;
+  out.device = makedev(mapping.device_major, mapping.device_minor);
+  out.inode = mapping.inode;
+  out.text = text_after(record, sizeof mapping);
+}
+
+void read_space(base::Bytes record, SystemRecord& out) {
+  const auto space = read_as<ptkit_record_space>(record);
+  out.cr3_known = true;
+  out.kernel_cr3 = space.kernel_cr3;
+  out.user_cr3 = space.user_cr3;
+}
+
+void read_fork(base::Bytes record, SystemRecord& out) {
+  const auto fork = read_as<ptkit_record_fork>(record);
+  out.parent_pid = fork.parent_pid;
+  out.parent_tid = fork.parent_tid;
+}
+
+std::optional<SystemRecord::Kind> kind_of(std::uint16_t type) {
+  using Kind = SystemRecord::Kind;
+  switch (type) {
+    case PTKIT_RECORD_SWITCH:
+      return Kind::SWITCH;
+    case PTKIT_RECORD_EXEC:
+      return Kind::EXEC;
+    case PTKIT_RECORD_FORK:
+      return Kind::FORK;
+    case PTKIT_RECORD_EXIT:
+      return Kind::EXIT;
+    case PTKIT_RECORD_MMAP:
+      return Kind::MMAP;
+    case PTKIT_RECORD_MODULE:
+      return Kind::MODULE;
+    case PTKIT_RECORD_MODULE_GONE:
+      return Kind::MODULE_GONE;
+    case PTKIT_RECORD_NAME:
+      return Kind::COMM;
+    case PTKIT_RECORD_LOST:
+      return Kind::LOST;
+    default:
+      return {};
+  }
+}
+
+void read_body(base::Bytes record, SystemRecord& out) {
+  using Kind = SystemRecord::Kind;
+  switch (out.kind) {
+    case Kind::SWITCH:
+    case Kind::EXEC:
+      return read_space(record, out);
+    case Kind::FORK:
+      return read_fork(record, out);
+    case Kind::EXIT:
+      out.status = exit_status_of(read_as<ptkit_record_exit>(record).status);
+      return;
+    case Kind::COMM:
+      out.text = text_after(record, sizeof(ptkit_record));
+      return;
+    case Kind::LOST:
+      out.count = read_as<ptkit_record_lost>(record).count;
+      return;
+    default:
+      return read_mapping(record, out);
+  }
+}
+
+}  // namespace
+
+DriverRecords read_records(base::Bytes ring, std::uint64_t from, std::uint64_t to) {
+  DriverRecords out;
+  out.read_to = to;
+  if (ring.empty() || to < from || to - from > ring.size()) {
+    out.bad_bytes = to - from;
+    return out;
+  }
+  while (to - from >= sizeof(ptkit_record)) {
+    const std::vector<std::uint8_t> head = copy(ring, from, sizeof(ptkit_record));
+    const auto record = read_as<ptkit_record>(head);
+    if (record.size < sizeof record || record.size % kAlignment != 0 || record.size > to - from) break;
+    const std::vector<std::uint8_t> all = copy(ring, from, record.size);
+    from += record.size;
+    const auto kind = kind_of(record.type);
+    if (!kind) {
+      ++out.unknown;
+      continue;
+    }
+    SystemRecord one;
+    one.kind = *kind;
+    one.cpu = record.cpu;
+    one.tsc = record.tsc;
+    one.pid = record.pid;
+    one.tid = record.tid;
+    read_body(all, one);
+    out.records.push_back(std::move(one));
+  }
+  out.bad_bytes = to - from;
+  return out;
+}
+
+}  // namespace ptkit::capture

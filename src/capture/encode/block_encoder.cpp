@@ -1,0 +1,92 @@
+#include "capture/encode/block_encoder.h"
+
+#include <csignal>
+#include <utility>
+
+#include "capture/encode/block_encoder_state.h"
+
+namespace ptkit::capture {
+
+namespace {
+
+// Signals that an instruction raises by a fault.
+bool is_fault(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
+}
+
+}  // namespace
+
+BlockEncoder::BlockEncoder(const softpt::GeneratorConfig& config, const GuestCode& code,
+                           softpt::PacketGenerator::Output sink, BlockLogs logs, const AddressFilter* filter,
+                           Watcher watcher)
+    : state_(std::make_unique<State>(config, code, std::move(sink), std::move(logs), filter,
+                                     std::move(watcher))) {}
+BlockEncoder::~BlockEncoder() = default;
+BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
+BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
+
+void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
+                          std::span<const std::uint64_t> logged_times) {
+  if (numbers.empty()) return;
+  const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
+  const auto time_of = [&](std::size_t i) {
+    const std::uint64_t at = tsc + span / numbers.size() * i;
+    return State::BlockTime{at, i < logged_times.size() ? logged_times[i] : at};
+  };
+  state_->update_rules();
+  if (!state_->cyc) return state_->encode_blocks(numbers, time_of);
+  // With CYC packets, every block has a time.
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    state_->encode_blocks(numbers.subspan(i, 1), [&](std::size_t) { return time_of(i); });
+}
+
+void BlockEncoder::block(std::uint32_t number, std::uint64_t tsc) { blocks({&number, 1}, tsc, tsc); }
+
+void BlockEncoder::interrupted(std::uint64_t ip, std::uint64_t tsc) {
+  State& state = *state_;
+  if (state.interruption) state.interrupt(*std::exchange(state.interruption, std::nullopt), false);
+  state.interruption = {ip, tsc};
+}
+
+void BlockEncoder::resumed(std::uint64_t ip, std::uint64_t tsc, int signal) {
+  State& state = *state_;
+  const auto at = std::exchange(state.interruption, std::nullopt);
+  if (at && signal == 0 && at->ip == ip) return;
+  if (at) state.interrupt(*at, is_fault(signal));
+  state.advance_to(tsc);
+}
+
+void BlockEncoder::syscall(std::uint64_t tsc) {
+  State& state = *state_;
+  state.interruption.reset();
+  state.advance_to(tsc, [&](const State::BlockTime& ended) {
+    const GuestBlock* const block = state.take_last();
+    if (block == nullptr) return;
+    state.retire_all(*block, block->next, ended);
+    if (!state.tracer.inside()) return;
+    ++state.unexplained;
+    state.tracer.interrupted(block->next);
+  });
+}
+
+void BlockEncoder::syscall_end(std::uint64_t tsc) { state_->advance_to(tsc); }
+
+void BlockEncoder::flush() {
+  state_->close_fast_path();
+  state_->tracer.generator().flush();
+}
+
+void BlockEncoder::end(std::uint64_t tsc) { state_->finish(tsc); }
+
+std::uint64_t BlockEncoder::instructions() const noexcept { return state_->instructions; }
+std::uint64_t BlockEncoder::branches() const noexcept { return state_->branches; }
+std::uint64_t BlockEncoder::bytes() const noexcept {
+  return state_->tracer.generator().bytes_written() +
+         (state_->fast_path_open ? state_->fast_encoder.bytes() : 0);
+}
+std::uint64_t BlockEncoder::unexplained() const noexcept { return state_->unexplained; }
+bool BlockEncoder::log_failed() const noexcept {
+  return state_->logs.instructions.failed() || state_->logs.branches.failed();
+}
+
+}  // namespace ptkit::capture

@@ -1,0 +1,27 @@
+// Translates options to fields of IA32_RTIT_CTL, for both back ends (driver and perf). A failure names the
+// option that needs a feature which the trace unit lacks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/status.h"
+#include "capture/common/record_options.h"
+#include "msr/capabilities.h"
+#include "msr/config.h"
+
+namespace ptkit::capture {
+
+// Options that no processor supports.
+[[nodiscard]] std::optional<base::Failure> check_hardware(const RecordOptions& options);
+// Options of packets, which recordings of branches (BTS, LBR) do not have.
+[[nodiscard]] std::optional<base::Failure> check_branches(const RecordOptions& options);
+// Names the option that violates a rule of the registers, and the remedy.
+[[nodiscard]] base::Failure explained(const msr::Violation& violation, const msr::Capabilities& can);
+// IA32_RTIT_CTL.MTCEn and MTCFreq.
+[[nodiscard]] bool has_mtc(const RecordOptions& options, const msr::Capabilities& can) noexcept;
+[[nodiscard]] std::uint8_t mtc_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept;
+// IA32_RTIT_CTL.PSBFreq.
+[[nodiscard]] std::uint8_t psb_frequency(const RecordOptions& options, const msr::Capabilities& can) noexcept;
+
+}  // namespace ptkit::capture

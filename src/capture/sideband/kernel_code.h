@@ -1,0 +1,82 @@
+// Code and symbols of the running kernel and its modules, from /proc, for users with the right to read them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capture/output/bundle_output.h"
+
+namespace ptkit::capture {
+
+class KernelCode {
+ public:
+  // A range of executable memory: kernel text, a module, or code that the kernel generates at run time.
+  struct Part {
+    std::string name;  // "[kernel]", "[ptkit]"
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::vector<trace::SymbolEntry> symbols;  // by offset in the part
+  };
+
+  // Tests use files of their own.
+  struct Files {
+    std::string symbols = "/proc/kallsyms";
+    std::string memory = "/proc/kcore";
+    std::string modules = "/proc/modules";
+  };
+  explicit KernelCode(Files files) : files_(std::move(files)) {}
+  KernelCode() : KernelCode(Files()) {}
+
+  // Finds the current parts. Fails if addresses are hidden; the failure has the remedy.
+  [[nodiscard]] std::optional<base::Failure> find_parts();
+  [[nodiscard]] const std::vector<Part>& parts() const noexcept { return parts_; }
+
+  // Writes the symbols of all parts, which takes longer than save().
+  void save_names(BundleOutput& output) const;
+  // Writes code and symbols of the parts that are not saved yet. Fails if memory cannot be read. Code at an
+  // address where other code was saved is valid from `tsc` on. Calls `on_progress` after each chunk.
+  [[nodiscard]] std::optional<base::Failure> save(
+      BundleOutput& output, std::uint64_t tsc, const std::function<void()>& on_progress = [] {});
+  // Saves generated code at [begin, end), which a KSYMBOL record at `tsc` reported.
+  void add_ksymbol(BundleOutput& output, std::uint64_t tsc, const std::string& name, std::uint64_t begin,
+                   std::uint64_t end);
+  // The kernel changed its code at `address`, which a TEXT_POKE record at `tsc` reported.
+  void text_poke(BundleOutput& output, std::uint64_t tsc, std::uint64_t address, base::Bytes before,
+                 base::Bytes after);
+  // The number of pages of saved code that have changed without a TEXT_POKE record.
+  [[nodiscard]] std::size_t changed_pages() const;
+
+  struct Function {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+  };
+  // All functions with that name. `module`: "ptkit.ko", "ptkit" or "vmlinux"; empty: any.
+  [[nodiscard]] std::vector<Function> find(const std::string& name, const std::string& module) const;
+  [[nodiscard]] const Part* find_part(const std::string& module) const;
+  [[nodiscard]] std::vector<std::string> similar(const std::string& name) const;
+
+ private:
+  struct Saved {
+    std::string name;  // Part::name
+    std::uint64_t begin = 0;
+    std::vector<std::uint8_t> bytes;
+  };
+  class Memory;
+
+  [[nodiscard]] bool save_part(
+      BundleOutput& output, const Memory& memory, const Part& part, std::uint64_t tsc,
+      const std::function<void()>& on_progress = [] {});
+
+  void add_pages(const std::string& name, std::uint64_t first, std::uint64_t end);
+
+  Files files_;
+  std::vector<Part> parts_;
+  std::vector<Saved> saved_;
+  std::set<std::uint64_t> poked_;  // addresses of TEXT_POKE records
+};
+
+}  // namespace ptkit::capture

@@ -1,0 +1,256 @@
+#include "columns/read/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "columns/sources/packet_source.h"
+#include "flow/events/stream_traits.h"
+
+namespace ptkit::columns {
+namespace {
+
+// Threads that decode speculatively take one part in kSpeculativeShare of the free memory.
+constexpr std::uint64_t kSpeculativeShare = 4;
+
+[[nodiscard]] bool has_packets(const trace::Stream& stream) noexcept {
+  return stream.kind == trace::StreamKind::PROCESSOR_TRACE;
+}
+
+// Source for the packets of a stream of branch records: one error row.
+class NoPackets final : public flow::RowSource {
+ public:
+  explicit NoPackets(flow::FlowSink& sink) : sink_(sink) {}
+  [[nodiscard]] bool run() override {
+    flow::FlowError error;
+    error.code = base::Status::NO_PACKETS;
+    sink_.on_error(error);
+    return false;
+  }
+  [[nodiscard]] std::uint64_t position() const noexcept override { return 0; }
+
+ private:
+  flow::FlowSink& sink_;
+};
+
+[[nodiscard]] bool needs_time(const Request& request) noexcept {
+  return request.time || request.selection.by_time;
+}
+
+}  // namespace
+
+TableReader::TableReader(Input input, const Request& request)
+    : input_(std::move(input)), request_(request), sink_(request_, cancelled_) {
+  for (const auto stream : input_.streams) bytes_total_ += input_.bundle->streams[stream].data.size();
+  input_.budget->add_streams(bytes_total_);
+}
+
+std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
+  if (stream.kind == trace::StreamKind::BRANCH_RECORDS)
+    return std::make_unique<time::TimeTrack>(time::TimeTrack::of_records(stream.data.bytes()));
+  return std::make_unique<time::TimeTrack>(stream.data.bytes(), input_.bundle->configuration.clock,
+                                           input_.errata, stream.losses);
+}
+
+// Code that changes with time can only be followed from the start of a stream. So can times that decide which
+// rows are selected.
+bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
+  if (request_.estimate || input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream))
+    return false;
+  const std::size_t least = input_.segment != 0 ? input_.segment : SpeculativeSource::kSmallestSegment;
+  return stream.data.size() >= least * 2 && !request_.selection.by_time &&
+         flow::can_speculate(*input_.bundle, stream);
+}
+
+// Decodes only the segments that are selected, unless decoding the whole stream on all threads takes less
+// time.
+bool TableReader::open_indexed(std::uint32_t index) {
+  const Selection& selection = request_.selection;
+  if (request_.estimate || input_.index == nullptr || !input_.decoder ||
+      (!selection.by_time && selection.ips.empty()))
+    return false;
+  if (!has_packets(*stream_)) return false;
+  const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
+  const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
+    return input_.decoder(index, sink, from, ahead);
+  };
+  source_ = IndexedSource::make({request_, *input_.bundle, *stream_, make, input_.index,
+                                 input_.index->streams()[index], row_track_.get()},
+                                least, sink_);
+  return source_ != nullptr;
+}
+
+void TableReader::open_stream() {
+  const auto index = input_.streams[next_stream_++];
+  stream_ = &input_.bundle->streams[index];
+  const bool packets = request_.table == TableId::packets;
+  const bool follow =
+      packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
+  // Without this, a track would search for timing packets up to the end of the stream.
+  const bool timeless =
+      input_.index != nullptr && has_packets(*stream_) && input_.index->streams()[index].timeless;
+  if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);
+  sink_.begin_stream(index, *stream_, row_track_.get());
+  if (request_.estimate) sink_.begin_estimates(row_track_ != nullptr ? make_track(*stream_) : nullptr);
+  if (packets && !has_packets(*stream_)) {
+    source_ = std::make_unique<NoPackets>(sink_);
+    return;
+  }
+  if (packets) {
+    source_ = input_.packet_factory ? input_.packet_factory(index, request_.sync, sink_)
+                                    : std::make_unique<PacketSource<packet::PacketDecoder>>(
+                                          stream_->data.bytes(),
+                                          packet::PacketDecoder(stream_->data.bytes(), {}, input_.errata),
+                                          request_.sync, sink_);
+    return;
+  }
+  if (open_indexed(index)) return;
+  if (can_cut(*stream_)) {
+    const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
+      return input_.decoder(index, sink, from, ahead);
+    };
+    SpeculativeSource::Input input{request_,
+                                   index,
+                                   *stream_,
+                                   make,
+                                   input_.threads,
+                                   input_.segment,
+                                   row_track_ != nullptr,
+                                   input_.memory,
+                                   part_.rows - std::min(part_.rows, kSlackRows),
+                                   input_.budget->left().least().usable() / kSpeculativeShare};
+    source_ = std::make_unique<SpeculativeSource>(std::move(input), sink_);
+    source_attaches_ = true;
+    return;
+  }
+  if (flow::changes_with_time(*input_.bundle, *stream_)) flow_track_ = make_track(*stream_);
+  source_ = input_.factory(index, sink_, flow_track_.get());
+}
+
+TableReader::Step TableReader::step(std::size_t rows) {
+  const bool bounded = request_.table != TableId::edges;
+  const std::size_t open = sink_.open_rows();
+  if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
+  if (source_ == nullptr) {
+    if (next_stream_ < input_.streams.size()) {
+      open_stream();
+    } else {
+      if (!finished_ && !sink_.finish()) return Step::NO_MEMORY;
+      finished_ = true;
+      return Step::END;
+    }
+  }
+  if (!source_attaches_) sink_.attach_part();
+  const std::size_t limit = open == 0 ? rows : SIZE_MAX;
+  sink_.begin_slice(std::min(limit, sink_.main()->rows() + kSliceRows), kSlicePackets);
+  if (source_ == nullptr || !source_->run()) {
+    sink_.end_estimates();
+    source_.reset();
+    source_attaches_ = false;
+    flow_track_.reset();
+    row_track_.reset();
+    bytes_before_ += stream_->data.size();
+  }
+  return sink_.out_of_memory() ? Step::NO_MEMORY : check_budget();
+}
+
+TableReader::Step TableReader::check_budget() {
+  const auto bytes_of = [](const std::unique_ptr<Batch>& side) {
+    return side == nullptr ? 0 : side->bytes();
+  };
+  const std::size_t sides = bytes_of(sink_.errors()) + bytes_of(sink_.gaps());
+  switch (input_.budget->report(share_, sink_.main()->rows(), sides, bytes_done())) {
+    case RowBudget::Answer::COUNT:
+      return Step::COUNT;
+    case RowBudget::Answer::STOP:
+      return Step::NO_ROOM;
+    case RowBudget::Answer::GO_ON:
+      break;
+  }
+  return Step::MORE;
+}
+
+std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
+  auto& rest = sink_.main();
+  std::unique_ptr<Batch> tail;
+  if (rest->rows() / 2 > rows || rest->is_attached()) {
+    // More parts follow: the rest stays in its memory.
+    auto part = std::make_unique<Batch>(rest->table(), rest->mask());
+    const std::size_t count = std::min(rows, rest->rows());
+    if (!part->append_rows(*rest, 0, count)) return nullptr;
+    rest->drop_front(count);
+    part->shrink();
+    return part;
+  }
+  if (rest->rows() > rows) {
+    tail = rest->split(rows);
+  } else {
+    tail = std::make_unique<Batch>(rest->table(), rest->mask());
+    if (!rest->runs().empty()) tail->begin_run(rest->runs().back());
+  }
+  if (tail == nullptr) return nullptr;
+  std::swap(rest, tail);
+  tail->shrink();
+  return tail;
+}
+
+void TableReader::attach(const PartMemory& part) {
+  part_ = part;
+  sink_.begin_part(part, part.rows - std::min(part.rows, kSlackRows));
+}
+
+PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
+  // Rows that a segment's thread wrote stay in their memory.
+  if (sink_.main()->owner() == nullptr || sink_.main()->owner() == part_.memory) sink_.attach_part();
+  Batch& rest = *sink_.main();
+  PartMemory part;
+  part.rows = std::min(rows, rest.rows());
+  const bool copies = rest.owner() == nullptr;
+  part.memory = copies ? part_.memory : rest.owner();
+  const auto infos = columns_of(rest.table());
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    if (((rest.mask() >> i) & 1) == 0) continue;
+    part.columns[i] = copies ? part_.columns[i] : rest.data(i);
+    if (copies && part.rows != 0)
+      std::memcpy(part_.columns[i], rest.data(i), part.rows * cell_size(infos[i].type));
+  }
+  for (const Run& run : rest.runs()) {
+    if (run.row < part.rows) runs.push_back(run);
+  }
+  rest.drop_front(part.rows);
+  return part;
+}
+
+namespace {
+
+std::unique_ptr<Batch> take_side(std::unique_ptr<Batch>& side) {
+  if (side == nullptr) return nullptr;
+  auto rest = std::make_unique<Batch>(side->table(), side->mask());
+  if (!side->runs().empty()) rest->begin_run(side->runs().back());
+  std::swap(rest, side);
+  rest->shrink();
+  return rest;
+}
+
+}  // namespace
+
+std::unique_ptr<Batch> TableReader::take_errors() { return take_side(sink_.errors()); }
+std::unique_ptr<Batch> TableReader::take_gaps() { return take_side(sink_.gaps()); }
+
+std::size_t TableReader::error_rows() noexcept {
+  if (request_.table == TableId::errors) return sink_.main()->rows();
+  return sink_.errors() == nullptr ? 0 : sink_.errors()->rows();
+}
+
+bool TableReader::has_side_rows() noexcept {
+  const auto has_rows = [](const std::unique_ptr<Batch>& side) {
+    return side != nullptr && side->rows() != 0;
+  };
+  return has_rows(sink_.errors()) || has_rows(sink_.gaps());
+}
+
+std::uint64_t TableReader::bytes_done() const noexcept {
+  return source_ == nullptr ? bytes_before_ : bytes_before_ + source_->position();
+}
+
+}  // namespace ptkit::columns

@@ -1,0 +1,108 @@
+// Reads tables from streams, in parts of a given number of rows.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "columns/read/row_budget.h"
+#include "columns/row_sink.h"
+#include "columns/sources/indexed_source.h"
+#include "columns/sources/speculative_source.h"
+#include "packet/errata.h"
+
+namespace ptkit::columns {
+
+// Makes the decoder of a stream: FlowDecoder or the reference. `track` is null if decoding needs no time.
+using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
+    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
+
+// Makes a FlowDecoder of a stream, from a checkpoint on (null: from the start); see flow::FlowDecoder.
+using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
+    std::uint32_t stream, flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead)>;
+
+// Makes the source of a stream's packets, from its first byte or its first PSB.
+using PacketFactory =
+    std::function<std::unique_ptr<flow::RowSource>(std::uint32_t stream, bool sync, RowSink& sink)>;
+
+// Reads one table of some streams, one after the other.
+class TableReader {
+ public:
+  struct Input {
+    std::shared_ptr<const trace::TraceBundle> bundle;
+    std::vector<std::uint32_t> streams;  // indices, in row order
+    packet::Errata errata;
+    SourceFactory factory;                      // not used for packets
+    PacketFactory packet_factory;               // empty: packet::PacketDecoder
+    DecoderFactory decoder;                     // empty: streams are not cut into segments
+    std::size_t threads = 1;                    // for the segments of a stream
+    std::size_t segment = 0;                    // bytes, approximately; 0: automatic
+    std::shared_ptr<const index::Index> index;  // index of the bundle; may be null
+    bool cut = true;                            // allows to cut streams into segments
+    std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
+    std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();  // shared by all readers of the table
+  };
+  TableReader(Input input, const Request& request);
+
+  enum class Step : std::uint8_t {
+    MORE,       // a slice of work is done; call again
+    READY,      // `rows` rows are available
+    END,        // end of the table, with fewer rows
+    NO_MEMORY,  // out of memory; earlier rows are available
+    COUNT,      // the budget requests a count: see RowBudget::Answer. Reading can continue
+    NO_ROOM,    // the budget answers STOP
+  };
+  // Works for a few milliseconds at most. Calls from different threads are allowed, but must not overlap.
+  [[nodiscard]] Step step(std::size_t rows);
+  // Makes room for `rows` rows in total at once. False: out of memory.
+  [[nodiscard]] bool reserve(std::size_t rows) { return sink_.main()->reserve(rows + kSlackRows); }
+  // Takes up to `rows` available rows. Null: out of memory.
+  [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
+  // Attached columns need room for this many rows after the last row of the part.
+  static constexpr std::size_t kSlackRows = flow::BulkRoom::kSlack;
+  // Attaches memory for the rows of the current part, unless the rows are in pool memory of the reader
+  // already. `part` has room for kSlackRows more rows than the part.
+  void attach(const PartMemory& part);
+  // Ends the current part: returns up to `rows` rows, and their memory. Further rows begin the next part.
+  [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
+  // Errors or gaps since the last call. Null: not kept.
+  [[nodiscard]] std::unique_ptr<Batch> take_errors();
+  [[nodiscard]] std::unique_ptr<Batch> take_gaps();
+  [[nodiscard]] std::size_t error_rows() noexcept;  // rows that take_errors() or take() would return
+  [[nodiscard]] bool has_side_rows() noexcept;      // true if take_errors() or take_gaps() would return rows
+
+  // Number of threads for each stream; before the first step().
+  void set_threads(std::size_t threads) noexcept { input_.threads = threads; }
+  // Makes step() return soon, from any thread.
+  void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bytes_done() const noexcept;
+  [[nodiscard]] std::uint64_t bytes_total() const noexcept { return bytes_total_; }
+  [[nodiscard]] const Request& request() const noexcept { return request_; }
+
+ private:
+  void open_stream();
+  [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
+  [[nodiscard]] bool open_indexed(std::uint32_t index);
+  [[nodiscard]] Step check_budget();
+  [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
+
+  Input input_;
+  Request request_;
+  std::atomic<bool> cancelled_{false};
+  RowSink sink_;
+  PartMemory part_;
+  RowBudget::Share share_;
+  std::size_t next_stream_ = 0;
+  const trace::Stream* stream_ = nullptr;
+  std::unique_ptr<time::TimeTrack> row_track_;
+  std::unique_ptr<time::TimeTrack> flow_track_;
+  std::unique_ptr<flow::RowSource> source_;
+  bool source_attaches_ = false;  // source_ attaches parts itself
+  bool finished_ = false;
+  std::uint64_t bytes_before_ = 0;
+  std::uint64_t bytes_total_ = 0;
+};
+
+}  // namespace ptkit::columns

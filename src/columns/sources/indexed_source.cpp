@@ -1,0 +1,105 @@
+#include "columns/sources/indexed_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "flow/decoder/checkpoint_fields.h"
+
+namespace ptkit::columns {
+
+std::unique_ptr<IndexedSource> IndexedSource::make(Input input, double least, RowSink& sink) {
+  std::unique_ptr<IndexedSource> source(new IndexedSource(std::move(input), sink));
+  return source->plan(least) ? std::move(source) : nullptr;
+}
+
+// True if the segment may have selected rows, or has errors or gaps.
+bool IndexedSource::is_needed(const index::Segment& segment, bool& good) const {
+  const Request& request = input_.request;
+  if (segment.troubles != 0 && request.side_tables && !request.select_sides) return true;
+  const Selection& selection = request.selection;
+  if (selection.by_time) {
+    if ((segment.flags & index::Segment::TIMES_KNOWN) == 0) return false;
+    if (segment.tsc_most < selection.tsc_begin || segment.tsc_least >= selection.tsc_end) return false;
+  }
+  if (selection.ips.empty()) return true;
+  const index::Index::Parts parts = input_.index->parts(segment);
+  good = good && parts.good;
+  return index::touches(parts.lines, spans_);
+}
+
+// Validates the index before there are rows.
+bool IndexedSource::plan(double least) {
+  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  for (const IpRange& range : input_.request.selection.ips) spans_.push_back({range.first, range.last});
+  bool good = true;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < segments.size() && good; ++i) {
+    if (!is_needed(segments[i], good)) continue;
+    std::size_t first = i;
+    // Times can be queried from some segments on only.
+    const bool times = input_.track != nullptr && !input_.of_stream.timeless;
+    while (times && first > 0 && segments[first].blob.time == 0) --first;
+    if (runs_.empty() || runs_.back().last < first) {
+      runs_.push_back({first, i + 1});
+    } else {
+      first = runs_.back().last;
+      runs_.back().last = i + 1;
+    }
+    bytes += input_.of_stream.end(i) - segments[first].begin;
+  }
+  const auto size = static_cast<double>(input_.of_stream.size);
+  if (!good || static_cast<double>(bytes) > size * (1 - least)) return false;
+  for (const SegmentRun& run : runs_) {
+    Begin begin;
+    if (!load(run, begin)) return false;
+    for (std::size_t i = run.first; i < run.last; ++i) {
+      if (!index::Index::is_as_indexed(input_.stream.data.bytes(), input_.of_stream, i)) return false;
+    }
+  }
+  return true;
+}
+
+bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
+  const bool times = input_.track != nullptr && !input_.of_stream.timeless;
+  if (run.first == 0) {
+    if (times) begin.track = input_.track;
+    return true;
+  }
+  const index::Segment& segment = input_.of_stream.segments[run.first];
+  const index::Index::Parts parts = input_.index->parts(segment);
+  if (!parts.good || !flow::from_bytes(parts.checkpoint, input_.stream, input_.bundle, begin.checkpoint) ||
+      begin.checkpoint.packets.position != segment.begin) {
+    return false;
+  }
+  if (!times) return true;
+  auto track = input_.track->from(parts.time);
+  if (!track) return false;
+  begin.own_track = std::make_unique<time::TimeTrack>(std::move(*track));
+  begin.track = begin.own_track.get();
+  return true;
+}
+
+bool IndexedSource::begin_run() {
+  const SegmentRun& run = runs_[next_++];
+  const std::vector<index::Segment>& segments = input_.of_stream.segments;
+  begin_ = {};
+  if (!load(run, begin_)) return false;
+  sink_.continue_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
+  decoder_ = input_.make(sink_, run.first == 0 ? nullptr : &begin_.checkpoint, false);
+  if (run.last < segments.size()) decoder_->stop_after_psb_above(segments[run.last].psb - 1);
+  return true;
+}
+
+bool IndexedSource::run() {
+  if (decoder_ == nullptr && (next_ == runs_.size() || !begin_run())) return false;
+  if (decoder_->run()) return true;
+  decoder_.reset();
+  return next_ < runs_.size();
+}
+
+std::uint64_t IndexedSource::position() const noexcept {
+  if (decoder_ != nullptr) return decoder_->position();
+  return next_ == 0 ? 0 : input_.of_stream.end(runs_[next_ - 1].last - 1);
+}
+
+}  // namespace ptkit::columns

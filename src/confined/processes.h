@@ -1,0 +1,73 @@
+// Processes hostile input in confined processes.
+//
+//   parent --request, input, pipe--> keeper --fork()--> confined process --pipe--> parent
+//
+// The keeper starts once and has only its socket. It forks one process for each request, so one input cannot
+// affect the work on another. The process drops all privileges, keeps only the descriptors of the input and
+// the pipe, and sets resource limits and a system call filter. If a step fails, the work does not begin.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "confined/keeper.h"
+
+namespace ptkit::confined {
+
+class ConfinedProcesses {
+ public:
+  struct Limits {
+    std::uint64_t answer_bytes = 0;
+    std::uint64_t memory_bytes = 0;  // in addition to a copy of the keeper's memory
+    std::chrono::milliseconds time{0};
+  };
+  struct Answer {
+    std::vector<std::uint8_t> bytes;
+    std::string problem;  // "the process was killed by signal 11"; empty: the answer is complete
+    bool late = false;    // the problem is a timeout
+  };
+
+  // Forks the keeper from this process. Each confined process has a copy of this process's memory, so this is
+  // cheap only while the memory is small.
+  explicit ConfinedProcesses(const Work& work);
+  // Starts the keeper as a program. The program calls run_keeper() with its only argument as the parent's PID
+  // and with kKeeperSocket.
+  explicit ConfinedProcesses(const std::string& executable);
+  ~ConfinedProcesses();
+  ConfinedProcesses(const ConfinedProcesses&) = delete;
+  ConfinedProcesses& operator=(const ConfinedProcesses&) = delete;
+
+  // Thread-safe; requests run one after another. Calls `meanwhile` every few milliseconds.
+  [[nodiscard]] Answer ask(base::Bytes request, const base::Fd& input, const Limits& limits,
+                           const std::function<void()>& meanwhile);
+  [[nodiscard]] pid_t keeper() const noexcept { return keeper_; }  // 0: no keeper
+
+  struct Started {
+    pid_t pid = -1;  // -1: see `error`
+    int error = 0;
+  };
+
+ private:
+  void start(const char* how, const std::function<Started(const base::Fd& socket)>& begin);
+  [[nodiscard]] bool send(base::Bytes request, const base::Fd& input, const base::Fd& output,
+                          const Limits& limits) const;
+  static void receive(base::Fd pipe, const Limits& limits, const std::function<void()>& meanwhile,
+                      Answer& answer);
+  [[nodiscard]] std::string outcome();
+  void end();
+
+  std::mutex mutex_;
+  base::Fd socket_;
+  pid_t keeper_ = 0;
+  std::string missing_;  // why there is no keeper
+};
+
+}  // namespace ptkit::confined

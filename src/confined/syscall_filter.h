@@ -1,0 +1,12 @@
+// A seccomp(2) filter for a process that only computes. The BPF program is written here, so that a privileged
+// process needs no library for it.
+#pragma once
+
+namespace ptkit::confined {
+
+// Installs the filter. Any system call kills the process by SIGSYS, except those that read, write or seek
+// open descriptors, manage memory that is not executable, or end the process. Needs no_new_privs. Returns
+// false if the kernel has no seccomp filters.
+[[nodiscard]] bool filter_system_calls();
+
+}  // namespace ptkit::confined

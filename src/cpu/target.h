@@ -1,0 +1,17 @@
+// Macros for functions that need more than the baseline instruction set. The target attribute is set per
+// function. A compiler flag per file would also apply to inline functions of headers: the linker may then use
+// their copies from that file for all callers, on a baseline processor, too.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define PT_SIMD_X86 1
+#define PT_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
+#define PT_TARGET_AVX512                                                           \
+  __attribute__((                                                                  \
+      target("avx2,bmi,bmi2,popcnt,lzcnt,gfni,avx512f,avx512bw,avx512dq,avx512vl," \
+             "avx512vbmi,avx512vbmi2,avx512bitalg")))
+#define PT_INLINE_AVX2 PT_TARGET_AVX2 __attribute__((always_inline)) inline
+#define PT_INLINE_AVX512 PT_TARGET_AVX512 __attribute__((always_inline)) inline
+#else
+#define PT_SIMD_X86 0
+#endif

@@ -1,0 +1,95 @@
+// Pool of decoded code that outlives the decoders. A decoder acquires caches, uses each alone, and releases
+// them to the pool when it ends.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "flow/code/block_cache.h"
+
+namespace ptkit::flow {
+
+// Thread-safe. Idle caches take at most `most_bytes` of memory: above it, the least recently released caches
+// are dropped. Caches in use are not counted: each has only the code that one decoder executed.
+class CodeCachePool {
+ public:
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+
+  explicit CodeCachePool(const image::Image& image, std::size_t most_bytes = kMostBytes)
+      : image_(image), most_bytes_(most_bytes) {}
+  CodeCachePool(const CodeCachePool&) = delete;
+  CodeCachePool& operator=(const CodeCachePool&) = delete;
+
+  // Moves a cache for this code into `out`: the idle cache with the most decoded code, or else a new one.
+  // `view` belongs to the pool's image.
+  void acquire(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
+               std::list<BlockCache>& out);
+  // Takes all of `caches`. With a code callback, caches that met missing code are dropped: the next decoder
+  // calls the callback again.
+  void release(std::list<BlockCache>& caches) noexcept;
+
+  // Idle caches.
+  struct Figures {
+    std::size_t caches = 0;
+    std::size_t bytes = 0;
+    std::size_t decoded = 0;  // instructions that were decoded
+  };
+  [[nodiscard]] Figures idle() const;
+
+  // True if a decoder has acquired code of this width. From any thread.
+  [[nodiscard]] bool met(insn::ExecMode mode) const noexcept {
+    return (modes_.load(std::memory_order_relaxed) & bit_of(mode)) != 0;
+  }
+
+ private:
+  // 16, 32 and 64 are distinct bits.
+  [[nodiscard]] static unsigned bit_of(insn::ExecMode mode) noexcept { return static_cast<unsigned>(mode); }
+
+  const image::Image image_;  // shares the views, which the caches refer to
+  const std::size_t most_bytes_;
+  mutable std::mutex mutex_;    // guards the members below
+  std::list<BlockCache> idle_;  // most recently released first
+  std::size_t idle_bytes_ = 0;
+  std::atomic<unsigned> modes_{0};
+};
+
+// The caches of one decoder.
+class CodeCaches {
+ public:
+  // Limit for the memory of all caches together. Many caches follow each other where processes alternate, and
+  // each change of code has a view of its own.
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+
+  // `pool` may be null: then the caches are private. `cs_base`: base of 16 and 32-bit code.
+  explicit CodeCaches(CodeCachePool* pool, std::uint32_t cs_base = 0) noexcept
+      : pool_(pool), cs_base_(cs_base) {}
+  ~CodeCaches() { release_all(); }
+  CodeCaches(const CodeCaches&) = delete;
+  CodeCaches& operator=(const CodeCaches&) = delete;
+
+  // Valid until the next call, which may release all caches: see kMostBytes.
+  [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
+  // Empties one of the caches.
+  void clear(BlockCache& cache);
+  [[nodiscard]] std::size_t bytes() const noexcept { return other_bytes_ + (last_ ? last_->bytes() : 0); }
+  // Called for each cache right before it is emptied or released.
+  void before_clear(std::function<void(BlockCache&)> callback) { before_clear_ = std::move(callback); }
+
+ private:
+  void release_all() noexcept;
+
+  CodeCachePool* pool_;
+  std::uint32_t cs_base_;
+  std::list<BlockCache> caches_;
+  BlockCache* last_ = nullptr;  // the latest result of of(): no other cache has grown since
+  std::size_t other_bytes_ = 0;
+  std::function<void(BlockCache&)> before_clear_;
+  std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,259 @@
+#include "flow/decoder/decoder.h"
+
+#include <algorithm>
+
+#include "base/bits.h"
+#include "flow/decoder/checkpoint.h"
+#include "flow/decoder/decoder_context.h"
+#include "flow/fast/fast_flow.h"
+#include "ptkit/rtit_regs.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+BinderOptions binder_options(const trace::Configuration& configuration, const image::Image& image,
+                             const FlowOptions& options) {
+  BinderOptions out;
+  out.to_next_psb = options.resync == Resync::PSB;
+  out.no_code = !out.to_next_psb && image.empty();
+  out.errata = options.errata;
+  out.tnt_disabled =
+      configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_TNT)) != 0;
+  out.ptw_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_PTW_EN)) == 0;
+  return out;
+}
+
+TickOptions tick_options(const trace::Clock& clock, const FlowOptions& options) {
+  TickOptions out;
+  out.on = options.ticks;
+  out.over_overflow = options.ticks_over_overflow;
+  out.by_mtc = clock.mtc_period_known && clock.tsc_ctc_numerator != 0 && clock.tsc_ctc_denominator != 0;
+  out.by_cbr = clock.max_nonturbo_ratio != 0;
+  return out;
+}
+
+EventTrace event_trace(const trace::Configuration& configuration) noexcept {
+  if (!configuration.rtit_ctl_known) return EventTrace::UNKNOWN;
+  return (configuration.rtit_ctl & base::bit(PT_CTL_EVENT_EN)) != 0 ? EventTrace::ON : EventTrace::OFF;
+}
+
+}  // namespace
+
+class FlowDecoder::Impl : private DecoderContext {
+ public:
+  Impl(const trace::Stream& stream, const trace::Configuration& configuration, const image::Image& image,
+       const FlowOptions& options, FlowSink& sink, time::TimeTrack* track, CodeCachePool* pool)
+      : DecoderContext(stream, configuration, image, sink, track, pool),
+        probe_(bytes_),
+        binder_(sink, walker_, context_, recovery_, probe_, binder_options(configuration, image, options)),
+        packets_(bytes_, {}, options.errata, configuration.cs_base),
+        events_(packets_, binder_, walker_, context_, options.errata,
+                tick_options(configuration.clock, options), event_trace(configuration)),
+        fast_(packets_, events_, binder_, walker_, recovery_, context_, filter_,
+              options.fast ? sink.bulk() : nullptr, options.most_path_bytes) {
+    if (configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_RETC)) != 0)
+      walker_.set_return_compression(false);
+  }
+
+  void load(const Checkpoint& from, bool speculative);
+  [[nodiscard]] Checkpoint checkpoint() const;
+  [[nodiscard]] SpeculationDeps speculation_deps() const noexcept {
+    return CheckpointAccess::speculation_deps(events_, binder_, walker_);
+  }
+  void stop_after_psb_above(std::uint64_t psb) noexcept { stop_after_ = psb; }
+  [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+
+  [[nodiscard]] bool run();
+  [[nodiscard]] std::uint64_t position() const noexcept { return packets_.position(); }
+
+ private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  [[nodiscard]] bool is_stop(packet::PacketKind kind) const noexcept {
+    return kind == packet::PacketKind::PSBEND && stop_after_ != kNever && events_.header_at() > stop_after_ &&
+           events_.at_rest();
+  }
+  void begin();
+  void synchronize();
+  void stop_at_loss();
+  void bad_packet(Status status, const packet::Packet& packet);
+  void end();
+  void select_part();
+
+  TntProbe probe_;
+  EventBinder binder_;
+  packet::PacketDecoder packets_;
+  EventDecoder events_;
+  FastFlow fast_;
+  bool begun_ = false;
+  bool done_ = false;
+  bool synchronized_ = false;
+  std::uint64_t stop_after_ = kNever;  // decoding stops at the first PSB+ after this PSB
+  bool stopped_ = false;
+};
+
+void FlowDecoder::Impl::load(const Checkpoint& from, bool speculative) {
+  begun_ = true;
+  synchronized_ = true;
+  next_loss_ = from.next_loss;
+  packets_.set_state(from.packets);
+  select_part();
+  CheckpointAccess::load(context_, from);
+  CheckpointAccess::load(walker_, from);
+  CheckpointAccess::load(binder_, from);
+  CheckpointAccess::load(events_, from);
+  if (speculative) CheckpointAccess::begin_speculation(walker_);
+}
+
+Checkpoint FlowDecoder::Impl::checkpoint() const {
+  Checkpoint out;
+  out.packets = packets_.state();
+  out.next_loss = next_loss_;
+  CheckpointAccess::save(events_, out);
+  CheckpointAccess::save(binder_, out);
+  CheckpointAccess::save(walker_, out);
+  CheckpointAccess::save(context_, out);
+  return out;
+}
+
+// Selects the part of the stream up to the next loss. Packets never span a loss.
+void FlowDecoder::Impl::select_part() {
+  const packet::DecoderState state = packets_.state();
+  packets_ = packet::PacketDecoder(bytes_.first(static_cast<std::size_t>(limit())), state, packets_.errata(),
+                                   packets_.cs_base());
+}
+
+void FlowDecoder::Impl::begin() {
+  begun_ = true;
+  context_.start();
+  if (bytes_.empty()) {
+    recovery_.error(Place{}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+    done_ = true;
+    return;
+  }
+  // Losses at the start of the stream only explain why it may start in the middle of a packet.
+  Status cause = Status::OK;
+  while (next_loss_ < stream_.losses.size() && stream_.losses[next_loss_].offset == 0) {
+    cause = stream_.losses[next_loss_++].cause;
+  }
+  select_part();
+  if (cause != Status::OK || packet::find_psb(bytes_, 0) != 0) {
+    recovery_.open(0, nullptr, cause == Status::OK ? GapCause::START : GapCause::LOST, cause);
+  }
+  synchronize();
+}
+
+// Advances to the next PSB; at the end of a part, to the first PSB of the next part.
+void FlowDecoder::Impl::synchronize() {
+  events_.restart();
+  binder_.psb_found();
+  Status status =
+      begun_ && synchronized_ ? packets_.sync_forward() : packets_.sync_forward(packets_.position());
+  while (status != Status::OK && next_loss_ < stream_.losses.size()) {
+    stop_at_loss();
+    status = packets_.sync_forward(packets_.position());
+  }
+  if (status == Status::OK) {
+    synchronized_ = true;
+    return;
+  }
+  if (!synchronized_) recovery_.error(Place{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+  end();
+}
+
+// Ends the part at a loss of the recorder.
+void FlowDecoder::Impl::stop_at_loss() {
+  const trace::KnownLoss& loss = stream_.losses[next_loss_++];
+  const std::uint64_t offset = std::min<std::uint64_t>(loss.offset, bytes_.size());
+  walker_.begin_packet(Place{walker_.place().since, offset});
+  binder_.lose(GapCause::LOST, loss.cause);
+  packet::DecoderState state;
+  state.position = offset;
+  state.has_cs_base = packets_.state().has_cs_base;
+  packets_.set_state(state);
+  select_part();
+}
+
+void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) {
+  std::uint64_t word = 0;
+  const std::uint64_t size = std::min<std::uint64_t>(packet.size, bytes_.size() - packet.offset);
+  const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
+  for (std::size_t i = shown; i-- > 0;)
+    word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
+  walker_.begin_packet(Place{walker_.place().since, packet.offset});
+  binder_.contradiction(status, word, shown);
+}
+
+void FlowDecoder::Impl::end() {
+  done_ = true;
+  while (next_loss_ < stream_.losses.size()) stop_at_loss();  // losses after the last byte
+  walker_.begin_packet(Place{walker_.place().since, bytes_.size()});
+  binder_.finish();
+  fast_.emit_counts();
+}
+
+bool FlowDecoder::Impl::run() {
+  if (!begun_) begin();
+  stopped_ = false;
+  packet::Packet packet;
+  const std::uint64_t walked = walker_.instructions();
+  while (!done_) {
+    if (fast_.run(limit(), stop_after_)) {
+      if (binder_.needs_psb()) synchronize();
+      if (done_ || pauses(walked)) return !done_;
+    }
+    const Status status = packets_.next(packet);
+    if (status == Status::OK) {
+      walker_.bound_memory();
+      events_.apply(packet);
+      if (is_stop(packet.kind)) {
+        stopped_ = true;
+        fast_.emit_counts();
+        stop_after_ = kNever;
+        return false;
+      }
+      if (binder_.needs_psb()) synchronize();
+      if (pauses(walked)) return !done_;
+    } else if (limit() < bytes_.size() &&
+               (status == Status::END_OF_STREAM || status == Status::TRUNCATED_PACKET)) {
+      synchronize();  // past the loss
+    } else if (status == Status::END_OF_STREAM) {
+      end();
+    } else {
+      bad_packet(status, packet);
+      synchronize();
+    }
+  }
+  return false;
+}
+
+FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         time::TimeTrack* track, CodeCachePool* pool)
+    : impl_(std::make_unique<Impl>(stream, configuration, image, options, sink, track, pool)) {}
+
+FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
+                         const image::Image& image, const FlowOptions& options, FlowSink& sink,
+                         time::TimeTrack* track, CodeCachePool* pool, const Checkpoint& from,
+                         bool speculative)
+    : FlowDecoder(stream, configuration, image, options, sink, track, pool) {
+  impl_->load(from, speculative);
+}
+
+FlowDecoder::~FlowDecoder() = default;
+
+void FlowDecoder::stop_after_psb_above(std::uint64_t psb) noexcept { impl_->stop_after_psb_above(psb); }
+
+bool FlowDecoder::stopped() const noexcept { return impl_->stopped(); }
+
+Checkpoint FlowDecoder::checkpoint() const { return impl_->checkpoint(); }
+
+SpeculationDeps FlowDecoder::speculation_deps() const noexcept { return impl_->speculation_deps(); }
+
+bool FlowDecoder::run() { return impl_->run(); }
+
+std::uint64_t FlowDecoder::position() const noexcept { return impl_->position(); }
+
+}  // namespace ptkit::flow

@@ -1,0 +1,265 @@
+#include "flow/events/event_binder.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+// Packets that do not flush the preceding TNT bits leave the order open.
+bool flushes_tnt(EventKind kind) noexcept {
+  return kind != EventKind::CBR && kind != EventKind::MNT && kind != EventKind::TICK;
+}
+
+// Packets that may come between a TNT packet and the TIPs that were deferred with it.
+bool may_interrupt(EventKind kind) noexcept {
+  return kind == EventKind::CBR || kind == EventKind::MNT || kind == EventKind::TICK;
+}
+
+}  // namespace
+
+void EventBinder::tnt(std::uint64_t bits, unsigned count) {
+  after_branch_ = true;
+  if (state_ == State::LOST) {
+    bits_dropped_ = true;
+    return;
+  }
+  if (state_ == State::OFF) return contradiction(Status::UNEXPECTED_PACKET);
+  const Status status = waits_for_target() ? Status::TIP_MISMATCH : walker_.take_bits(bits, count);
+  trig_base_known_ = true;
+  trig_base_ = walker_.instructions();
+  if (status == Status::OK) return;
+  fail(status, nullptr);
+  bits_dropped_ = true;
+}
+
+void EventBinder::more_tnt(std::uint64_t bits, unsigned count) {
+  if (state_ == State::ON && waits_for_target()) return walker_.add_bits(bits, count);
+  if (state_ != State::OFF) tnt(bits, count);
+}
+
+bool EventBinder::tip(std::uint64_t ip, bool deferred) {
+  after_branch_ = true;
+  if (state_ == State::OFF) {
+    contradiction(Status::UNEXPECTED_PACKET);
+    if (needs_psb_) return false;
+  }
+  if (state_ == State::ON) {
+    const bool waited = waits_for_target();
+    const Status status = walker_.take_target(ip, deferred);
+    trig_base_known_ = true;
+    trig_base_ = walker_.instructions();
+    if (status == Status::OK) return !waited && walker_.target_was_near();
+    if (!lost_to_missing_tnt(status)) fail(status, nullptr);
+    // Bits after the target did not match: the target is useless, and so are targets that were deferred with
+    // it.
+    bits_dropped_ = waited;
+    if (needs_psb_ || waited) return false;
+  }
+  if (bits_dropped_ && tips_deferred_) {
+    depends_on_deferral_ = true;
+    return false;
+  }
+  emit_unseen_branch(ip);
+  resync(ip);
+  return false;
+}
+
+void EventBinder::event(Event event) {
+  if (state_ == State::ON && waits_for_target() && !may_interrupt(event.kind)) {
+    // Bits remain at an indirect branch, and no target followed.
+    fail(Status::TIP_MISMATCH, nullptr);
+    if (needs_psb_) return;
+  }
+  if (state_ == State::LOST) return bind_lost(event);
+  const bool ip_reported = ip_known(event);
+  const Status status = bind(event);
+  if (status == Status::OK) return emit(event, ip_reported);
+  if (!lost_to_missing_tnt(status)) fail(status, &event);
+  if (!needs_psb_) bind_lost(event);
+}
+
+void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
+  Event event;
+  event.kind = enabled ? EventKind::ENABLED : EventKind::DISABLED;
+  event.flags = EV_STATUS;
+  if (enabled) {
+    event.flags |= EV_IP_KNOWN;
+    event.ip = ip;
+  }
+  if (first) {
+    state_ = State::LOST;
+  } else if (state_ != State::LOST && enabled != on()) {
+    contradiction(Status::UNEXPECTED_PACKET);
+    if (needs_psb_) return;
+  } else if (state_ == State::ON) {
+    const Status status = waits_for_target() ? Status::TIP_MISMATCH : walker_.walk_to_ip(ip);
+    if (status != Status::OK && !lost_to_missing_tnt(status)) fail(status, &event);
+    if (needs_psb_) return;
+  }
+  // Earlier findings are void: return compression does not span a PSB.
+  walker_.calls().flush();
+  if (state_ == State::LOST) {
+    if (enabled) {
+      resync(ip);
+    } else {
+      state_ = State::OFF;
+      resume_ip_ = 0;
+      recovery_.close(walker_.place().offset, nullptr);
+    }
+  }
+  emit(event, enabled);
+}
+
+void EventBinder::pause() {
+  const std::uint64_t ip = walker_.ip();
+  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, GapCause::OVERFLOW,
+                 Status::OVERFLOW_LOST);
+  state_ = State::LOST;
+  walker_.drop_bits();
+  walker_.calls().flush();
+  trig_base_known_ = false;
+}
+
+void EventBinder::lose(GapCause cause, Status code) {
+  walker_.charge_error();
+  const std::uint64_t ip = walker_.ip();
+  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, cause, code);
+  state_ = State::LOST;
+  walker_.drop_bits();
+  walker_.calls().reset();
+  walker_.set_in_tx(false);
+  trig_base_known_ = false;
+}
+
+void EventBinder::finish() {
+  if (state_ == State::ON && waits_for_target()) walker_.drop_bits();
+  recovery_.close(walker_.place().offset, nullptr);
+}
+
+void EventBinder::contradiction(Status code) { contradiction(code, static_cast<std::uint64_t>(packet_), 0); }
+
+void EventBinder::contradiction(Status code, std::uint64_t argument, std::uint64_t argument2) {
+  const std::uint64_t ip = walker_.ip();
+  recovery_.error(walker_.place(), code, state_ == State::ON ? &ip : nullptr, argument, argument2,
+                  &walker_.view());
+  lose(GapCause::ERROR, code);
+  if (options_.to_next_psb) needs_psb_ = true;
+}
+
+void EventBinder::fail(Status status, const Event* event) {
+  const bool wanted = status == Status::FUP_MISMATCH && event != nullptr;
+  const bool async =
+      wanted && (event->kind == EventKind::ASYNC_BRANCH || event->kind == EventKind::ASYNC_DISABLED);
+  contradiction(status, static_cast<std::uint64_t>(packet_),
+                wanted ? (async ? event->payload : event->ip) : 0);
+}
+
+// Without TNT packets, a walk that reaches a conditional branch ends there. That is no error.
+bool EventBinder::lost_to_missing_tnt(Status status) {
+  if (status != Status::TNT_MISMATCH && status != Status::FUP_MISMATCH) return false;
+  if (!walker_.at_branch() || walker_.branch_end() != Terminator::COND) return false;
+  if (!options_.tnt_disabled && !probe_.no_tnt()) return false;
+  options_.tnt_disabled = true;
+  lose(GapCause::TNT_DISABLED, Status::OK);
+  return true;
+}
+
+// Emits the branch to a target after conditional branches that were not recorded (DisTNT). The branch was not
+// walked. It is still known if all paths from the conditional branch lead to the same indirect branch.
+void EventBinder::emit_unseen_branch(std::uint64_t to_ip) {
+  if (!recovery_.is_open() || recovery_.gap().cause != GapCause::TNT_DISABLED) return;
+  const BasicBlock* only = walker_.only_indirect_from(recovery_.gap().from_ip);
+  if (only != nullptr) {
+    walker_.emit_unseen_branch(*only, to_ip);
+  } else {
+    walker_.emit_branch(BranchKind::JUMP_INDIRECT, 0, to_ip, TO_KNOWN | TAKEN);
+  }
+}
+
+// Without code nothing can be walked: packets are enabled, but the position stays unknown.
+void EventBinder::resync_without_code(std::uint64_t ip) {
+  walker_.jump_to(ip);
+  state_ = State::LOST;
+  if (!no_code_reported_) {
+    no_code_reported_ = true;
+    recovery_.error(walker_.place(), Status::NO_CODE, &ip, 0, 0, &walker_.view());
+  }
+  recovery_.open(walker_.place().offset, &ip, GapCause::ERROR, Status::NO_CODE);
+}
+
+void EventBinder::resync(std::uint64_t ip) {
+  if (options_.no_code) return resync_without_code(ip);
+  state_ = State::ON;
+  bits_dropped_ = false;
+  walker_.drop_bits();
+  walker_.jump_to(ip);
+  trig_base_known_ = true;
+  trig_base_ = walker_.instructions();
+  recovery_.close(walker_.place().offset, &ip);
+}
+
+void EventBinder::switch_off(std::uint64_t resume_ip) {
+  state_ = State::OFF;
+  resume_ip_ = resume_ip;
+  walker_.drop_bits();
+  walker_.calls().flush();  // return compression does not span disabled packets
+}
+
+void EventBinder::emit(Event event, bool ip_reported) {
+  if (flushes_tnt(event.kind) && !waits_for_target()) {
+    Place place = walker_.place();
+    place.since = place.offset;
+    walker_.set_place(place);
+  }
+  event.place = walker_.place();
+  sink_.on_event(event);
+  move_trig_base(event.kind, ip_reported);
+  after_branch_ = false;
+}
+
+// ICNT of TRIG packets counts instructions from the last packet with an IP: moves that base.
+void EventBinder::move_trig_base(EventKind kind, bool ip_reported) {
+  switch (kind) {
+    case EventKind::PAGING:
+    case EventKind::VMCS:
+    case EventKind::SIPI:
+    case EventKind::CBR:
+    case EventKind::MNT:
+    case EventKind::STOP:
+    case EventKind::PWRE:
+    case EventKind::PWRX:
+      return;
+    case EventKind::DISABLED:
+    case EventKind::ASYNC_DISABLED:
+      trig_base_known_ = false;
+      return;
+    default:
+      if (!ip_reported && kind != EventKind::TRIG) return;
+      trig_base_known_ = true;
+      trig_base_ = walker_.instructions();
+  }
+}
+
+void EventBinder::apply_state(const Event& event) {
+  switch (event.kind) {
+    case EventKind::PAGING:
+    case EventKind::ASYNC_PAGING:
+      context_.set_cr3(walker_.place().offset, event.payload);
+      break;
+    case EventKind::EXEC_MODE:
+      context_.set_mode(static_cast<insn::ExecMode>(event.payload));
+      break;
+    case EventKind::TSX_BEGIN:
+    case EventKind::TSX_COMMIT:
+    case EventKind::TSX_ABORT:
+      walker_.set_in_tx(event.kind == EventKind::TSX_BEGIN);
+      abort_known_ = event.kind == EventKind::TSX_ABORT && ip_known(event);
+      abort_ip_ = event.ip;
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,121 @@
+// Binds packets and events to instructions (libipt: event binding): uses TNT bits and TIPs at branches, finds
+// the instruction of each event, emits rows, and turns mismatches into errors and gaps.
+#pragma once
+
+#include "flow/events/context.h"
+#include "flow/events/recovery.h"
+#include "flow/events/tnt_probe.h"
+#include "flow/walk/walker.h"
+#include "packet/errata.h"
+
+namespace ptkit::flow {
+
+struct BinderOptions {
+  bool to_next_psb = false;   // after an error, skip packets up to the next PSB
+  bool tnt_disabled = false;  // IA32_RTIT_CTL.DisTNT was set
+  bool ptw_disabled = false;  // IA32_RTIT_CTL.PTWEn was clear: PTW packets come from the recorder
+  bool no_code = false;       // the image has no code: emit what needs no code, and report one error
+  packet::Errata errata;
+};
+
+class EventBinder {
+ public:
+  enum class State : std::uint8_t {
+    OFF,   // packets are disabled: no control flow
+    ON,    // packets are enabled, and the walker knows the IP
+    LOST,  // packets are enabled, and the IP is unknown; a gap is open
+  };
+
+  EventBinder(FlowSink& sink, Walker& walker, ContextTracker& context, Recovery& recovery, TntProbe& probe,
+              const BinderOptions& options)
+      : sink_(sink),
+        walker_(walker),
+        context_(context),
+        recovery_(recovery),
+        probe_(probe),
+        options_(options) {}
+
+  [[nodiscard]] State state() const noexcept { return state_; }
+  [[nodiscard]] bool on() const noexcept { return state_ != State::OFF; }
+  [[nodiscard]] bool waits_for_target() const noexcept { return walker_.bits_left() != 0; }
+  // True if decoding can only continue at a PSB: after an error with to_next_psb, or after a contradiction in
+  // a PSB+.
+  [[nodiscard]] bool needs_psb() const noexcept { return needs_psb_; }
+  void require_psb() noexcept { needs_psb_ = true; }
+  void psb_found() noexcept { needs_psb_ = false; }
+
+  // The packet that is applied, for errors.
+  void set_packet(packet::PacketKind kind) noexcept { packet_ = kind; }
+  void tnt(std::uint64_t bits, unsigned count);
+  // the remaining bits of a packet, after tnt() used its first bits
+  void more_tnt(std::uint64_t bits, unsigned count);
+  // `deferred`: the packet may be younger than its branch. Returns true if the branch is an indirect jump or
+  // call and no TNT bits waited for the target.
+  bool tip(std::uint64_t ip, bool deferred);
+  // a packet flushed the TNT bits, and no TIP is deferred over it
+  void tnt_flushed() noexcept { bits_dropped_ = false; }
+  void tips_are_not_deferred() noexcept { tips_deferred_ = false; }
+  void event(Event event);  // EV_IP_KNOWN: the event has the IP of a FUP or TIP
+  // A PSB+ reports whether packets are enabled. `first`: earlier state is void.
+  void status(bool enabled, std::uint64_t ip, bool first);
+  void pause();                                  // OVF: control flow is unknown until the OVERFLOW event
+  void lose(GapCause cause, base::Status code);  // the stream is damaged here; emits no error row
+  void finish();                                 // end of the stream
+  // The packets contradict each other.
+  void contradiction(base::Status code);
+  void contradiction(base::Status code, std::uint64_t argument, std::uint64_t argument2);
+
+ private:
+  friend struct CheckpointAccess;
+  friend class FastFlow;
+
+  base::Status bind(Event& event);
+  base::Status bind_enabled(Event& event);
+  base::Status bind_disabled(Event& event);
+  void leave_elsewhere(std::uint64_t ip);
+  base::Status bind_async(Event& event);
+  base::Status bind_tx(const Event& event);
+  base::Status bind_trig(Event& event);
+  base::Status bind_at_ip(const Event& event);
+  base::Status bind_at(Event& event, BindingInsn insn_kind, bool after);
+  base::Status bind_overflow(const Event& event);
+  void bind_lost(Event event);
+  void bind_lost_branch(const Event& event);
+  void apply_state(const Event& event);
+  void emit(Event event, bool ip_reported);
+  void emit_async(const Event& event);
+  void fail(base::Status status, const Event* event);
+  bool lost_to_missing_tnt(base::Status status);
+  void emit_unseen_branch(std::uint64_t to_ip);
+  void resync(std::uint64_t ip);
+  void resync_without_code(std::uint64_t ip);
+  void switch_off(std::uint64_t resume_ip);
+  void move_trig_base(EventKind kind, bool ip_reported);
+
+  FlowSink& sink_;
+  Walker& walker_;
+  ContextTracker& context_;
+  Recovery& recovery_;
+  TntProbe& probe_;
+  BinderOptions options_;
+  packet::PacketKind packet_ = packet::PacketKind::PAD;
+  State state_ = State::OFF;
+  bool needs_psb_ = false;
+  // While LOST: TNT bits were dropped, and later TIPs may have been deferred over some of them.
+  bool bits_dropped_ = false;
+  // False once the stream shows that this processor does not defer TIPs. This needs less proof than TipOrder:
+  // a wrong value here causes an error and a gap, which are visible; a wrong time would not be visible.
+  bool tips_deferred_ = true;
+  bool depends_on_deferral_ = false;  // a target was dropped because of tips_deferred_; for SpeculationDeps
+  bool no_code_reported_ = false;
+  bool after_branch_ = false;  // no event was bound since the last branch that used a packet
+  bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP follows
+  bool trig_base_known_ = false;
+  std::uint64_t bound_ = 0;  // kinds of events (bits) that are bound to the current instruction
+  std::uint64_t abort_ip_ = 0;
+  std::uint64_t resume_ip_ = 0;  // where packets are enabled if nothing else executes; 0: nowhere
+  // value of instructions() at the last packet with an IP, from which ICNT of TRIG packets counts
+  std::uint64_t trig_base_ = 0;
+};
+
+}  // namespace ptkit::flow

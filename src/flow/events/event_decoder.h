@@ -1,0 +1,184 @@
+// Decodes packets into events: binds FUPs and TIPs to the events that wait for them, and passes events to the
+// EventBinder.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "flow/events/context.h"
+#include "flow/events/event_binder.h"
+#include "flow/events/pending.h"
+#include "flow/events/tip_order.h"
+#include "packet/decoder.h"
+
+namespace ptkit::flow {
+
+// Options of EventKind::TICK, and the timing packets that give a time with the known clock parameters.
+struct TickOptions {
+  bool on = false;
+  bool by_mtc = false;         // the MTC period and the ratio of TSC to CTC are known
+  bool by_cbr = false;         // the ratio of TSC to the bus clock is known
+  bool over_overflow = false;  // the cycle length found before an overflow holds after it
+};
+
+// State of event trace (IA32_RTIT_CTL.EventEn). Only with event trace MODE.Exec carries the interrupt flag;
+// otherwise the bit is reserved and 0 (manual, "MODE.Exec Packet").
+enum class EventTrace : std::uint8_t {
+  OFF,
+  ON,
+  UNKNOWN,  // until a packet proves it: CFE, EVD, or MODE.Exec with the flag
+};
+
+class EventDecoder {
+ public:
+  EventDecoder(packet::PacketDecoder& packets, EventBinder& binder, Walker& walker, ContextTracker& context,
+               const packet::Errata& errata, const TickOptions& ticks, EventTrace event_trace)
+      : packets_(packets),
+        binder_(binder),
+        walker_(walker),
+        context_(context),
+        errata_(errata),
+        ticks_(ticks),
+        event_trace_(event_trace) {}
+
+  // Applies one packet. The position of `packets` is after it; overflow errata may advance it.
+  void apply(const packet::Packet& packet);
+  // Applies the remaining `count` bits of a TNT packet (oldest in bit 0). `walked`: instructions that the
+  // walker emitted before the packet.
+  void apply_rest(const packet::Packet& tnt, std::uint64_t bits, unsigned count, std::uint64_t walked);
+  // Drops all state: decoding continues at a PSB that was searched for.
+  void restart();
+  // True after a complete PSB+ while no event waits for a packet: a Checkpoint can be taken.
+  [[nodiscard]] bool at_rest() const noexcept {
+    return !in_header_ && pending_.empty() && pebs_.empty() && !binder_.waits_for_target() &&
+           !binder_.needs_psb();
+  }
+  // Offset of the PSB of the last PSB+.
+  [[nodiscard]] std::uint64_t header_at() const noexcept { return header_at_; }
+
+ private:
+  friend struct CheckpointAccess;
+  friend class FastFlow;
+  using Packet = packet::Packet;
+  using PacketKind = packet::PacketKind;
+
+  // State machine for recovery. A TNT packet that is not full, then TIPs, then another TNT packet prove that
+  // the processor does not defer TIPs: the TIPs forced out the first TNT packet. TipOrder has the stricter
+  // rule for times.
+  //
+  //            partial TNT               TIP                  TNT
+  //   NONE --------------------> PARTIAL_TNT ----> TIP ---------------------> TIPs are not deferred
+  //
+  // A TNT packet leads to PARTIAL_TNT or NONE, PAD changes nothing, and any other packet leads to NONE.
+  enum class TipWatch : std::uint8_t { NONE, PARTIAL_TNT, TIP };
+  void watch_tips(const packet::Packet& packet) noexcept;
+  void watch_tip_order(const packet::Packet& packet) noexcept;
+  void note_since(const packet::Packet& packet, bool tnt);
+  void begin(const Packet& packet, bool tnt);
+  void end(const Packet& packet, bool tnt);
+  void apply_rare(const Packet& packet);
+  void apply_simple(const Packet& packet);
+
+  // Branches (event_decoder.cpp)
+  void on_tnt(const Packet& packet);
+  void on_tip(const Packet& packet);
+  void on_tip_pge(const Packet& packet);
+  void on_tip_pgd(const Packet& packet);
+  void on_fup(const Packet& packet);
+  void emit_bound(std::uint8_t bindings, const Packet* ip_packet);
+  void tick();
+  void watch_time(PacketKind kind) noexcept;
+
+  // PSB+ (psb.cpp)
+  void on_psb(const Packet& packet);
+  void on_header_packet(const Packet& packet);
+  void keep_header_event(const Packet& packet);
+  void end_header(bool by_overflow);
+  [[nodiscard]] bool contradicts_mode(const Packet& packet) const;
+  void emit_header_mode(Event event);
+  [[nodiscard]] bool pge_follows() const;
+
+  // State and events by single packets (packet_events.cpp)
+  void on_mode_exec(const Packet& packet);
+  void on_mode_tsx(const Packet& packet);
+  void on_pip(const Packet& packet);
+  void on_vmcs(const Packet& packet);
+  void on_ptw(const Packet& packet);
+  void on_exstop(const Packet& packet);
+  void on_pwrx(const Packet& packet);
+  void on_trig(const Packet& packet);
+  void emit_pebs(const Packet* ip_packet);
+
+  // Event trace (event_trace.cpp)
+  void on_cfe(const Packet& packet);
+  void on_evd(const Packet& packet);
+  void emit_event_data(const Event& data);
+
+  // Overflow (overflow.cpp)
+  void on_ovf(const Packet& packet);
+  bool recover_skd010();
+  bool resume_skd010(const packet::DecoderState& before, packet::PacketDecoder& lookahead,
+                     const Packet& packet);
+  bool recover_apl11();
+  bool apl12_applies(const packet::DecoderState& after_fup) const;
+  void emit_all_unbound();
+  void resume_after(const packet::DecoderState& state, const Packet& packet, bool ip_known, std::uint64_t ip);
+
+  [[nodiscard]] static Event make(EventKind kind) noexcept;
+  [[nodiscard]] static Event make_tsx(const Packet& mode) noexcept;
+  void prove_event_trace() noexcept {
+    if (event_trace_ == EventTrace::UNKNOWN) event_trace_ = EventTrace::ON;
+  }
+  void emit(const Event& event) {
+    if (event.kind == EventKind::IFLAG && event_trace_ != EventTrace::ON) {
+      depends_on_event_trace_ = depends_on_event_trace_ || event_trace_ == EventTrace::UNKNOWN;
+      return;
+    }
+    time_moved_ = false;
+    binder_.event(event);
+  }
+  void wait(std::uint8_t binding, const Event& event);
+
+  packet::PacketDecoder& packets_;
+  EventBinder& binder_;
+  Walker& walker_;
+  ContextTracker& context_;
+  packet::Errata errata_;
+  TickOptions ticks_;
+  EventTrace event_trace_;
+  // an IFLAG row was dropped because event trace is UNKNOWN; for SpeculationDeps
+  bool depends_on_event_trace_ = false;
+
+  PendingEvents pending_;
+  std::vector<Event> pebs_;  // the open PEBS block
+  bool pebs_waits_ = false;  // the PEBS block is complete, and its FUP follows
+  TipWatch tip_watch_ = TipWatch::NONE;
+  TipOrder tip_order_;
+  // Offset of the preceding TNT packet (timing packets in between do not count), or of a TIP that may have
+  // been deferred.
+  std::optional<std::uint64_t> tnt_before_;
+  bool tip_may_be_deferred_ = false;  // the current packet is such a TIP
+  std::uint64_t since_ = 0;           // offset of the last packet that is younger than everything before it
+
+  bool mode_known_ = false;  // MODE.Exec state, which shows what a packet changes
+  std::uint64_t mode_bits_ = 0;
+  bool iflag_ = false;
+
+  bool first_psb_ = true;     // no PSB+ was decoded yet
+  bool timing_seen_ = false;  // timing packets came since the last other packet
+  bool in_header_ = false;
+  std::uint64_t header_at_ = 0;  // offset of the PSB of the last PSB+
+  // offset of the PIP of the last PSB+, unless a PIP outside a PSB+ followed
+  std::optional<std::uint64_t> pip_at_;
+  bool header_fup_ = false;
+  std::uint64_t header_ip_ = 0;
+  std::vector<Event> header_;
+
+  // State of ticks.
+  bool time_moved_ = false;        // since the last event or branch that used a packet
+  bool cycles_give_time_ = false;  // CYC packets can be converted to time
+  unsigned mtcs_ = 0;              // MTC packets since the stream began or since an overflow
+};
+
+}  // namespace ptkit::flow

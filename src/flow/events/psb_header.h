@@ -1,0 +1,28 @@
+// Reads a complete PSB+ at once if it only repeats known state.
+#pragma once
+
+#include <cstdint>
+
+namespace ptkit::flow {
+
+// State that a PSB+ may repeat.
+struct PsbKnown {
+  bool any = false;                   // false: no PSB+ is read at once
+  std::uint8_t mode = 0;              // MODE.Exec's payload
+  unsigned mode_events = 1;           // number of events that the simple decoder emits for it
+  const std::uint8_t* pip = nullptr;  // a PIP packet with the current CR3; null: unknown
+};
+
+struct PsbHeader {
+  const std::uint8_t* psbend = nullptr;
+  std::uint64_t ip = 0;  // IP if packets are enabled
+  bool on = false;
+  unsigned events = 0;  // number of events that the simple decoder emits for it
+};
+
+// Reads the PSB+ at `at`, which ends before `end` with the packet after it. False: it is another packet, has
+// new state, or is not plain.
+[[nodiscard]] bool read_psb(const std::uint8_t* at, const std::uint8_t* end, const PsbKnown& known,
+                            PsbHeader& out) noexcept;
+
+}  // namespace ptkit::flow

@@ -1,0 +1,511 @@
+#include "flow/fast/fast_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "flow/events/plain_packets.h"
+#include "flow/fast/fast_rows.h"
+#include "flow/walk/walker.h"
+
+namespace ptkit::flow {
+
+namespace {
+
+constexpr std::size_t kWindow = 16;         // bytes that may be read after a packet's first byte
+constexpr std::uint64_t kPass = 1U << 18U;  // bytes of stream after which run() returns
+constexpr unsigned kMostBuilds = 2048;      // paths that one pass builds at most, because building takes time
+
+// EventDecoder::TipWatch
+constexpr std::uint8_t kNoWatch = 0;
+constexpr std::uint8_t kPartialTnt = 1;
+constexpr std::uint8_t kTip = 2;  // TIP after a partial TNT packet
+
+// PathCache::Packet by a packet's first byte.
+constexpr std::uint8_t kNoTarget = 0xff;
+constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
+  using Packet = PathCache::Packet;
+  std::array<std::uint8_t, 256> out{};
+  out.fill(kNoTarget);
+  for (unsigned form = 0; form < kIpForms.size(); ++form) {
+    if (kIpForms[form].size == 0) continue;
+    const auto put = [&](std::uint8_t kind, Packet packet) {
+      out[form << 5U | kind] = static_cast<std::uint8_t>(packet);
+    };
+    put(kPgdKind, form == 0 ? Packet::PGD_NO_IP : Packet::PGD);
+    if (form == 0) continue;
+    put(kTipKind, Packet::TIP);
+    put(kPgeKind, Packet::PGE);
+  }
+  return out;
+}();
+
+// The bits after the first `count` bits.
+template <typename Bits>
+Bits without(Bits bits, unsigned count) noexcept {
+  const Bits first = std::bit_floor(bits) >> count;
+  return (bits & (first - 1)) | first;
+}
+
+// The first bits, as many as a transition can have.
+std::uint32_t first_of(std::uint32_t bits) noexcept { return bits; }
+std::uint32_t first_of(std::uint64_t bits) noexcept {
+  constexpr unsigned kMostWidth = 7;  // with the leading 1
+  const auto width = static_cast<unsigned>(std::bit_width(bits));
+  return static_cast<std::uint32_t>(bits >> (std::max(width, kMostWidth) - kMostWidth));
+}
+
+// Kind of the last packet at a decision; `at` is the PSBEND of a PSB+.
+FastLast last_of(const std::uint8_t* at, bool on) noexcept {
+  if (is_long_tnt(at)) return FastLast::BRANCH;
+  if (*at == kEscape) return on ? FastLast::ENABLED : FastLast::DISABLED;
+  switch (kTargetPackets[*at]) {
+    case static_cast<std::uint8_t>(PathCache::Packet::PGE):
+      return FastLast::ENABLED;
+    case static_cast<std::uint8_t>(PathCache::Packet::PGD):
+    case static_cast<std::uint8_t>(PathCache::Packet::PGD_NO_IP):
+      return FastLast::DISABLED;
+    default:
+      return FastLast::BRANCH;
+  }
+}
+
+// Places of rows that the sink needs: see BulkRoom.
+enum class Places : std::uint8_t { NONE, PACKETS, FIRST_BITS };
+
+// One pass. Members may be in memory; locals of run() stay in registers.
+template <typename Rows, Places kPlaces>
+class Pass {
+ public:
+  Pass(PathCache& paths, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
+       FastState& state, BulkRoom& room)
+      : paths_(paths),
+        filter_(filter),
+        calls_(calls),
+        base_(base),
+        state_(state),
+        room_(room),
+        rows_(room),
+        since_(state.since),
+        last_(state.tnt_before != FastState::kNone ? state.tnt_before : state.since),
+        placed_rows_(room.row),
+        watch_(state.tip_watch),
+        deferred_(state.tips_deferred),
+        tip_order_(state.tip_order) {}
+
+  FastStop run();
+
+ private:
+  using Packet = PathCache::Packet;
+
+  // Reloads the pointers to the tables, which building a path may move.
+  void reload() noexcept {
+    rows_.begin(paths_);
+    bits_ = paths_.tnt_transitions().data();
+    targets_ = paths_.tip_transitions().data();
+    target_mask_ = paths_.target_mask();
+  }
+  void add_place_run(std::size_t row_end, std::uint64_t since, std::uint64_t offset) noexcept {
+    if constexpr (kPlaces == Places::NONE) return;
+    if constexpr (Rows::kMayBeNone) {
+      if (row_end == placed_rows_) return;
+      placed_rows_ = row_end;
+    }
+    room_.places[room_.place_count++] = {since, offset, row_end};
+  }
+  // Notes the rows before the packet's first bit. The path of its first bits was emitted from row `begin` on.
+  void note_head(std::size_t begin, const Transition& transition) noexcept {
+    if constexpr (kPlaces == Places::NONE) return;
+    if (kPlaces == Places::FIRST_BITS || head_since() != last_)
+      head_ = {begin, begin + rows_.head(transition)};
+  }
+  // Place::since of rows before the first bit of the next TNT packet: see EventDecoder::begin().
+  [[nodiscard]] std::uint64_t head_since() const noexcept {
+    return may_be_late(base_ + last_) ? since_ : last_;
+  }
+  // Sets the places of the rows of the TNT packet after `last_`.
+  void add_bits_place_runs(std::uint64_t offset) noexcept {
+    if constexpr (kPlaces == Places::NONE) return;
+    const std::uint64_t since = head_since();
+    if (kPlaces == Places::FIRST_BITS || since != last_) {
+      if (head_.end != head_.begin)
+        add_place_run(head_.end, since, offset | time::TimeQuery::kBeforeFirstBit);
+    }
+    add_place_run(rows_.rows, last_, offset);
+  }
+  void follow(Transition& transition, std::uint32_t& base) noexcept {
+    instructions_ += transition.insns;
+    base = transition.next;
+    via_ = &transition;
+  }
+  // Not inlined, so that the hot loop keeps its registers.
+  [[gnu::noinline]] void apply_calls(const Transition& transition) {
+    if ((transition.flags & TRANSITION_CALL) != 0) return calls_.call(transition.ip);
+    const Path& path = paths_.paths()[transition.path];
+    calls_.call(paths_.pushed() + path.push, path.pushes, path.depth);
+  }
+  void finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip);
+  template <typename Bits>
+  [[nodiscard]] FastStop take_bits(Bits bits, std::uint32_t& base, std::uint64_t offset);
+  [[nodiscard]] FastStop take_long(const std::uint8_t* at, std::uint32_t& base);
+  [[nodiscard]] Transition* find_bits(std::uint32_t base, std::uint32_t bits);
+  [[nodiscard]] Transition* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
+  [[nodiscard]] bool take_psb(const std::uint8_t*& at, std::uint32_t& base, std::uint64_t& last_ip);
+  [[nodiscard]] std::uint64_t return_target() {
+    BlockCache& cache = paths_.cache();
+    return calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != Terminator::FAIL; });
+  }
+  [[nodiscard]] bool may_build() const noexcept { return builds_ < kMostBuilds && !paths_.cache().too_big(); }
+  void connect(NodeId node) noexcept;
+
+  PathCache& paths_;
+  const AddressFilter& filter_;
+  CallStack& calls_;
+  const std::uint8_t* base_;
+  FastState& state_;
+  BulkRoom& room_;
+  Rows rows_;
+  Transition* bits_ = nullptr;
+  Transition* targets_ = nullptr;
+  std::uint64_t target_mask_ = 0;
+  Transition* via_ = nullptr;  // transition that led to the current node
+  std::uint64_t instructions_ = 0;
+  // Rows of the next packet happened after the packet at `since_`; rows of TNT bits, after the packet at
+  // `last_`.
+  std::uint64_t since_;
+  std::uint64_t last_;
+  struct {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  } head_;                   // rows of the TNT packet before its first bit
+  std::size_t placed_rows_;  // rows with a place run, if packets may have no rows
+  PathId left_ = 0;          // path of the last TIP.PGD
+  unsigned builds_ = 0;
+  std::uint8_t watch_;
+  bool deferred_;
+  TipOrder tip_order_;
+};
+
+// Repairs the transition `via_`: the node may have moved to another base since `via_->next` was written.
+template <typename Rows, Places kPlaces>
+void Pass<Rows, kPlaces>::connect(NodeId node) noexcept {
+  if (via_ != nullptr) via_->next = paths_.at(node).base;
+}
+
+// Slow path of a TNT lookup: builds the transition. Null: the simple decoder has to use the packet.
+template <typename Rows, Places kPlaces>
+[[gnu::noinline]] Transition* Pass<Rows, kPlaces>::find_bits(std::uint32_t base, std::uint32_t bits) {
+  const NodeId node = paths_.node_of(base);
+  connect(node);
+  if (node == 0) return nullptr;
+  ++builds_;
+  Transition* const found = paths_.bits(node, bits);
+  reload();
+  return found;
+}
+
+template <typename Rows, Places kPlaces>
+[[gnu::noinline]] Transition* Pass<Rows, kPlaces>::find_target(std::uint32_t base, Packet packet,
+                                                               std::uint64_t ip) {
+  const NodeId node = paths_.node_of(base);
+  connect(node);
+  const std::size_t before = paths_.path_count();
+  Transition* const found = paths_.target(node, packet, ip, filter_);
+  if (paths_.path_count() != before) ++builds_;
+  reload();
+  return found;
+}
+
+// TNT bits that one lookup does not resolve: the pattern has no transition yet, has a compressed return
+// (target on the call stack), or is longer than TNT-8. NONE: all bits are used.
+//
+//   PATTERN --- all bits of the pattern used -------------> next pattern, or NONE at the end
+//      |  ^
+//      |  +---------------- next bits --------------------+
+//      |                                                  |
+//      +------- TRANSITION_RETURN: pop the return address, look it up as a TIP
+//      `------- TRANSITION_STUCK, empty call stack, no transition ---> REST (PACKET if no bit is used)
+template <typename Rows, Places kPlaces>
+template <typename Bits>
+[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_bits(Bits bits, std::uint32_t& base,
+                                                          std::uint64_t offset) {
+  // One more path and one return may follow these rows.
+  constexpr std::size_t kMostRows = BulkRoom::kSlack - 4 * std::size_t{PathBuilder::kMostInsns};
+  constexpr bool kLong = sizeof(Bits) > sizeof(std::uint32_t);
+  const std::size_t first_row = rows_.rows;
+  unsigned used = 0;
+  const std::uint64_t before = instructions_;
+  while (bits > 1) {
+    if (kLong && rows_.rows - first_row > kMostRows) break;
+    const std::uint32_t first = first_of(bits);
+    Transition* transition = &TntTransitions::at(bits_, base, first);
+    if (transition->from != base) {
+      if (used == 0 && !may_build()) return builds_ < kMostBuilds ? FastStop::PACKET : FastStop::FULL;
+      transition = find_bits(base, first);
+      if (transition == nullptr) break;
+    }
+    const std::size_t path_row = rows_.rows;
+    rows_.bits(*transition);
+    if (used == 0) note_head(path_row, *transition);
+    follow(*transition, base);
+    if ((transition->flags & (TRANSITION_CALL | TRANSITION_CALLS)) != 0) apply_calls(*transition);
+    const bool all = (transition->flags & (TRANSITION_RETURN | TRANSITION_STUCK)) == 0;
+    if (all && (!kLong || first == bits)) return FastStop::NONE;
+    const unsigned now = all ? static_cast<unsigned>(std::bit_width(first)) - 1 : transition->used;
+    used += now;
+    bits = without(bits, now);
+    if (all) continue;
+    if ((transition->flags & TRANSITION_STUCK) != 0 || calls_.empty()) break;
+    const std::uint64_t ip = return_target();
+    transition = TipTransitions::lookup(targets_, target_mask_, ip, base);
+    if (transition == nullptr)
+      transition = find_target(base, Packet::TIP, ip);  // never null here: see PathCache::bits()
+    rows_.target(*transition);
+    if (used == 0) head_.end = rows_.before_target();
+    follow(*transition, base);
+    ++used;
+    bits = without(bits, 1);
+  }
+  if (bits == 1) return FastStop::NONE;
+  if (used == 0) return FastStop::PACKET;
+  state_.rest = bits;
+  state_.instructions_before = before;
+  add_bits_place_runs(offset);
+  return FastStop::REST;
+}
+
+// A TNT-64 packet.
+template <typename Rows, Places kPlaces>
+[[gnu::noinline]] FastStop Pass<Rows, kPlaces>::take_long(const std::uint8_t* at, std::uint32_t& base) {
+  constexpr unsigned kOpcodeBits = 16;
+  const auto offset = static_cast<std::uint64_t>(at - base_);
+  const std::uint64_t bits = load<std::uint64_t>(at) >> kOpcodeBits;
+  if (bits <= 1) return FastStop::PACKET;
+  if (const FastStop stop = take_bits(bits, base, offset); stop != FastStop::NONE) return stop;
+  tip_order_.tnt(!is_partial_tnt(at));
+  add_bits_place_runs(offset);
+  since_ = last_;
+  last_ = offset;
+  return FastStop::NONE;
+}
+
+// Uses a PSB+ that repeats known state (EventBinder::status(), and events without effect). False: it has new
+// state.
+template <typename Rows, Places kPlaces>
+[[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
+                                                     std::uint64_t& last_ip) {
+  if (static_cast<std::uint64_t>(at - base_) > state_.last_psb || !may_build()) return false;
+  PsbHeader header;
+  if (!read_psb(at, base_ + state_.end - kWindow, state_.known, header)) return false;
+  if (header.on != (paths_.node_of(base) != 0)) return false;
+  const auto offset = static_cast<std::uint64_t>(header.psbend - base_);
+  if (header.on) {
+    Transition* const transition = find_target(base, Packet::PSB, header.ip);
+    if (transition == nullptr) return false;
+    rows_.target(*transition);
+    instructions_ += transition->insns;
+    base = transition->next;
+    via_ = transition;
+    add_place_run(rows_.rows, since_, offset);
+  }
+  calls_.flush();
+  tip_order_.other();
+  last_ip = header.ip;
+  since_ = last_ = offset;
+  room_.events += header.events;
+  ++state_.psbs;
+  at = header.psbend + kPsbendSize;
+  return true;
+}
+
+// Stores the state for the simple decoder.
+template <typename Rows, Places kPlaces>
+void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
+  const auto position = static_cast<std::uint64_t>(at - base_);
+  room_.used_bytes += position - state_.position;
+  state_.last_ip = last_ip;
+  state_.since = since_;
+  state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
+  state_.node = paths_.node_of(base);
+  if (last_ >= state_.position) state_.last = last_of(base_ + last_, state_.node != 0);
+  state_.position = position;
+  state_.tip_watch = watch_;
+  state_.tips_deferred = deferred_;
+  state_.tip_order = tip_order_;
+  state_.moved = state_.node != 0 || left_ != 0;
+  if (left_ != 0) {
+    const PathTail& leave = paths_.leave(paths_.paths()[left_]);
+    state_.resume_ip = leave.resume_ip;
+    state_.end_ip = leave.end_ip;
+  }
+  room_.row = rows_.rows;
+  room_.instructions += instructions_;
+}
+
+// The loop runs the automaton of path_cache.h. Its state is the current node, held as `base`.
+//
+//               +------------------ next node, next packet ------------------------------+
+//               v                                                                        |
+//   reload() -> NODE --- TNT-8 -------------------- transition found: emit its path -----+
+//               |  |                 `------------- else: take_bits() -------------------+
+//               |  +---- TIP, TIP.PGE, TIP.PGD ---- transition found: emit its path -----+
+//               |  |                 `------------- else: find_target() -----------------+
+//               |  +---- TNT-64 ------------------- take_long() -------------------------+
+//               |  +---- PSB+ --------------------- take_psb() --------------------------+
+//               |  +---- PAD, CYC, MTC, TSC, TMA -- skip, same node ---------------------+
+//               |
+//               +-- any other packet, or a step that fails ---------------> PACKET --+
+//               +-- the rest of a TNT packet needs the Walker ------------> REST ----+--> finish()
+//               `-- limit of rows, places, bytes or built paths ----------> FULL ----+
+//
+// finish() stores the state for the simple decoder, which uses the next packet after PACKET and REST.
+template <typename Rows, Places kPlaces>
+FastStop Pass<Rows, kPlaces>::run() {
+  reload();
+  const std::uint8_t* at = base_ + state_.position;
+  const std::uint8_t* const stream_end = base_ + state_.end;
+  const std::uint8_t* end = stream_end - kWindow;
+  if (static_cast<std::uint64_t>(end - at) > kPass && end > at) end = at + kPass;
+  std::uint32_t base = paths_.at(state_.node).base;  // base of the node
+  std::uint64_t last_ip = state_.last_ip;
+  FastStop stop = FastStop::NONE;
+  const std::size_t place_limit = kPlaces != Places::NONE ? room_.place_limit - 2 : 0;
+
+  while (at < end) {
+    if constexpr (Rows::kBounded) {
+      if (rows_.rows >= room_.limit) break;
+    }
+    if constexpr (kPlaces != Places::NONE) {
+      if (room_.place_count > place_limit) break;
+    }
+    const std::uint8_t first = *at;
+    const auto offset = static_cast<std::uint64_t>(at - base_);
+    if ((first & 1U) == 0 && first > 2) {
+      // TNT-8
+      const std::uint32_t bits = first >> 1U;
+      Transition* const transition = &TntTransitions::at(bits_, base, bits);
+      if (transition->from == base && (transition->flags & (TRANSITION_RETURN | TRANSITION_STUCK)) == 0)
+          [[likely]] {
+        const std::size_t path_row = rows_.rows;
+        rows_.bits(*transition);
+        note_head(path_row, *transition);
+        follow(*transition, base);
+        if ((transition->flags & (TRANSITION_CALL | TRANSITION_CALLS)) != 0) apply_calls(*transition);
+      } else if (stop = take_bits(bits, base, offset); stop != FastStop::NONE) {
+        break;
+      }
+      add_bits_place_runs(offset);
+      since_ = last_;
+      last_ = offset;
+      deferred_ = deferred_ && watch_ != kTip;
+      watch_ = is_partial_tnt(at) ? kPartialTnt : kNoWatch;
+      if (!tip_order_.in_order()) [[unlikely]]
+        tip_order_.tnt(!is_partial_tnt(at));
+      ++at;
+      continue;
+    }
+    if (first == 0) {
+      const std::uint64_t word = load<std::uint64_t>(at);
+      at += word == 0 ? 8 : std::countr_zero(word) / 8;
+      continue;
+    }
+    if (const std::uint8_t packet = kTargetPackets[first]; packet != kNoTarget) {
+      const IpForm& form = kIpForms[first >> 5U];
+      const std::uint64_t ip = ip_of(form, at, last_ip);
+      const std::uint32_t from = base | packet;
+      Transition* transition = TipTransitions::lookup(targets_, target_mask_, ip, from);
+      if (transition == nullptr) [[unlikely]] {
+        if (builds_ >= kMostBuilds) break;
+        transition = find_target(base, static_cast<Packet>(packet), ip);
+        if (transition == nullptr) {
+          stop = FastStop::PACKET;
+          break;
+        }
+      }
+      rows_.target(*transition);
+      follow(*transition, base);
+      if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
+      if ((transition->flags & TRANSITION_POPS) != 0) calls_.return_by_tip();
+      if ((transition->flags & TRANSITION_OFF) != 0) {
+        calls_.flush();
+        left_ = transition->path;
+      }
+      if (form.size != 1) last_ip = ip;
+      at += form.size;
+      if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
+        if (watch_ == kPartialTnt) watch_ = kTip;
+        if (!tip_order_.in_order()) [[unlikely]] {
+          tip_order_.tip((transition->flags & TRANSITION_NEAR) != 0);
+          if (last_ != since_) {  // it follows a TNT packet, so it may be deferred
+            add_place_run(rows_.rows, since_, offset);
+            last_ = offset;
+            continue;
+          }
+        }
+        add_place_run(rows_.before_target(), since_, offset);
+        add_place_run(rows_.rows, offset, offset);
+      } else {
+        if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
+        ++room_.events;
+        watch_ = kNoWatch;
+        tip_order_.other();
+      }
+      since_ = last_ = offset;
+      continue;
+    }
+    if (is_long_tnt(at)) {
+      stop = take_long(at, base);
+      if (stop != FastStop::NONE) break;
+      at += kLongTntSize;
+    } else if (skip_timing(at)) {
+      if (!is_cyc(first)) tip_order_.other();
+    } else if (!take_psb(at, base, last_ip)) {
+      stop = FastStop::PACKET;
+      break;
+    }
+    watch_ = kNoWatch;
+  }
+  if (stop == FastStop::NONE) {
+    stop = at >= end && end == stream_end - kWindow ? FastStop::PACKET : FastStop::FULL;
+  }
+  finish(at, base, last_ip);
+  return stop;
+}
+
+template <typename Rows>
+FastStop pass(PathCache& paths, const AddressFilter& filter, CallStack& calls, const std::uint8_t* base,
+              FastState& state, BulkRoom& room) {
+  if (room.places == nullptr) return Pass<Rows, Places::NONE>(paths, filter, calls, base, state, room).run();
+  if (room.first_bits) return Pass<Rows, Places::FIRST_BITS>(paths, filter, calls, base, state, room).run();
+  return Pass<Rows, Places::PACKETS>(paths, filter, calls, base, state, room).run();
+}
+
+}  // namespace
+
+FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
+  if (state.end < state.position + kWindow) return FastStop::PACKET;
+  const std::uint8_t* const base = stream_.data();
+  switch (room.kind) {
+    case BulkRows::EDGES:
+      return room.in_order ? pass<EdgeRows>(paths, filter_, calls_, base, state, room)
+                           : pass<UsedRows>(paths, filter_, calls_, base, state, room);
+    case BulkRows::BRANCHES:
+      if (room.instruction != nullptr) {
+        return room.choice == BranchChoice{}
+                   ? pass<BranchRows<false, true>>(paths, filter_, calls_, base, state, room)
+                   : pass<BranchRows<true, true>>(paths, filter_, calls_, base, state, room);
+      }
+      return room.choice == BranchChoice{}
+                 ? pass<BranchRows<false, false>>(paths, filter_, calls_, base, state, room)
+                 : pass<BranchRows<true, false>>(paths, filter_, calls_, base, state, room);
+    case BulkRows::BLOCKS:
+      return pass<BlockRows>(paths, filter_, calls_, base, state, room);
+    case BulkRows::INSTRUCTIONS:
+      return pass<InsnRows>(paths, filter_, calls_, base, state, room);
+    case BulkRows::NONE:
+      break;
+  }
+  return pass<NoRows>(paths, filter_, calls_, base, state, room);
+}
+
+}  // namespace ptkit::flow

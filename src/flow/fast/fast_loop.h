@@ -1,0 +1,64 @@
+// The hot loop of the fast path: runs plain packets through the automaton of a PathCache.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "flow/code/return_stack.h"
+#include "flow/events/psb_header.h"
+#include "flow/events/tip_order.h"
+#include "flow/fast/path_cache.h"
+#include "flow/rows/bulk.h"
+
+namespace ptkit::flow {
+
+enum class FastStop : std::uint8_t {
+  NONE,    // running
+  PACKET,  // the simple decoder has to use the packet at `position`
+  REST,    // the first bits of the TNT packet at `position` are used; `rest` is for the simple decoder
+  FULL,    // the room is full, or the pass is long enough
+};
+
+// The last used packet other than timing packets and PADs.
+enum class FastLast : std::uint8_t { NONE, BRANCH, ENABLED, DISABLED };
+
+// State of decoding between packets. EventDecoder, PacketDecoder and EventBinder have members of the same
+// meaning.
+struct FastState {
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+
+  std::uint64_t end = 0;                // end of the stream's part; the loop stops somewhat earlier
+  std::uint64_t last_psb = UINT64_MAX;  // a PSB+ after this offset is for the simple decoder
+  PsbKnown known;
+  std::uint64_t position = 0;
+  std::uint64_t last_ip = 0;
+  std::uint64_t since = 0;
+  std::uint64_t tnt_before = kNone;
+  std::uint64_t resume_ip = 0;
+  std::uint64_t end_ip = 0;  // packets are disabled: IP of the walker
+  NodeId node = 0;           // 0: packets are disabled
+  std::uint8_t tip_watch = 0;
+  bool tips_deferred = true;
+  TipOrder tip_order;
+  FastLast last = FastLast::NONE;
+  bool moved = false;      // the walker has moved
+  std::uint64_t psbs = 0;  // number of used PSB+
+  // For REST.
+  std::uint64_t rest = 1;                 // with a leading 1, as PathCache::bits() takes them
+  std::uint64_t instructions_before = 0;  // instructions in the room when the packet began
+};
+
+class FastLoop {
+ public:
+  FastLoop(base::Bytes stream, const AddressFilter& filter, CallStack& calls)
+      : stream_(stream), filter_(filter), calls_(calls) {}
+
+  [[nodiscard]] FastStop run(PathCache& paths, FastState& state, BulkRoom& room);
+
+ private:
+  base::Bytes stream_;
+  const AddressFilter& filter_;
+  CallStack& calls_;
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,394 @@
+#include "flow/fast/path_cache.h"
+
+#include <bit>
+#include <utility>
+
+#include "flow/walk/walker.h"
+
+namespace ptkit::flow {
+
+namespace {
+
+// TransitionFlag bits for the path's effect on the call stack.
+std::uint8_t calls_of(const PathBuilder& builder) noexcept {
+  return builder.depth != 0 ? std::uint8_t{TRANSITION_CALLS} : std::uint8_t{0};
+}
+
+}  // namespace
+
+PathCache::PathCache(BlockCache& cache, bool return_compression)
+    : cache_(cache),
+      return_compression_(return_compression),
+      builder_(std::make_unique<PathBuilder>(cache)),
+      tnt_transitions_(cache.arena()),
+      tip_transitions_(cache.arena()),
+      nodes_(1, cache.arena()),
+      nodes_by_ip_(cache.arena()),
+      paths_(1, cache.arena()),
+      tails_(2, cache.arena()),
+      steps_(cache.arena()),
+      pushed_(cache.arena()),
+      edges_(cache.arena()),
+      step_counts_(cache.arena()),
+      used_steps_(cache.arena()),
+      step_edges_(cache.arena()),
+      target_edges_(cache.arena()),
+      row_edges_(cache.arena()),
+      used_(cache.arena()),
+      path_rows_(cache.arena()),
+      path_insns_(cache.arena()) {
+  tails_[kOpenTail] = {.flags = kTakenBranch, .has_branch = true, .is_open = true};
+  nodes_[0].base = tnt_transitions_.add_node(0);
+}
+
+PathCache& PathCache::of(BlockCache& cache, bool return_compression) {
+  PathCache* paths = find(cache);
+  if (paths == nullptr || paths->return_compression() != return_compression) {
+    cache.set_derived(std::make_unique<PathCache>(cache, return_compression));
+    paths = find(cache);
+  }
+  return *paths;
+}
+
+PathCache::~PathCache() = default;
+
+PathBuilder& PathCache::begin_path() {
+  builder_->clear();
+  return *builder_;
+}
+
+std::size_t PathCache::bytes() const noexcept {
+  std::size_t chosen = 0;
+  for (const auto& [choice, rows] : chosen_rows_) chosen += rows.bytes();
+  return chosen + tnt_transitions_.bytes() + tip_transitions_.bytes() + nodes_.capacity() * sizeof(Node) +
+         nodes_by_ip_.bytes() + paths_.capacity() * sizeof(Path) + tails_.capacity() * sizeof(PathTail) +
+         steps_.capacity() * sizeof(PathStep) +
+         (pushed_.capacity() + step_counts_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
+         (row_edges_.capacity() + step_edges_.capacity() + used_steps_.capacity() + target_edges_.capacity() +
+          used_.capacity()) *
+             sizeof(std::uint32_t) +
+         path_rows_.bytes() + path_insns_.bytes();
+}
+
+NodeId PathCache::node(std::uint64_t ip) {
+  const auto is_there = [this, ip](std::uint32_t id) noexcept { return nodes_[id].ip == ip; };
+  if (const std::uint32_t found = nodes_by_ip_.find(ip, is_there); found != IpIndex::kNone) return found;
+  const auto id = static_cast<NodeId>(nodes_.size());
+  Node node;
+  node.ip = ip;
+  node.base = tnt_transitions_.add_node(id);
+  nodes_.push_back(node);
+  nodes_by_ip_.put(ip, id);
+  return id;
+}
+
+PathId PathCache::add_path(const PathBuilder& builder) {
+  Path path;
+  path.step = static_cast<std::uint32_t>(steps_.size());
+  path.push = static_cast<std::uint32_t>(pushed_.size());
+  path.steps = static_cast<std::uint16_t>(builder.steps.size());
+  path.part = static_cast<std::uint16_t>(builder.part);
+  path.pushes = static_cast<std::uint8_t>(builder.calls.size());
+  path.depth = static_cast<std::uint8_t>(builder.depth);
+  path.returns = builder.returns;
+  if (builder.tail.has_branch || builder.tail.end_ip != 0) {
+    path.tail = static_cast<std::uint32_t>(tails_.size());
+    tails_.push_back(builder.tail);
+  }
+  steps_.insert(steps_.end(), builder.steps.begin(), builder.steps.end());
+  pushed_.insert(pushed_.end(), builder.calls.begin(), builder.calls.end());
+  paths_.push_back(path);
+  return static_cast<PathId>(paths_.size() - 1);
+}
+
+Transition* PathCache::bits(NodeId from, std::uint32_t bits) {
+  if (Transition& known = tnt_transitions_.at(nodes_[from].base, bits); known.from == nodes_[from].base)
+    return &known;
+  PathBuilder& builder = begin_path();
+  const PathEnd end = builder.bits(nodes_[from].ip, bits, return_compression_);
+  if (end == PathEnd::STUCK && builder.used == 0) return nullptr;
+  if (end != PathEnd::USED) {
+    const auto count = static_cast<unsigned>(std::bit_width(bits)) - 1;
+    const std::uint32_t first = bits >> (count - builder.used);
+    builder.clear();
+    static_cast<void>(builder.bits(nodes_[from].ip, first, return_compression_));
+  }
+  const NodeId next = node(builder.end_ip);
+  const std::uint32_t base = nodes_[from].base;
+  Transition& transition = tnt_transitions_.add(from, nodes_[from].base, bits);
+  if (nodes_[from].base != base) used_lost_ = !used_.empty();
+  transition.next = nodes_[next].base;
+  transition.path = add_path(builder);
+  transition.insns = static_cast<std::uint16_t>(builder.insns);
+  transition.used = static_cast<std::uint8_t>(builder.used);
+  transition.flags = end == PathEnd::RETURN  ? TRANSITION_RETURN
+                     : end == PathEnd::STUCK ? TRANSITION_STUCK
+                                             : 0;
+  if (builder.depth == 1 && builder.calls.size() == 1) {
+    transition.ip = builder.calls.front();
+    transition.flags |= TRANSITION_CALL;
+  } else {
+    transition.flags |= calls_of(builder);
+  }
+  // The hot loop pops the return address, and continues from `next` over its exit. Without an exit the simple
+  // decoder uses the bit.
+  if (end == PathEnd::RETURN && !find_exit(nodes_[next])) {
+    transition.flags = static_cast<std::uint8_t>((transition.flags & ~TRANSITION_RETURN) | TRANSITION_STUCK);
+  }
+  return &transition;
+}
+
+bool PathCache::find_exit(Node& node) {
+  if (node.exit != 0) return true;
+  PathBuilder& builder = begin_path();
+  BasicBlock* block = &cache_.at(node.ip);
+  if (!builder.path(block) || block->end == Terminator::COND) return false;
+  if (block->pushes && !builder.push(block->next_ip)) return false;
+  node.exit = add_path(builder);
+  paths_.back().tail = kOpenTail;
+  node.exit_insns = static_cast<std::uint16_t>(builder.insns);
+  node.returns = block->end == Terminator::RETURN;
+  node.near = block->end == Terminator::INDIRECT;
+  return true;
+}
+
+Transition& PathCache::add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to) {
+  if (tip_transitions_.make_room()) {
+    used_lost_ = !used_.empty();
+    target_edges_.clear();
+  }
+  Transition& transition = tip_transitions_.find(ip, this->from(from, packet));
+  tip_transitions_.took_free();
+  transition.ip = ip;
+  transition.from = this->from(from, packet);
+  transition.next = nodes_[to].base;
+  return transition;
+}
+
+Transition* PathCache::add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
+  PathBuilder& builder = begin_path();
+  if (!builder.leave(nodes_[from].ip, packet == Packet::PGD ? &ip : nullptr, filter)) return nullptr;
+  Transition& transition = add_target(from, packet, ip, 0);
+  transition.path = add_path(builder);
+  transition.insns = static_cast<std::uint16_t>(builder.insns);
+  transition.flags = static_cast<std::uint8_t>(TRANSITION_OFF | calls_of(builder));
+  return &transition;
+}
+
+Transition* PathCache::add_status(NodeId from, std::uint64_t ip) {
+  PathBuilder& builder = begin_path();
+  if (!builder.reach(nodes_[from].ip, ip)) return nullptr;
+  Transition& transition = add_target(from, Packet::PSB, ip, node(ip));
+  transition.path = add_path(builder);
+  transition.insns = static_cast<std::uint16_t>(builder.insns);
+  return &transition;
+}
+
+Transition* PathCache::target(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
+  if ((from == 0) != (packet == Packet::PGE)) return nullptr;
+  if (Transition& known = tip_transitions_.find(ip, this->from(from, packet)); known.from != 0) return &known;
+  if (packet == Packet::PGE) return &add_target(0, packet, ip, node(ip));
+  if (packet == Packet::PSB) return add_status(from, ip);
+  if (packet != Packet::TIP) return add_leave(from, packet, ip, filter);
+  if (!find_exit(nodes_[from])) return nullptr;
+  Transition& transition = add_target(from, packet, ip, node(ip));
+  const Node& node = nodes_[from];
+  transition.path = node.exit;
+  transition.insns = node.exit_insns;
+  transition.flags = TRANSITION_TARGET;
+  if (paths_[node.exit].depth != 0) transition.flags |= TRANSITION_CALLS;
+  if (node.returns) transition.flags |= TRANSITION_POPS;
+  if (node.near) transition.flags |= TRANSITION_NEAR;
+  return &transition;
+}
+
+std::vector<PathBranch> PathCache::branches_of(const Path& path) const {
+  std::vector<PathBranch> branches;
+  const PathTail& tail = tails_[path.tail];
+  const PathStep* const steps = steps_.data() + path.step;
+  std::uint32_t insns = 0;
+  for (std::size_t i = 0; i < path.steps; ++i) {
+    const BasicBlock& block = cache_.block(steps[i].block());
+    const bool is_last = i + 1U == path.steps;
+    if (is_last && path.part != 0) break;
+    insns += block.count;
+    const auto before = static_cast<std::uint16_t>(insns - 1);
+    if (is_last && tail.has_branch) {
+      branches.push_back({block.last_ip, tail.to, block.branch, tail.flags, before});
+    } else if (block.end == Terminator::RETURN) {
+      branches.push_back(
+          {block.last_ip, cache_.block(steps[i + 1].block()).ip, block.branch, kTakenBranch, before});
+    } else if (steps[i].taken()) {
+      branches.push_back({block.last_ip, block.target, block.branch, kTakenBranch, before});
+    } else if (block.end == Terminator::COND) {
+      branches.push_back({block.last_ip, block.next_ip, block.branch, kBothKnown, before});
+    }
+  }
+  return branches;
+}
+
+template <typename Visit>
+void PathCache::each_block(const Path& path, const Visit& visit) const {
+  for (std::size_t i = 0; i < path.steps; ++i) {
+    const BasicBlock& block = cache_.block(steps_[path.step + i].block());
+    const bool is_part = i + 1U == path.steps && path.part != 0;
+    const auto insns = cache_.insns(block);
+    visit(block, is_part ? insns.first(path.part) : insns);
+  }
+}
+
+PathCache::Head PathCache::head_of(const Path& path) const {
+  Head head;
+  bool open = true;
+  each_block(path, [&](const BasicBlock& block, std::span<const BlockInsn> insns) {
+    if (!open) return;
+    ++head.blocks;
+    head.insns += static_cast<std::uint32_t>(insns.size());
+    open = block.end == Terminator::JUMP || block.end == Terminator::CALL || block.end == Terminator::FALL;
+  });
+  return head;
+}
+
+void PathCache::add_path_branches(PathId id) { path_rows_.add_branches(id, branches_of(paths_[id])); }
+
+void PathCache::add_path_branches(PathId id, const BranchChoice& choice) {
+  chosen_rows(choice).add_branches(id, branches_of(paths_[id]), choice);
+}
+
+// Keeps the rows of the latest choices, most recent last.
+PathRows& PathCache::chosen_rows(const BranchChoice& choice) {
+  constexpr std::size_t kMostChoices = 4;
+  const auto known = std::find_if(chosen_rows_.begin(), chosen_rows_.end(),
+                                  [&choice](const auto& one) { return one.first == choice; });
+  if (known != chosen_rows_.end()) {
+    std::rotate(known, known + 1, chosen_rows_.end());
+  } else {
+    if (chosen_rows_.size() == kMostChoices) chosen_rows_.erase(chosen_rows_.begin());
+    chosen_rows_.emplace_back(choice, PathRows(cache_.arena()));
+  }
+  return chosen_rows_.back().second;
+}
+
+void PathCache::add_path_blocks(PathId id) {
+  std::vector<PathBlock> blocks;
+  each_block(paths_[id], [&](const BasicBlock& block, std::span<const BlockInsn> insns) {
+    std::uint32_t bytes = 0;
+    for (const BlockInsn& insn : insns) bytes += insn.size;
+    blocks.push_back({block.ip, bytes, static_cast<std::uint32_t>(insns.size())});
+  });
+  path_rows_.add_blocks(id, blocks, head_of(paths_[id]).blocks);
+}
+
+std::uint32_t PathCache::add_path_insns(PathId id) {
+  const std::uint32_t first = path_insns_.begin(id, head_of(paths_[id]).insns);
+  each_block(paths_[id], [&](const BasicBlock& block, std::span<const BlockInsn> insns) {
+    path_insns_.add(block.ip, insns);
+  });
+  return first;
+}
+
+// Counts the branches of a path that has compressed returns.
+void PathCache::count_returning(Path& path, std::uint64_t times) {
+  if (path.edge == 0) {
+    path.edge = static_cast<std::uint32_t>(row_edges_.size()) + 1;
+    const std::vector<PathBranch> branches = branches_of(path);
+    row_edges_.push_back(static_cast<std::uint32_t>(branches.size()));
+    for (const PathBranch& one : branches) {
+      row_edges_.push_back(edges_.number(one.from, one.to, one.kind, one.flags));
+    }
+  }
+  const std::size_t rows = row_edges_[path.edge - 1];
+  for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[path.edge + i], times);
+}
+
+// Counts the edges within the steps of the counted paths.
+void PathCache::count_steps() {
+  for (const std::uint32_t value : used_steps_) {
+    std::uint32_t& edge = step_edges_[value];
+    if (edge == 0) {
+      const PathStep step(value);
+      const BasicBlock& block = cache_.block(step.block());
+      const bool goes_on = block.end == Terminator::FALL;
+      const std::uint64_t to = step.taken() ? block.target : block.next_ip;
+      edge = 1 + (goes_on ? 0 : edges_.number(block.last_ip, to, block.branch, kBothKnown));
+    }
+    edges_.count(edge - 1, std::exchange(step_counts_[value], 0));
+  }
+  used_steps_.clear();
+}
+
+// Counts the branches of the path, without the last one if its target varies.
+void PathCache::count_path(Path& path, std::uint64_t times) {
+  if (path.steps == 0) return;
+  PathTail& tail = tails_[path.tail];
+  if (path.returns) return count_returning(path, times);
+  if (step_counts_.size() < cache_.block_count() * 2) {
+    step_counts_.resize(cache_.block_count() * 2);
+    step_edges_.resize(step_counts_.size());
+  }
+  const std::size_t steps = path.steps - (tail.has_branch || path.part != 0 ? 1U : 0U);
+  for (std::size_t i = 0; i < steps; ++i) {
+    const std::uint32_t value = steps_[path.step + i].value();
+    if (step_counts_[value] == 0) used_steps_.push_back(value);
+    step_counts_[value] += times;
+  }
+  if (!tail.has_branch || tail.is_open) return;
+  if (tail.edge == 0) {
+    const BasicBlock& last = last_block(path);
+    tail.edge = edges_.number(last.last_ip, tail.to, last.branch, tail.flags) + 1;
+  }
+  edges_.count(tail.edge - 1, times);
+}
+
+void PathCache::note_bits(const Transition& transition) {
+  used_.push_back(static_cast<std::uint32_t>(&transition - tnt_transitions_.all().data()));
+}
+
+void PathCache::note_target(const Transition& transition) {
+  used_.push_back(static_cast<std::uint32_t>(&transition - tip_transitions_.all().data()) | kTargetUse);
+}
+
+void PathCache::take_bits(Transition& transition, std::uint64_t times) {
+  count_path(paths_[transition.path], times);
+}
+
+void PathCache::take_target(std::size_t index, std::uint64_t times) {
+  const Transition& transition = tip_transitions_.all()[index];
+  Path& path = paths_[transition.path];
+  count_path(path, times);
+  if ((transition.flags & TRANSITION_TARGET) == 0) return;
+  if (target_edges_.size() <= index) target_edges_.resize(tip_transitions_.all().size());
+  std::uint32_t& edge = target_edges_[index];
+  if (edge == 0) {
+    const BasicBlock& last = last_block(path);
+    edge = edges_.number(last.last_ip, transition.ip, last.branch, kBothKnown);
+  }
+  edges_.count(edge, times);
+}
+
+std::span<const EdgeCount> PathCache::take_counts(bool in_order) {
+  Transitions& bits = tnt_transitions_.all();
+  Transitions& targets = tip_transitions_.all();
+  const auto take = [&](std::size_t index, bool target) {
+    Transition& transition = target ? targets[index] : bits[index];
+    const std::uint32_t times = std::exchange(transition.count, 0);
+    if (times == 0) return;
+    if (target) {
+      take_target(index, times);
+    } else {
+      take_bits(transition, times);
+    }
+  };
+  if (!in_order && !used_lost_) {
+    for (const std::uint32_t id : used_) take(id & ~kTargetUse, (id & kTargetUse) != 0);
+  } else {
+    for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);
+    for (std::size_t i = 0; i < targets.size(); ++i) take(i, true);
+  }
+  count_steps();
+  used_.clear();
+  used_lost_ = false;
+  return in_order ? edges_.take() : edges_.take_unordered();
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,168 @@
+// Memoised automaton over the code, for the fast path. A state (node) is an address where decoding needs a
+// packet. A transition has a TNT pattern or the IP of a TIP packet as its key, and a path to the next node.
+// The Walker's rules find each path once. A transition is memoised only if the walk succeeded and depends on
+// nothing but the node and the packet.
+//
+//   node --- TNT pattern or TIP's IP (Transition) ---> node
+//              |
+//              +-- Path: blocks, calls, rows
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "flow/code/block_cache.h"
+#include "flow/fast/edge_index.h"
+#include "flow/fast/path_builder.h"
+#include "flow/fast/path_insns.h"
+#include "flow/fast/path_rows.h"
+#include "flow/fast/transitions.h"
+
+namespace ptkit::flow {
+
+// The path of a transition: blocks and calls from one node to the next.
+struct Path {
+  std::uint32_t step = 0;  // index of the first PathStep
+  std::uint32_t push = 0;  // index of the return addresses that the path's calls leave on the stack
+  std::uint32_t tail = 0;
+  std::uint32_t edge = 0;  // index of the edge numbers of a path with returns; 0: not looked up yet
+  std::uint16_t steps = 0;
+  std::uint16_t part = 0;  // instructions of the last block, if not all
+  std::uint8_t pushes = 0;
+  std::uint8_t depth = 0;  // largest number of calls within the path that are open at a time
+  bool returns = false;    // to calls within the path
+};
+
+class PathCache final : public DerivedCache {
+ public:
+  // The path cache of a block cache, or null.
+  [[nodiscard]] static PathCache* find(const BlockCache& cache) noexcept {
+    return static_cast<PathCache*>(cache.derived());
+  }
+  // As find(), but makes a path cache if there is none, or if it has the other setting of return compression.
+  [[nodiscard]] static PathCache& of(BlockCache& cache, bool return_compression);
+
+  // A position of the Walker between two instructions, where no block has begun. Node 0: packets are
+  // disabled.
+  struct Node {
+    std::uint64_t ip = 0;
+    std::uint32_t base = 0;  // base of its transitions
+    PathId exit = 0;         // path to the next branch that needs a TIP; 0: unknown
+    std::uint16_t exit_insns = 0;
+    bool returns = false;  // the branch at the exit is a return
+    bool near = false;     // the branch at the exit is an indirect jump or call
+  };
+  enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB };  // low bits of Transition::from
+
+  PathCache(BlockCache& cache, bool return_compression);
+  PathCache(const PathCache&) = delete;
+  PathCache& operator=(const PathCache&) = delete;
+  ~PathCache() override;
+
+  [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
+
+  // Look up nodes and transitions, and build missing ones. References and pointers are valid until the next
+  // call. Null: the simple decoder has to use the packet.
+  [[nodiscard]] NodeId node(std::uint64_t ip);
+  [[nodiscard]] Transition* bits(NodeId from, std::uint32_t bits);  // `bits`: with a leading 1
+  [[nodiscard]] Transition* target(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter);
+
+  [[nodiscard]] const Node& at(NodeId id) const noexcept { return nodes_[id]; }
+  [[nodiscard]] NodeId node_of(std::uint32_t base) const noexcept { return tnt_transitions_.owner(base); }
+  [[nodiscard]] Transitions& tnt_transitions() noexcept { return tnt_transitions_.all(); }
+  [[nodiscard]] Transitions& tip_transitions() noexcept { return tip_transitions_.all(); }
+  [[nodiscard]] std::uint64_t target_mask() const noexcept { return tip_transitions_.mask(); }
+  [[nodiscard]] const Path* paths() const noexcept { return paths_.data(); }
+  [[nodiscard]] std::size_t path_count() const noexcept { return paths_.size(); }
+  // The end of a path that disabled packets.
+  [[nodiscard]] const PathTail& leave(const Path& path) const noexcept { return tails_[path.tail]; }
+  [[nodiscard]] const std::uint64_t* pushed() const noexcept { return pushed_.data(); }
+  // Rows of the paths that were added.
+  [[nodiscard]] const PathRows& path_rows() const noexcept { return path_rows_; }
+  [[nodiscard]] const PathInsns& path_insns() const noexcept { return path_insns_; }
+  // Rows of the branches of a choice. Valid until the next call with another choice.
+  [[nodiscard]] PathRows& chosen_rows(const BranchChoice& choice);
+  void add_path_branches(PathId id);
+  void add_path_branches(PathId id, const BranchChoice& choice);
+  void add_path_blocks(PathId id);
+  std::uint32_t add_path_insns(PathId id);
+  [[nodiscard]] BlockCache& cache() noexcept { return cache_; }
+
+  [[nodiscard]] std::size_t bytes() const noexcept;  // bytes of memory
+
+  // Returns the counted edges, and resets the counts. Valid until the next call.
+  [[nodiscard]] std::span<const EdgeCount> take_counts(bool in_order);
+  // Notes a transition that is counted for the first time. If all such transitions are noted,
+  // take_counts(in_order = false) visits only these.
+  void note_bits(const Transition& transition);
+  void note_target(const Transition& transition);
+  // Carries the transition's count, which has wrapped at 2^32.
+  void carry_bits(Transition& transition) { take_bits(transition, kCarry); }
+  void carry_target(const Transition& transition) {
+    take_target(static_cast<std::size_t>(&transition - tip_transitions_.all().data()), kCarry);
+  }
+
+ private:
+  static constexpr std::uint32_t kTargetUse = 1U << 31U;
+  static constexpr std::uint32_t kOpenTail = 1;
+  static constexpr std::uint64_t kCarry = std::uint64_t{1} << 32U;
+
+  PathBuilder& begin_path();
+  PathId add_path(const PathBuilder& builder);
+  [[nodiscard]] std::uint32_t from(NodeId node, Packet packet) const noexcept {
+    return nodes_[node].base | static_cast<std::uint32_t>(packet);
+  }
+  bool find_exit(Node& node);
+  [[nodiscard]] Transition& add_target(NodeId from, Packet packet, std::uint64_t ip, NodeId to);
+  [[nodiscard]] Transition* add_status(NodeId from, std::uint64_t ip);
+  [[nodiscard]] Transition* add_leave(NodeId from, Packet packet, std::uint64_t ip,
+                                      const AddressFilter& filter);
+  [[nodiscard]] std::vector<PathBranch> branches_of(const Path& path) const;
+  [[nodiscard]] const BasicBlock& last_block(const Path& path) const noexcept {
+    return cache_.block(steps_[path.step + path.steps - 1U].block());
+  }
+  // Start of a path: its blocks up to the first branch that needs a packet.
+  struct Head {
+    std::uint32_t blocks = 0;
+    std::uint32_t insns = 0;
+  };
+  [[nodiscard]] Head head_of(const Path& path) const;
+  // Calls visit(block, instructions, bytes) for each block of the path.
+  template <typename Visit>
+  void each_block(const Path& path, const Visit& visit) const;
+  void count_steps();
+  void count_returning(Path& path, std::uint64_t times);
+  void count_path(Path& path, std::uint64_t times);
+  void take_bits(Transition& transition, std::uint64_t times);
+  void take_target(std::size_t index, std::uint64_t times);
+
+  BlockCache& cache_;
+  bool return_compression_;
+  std::unique_ptr<PathBuilder> builder_;
+  TntTransitions tnt_transitions_;
+  TipTransitions tip_transitions_;
+  base::ArenaVector<Node> nodes_;
+  IpIndex nodes_by_ip_;
+  base::ArenaVector<Path> paths_;
+  base::ArenaVector<PathTail> tails_;
+  base::ArenaVector<PathStep> steps_;
+  base::ArenaVector<std::uint64_t> pushed_;
+  EdgeIndex edges_;
+  base::ArenaVector<std::uint64_t> step_counts_;  // by PathStep
+  base::ArenaVector<std::uint32_t> used_steps_;   // steps with a count
+  // 1 + edge numbers; 0: not looked up yet.
+  base::ArenaVector<std::uint32_t> step_edges_;    // by PathStep
+  base::ArenaVector<std::uint32_t> target_edges_;  // for the last row of TIP transitions
+  base::ArenaVector<std::uint32_t> row_edges_;     // for paths with returns; edge numbers without 1
+  base::ArenaVector<std::uint32_t> used_;          // noted transitions; TIP transitions have kTargetUse
+  bool used_lost_ = false;                         // noted transitions have moved since
+  PathRows path_rows_;
+  std::vector<std::pair<BranchChoice, PathRows>> chosen_rows_;
+  PathInsns path_insns_;
+};
+
+}  // namespace ptkit::flow

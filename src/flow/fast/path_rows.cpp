@@ -1,0 +1,67 @@
+#include "flow/fast/path_rows.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace ptkit::flow {
+
+namespace {
+
+void put(base::ArenaVector<PathPart>& parts, std::uint32_t path, std::size_t first, std::size_t rows,
+         std::size_t head) {
+  if (path >= parts.size()) parts.resize(std::max<std::size_t>(path + 1, parts.size() * 2));
+  parts[path] = {static_cast<std::uint32_t>(first), static_cast<std::uint16_t>(rows),
+                 static_cast<std::uint16_t>(head)};
+}
+
+// The direct branches at the start of the path.
+std::span<const PathBranch> head_of(std::span<const PathBranch> branches) noexcept {
+  const auto takes_bit = [](const PathBranch& one) {
+    return one.kind != BranchKind::JUMP && one.kind != BranchKind::CALL;
+  };
+  const auto first = std::find_if(branches.begin(), branches.end(), takes_bit);
+  return branches.first(static_cast<std::size_t>(first - branches.begin()));
+}
+
+}  // namespace
+
+void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> branches) {
+  put_branches(path, branches, head_of(branches).size(), 0);
+}
+
+void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> branches,
+                            const BranchChoice& choice) {
+  const auto is_chosen = [&choice](const PathBranch& one) { return choice.has(one.kind, one.flags); };
+  std::vector<PathBranch> chosen;
+  std::copy_if(branches.begin(), branches.end(), std::back_inserter(chosen), is_chosen);
+  const std::span<const PathBranch> before = head_of(branches);
+  const auto head = std::count_if(before.begin(), before.end(), is_chosen);
+  const bool last = !branches.empty() && is_chosen(branches.back());
+  put_branches(path, chosen, static_cast<std::size_t>(head), last ? PathPart::kLast : std::uint16_t{0});
+}
+
+void PathRows::put_branches(std::uint32_t path, std::span<const PathBranch> branches, std::size_t head,
+                            std::uint16_t last) {
+  if (branches.empty()) return put(branches_, path, 1, 0, 0);
+  put(branches_, path, groups_.size(), branches.size() | last, head);
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    const std::size_t at = i % RowGroup::kRows;
+    if (at == 0) {
+      groups_.emplace_back();
+      counts_.emplace_back();
+    }
+    groups_.back().from[at] = branches[i].from;
+    groups_.back().to[at] = branches[i].to;
+    groups_.back().kind[at] = static_cast<std::uint8_t>(branches[i].kind);
+    groups_.back().flags[at] = branches[i].flags;
+    counts_.back()[at] = branches[i].before;
+  }
+}
+
+void PathRows::add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head) {
+  put(block_parts_, path, blocks_.size(), blocks.size(), head);
+  blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
+}
+
+}  // namespace ptkit::flow

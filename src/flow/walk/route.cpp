@@ -1,0 +1,149 @@
+#include "flow/walk/route.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+
+namespace {
+
+constexpr std::uint8_t kFell = FROM_KNOWN | TO_KNOWN;
+constexpr std::uint8_t kLeft = FROM_KNOWN | TAKEN;
+
+// True if execution usually returns to the next instruction.
+bool is_system_call(const BasicBlock& block) noexcept {
+  return block.end == Terminator::FAR &&
+         (block.branch == BranchKind::SYSCALL || block.branch == BranchKind::FAR_CALL ||
+          block.branch == BranchKind::VMEXIT);
+}
+
+bool is_system_return(const BasicBlock& block) noexcept {
+  return block.end == Terminator::FAR &&
+         (block.branch == BranchKind::SYSRET || block.branch == BranchKind::IRET ||
+          block.branch == BranchKind::FAR_RETURN);
+}
+
+}  // namespace
+
+void Route::begin(std::uint64_t from) {
+  blocks_.clear();
+  walked_ = 0;
+  count_ = 0;
+  by_branch_ = false;
+  ip_ = from;
+  block_ = &walker_.code().at(from);
+}
+
+bool Route::reaches(std::uint64_t ip) {
+  if (ip - block_->ip >= block_->size) return false;  // also true if ip < block_->ip
+  std::uint64_t at = block_->ip;
+  std::uint32_t count = 0;
+  for (const BlockInsn& insn : walker_.code().insns(*block_)) {
+    if (at >= ip) break;
+    at += insn.size;
+    ++count;
+  }
+  if (at != ip) return false;
+  ip_ = ip;
+  count_ = count;
+  return true;
+}
+
+void Route::end_at_branch() noexcept {
+  ip_ = block_->last_ip;
+  count_ = block_->count - 1U;
+  by_branch_ = true;
+}
+
+// True if the path follows the direct branch at the end of `block`. (Some recorders omit a call to the next
+// instruction, which only reads the IP.)
+bool Route::follows(const BasicBlock& block) const noexcept {
+  if (block.end == Terminator::CALL) return !has_calls_ || block.target == block.next_ip;
+  return block.end == Terminator::JUMP && !has_jumps_;
+}
+
+// Advances to the block after block_.
+bool Route::pass(bool over_calls) {
+  BasicBlock& here = *block_;
+  walked_ += here.count;
+  BlockCache& code = walker_.code();
+  if (follows(here)) {
+    block_ = &code.target(here);
+  } else if (here.end == Terminator::COND || here.end == Terminator::FALL ||
+             (over_calls && is_system_call(here))) {
+    block_ = &code.next(here);
+  } else {
+    return false;
+  }
+  blocks_.push_back(&here);
+  ip_ = block_->ip;
+  count_ = 0;
+  return !walker_.too_far(walked_);
+}
+
+Status Route::fail() {
+  walker_.charge_walk(walked_);
+  if (block_->end == Terminator::FAIL) return block_->failure;
+  ip_ = block_->last_ip;
+  return Status::RECORD_MISMATCH;
+}
+
+Status Route::find(std::uint64_t from, std::uint64_t to) {
+  begin(from);
+  for (;;) {
+    if (block_->end == Terminator::FAIL) return fail();
+    if (reaches(to)) return Status::OK;
+    if (!pass(true)) return fail();
+  }
+}
+
+Status Route::find_entry(std::uint64_t from, std::uint64_t resume) {
+  begin(from);
+  for (;;) {
+    if (block_->end == Terminator::FAIL) return fail();
+    if (reaches(resume)) return Status::OK;
+    if (is_system_call(*block_) && block_->next_ip == resume) {
+      end_at_branch();
+      return Status::OK;
+    }
+    if (!pass(false)) return fail();
+  }
+}
+
+Status Route::find_exit(std::uint64_t from) {
+  begin(from);
+  for (;;) {
+    if (block_->end == Terminator::FAIL) return fail();
+    if (is_system_return(*block_)) {
+      end_at_branch();
+      return Status::OK;
+    }
+    if (!pass(false)) return fail();
+  }
+}
+
+void Route::emit(bool with_last) {
+  for (const BasicBlock* block : blocks_) {
+    walker_.emit_block(*block);
+    switch (block->end) {
+      case Terminator::COND:
+        walker_.emit_branch(BranchKind::COND, block->last_ip, block->next_ip, kFell);
+        break;
+      case Terminator::JUMP:
+      case Terminator::CALL:
+        walker_.emit_branch(block->branch, block->last_ip, block->target, kTakenBranch);
+        break;
+      case Terminator::FAR:
+        walker_.emit_branch(block->branch, block->last_ip, 0, kLeft);
+        break;
+      default:
+        break;
+    }
+  }
+  if (with_last) {
+    walker_.emit_block(*block_);
+  } else {
+    walker_.emit_part(*block_, count_, static_cast<std::uint32_t>(ip_ - block_->ip));
+  }
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,451 @@
+#include "flow/walk/walker.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "flow/code/loop_guard.h"
+
+namespace ptkit::flow {
+
+using base::Status;
+using insn::InsnClass;
+using insn::InsnKind;
+
+namespace {
+
+bool is_far(InsnClass cls) noexcept { return cls >= InsnClass::FAR_CALL && cls <= InsnClass::FAR_JUMP; }
+
+bool is_vm_entry(InsnKind kind) noexcept { return kind == InsnKind::VMLAUNCH || kind == InsnKind::VMRESUME; }
+
+bool is_call(BranchKind kind) noexcept {
+  switch (kind) {
+    case BranchKind::CALL:
+    case BranchKind::CALL_INDIRECT:
+    case BranchKind::FAR_CALL:
+    case BranchKind::SYSCALL:
+    case BranchKind::VMENTRY:
+    case BranchKind::VMEXIT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+AddressFilter::AddressFilter(const trace::Configuration& configuration) noexcept
+    : ranges_(configuration.ranges) {
+  for (const trace::AddressRange& range : ranges_) {
+    if (range.kind != trace::RangeKind::OFF) known_ = true;
+    if (range.kind == trace::RangeKind::FILTER) has_filter_ = true;
+  }
+}
+
+bool AddressFilter::traced(std::uint64_t ip) const noexcept {
+  bool inside = !has_filter_;
+  for (const trace::AddressRange& range : ranges_) {
+    if (range.kind == trace::RangeKind::OFF || ip < range.first || ip > range.last) continue;
+    if (range.kind == trace::RangeKind::TRACE_STOP) return false;
+    inside = true;
+  }
+  return inside;
+}
+
+bool is_binding_insn(const BlockInsn& insn, BindingInsn insn_kind) noexcept {
+  const InsnKind kind = insn.kind;
+  switch (insn_kind) {
+    case BindingInsn::PIP:
+      return kind == InsnKind::MOV_CR3 || is_vm_entry(kind) || is_far(insn.cls);
+    case BindingInsn::VMCS:
+      return kind == InsnKind::VMPTRLD || is_vm_entry(kind) || is_far(insn.cls);
+    case BindingInsn::PTWRITE:
+      return insn.cls == InsnClass::PTWRITE;
+    case BindingInsn::IRET:
+      return kind == InsnKind::IRET || kind == InsnKind::SYSRET || kind == InsnKind::SYSEXIT ||
+             kind == InsnKind::ERETS || kind == InsnKind::ERETU;
+    case BindingInsn::UIRET:
+      return kind == InsnKind::UIRET;
+    case BindingInsn::VMENTRY:
+      return is_vm_entry(kind);
+    case BindingInsn::SWINT:
+      return kind == InsnKind::INT || kind == InsnKind::INT3 || kind == InsnKind::INT1 ||
+             kind == InsnKind::INTO;
+    case BindingInsn::SYSCALL:
+      return kind == InsnKind::SYSCALL || kind == InsnKind::SYSENTER;
+    case BindingInsn::CR3_WRITE:
+      return kind == InsnKind::MOV_CR3;
+  }
+  return false;
+}
+
+void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
+  if (cache_ != nullptr && &cache_->view() == &view && cache_->mode() == mode) return;
+  // A branch that waits for its packet keeps the code that executed, but leads into the new code.
+  keep_branch();
+  if (!at_end_) binding_known_ = false;
+  cache_ = &caches_.of(view, mode);
+}
+
+// Afterwards nothing refers to blocks of the cache, and the position is the same.
+void Walker::keep_branch() noexcept {
+  if (!at_end_) {
+    block_ = nullptr;
+    return;
+  }
+  crossing_ = *block_;
+  crossing_.next_block = nullptr;
+  crossing_.target_block = nullptr;
+  block_ = &crossing_;
+}
+
+void Walker::forget_code() {
+  keep_branch();
+  caches_.clear(*cache_);
+}
+
+void Walker::emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size) {
+  if (count == 0) return;
+  binding_known_ = false;
+  instructions_ += count;
+  sink_.on_block(Block{place_, block.ip, cache_->insns(block).first(count), size, cache_->mode(), tx_flag()});
+}
+
+void Walker::follow_direct(BasicBlock& block) {
+  emit_branch(block.branch, block.last_ip, block.target, kTakenBranch);
+  if (block.pushes) calls_.call(block.next_ip);
+  enter(cache_->target(block));
+}
+
+void Walker::emit_conditional(BasicBlock& block, bool taken) {
+  if (taken) {
+    emit_branch(BranchKind::COND, block.last_ip, block.target, kTakenBranch);
+    enter(cache_->target(block));
+  } else {
+    emit_branch(BranchKind::COND, block.last_ip, block.next_ip, kBothKnown);
+    enter(cache_->next(block));
+  }
+}
+
+Status Walker::take_return(BasicBlock& block, bool bit) {
+  at_end_ = true;
+  // A compressed return has a taken bit.
+  if (!bit) return Status::TNT_MISMATCH;
+  if (calls_.empty()) return Status::RETURN_STACK_EMPTY;
+  use_bit();
+  const std::uint64_t target = calls_.return_by_tnt([this](std::uint64_t ip) { return plausible(ip); });
+  emit_branch(BranchKind::RETURN, block.last_ip, target, kTakenBranch);
+  enter(cache_->at(target));
+  return Status::OK;
+}
+
+// Advances over the end of a block that needs no packet: JUMP, CALL or FALL. The block is emitted already.
+Status Walker::step(BasicBlock& block) {
+  if (block.end == Terminator::JUMP || block.end == Terminator::CALL) {
+    follow_direct(block);
+  } else {
+    enter(cache_->next(block));
+  }
+  return Status::OK;
+}
+
+Status Walker::use_bits() {
+  budget_.add_bits(bits_left_);
+  LoopGuard guard(ip_);
+  while (bits_left_ != 0) {
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    if (!at_end_) emit_block(here);
+    const bool bit = (bits_ & 1U) != 0;
+    switch (here.end) {
+      case Terminator::COND:
+        use_bit();
+        emit_conditional(here, bit);
+        guard.restart(ip_);
+        break;
+      case Terminator::RETURN:
+        if (!return_compression_) {
+          at_end_ = true;
+          return Status::OK;
+        }
+        if (const Status status = take_return(here, bit); status != Status::OK) return status;
+        guard.restart(ip_);
+        break;
+      case Terminator::INDIRECT:
+      case Terminator::FAR:
+        at_end_ = true;
+        return Status::OK;
+      default:
+        if (const Status status = step(here); status != Status::OK) return status;
+        if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+        break;
+    }
+  }
+  return Status::OK;
+}
+
+Status Walker::take_bits(std::uint64_t bits, unsigned count) {
+  bits_ = bits;
+  bits_left_ = count;
+  first_bit_waits_ = place_.before_first_bit = no_bit_used_;
+  no_bit_used_ = false;
+  return use_bits();
+}
+
+Status Walker::walk_to_decision() {
+  LoopGuard guard(ip_);
+  while (!at_end_) {
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    emit_block(here);
+    if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
+      at_end_ = true;
+      return Status::OK;
+    }
+    if (const Status status = step(here); status != Status::OK) return status;
+    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+  }
+  return Status::OK;
+}
+
+Status Walker::take_target(std::uint64_t ip, bool deferred) {
+  if (const Status status = walk_to_decision(); status != Status::OK) return status;
+  BasicBlock& here = *block_;
+  if (here.end == Terminator::COND) return Status::TNT_MISMATCH;
+  // The branch generated the TIP, unless the TIP was deferred.
+  if (bits_left_ == 0 && !deferred) place_.since = place_.offset;
+  emit_branch(here.branch, here.last_ip, ip, kTakenBranch);
+  if (here.pushes) calls_.call(here.next_ip);
+  target_was_near_ = here.end == Terminator::INDIRECT;
+  if (here.end == Terminator::RETURN) calls_.return_by_tip();
+  enter(cache_->at(ip));
+  return bits_left_ == 0 ? Status::OK : use_bits();
+}
+
+// Emits the part of the block before `ip`, if `ip` is one of its instructions.
+bool Walker::part_to_ip(const BasicBlock& block, std::uint64_t ip) {
+  if (ip - block.ip >= block.size) return false;  // also true if ip < block.ip
+  std::uint64_t at = block.ip;
+  std::uint32_t count = 0;
+  for (const BlockInsn& insn : cache_->insns(block)) {
+    if (at >= ip) break;
+    at += insn.size;
+    ++count;
+  }
+  if (at != ip) return false;
+  emit_part(block, count, static_cast<std::uint32_t>(ip - block.ip));
+  jump_to(ip);
+  return true;
+}
+
+Status Walker::walk_to_ip(std::uint64_t ip) {
+  if (at_end_) return block_->last_ip == ip ? Status::OK : Status::FUP_MISMATCH;
+  LoopGuard guard(ip_);
+  while (ip_ != ip) {
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    if (part_to_ip(here, ip)) return Status::OK;
+    emit_block(here);
+    if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
+      at_end_ = true;
+      return Status::FUP_MISMATCH;
+    }
+    if (const Status status = step(here); status != Status::OK) return status;
+    if (ip_ != ip && (guard.loops(ip_) || budget_.spent(instructions_))) return Status::INFINITE_LOOP;
+  }
+  return Status::OK;
+}
+
+// Emits the block up to and including its instruction at `at`. The position is then after that instruction,
+// or at it if it is a branch.
+void Walker::stop_after(const BasicBlock& block, std::uint32_t index, std::uint64_t at) {
+  const BlockInsn found = cache_->insns(block)[index];
+  const std::uint64_t after = at + found.size;
+  emit_part(block, index + 1, static_cast<std::uint32_t>(after - block.ip));
+  if (at == block.last_ip && block.end != Terminator::FALL) {
+    at_end_ = true;
+  } else {
+    jump_to(at == block.last_ip ? block.next_ip : after);
+  }
+  binding_known_ = true;
+  binding_insn_ = found;
+  binding_ip_ = at;
+}
+
+bool Walker::part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind) {
+  std::uint64_t at = block.ip;
+  std::uint32_t index = 0;
+  for (const BlockInsn& insn : cache_->insns(block)) {
+    if (is_binding_insn(insn, insn_kind)) {
+      stop_after(block, index, at);
+      return true;
+    }
+    at += insn.size;
+    ++index;
+  }
+  return false;
+}
+
+Status Walker::walk_over() {
+  if (at_end_) return Status::OK;
+  const BasicBlock& here = block();
+  if (here.end == Terminator::FAIL) return here.failure;
+  stop_after(here, 0, here.ip);
+  return Status::OK;
+}
+
+Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
+  if (at_end_) return Status::TNT_MISMATCH;
+  LoopGuard guard(ip_);
+  for (;;) {
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    if (part_to_binding_insn(here, insn_kind)) return Status::OK;
+    emit_block(here);
+    if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
+      at_end_ = true;
+      return Status::TNT_MISMATCH;
+    }
+    if (const Status status = step(here); status != Status::OK) return status;
+    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+  }
+}
+
+Status Walker::walk_count(std::uint64_t count) {
+  LoopGuard guard(ip_);
+  while (count != 0) {
+    if (at_end_) return Status::TNT_MISMATCH;
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    if (count < here.count) {
+      std::uint64_t at = here.ip;
+      for (const BlockInsn& insn : cache_->insns(here).first(static_cast<std::size_t>(count)))
+        at += insn.size;
+      emit_part(here, static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(at - here.ip));
+      jump_to(at);
+      return Status::OK;
+    }
+    count -= here.count;
+    emit_block(here);
+    if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
+      at_end_ = true;
+    } else {
+      if (const Status status = step(here); status != Status::OK) return status;
+      if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+    }
+  }
+  return Status::OK;
+}
+
+bool leaves_filter(const BasicBlock& block, const AddressFilter& filter) noexcept {
+  return (block.end == Terminator::JUMP || block.end == Terminator::CALL) && filter.known() &&
+         !filter.traced(block.target);
+}
+
+bool may_lead_to(const BasicBlock& block, std::uint64_t ip) noexcept {
+  return block.end != Terminator::COND || ip == block.target || ip == block.next_ip;
+}
+
+LeavingBranch leaving_branch(const BasicBlock& block, const std::uint64_t* ip,
+                             const AddressFilter& filter) noexcept {
+  LeavingBranch out;
+  out.to = ip != nullptr ? *ip : 0;
+  bool known = ip != nullptr;
+  bool taken = true;
+  if (block.end == Terminator::COND) {
+    if (!known && filter.known() && filter.traced(block.next_ip) != filter.traced(block.target)) {
+      // Packets are disabled because one of the two targets is out of the traced ranges (cases 7e and 7f of
+      // the manual).
+      out.to = filter.traced(block.next_ip) ? block.target : block.next_ip;
+      known = true;
+    }
+    taken = known && out.to == block.target;
+  }
+  out.flags = FROM_KNOWN;
+  if (known) out.flags |= TO_KNOWN;
+  if (taken) out.flags |= TAKEN;
+  out.resume_ip = is_call(block.branch) ? block.next_ip : 0;
+  return out;
+}
+
+void Walker::leave_at_branch(const std::uint64_t* ip) {
+  const BasicBlock& here = *block_;
+  const LeavingBranch branch = leaving_branch(here, ip, filter_);
+  emit_branch(here.branch, here.last_ip, branch.to, branch.flags);
+  resume_ip_ = branch.resume_ip;
+  jump_to(branch.to);
+}
+
+Status Walker::leave(const std::uint64_t* ip) {
+  LoopGuard guard(ip_);
+  while (!at_end_) {
+    resume_ip_ = ip_;
+    if (ip != nullptr && ip_ == *ip) return Status::OK;
+    BasicBlock& here = block();
+    if (here.end == Terminator::FAIL) return here.failure;
+    resume_ip_ = ip != nullptr ? *ip : 0;
+    if (ip != nullptr ? part_to_ip(here, *ip) : part_to_binding_insn(here, BindingInsn::CR3_WRITE))
+      return Status::OK;
+    emit_block(here);
+    const bool out = ip == nullptr && leaves_filter(here, filter_);
+    if (here.end != Terminator::JUMP && here.end != Terminator::CALL && here.end != Terminator::FALL) {
+      at_end_ = true;
+      break;
+    }
+    if (const Status status = step(here); status != Status::OK) return status;
+    if (out) return Status::OK;
+    if ((ip == nullptr || ip_ != *ip) && (guard.loops(ip_) || budget_.spent(instructions_)))
+      return Status::INFINITE_LOOP;
+  }
+  if (ip != nullptr && !may_lead_to(*block_, *ip)) return Status::TNT_MISMATCH;
+  leave_at_branch(ip);
+  return Status::OK;
+}
+
+InsnKind Walker::kind_at(std::uint64_t ip) {
+  const BasicBlock& found = cache_->at(ip);
+  return found.count == 0 ? InsnKind::OTHER : cache_->insns(found).front().kind;
+}
+
+bool Walker::reaches(std::uint64_t from, std::uint64_t to, unsigned limit) {
+  BasicBlock* at = &cache_->at(from);
+  for (unsigned i = 0; i < limit && at->end != Terminator::FAIL; ++i) {
+    if (at->ip == to) return true;
+    std::uint64_t ip = at->ip;
+    for (const BlockInsn& insn : cache_->insns(*at)) {
+      if (ip == to) return true;
+      ip += insn.size;
+    }
+    if (at->end == Terminator::JUMP || at->end == Terminator::CALL) {
+      at = &cache_->target(*at);
+    } else if (at->end == Terminator::FALL) {
+      at = &cache_->next(*at);
+    } else {
+      return false;
+    }
+  }
+  return at->ip == to;
+}
+
+const BasicBlock* Walker::only_indirect_from(std::uint64_t ip) {
+  constexpr std::size_t kMostRuns = 128;
+  std::vector<BasicBlock*> seen{&cache_->at(ip)};
+  const BasicBlock* found = nullptr;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    BasicBlock& here = *seen[i];
+    if (here.end == Terminator::FAIL) return nullptr;
+    if (here.end == Terminator::RETURN || here.end == Terminator::INDIRECT || here.end == Terminator::FAR) {
+      if (found != nullptr && found->last_ip != here.last_ip) return nullptr;
+      found = &here;
+      continue;
+    }
+    const auto visit = [&seen](BasicBlock& block) {
+      if (std::find(seen.begin(), seen.end(), &block) == seen.end()) seen.push_back(&block);
+    };
+    if (here.end == Terminator::COND || here.end == Terminator::FALL) visit(cache_->next(here));
+    if (here.end != Terminator::FALL) visit(cache_->target(here));
+    if (seen.size() > kMostRuns) return nullptr;
+  }
+  return found;
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,242 @@
+// Walks the code from the current instruction to the next decision that needs a packet, and emits blocks and
+// branches.
+#pragma once
+
+#include <array>
+
+#include "flow/code/code_cache_pool.h"
+#include "flow/code/return_stack.h"
+#include "flow/code/walk_budget.h"
+#include "flow/rows/sink.h"
+#include "trace/bundle.h"
+
+namespace ptkit::flow {
+
+// Filter ranges of the configuration (IA32_RTIT_ADDRn_A/B with ADDRn_CFG).
+class AddressFilter {
+ public:
+  explicit AddressFilter(const trace::Configuration& configuration) noexcept;
+  [[nodiscard]] bool known() const noexcept { return known_; }
+  // True if the address ranges allow packets at `ip`.
+  [[nodiscard]] bool traced(std::uint64_t ip) const noexcept;
+
+ private:
+  std::array<trace::AddressRange, 4> ranges_;
+  bool known_ = false;       // a range is configured
+  bool has_filter_ = false;  // a FILTER range is configured
+};
+
+// Kinds of instructions that packets without an IP bind to.
+enum class BindingInsn : std::uint8_t {
+  PIP,   // MOV CR3, VM entry, far transfers
+  VMCS,  // VMPTRLD, VM entry, far transfers
+  PTWRITE,
+  IRET,  // IRET, SYSRET, SYSEXIT, ERETS, ERETU
+  UIRET,
+  VMENTRY,
+  SWINT,      // INT n, INT3, INT1, INTO
+  SYSCALL,    // SYSCALL, SYSENTER
+  CR3_WRITE,  // MOV CR3
+};
+
+[[nodiscard]] bool is_binding_insn(const BlockInsn& insn, BindingInsn insn_kind) noexcept;
+
+// The branch by which execution left the traced code; `ip` is its target, if known.
+struct LeavingBranch {
+  std::uint64_t to = 0;
+  std::uint64_t resume_ip = 0;  // return address of a call, or 0
+  std::uint8_t flags = 0;
+};
+
+// The branch at the end of `block`, which needs a packet.
+[[nodiscard]] LeavingBranch leaving_branch(const BasicBlock& block, const std::uint64_t* ip,
+                                           const AddressFilter& filter) noexcept;
+// True if the branch at the end of `block` can lead to `ip`. A conditional branch has two targets.
+[[nodiscard]] bool may_lead_to(const BasicBlock& block, std::uint64_t ip) noexcept;
+// True if the direct branch at the end of `block` leads out of the traced ranges.
+[[nodiscard]] bool leaves_filter(const BasicBlock& block, const AddressFilter& filter) noexcept;
+
+class Walker {
+ public:
+  Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool, std::uint32_t cs_base)
+      : sink_(sink), filter_(filter), caches_(pool, cs_base) {}
+
+  // The next packet is applied, with a walk budget of its own.
+  void begin_packet(const Place& place) noexcept { begin_packet(place, place.since); }
+  // `bits_since`: Place::since of the rows from the first bit's branch on.
+  void begin_packet(const Place& place, std::uint64_t bits_since) noexcept {
+    place_ = place;
+    bits_since_ = bits_since;
+    place_.before_first_bit = bits_left_ != 0 && first_bit_waits_;
+    no_bit_used_ = true;
+    budget_.begin_packet(instructions_, place.offset);
+  }
+  // Continues with a packet of which `used` bits are used. `walked` is the value of instructions() before
+  // them.
+  void continue_packet(std::uint64_t walked, unsigned used) noexcept {
+    no_bit_used_ = used == 0;
+    if (used != 0) place_.since = bits_since_;
+    budget_.continue_packet(walked, used);
+  }
+  // Charges the walk of a packet that ended in an error.
+  void charge_error() noexcept { budget_.pay(instructions_, place_.offset); }
+  // Empties a code cache that is too large. Between packets only.
+  void bound_memory() {
+    if (cache_ != nullptr && cache_->too_big()) forget_code();
+  }
+
+  // Sets the place of the rows that follow.
+  void set_place(const Place& place) noexcept { place_ = place; }
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+
+  // State.
+  void set_code(const image::CodeView& view, insn::ExecMode mode);
+  void set_in_tx(bool in_tx) noexcept { in_tx_ = in_tx; }
+  // false: IA32_RTIT_CTL.DisRETC was set
+  void set_return_compression(bool on) noexcept { return_compression_ = on; }
+  [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
+  [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? block_->last_ip : ip_; }
+  [[nodiscard]] CallStack& calls() noexcept { return calls_; }
+  [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }  // emitted so far
+
+  // Moves execution to `ip` without a row.
+  void jump_to(std::uint64_t ip) noexcept {
+    ip_ = ip;
+    block_ = nullptr;
+    at_end_ = false;
+    binding_known_ = false;
+  }
+
+  // Branches.
+  //
+  // Uses TNT bits (oldest in bit 0), at most 64. OK with bits_left() > 0: execution is at an indirect branch,
+  // and a TIP must follow.
+  [[nodiscard]] base::Status take_bits(std::uint64_t bits, unsigned count);
+  // Uses the target of the indirect branch, then the remaining bits. `deferred`: the packet may be younger
+  // than the branch.
+  [[nodiscard]] base::Status take_target(std::uint64_t ip, bool deferred = false);
+  // True if the branch of the last target was an indirect jump or call.
+  [[nodiscard]] bool target_was_near() const noexcept { return target_was_near_; }
+  [[nodiscard]] unsigned bits_left() const noexcept { return bits_left_; }
+  void add_bits(std::uint64_t bits, unsigned count) noexcept {
+    bits_ |= bits << bits_left_;
+    bits_left_ += count;
+  }
+  void drop_bits() noexcept { bits_left_ = 0; }
+
+  // Walks without TNT bits and TIPs.
+  //
+  // FUP_MISMATCH: a branch before `ip` needs a packet
+  [[nodiscard]] base::Status walk_to_ip(std::uint64_t ip);
+  // To the position after the next instruction of this kind, or to the instruction if it is a branch.
+  [[nodiscard]] base::Status walk_to_binding_insn(BindingInsn insn_kind);
+  [[nodiscard]] base::Status walk_over();  // one instruction, which becomes the binding instruction
+  [[nodiscard]] base::Status walk_count(std::uint64_t count);  // `count` instructions
+  [[nodiscard]] base::Status walk_to_decision();               // to the next branch that needs a packet
+  // True if execution is still at the last instruction that walk_to_binding_insn() found, and it is of this
+  // kind.
+  [[nodiscard]] bool at_binding_insn(BindingInsn insn_kind) const noexcept {
+    return binding_known_ && is_binding_insn(binding_insn_, insn_kind);
+  }
+  [[nodiscard]] std::uint64_t binding_ip() const noexcept { return binding_ip_; }
+  // Walks to the branch that left the traced code, and emits it. `ip` is its target, if known. Execution is
+  // then after the branch. TNT_MISMATCH: the walk ends at a conditional branch that does not lead to `ip`.
+  [[nodiscard]] base::Status leave(const std::uint64_t* ip);
+  void leave_at_branch(const std::uint64_t* ip);  // uses the branch at the current position
+  // After leave(): return address of a call, or 0.
+  [[nodiscard]] std::uint64_t resume_ip() const noexcept { return resume_ip_; }
+  // Kind of the instruction at `ip`, if it can be decoded.
+  [[nodiscard]] insn::InsnKind kind_at(std::uint64_t ip);
+  // True if code without branches that need packets leads from `from` to `to` within `limit` blocks. Emits
+  // nothing.
+  [[nodiscard]] bool reaches(std::uint64_t from, std::uint64_t to, unsigned limit);
+  // The indirect branch that a TIP belongs to if execution continues at `ip` and conditional branches may go
+  // either way. Null if there are several.
+  [[nodiscard]] const BasicBlock* only_indirect_from(std::uint64_t ip);
+  [[nodiscard]] bool plausible(std::uint64_t ip) { return cache_->at(ip).end != Terminator::FAIL; }
+  // True if the block is emitted and the branch at its end is not.
+  [[nodiscard]] bool at_branch() const noexcept { return at_end_; }
+  [[nodiscard]] Terminator branch_end() const noexcept { return block_->end; }
+
+  // For Route, which finds its path itself.
+  [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
+  // True if `walked` more instructions exceed the budget.
+  [[nodiscard]] bool too_far(std::uint64_t walked) const noexcept {
+    return budget_.spent(instructions_ + walked);
+  }
+  // Charges instructions that were walked and not emitted.
+  void charge_walk(std::uint64_t walked) noexcept { budget_.charge(walked, place_.offset); }
+  // Emits the first `count` instructions of the block, which have `size` bytes.
+  void emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size);
+  void emit_block(const BasicBlock& block) { emit_part(block, block.count, block.size); }
+
+  void emit_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
+    sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
+  }
+  // Emits the branch at the end of a block that was not walked. The block itself is not emitted.
+  void emit_unseen_branch(const BasicBlock& block, std::uint64_t to) {
+    sink_.on_branch(Branch{place_, block.last_ip, to, block.branch,
+                           static_cast<std::uint8_t>(kTakenBranch | tx_flag()), false});
+  }
+
+ private:
+  friend struct CheckpointAccess;
+  friend class FastFlow;
+
+  [[nodiscard]] std::uint8_t tx_flag() const noexcept {
+    return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0};
+  }
+  BasicBlock& block() {
+    if (block_ == nullptr) block_ = &cache_->at(ip_);
+    return *block_;
+  }
+  void enter(BasicBlock& block) noexcept {
+    block_ = &block;
+    ip_ = block.ip;
+    at_end_ = false;
+  }
+  void keep_branch() noexcept;
+  void forget_code();
+  void follow_direct(BasicBlock& block);
+  void emit_conditional(BasicBlock& block, bool taken);
+  base::Status take_return(BasicBlock& block, bool bit);
+  void use_bit() noexcept {
+    bits_ >>= 1U;
+    --bits_left_;
+    if (place_.before_first_bit) place_.since = bits_since_;
+    first_bit_waits_ = place_.before_first_bit = false;
+  }
+  base::Status use_bits();
+  base::Status step(BasicBlock& block);
+  bool part_to_ip(const BasicBlock& block, std::uint64_t ip);
+  bool part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind);
+  void stop_after(const BasicBlock& block, std::uint32_t index, std::uint64_t at);
+
+  FlowSink& sink_;
+  const AddressFilter& filter_;
+  CodeCaches caches_;
+  BlockCache* cache_ = nullptr;
+  CallStack calls_;
+  Place place_;
+
+  std::uint64_t ip_ = 0;
+  BasicBlock* block_ = nullptr;  // block at ip_, if already looked up
+  BasicBlock crossing_;          // copy of a branch that waits for its packet while the code changes
+  bool at_end_ = false;          // block_ is emitted as a block, its branch is not
+  bool in_tx_ = false;
+  std::uint64_t bits_ = 0;
+  unsigned bits_left_ = 0;
+  std::uint64_t bits_since_ = 0;  // Place::since of the rows from the first bit on
+  bool no_bit_used_ = true;       // no bit of the current packet is used
+  bool first_bit_waits_ = false;  // no bit is used of the packet that the remaining bits come from
+  bool target_was_near_ = false;
+  bool return_compression_ = true;
+  bool binding_known_ = false;
+  BlockInsn binding_insn_;
+  std::uint64_t binding_ip_ = 0;
+  std::uint64_t resume_ip_ = 0;
+  std::uint64_t instructions_ = 0;
+  WalkBudget budget_;
+};
+
+}  // namespace ptkit::flow

@@ -1,0 +1,103 @@
+#include "formats/common/lazy_bytes.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/map_memory.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{1} << 21U;
+
+class JoinedBuffers final : public LazyBytes {
+ public:
+  JoinedBuffers(std::vector<trace::TraceBuffer> parts, std::vector<std::size_t> begins, std::size_t size)
+      : LazyBytes(std::move(begins), size), parts_(std::move(parts)) {}
+
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
+    return buffer_of(std::make_shared<JoinedBuffers>(parts_, begins(), bytes().size()));
+  }
+
+ private:
+  void produce(std::size_t part, std::span<std::uint8_t> out) noexcept override {
+    const base::Bytes from = parts_[part].bytes();
+    std::copy(from.begin(), from.end(), out.begin());
+  }
+
+  std::vector<trace::TraceBuffer> parts_;
+};
+
+}  // namespace
+
+ReservedMemory::ReservedMemory(std::size_t size) : size_(size) {
+  void* const memory =
+      base::map_memory(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return;
+  memory_ = static_cast<std::uint8_t*>(memory);
+  if (size >= kHugePage) static_cast<void>(::madvise(memory, size, MADV_HUGEPAGE));
+}
+
+ReservedMemory::~ReservedMemory() {
+  if (memory_ != nullptr) ::munmap(memory_, size_);
+}
+
+void ReservedMemory::release(std::size_t begin, std::size_t end) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;  // bytes before `begin` are released, too
+  if (end < size_) end = end / page * page;
+  if (begin >= end) return;
+  // khugepaged would fill up huge pages that are only partly released.
+  static_cast<void>(::madvise(memory_, size_, MADV_NOHUGEPAGE));
+  static_cast<void>(::madvise(memory_ + begin, end - begin, MADV_DONTNEED));
+}
+
+LazyBytes::LazyBytes(std::vector<std::size_t> begins, std::size_t size)
+    : begins_(std::move(begins)), produced_(begins_.size()), missing_(begins_.size()), memory_(size) {}
+
+void LazyBytes::need(std::size_t begin, std::size_t end) noexcept {
+  if (missing_.load(std::memory_order_acquire) == 0 || begin >= end) return;
+  const auto first = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
+  const std::scoped_lock lock(mutex_);
+  for (auto i = static_cast<std::size_t>(first); i < begins_.size() && begins_[i] < end; ++i) {
+    if (produced_[i]) continue;
+    produce(i, memory_.bytes().subspan(begins_[i], end_of(i) - begins_[i]));
+    produced_[i] = true;
+    forgotten_ = std::min(forgotten_, i);
+    missing_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void LazyBytes::forget_before(std::size_t end) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t first = forgotten_;
+  for (; forgotten_ < begins_.size() && end_of(forgotten_) <= end; ++forgotten_) {
+    if (produced_[forgotten_]) missing_.fetch_add(1, std::memory_order_relaxed);
+    produced_[forgotten_] = false;
+  }
+  if (first < forgotten_) memory_.release(begins_[first], end_of(forgotten_ - 1));
+}
+
+base::Result<trace::TraceBuffer> join_buffers(std::vector<trace::TraceBuffer> parts) {
+  std::erase_if(parts, [](const trace::TraceBuffer& part) { return part.size() == 0; });
+  if (parts.empty()) return trace::TraceBuffer{};
+  if (parts.size() == 1) return std::move(parts.front());
+  std::vector<std::size_t> begins;
+  std::size_t size = 0;
+  for (const trace::TraceBuffer& part : parts) {
+    begins.push_back(size);
+    size += part.size();
+  }
+  if (auto joined = buffer_of(std::make_shared<JoinedBuffers>(std::move(parts), std::move(begins), size)))
+    return std::move(*joined);
+  return base::Failure{
+      base::Status::IO_ERROR, 0,
+      "cannot reserve memory for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
+}
+
+}  // namespace ptkit::formats

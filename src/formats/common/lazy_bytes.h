@@ -1,0 +1,70 @@
+// Stream bytes that are produced part by part on first access, into reserved memory.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "trace/buffer.h"
+
+namespace ptkit::formats {
+
+// Reserved address space (MAP_NORESERVE). The kernel allocates a page on the first write to it.
+class ReservedMemory {
+ public:
+  explicit ReservedMemory(std::size_t size);
+  ~ReservedMemory();
+  ReservedMemory(const ReservedMemory&) = delete;
+  ReservedMemory& operator=(const ReservedMemory&) = delete;
+
+  [[nodiscard]] bool good() const noexcept { return memory_ != nullptr; }
+  // Frees whole pages in [begin, end). They read as zeros after that.
+  void release(std::size_t begin, std::size_t end) noexcept;
+  [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return {memory_, size_}; }
+
+ private:
+  std::uint8_t* memory_ = nullptr;
+  std::size_t size_;
+};
+
+class LazyBytes : public trace::ByteSource {
+ public:
+  // `begins`: offsets of the parts, the first is 0. The last part ends at `size`.
+  LazyBytes(std::vector<std::size_t> begins, std::size_t size);
+
+  [[nodiscard]] bool good() const noexcept { return memory_.good(); }
+  [[nodiscard]] base::Bytes bytes() const noexcept { return memory_.bytes(); }
+  void need(std::size_t begin, std::size_t end) noexcept final;
+  void forget_before(std::size_t end) noexcept final;
+
+ protected:
+  [[nodiscard]] const std::vector<std::size_t>& begins() const noexcept { return begins_; }
+  // Called once for each part, and again after forget_before() freed the part. One thread at a time.
+  virtual void produce(std::size_t part, std::span<std::uint8_t> out) noexcept = 0;
+
+ private:
+  [[nodiscard]] std::size_t end_of(std::size_t part) const noexcept {
+    return part + 1 < begins_.size() ? begins_[part + 1] : memory_.bytes().size();
+  }
+
+  std::vector<std::size_t> begins_;
+  std::vector<bool> produced_;
+  std::size_t forgotten_ = 0;  // index of the first part that forget_before() did not free
+  std::atomic<std::size_t> missing_;
+  std::mutex mutex_;
+  ReservedMemory memory_;
+};
+
+// Returns the source's bytes as a TraceBuffer. nullopt: the source could not reserve memory.
+template <typename Source>
+[[nodiscard]] std::optional<trace::TraceBuffer> buffer_of(std::shared_ptr<Source> source) {
+  if (!source->good()) return std::nullopt;
+  const base::Bytes bytes = source->bytes();
+  return trace::TraceBuffer::from_source(bytes, std::move(source));
+}
+
+// Concatenates buffers. A single buffer is returned as it is; several are copied lazily, where they are read.
+[[nodiscard]] base::Result<trace::TraceBuffer> join_buffers(std::vector<trace::TraceBuffer> parts);
+
+}  // namespace ptkit::formats

@@ -1,0 +1,49 @@
+// A memory image of a BTS buffer (debug store area). It has no magic, so that it is read only if the user
+// names the format.
+#include "formats/common/branch_records.h"
+#include "formats/common/files.h"
+#include "formats/common/readers.h"
+#include "trace/warning_codes.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+bool sniff(const std::string&) { return false; }
+
+template <DsLayout LAYOUT>
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
+                                            const OpenOptions&) {
+  DsRecords all = read_ds_buffer(data.bytes(), LAYOUT);
+  const std::string bytes = std::to_string(record_bytes(LAYOUT));
+  if (all.records.empty())
+    return bad_file(path, "expected BTS records of " + bytes + " bytes each, found none");
+  trace::TraceBundle bundle;
+  if (all.left != 0)
+    bundle.warnings.push_back(warn(trace::WarningCode::BTS_RECORD_CUT, all.left, bytes).at(path));
+  trace::Stream stream;
+  stream.kind = trace::StreamKind::BRANCH_RECORDS;
+  stream.name = path;
+  stream.data = to_buffer(std::move(all.records));
+  bundle.streams.push_back(std::move(stream));
+  return bundle;
+}
+
+template <DsLayout LAYOUT>
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  if (is_folder(path)) return bad_file(path, "expected a file with BTS records, found a folder");
+  auto file = trace::TraceBuffer::map_file(path);
+  if (!file.ok()) return file.failure();
+  return read_bytes<LAYOUT>(path, file.value(), options);
+}
+
+}  // namespace
+
+const Format kBtsFormat{"bts",   "a buffer of Branch Trace Store, records of 24 bytes",
+                        &sniff,  &read<DsLayout::BITS64>,
+                        nullptr, &read_bytes<DsLayout::BITS64>};
+const Format kBts32Format{"bts32", "a buffer of Branch Trace Store of a 32-bit system, records of 12 bytes",
+                          &sniff,  &read<DsLayout::BITS32>,
+                          nullptr, &read_bytes<DsLayout::BITS32>};
+
+}  // namespace ptkit::formats

@@ -1,0 +1,42 @@
+// A raw Intel PT stream: any file with a PSB near its start. It has no code, and only the times of its
+// packets.
+#include "formats/common/files.h"
+#include "formats/common/readers.h"
+#include "formats/common/stop_byte.h"
+
+namespace ptkit::formats {
+
+namespace {
+
+bool sniff(const std::string& path) { return !is_folder(path); }
+
+bool sniff_bytes(base::Bytes) { return true; }
+
+base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
+                                            const OpenOptions&) {
+  if (!has_early_psb(data.bytes())) {
+    return base::Failure{base::Status::BAD_FILE, 0,
+                         path + " is not a trace: it is " + describe(data.bytes()) +
+                             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
+                             "streams and others (docs/formats.md)"};
+  }
+  trace::TraceBundle bundle;
+  trace::Stream stream;
+  stream.name = path;
+  stream.data = without_stop_byte(data);
+  bundle.streams.push_back(std::move(stream));
+  return bundle;
+}
+
+base::Result<trace::TraceBundle> read(const std::string& path, const OpenOptions& options) {
+  if (is_folder(path)) return bad_file(path, "expected a file with an Intel PT stream, found a folder");
+  auto data = trace::TraceBuffer::map_file(path);
+  if (!data.ok()) return data.failure();
+  return read_bytes(path, data.value(), options);
+}
+
+}  // namespace
+
+const Format kRawFormat{"raw", "a raw Intel PT stream", &sniff, &read, &sniff_bytes, &read_bytes};
+
+}  // namespace ptkit::formats

@@ -1,0 +1,26 @@
+// JIT code: jit-PID.dump files have its bytes and times (tools/perf/Documentation/jitdump-specification.txt),
+// perf-PID.map files have names only. Live recordings read jitdumps, too.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "formats/perf_event/sideband.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+// A JIT compiler maps a page of its jitdump as executable, so that an MMAP record names the file.
+[[nodiscard]] bool is_jit_dump(std::string_view path);
+
+// Functions of a dump become JIT_LOAD events of the process that has mapped it at `marker`; names and the
+// file go to the bundle. A warning has no place yet.
+[[nodiscard]] std::optional<trace::Warning> read_jit_dump(trace::TraceBundle& bundle,
+                                                          const trace::TraceBuffer& dump, const Event& marker,
+                                                          std::vector<Event>& out);
+
+// Parses lines "START SIZE name" with hexadecimal numbers. File offsets of the symbols are addresses.
+[[nodiscard]] std::vector<trace::SymbolEntry> read_jit_map(std::string_view text);
+
+}  // namespace ptkit::formats::perf

@@ -1,0 +1,216 @@
+#include "formats/perf_data/processes.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "trace/warning_codes.h"
+
+namespace ptkit::formats::perf {
+
+using trace::WarningCode;
+
+namespace {
+
+// Limits of mappings that fork() copies: a small file could demand any number.
+constexpr std::size_t kAlwaysInherited = 250'000;
+constexpr std::size_t kMostInherited = 4'000'000;
+constexpr std::uint64_t kFileBytesOfOne = 64;
+
+// Interval set: addresses of newer mappings. Adjacent intervals are merged.
+class Covered {
+ public:
+  // False: the interval was already covered.
+  bool add(std::uint64_t begin, std::uint64_t size) {
+    std::uint64_t end = size > ~begin ? ~std::uint64_t{0} : begin + size;
+    auto next = ends_.upper_bound(begin);
+    if (next != ends_.begin() && std::prev(next)->second >= begin) {
+      --next;
+      if (next->second >= end) return false;
+      begin = next->first;
+    }
+    while (next != ends_.end() && next->first <= end) {
+      end = std::max(end, next->second);
+      next = ends_.erase(next);
+    }
+    ends_.emplace(begin, end);
+    return true;
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ends_;  // by begin
+};
+
+}  // namespace
+
+Processes::Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes)
+    : bundle_(bundle),
+      binaries_(binaries),
+      is_here_(is_here),
+      may_inherit_(static_cast<std::size_t>(
+          std::min<std::uint64_t>(kMostInherited, kAlwaysInherited + file_bytes / kFileBytesOfOne))) {}
+
+trace::SpaceId Processes::space_of(std::int64_t pid) {
+  if (pid < 0) return trace::kAnySpace;  // kernel code is mapped in every space
+  const auto [found, added] = spaces_.try_emplace(pid, static_cast<trace::SpaceId>(bundle_.spaces.size()));
+  if (added) bundle_.spaces.push_back({.pid = pid});
+  return found->second;
+}
+
+void Processes::apply(const Event& event) {
+  switch (event.type) {
+    case MMAP:
+    case MMAP2:
+      return map(event);
+    case JIT_LOAD:
+      return load_jit(event);
+    case COMM:
+      names_[{event.pid, event.tid}] = event.text;
+      if (event.exec) return exec(event);
+      return add_sideband(trace::SidebandKind::THREAD, event);
+    case FORK:
+      return fork(event);
+    case EXIT:
+      add_sideband(trace::SidebandKind::EXIT, event);
+      return;
+    default:
+      return;
+  }
+}
+
+void Processes::add_sideband(trace::SidebandKind kind, const Event& event) {
+  trace::Sideband record;
+  record.kind = kind;
+  record.tsc = event.tsc;
+  record.pid = event.pid;
+  record.tid = event.tid;
+  record.parent = event.parent_pid;
+  record.value = kind == trace::SidebandKind::EXIT ? -1 : 0;
+  record.text = event.text;
+  bundle_.sideband.push_back(std::move(record));
+}
+
+void Processes::load_jit(const Event& event) {
+  trace::CodeRegion region;
+  region.space = space_of(event.pid);
+  region.address = event.address;
+  region.bytes = event.bytes;
+  region.size = event.size;
+  region.tsc_from = event.tsc;
+  region.file = event.file;
+  region.file_offset = event.file_offset;
+  has_jitdump_.insert(region.space);
+  mapped_[region.space].push_back(bundle_.code.size());
+  bundle_.code.push_back(std::move(region));
+}
+
+void Processes::map(const Event& event) {
+  trace::CodeRegion region;
+  region.space = space_of(event.pid);
+  // A JIT compiler calls mprotect() on its memory many times. The JIT code from the jitdump stays valid.
+  const bool is_memory = perf::is_memory(event.text);
+  if (is_memory && has_jitdump_.count(region.space) != 0) return;
+  region.address = event.address;
+  region.size = event.size;
+  region.tsc_from = event.tsc;
+  region.file_offset = event.file_offset;
+  region.file = is_memory ? binaries_.find_map(event.pid, is_here_) : -1;
+  if (region.file >= 0) {
+    region.file_offset = event.address;
+  } else {
+    region.file = binaries_.find(event.text, event.build_id);
+  }
+  binaries_.map_contents(region);
+  if (event.pid >= 0) {
+    add_sideband(trace::SidebandKind::MAP, event);
+    bundle_.sideband.back().address = event.address;
+    bundle_.sideband.back().size = event.size;
+    bundle_.sideband.back().file = region.file;
+    bundle_.sideband.back().file_offset = event.file_offset;
+    mapped_[region.space].push_back(bundle_.code.size());
+    if (!is_memory) check_untimed_overlap(region);
+  }
+  bundle_.code.push_back(std::move(region));
+}
+
+// Without times the order of two mappings of the same addresses is unknown. The later record is used.
+void Processes::check_untimed_overlap(const trace::CodeRegion& region) {
+  if (is_ambiguous_ || region.tsc_from != trace::kTscMin) return;
+  const Untimed one{region.address + region.size, region.file, region.address - region.file_offset};
+  const auto differs = [&](const Untimed& other) {
+    return other.file != one.file || other.begin_in_file != one.begin_in_file;
+  };
+  const auto next = untimed_.upper_bound({region.space, region.address});
+  if (next != untimed_.end() && next->first.first == region.space && next->first.second < one.end)
+    is_ambiguous_ = differs(next->second);
+  if (next != untimed_.begin()) {
+    const auto& [place, before] = *std::prev(next);
+    is_ambiguous_ =
+        is_ambiguous_ || (place.first == region.space && before.end > region.address && differs(before));
+  }
+  untimed_.insert_or_assign({region.space, region.address}, one);
+}
+
+void Processes::fork(const Event& event) {
+  add_sideband(event.pid == event.parent_pid ? trace::SidebandKind::THREAD : trace::SidebandKind::PROCESS,
+               event);
+  if (event.pid == event.parent_pid) return;
+  const trace::SpaceId parent = space_of(event.parent_pid);
+  spaces_.erase(event.pid);  // the process that had this PID before has ended
+  const trace::SpaceId child = space_of(event.pid);
+  if (event.exec) return;
+  inherit(parent, child, event.tsc);
+}
+
+void Processes::inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64_t tsc) {
+  if (!inherits_all_) return;
+  drop_covered(parent, tsc);
+  const std::vector<std::size_t>& all = mapped_[parent];
+  inherits_all_ = all.size() <= may_inherit_;
+  if (!inherits_all_) return;
+  may_inherit_ -= all.size();
+  if (has_jitdump_.count(parent) != 0) has_jitdump_.insert(child);
+  std::vector<std::size_t>& mapped = mapped_[child];
+  for (const std::size_t number : all) {
+    trace::CodeRegion region = bundle_.code[number];
+    region.space = child;
+    region.tsc_from = tsc;
+    check_untimed_overlap(region);
+    mapped.push_back(bundle_.code.size());
+    bundle_.code.push_back(std::move(region));
+  }
+}
+
+// Ends mappings that later ones cover completely. A child does not inherit these.
+void Processes::drop_covered(trace::SpaceId space, std::uint64_t tsc) {
+  std::vector<std::size_t>& mapped = mapped_[space];
+  Covered covered;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = mapped.size(); i-- > 0;) {
+    trace::CodeRegion& region = bundle_.code[mapped[i]];
+    if (covered.add(region.address, region.size)) {
+      kept.push_back(mapped[i]);
+    } else {
+      region.tsc_to = tsc;
+    }
+  }
+  std::ranges::reverse(kept);
+  mapped = std::move(kept);
+}
+
+void Processes::exec(const Event& event) {
+  add_sideband(trace::SidebandKind::EXEC, event);
+  if (event.tsc == trace::kTscMin) return;  // no time: mappings before exec() stay
+  auto& mapped = mapped_[space_of(event.pid)];
+  for (const std::size_t number : mapped) bundle_.code[number].tsc_to = event.tsc;
+  mapped.clear();
+  has_jitdump_.erase(space_of(event.pid));
+}
+
+void Processes::finish() {
+  if (is_ambiguous_ && bundle_.configuration.clock.perf_time_known)
+    bundle_.warnings.push_back(warn(WarningCode::NO_TIMESTAMPS));
+  if (!inherits_all_) bundle_.warnings.push_back(warn(WarningCode::MAPPINGS_INHERITED_LIMIT));
+  for (const auto& [thread, name] : names_) bundle_.threads.push_back({thread.first, thread.second, name});
+}
+
+}  // namespace ptkit::formats::perf

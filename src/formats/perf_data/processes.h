@@ -1,0 +1,56 @@
+// Tracks the processes of a recording by perf and their mappings. Turns events into address spaces and code
+// regions. For .cpp files of this folder only.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "formats/perf_data/binaries.h"
+#include "formats/perf_event/sideband.h"
+#include "trace/bundle.h"
+
+namespace ptkit::formats::perf {
+
+class Processes {
+ public:
+  // `is_here`: the processes ran on this machine. `file_bytes`: size of the recording, which limits the
+  // number of inherited mappings.
+  Processes(trace::TraceBundle& bundle, Binaries& binaries, bool is_here, std::uint64_t file_bytes);
+
+  void apply(const Event& event);  // in the order of time
+  // Returns the current space of a process; a new one if the process is unknown.
+  [[nodiscard]] trace::SpaceId space_of(std::int64_t pid);
+  void finish();  // after the last event
+
+ private:
+  void map(const Event& event);
+  void load_jit(const Event& event);
+  void fork(const Event& event);
+  void inherit(trace::SpaceId parent, trace::SpaceId child, std::uint64_t tsc);
+  void drop_covered(trace::SpaceId space, std::uint64_t tsc);
+  void exec(const Event& event);
+  void add_sideband(trace::SidebandKind kind, const Event& event);
+  void check_untimed_overlap(const trace::CodeRegion& region);
+
+  struct Untimed {
+    std::uint64_t end = 0;
+    std::int32_t file = -1;
+    std::uint64_t begin_in_file = 0;  // address that the file's first byte would have
+  };
+  trace::TraceBundle& bundle_;
+  Binaries& binaries_;
+  bool is_here_;
+  std::set<trace::SpaceId> has_jitdump_;                       // spaces with JIT code from a jitdump
+  std::map<std::int64_t, trace::SpaceId> spaces_;              // by pid
+  std::map<trace::SpaceId, std::vector<std::size_t>> mapped_;  // current regions by space
+  std::size_t may_inherit_ = 0;                                // limit of regions that fork() may still copy
+  bool inherits_all_ = true;
+  // Mappings without a time, by space and address.
+  std::map<std::pair<trace::SpaceId, std::uint64_t>, Untimed> untimed_;
+  bool is_ambiguous_ = false;                                           // two mappings without a time overlap
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;  // thread names by pid and tid
+};
+
+}  // namespace ptkit::formats::perf

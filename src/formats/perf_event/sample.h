@@ -1,0 +1,26 @@
+// Parses SAMPLE records by sample_type of their event (include/uapi/linux/perf_event.h). For .cpp files of
+// this folder only.
+#pragma once
+
+#include <optional>
+
+#include "formats/perf_event/record.h"
+
+namespace ptkit::formats::perf {
+
+// The used fields of a sample. Byte ranges are views of the record.
+struct Sample {
+  Trailer trailer;
+  std::uint64_t ip = 0;
+  std::uint64_t address = 0;
+  std::uint64_t period = 0;
+  bool is_32_bit = false;  // user code, by PERF_SAMPLE_REGS_ABI_32
+  base::Bytes raw;         // PERF_SAMPLE_RAW: fields of a tracepoint
+  base::Bytes branches;    // the branch stack: kBranchEntryBytes each, the newest first
+  base::Bytes trace;       // PERF_SAMPLE_AUX
+};
+
+// Returns nothing if the record is too short for its attributes.
+[[nodiscard]] std::optional<Sample> parse_sample(const Attr& attr, base::Bytes body);
+
+}  // namespace ptkit::formats::perf

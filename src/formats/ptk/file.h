@@ -1,0 +1,71 @@
+// Writes the file of a bundle: packed chunks one after the other, then the index. If writing stops early
+// (full disk, killed process), the file consists of complete chunks.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/new_file.h"
+#include "base/status.h"
+#include "formats/ptk/layout.h"
+
+struct ZSTD_CCtx_s;
+
+namespace ptkit::formats::ptk {
+
+// When the file gets its name.
+enum class Naming : std::uint8_t {
+  AT_ONCE,     // with its header: a recording that is killed is a bundle
+  AT_ITS_END,  // when it is complete
+};
+
+class ChunkFile {
+ public:
+  // Mode 0600, as base::NewFile makes it; `owner` gets the complete file.
+  [[nodiscard]] static base::Result<ChunkFile> create(const std::string& path, Naming naming,
+                                                      const std::optional<base::Owner>& owner);
+
+  // Writes a chunk at once. The first failure is kept: the file is truncated after its last complete chunk,
+  // and later chunks are dropped.
+  void append(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  // Writes index and trailer, and returns the file's size. After a failure the space that the truncation
+  // freed is used for `failure_meta` (a META chunk) and the index. The failure is still returned.
+  [[nodiscard]] base::Result<std::uint64_t> finish(const std::string& failure_meta);
+
+  [[nodiscard]] const std::optional<base::Failure>& failure() const noexcept { return failure_; }
+  // The failure's detail without the path.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  struct Closer {
+    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+  };
+  struct FreeContext {
+    void operator()(ZSTD_CCtx_s* context) const noexcept;
+  };
+
+  ChunkFile(std::string path, base::NewFile named, std::FILE* file, const std::optional<base::Owner>& owner);
+  [[nodiscard]] bool put(ChunkType type, std::uint32_t id, std::uint64_t place, base::Bytes payload);
+  [[nodiscard]] bool put(base::Bytes bytes);
+  [[nodiscard]] bool put_index();
+  void fail();
+  void name();
+
+  std::string path_;
+  std::optional<base::NewFile> unnamed_;
+  std::optional<base::Owner> owner_;
+  std::unique_ptr<std::FILE, Closer> file_;  // unbuffered: a chunk is one write
+  std::unique_ptr<ZSTD_CCtx_s, FreeContext> packer_;
+  std::uint64_t size_ = 0;  // bytes of the file header and of complete chunks
+  std::vector<IndexEntry> index_;
+  std::vector<std::uint8_t> scratch_;  // the chunk that is being packed
+  std::optional<base::Failure> failure_;
+  std::string reason_;
+};
+
+}  // namespace ptkit::formats::ptk

@@ -1,0 +1,82 @@
+#include "formats/ptk/stream_data.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "formats/common/lazy_bytes.h"
+#include "formats/ptk/chunks.h"
+
+namespace ptkit::formats::ptk {
+
+namespace {
+
+// Bytes that can no longer be read are replaced by this byte, which begins no packet. The decoder reports an
+// error and goes on at the next PSB.
+constexpr std::uint8_t kNoPacket = 0xd9;
+
+std::vector<std::size_t> begins_of(const std::vector<DataChunk>& chunks) {
+  std::vector<std::size_t> begins;
+  begins.reserve(chunks.size());
+  for (const DataChunk& chunk : chunks) begins.push_back(chunk.begin);
+  return begins;
+}
+
+class StreamData final : public LazyBytes {
+ public:
+  StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataChunk> chunks, std::size_t size)
+      : LazyBytes(begins_of(chunks), size), file_(std::move(file)), chunks_(std::move(chunks)) {}
+
+  [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
+    return buffer_of(std::make_shared<StreamData>(file_, chunks_, bytes().size()));
+  }
+
+ private:
+  void produce(std::size_t chunk, std::span<std::uint8_t> out) noexcept override {
+    if (!try_unpack(chunks_[chunk], out)) std::fill(out.begin(), out.end(), kNoPacket);
+  }
+
+  bool try_unpack(const DataChunk& chunk, std::span<std::uint8_t> plain) const noexcept {
+    const auto size = static_cast<std::size_t>(chunk.header.stored_size);
+    const std::unique_ptr<std::uint8_t[]> memory(new (std::nothrow) std::uint8_t[size]);
+    if (memory == nullptr) return false;
+    const std::span<std::uint8_t> stored(memory.get(), size);
+    // The file may have been overwritten since the bundle was opened.
+    return file_->read(chunk.file_offset, stored) && crc32c(stored) == chunk.header.payload_check &&
+           unpack(chunk.header, stored, plain);
+  }
+
+  std::shared_ptr<const OpenFile> file_;
+  std::vector<DataChunk> chunks_;
+};
+
+}  // namespace
+
+base::Result<std::shared_ptr<const OpenFile>> OpenFile::open(const std::string& path) {
+  auto file = base::RegularFile::open(path);
+  if (!file.ok()) return file.failure();
+  return std::make_shared<const OpenFile>(std::move(file.value()));
+}
+
+bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noexcept {
+  if (const auto* const file = std::get_if<base::RegularFile>(&bytes_))
+    return file->read(offset, out) == out.size();
+  const base::Bytes bytes = std::get<trace::TraceBuffer>(bytes_).bytes();
+  if (offset > bytes.size() || out.size() > bytes.size() - offset) return false;
+  const base::Bytes found = bytes.subspan(static_cast<std::size_t>(offset), out.size());
+  std::copy(found.begin(), found.end(), out.begin());
+  return true;
+}
+
+base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
+                                                  std::vector<DataChunk> chunks, std::size_t size) {
+  if (size == 0) return trace::TraceBuffer{};
+  if (auto data = buffer_of(std::make_shared<StreamData>(std::move(file), std::move(chunks), size)))
+    return std::move(*data);
+  return base::Failure{
+      base::Status::IO_ERROR, 0,
+      "cannot reserve memory for a stream of " + std::to_string(size) + " bytes: " + std::strerror(errno)};
+}
+
+}  // namespace ptkit::formats::ptk

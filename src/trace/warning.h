@@ -1,0 +1,26 @@
+// What is odd with a recording. warning_codes.h has the codes and warn().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ptkit::trace {
+
+enum class WarningCode : std::uint8_t;
+
+struct Warning {
+  WarningCode code{};
+  std::vector<std::string> arguments{};
+  std::string place{};  // a file, CPU, thread or process; empty: all of the recording
+
+  // The same, said of a place.
+  [[nodiscard]] Warning at(std::string where) const;
+  // What happened: "CPU 0: 1 AUX record is PARTIAL: tracing stopped ...".
+  [[nodiscard]] std::string sentence() const;
+  // What happened, and what to do about it.
+  [[nodiscard]] std::string text() const;
+  bool operator==(const Warning&) const = default;
+};
+
+}  // namespace ptkit::trace

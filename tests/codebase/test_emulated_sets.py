@@ -1,0 +1,28 @@
+"""Each test of the emulated machine is in one of the sets that CI runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from emulated_sets import QUARTERS, QUICK, modules_for
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_each_module_is_in_one_set() -> None:
+    modules = {
+        path.relative_to(TESTS).as_posix()
+        for folder in ("emulated", "kernel")
+        for path in (TESTS / folder).rglob("test_*.py")
+        if "mark.emulated" in path.read_text(encoding="utf-8")
+    }
+    named = Counter(QUICK) + Counter(module for quarter in QUARTERS for module in quarter)
+    assert modules == set(named)
+    assert set(named.values()) == {1}
+
+
+def test_four_commits_run_all() -> None:
+    turns = [modules_for(f"{number:08x}" + 32 * "0") for number in range(4)]
+    assert frozenset.union(*turns) == set(QUICK).union(*QUARTERS)
+    assert all(set(QUICK) < turn for turn in turns)

@@ -1,0 +1,261 @@
+#include "processor.h"
+
+#include <algorithm>
+
+namespace ptkit::emulated {
+
+constexpr std::uint64_t kTopaPmi = std::uint64_t{1} << PT_PERF_GLOBAL_TRACE_TOPA_PMI;
+constexpr std::uint64_t kDsBuffer = std::uint64_t{1} << 62;  // IA32_PERF_GLOBAL_STATUS.OvfBuffer
+constexpr std::uint64_t kLongestTrace = 32;                  // BX_MAX_TRACE_LENGTH
+constexpr std::uint8_t kRatio = 10;                          // of core to bus clock, always; also in msrs.def
+
+Processor::Processor(BX_CPU_C& cpu, TruthLog& log)
+    : cpu_(cpu),
+      log_(log),
+      runs_(log, cpu.bx_cpuid),
+      unit_(capabilities(), packet_config(), *this),
+      branches_(cpu) {}
+
+// Without what this machine has no instructions or events for: PTWRITE, power events, event trace.
+ptmodel::Capabilities Processor::capabilities() {
+  ptmodel::Capabilities all;
+  all.leaf_14_ebx = 1U << PT_CPUID_14_EBX_CR3_FILTER | 1U << PT_CPUID_14_EBX_PSB_CYC |
+                    1U << PT_CPUID_14_EBX_IP_FILTER | 1U << PT_CPUID_14_EBX_MTC;
+  all.leaf_14_ecx &= ~(1U << PT_CPUID_14_ECX_LIP);
+  all.physical_bits = 40;
+  return all;
+}
+
+softpt::GeneratorConfig Processor::packet_config() {
+  softpt::GeneratorConfig config;
+  config.core_bus_ratio = kRatio;
+  config.max_nonturbo_ratio = kRatio;
+  config.tsc_ctc_numerator = 4;  // CPUID 15H, hooks.cpp
+  config.tsc_ctc_denominator = 1;
+  // Kernels have odd returns (retpolines), and libipt and perf take them differently.
+  config.tip_ret = softpt::TipRet::CLEARS;
+  return config;
+}
+
+void Processor::reset(bool warm) {
+  unit_.reset(warm);
+  branches_.reset();
+  executing_ = false;
+  delivering_ = false;
+}
+
+ptmodel::ProcessorState Processor::state() const {
+  ptmodel::ProcessorState now;
+  now.cr3 = cpu_.cr3;
+  now.cpl = static_cast<std::uint8_t>(cpu_.sregs[BX_SEG_REG_CS].selector.rpl);
+  now.pae = cpu_.cr4.get_PAE() && !cpu_.long_mode();
+  now.cs_l = cpu_.long64_mode();
+  now.cs_d = cpu_.sregs[BX_SEG_REG_CS].cache.u.segment.d_b;
+  now.interrupt_flag = cpu_.get_IF() != 0;
+  return now;
+}
+
+Context Processor::context() const {
+  const bool wide = cpu_.sregs[BX_SEG_REG_CS].cache.u.segment.d_b;
+  const std::uint8_t compatible = wide ? 32 : 16;
+  return {cpu_.cr3, static_cast<std::uint8_t>(cpu_.sregs[BX_SEG_REG_CS].selector.rpl),
+          cpu_.long64_mode() ? std::uint8_t{64} : compatible};
+}
+
+// Bochs' clock stands still while it executes a trace of instructions; the instructions done so far stand in.
+// The iterations of a string instruction do not: there may be thousands in one turn of this processor, and
+// after the turns of all processors the clock, which RDTSC reads, advances by the mean of what they executed.
+ptmodel::TraceUnit& Processor::unit() {
+  const std::uint64_t since =
+      std::min<std::uint64_t>(cpu_.get_icount() - cpu_.get_icount_last_sync(), kLongestTrace);
+  time_ = std::max<std::uint64_t>(time_, cpu_.get_TSC() + since);
+  unit_.set_time(time_, cpu_.get_icount());
+  return unit_;
+}
+
+void Processor::settle(std::uint64_t target) {
+  if (!delivering_) return;
+  delivering_ = false;
+  unit().interrupt(delivered_from_, target, state());
+  store_branch(delivered_from_, target);
+}
+
+void Processor::store_branch(std::uint64_t from, std::uint64_t to) {
+  if (!branches_.record(from, to)) return;
+  global_status_ |= kDsBuffer;
+  cpu_.lapic->raise_perfmon();
+}
+
+void Processor::before(const bxInstruction_c& instruction) {
+  ip_ = cpu_.get_instruction_pointer();
+  settle(ip_);
+  next_ip_ = ip_ + instruction.ilen();
+  context_ = context();
+  page_ = cpu_.eipFetchPtr;
+  next_page_ = nullptr;
+  // Of an instruction that lies in two pages, Bochs has looked at the second one last.
+  if (((ip_ ^ (next_ip_ - 1)) >> 12) != 0 && log_.on(tracing())) {
+    page_ = host_page(ip_);
+    next_page_ = host_page(next_ip_ - 1);
+  }
+  executing_ = true;
+}
+
+void Processor::after(const bxInstruction_c& instruction) {
+  if (!executing_) return;  // a WRMSR that changed TraceEn
+  executing_ = false;
+  if (!log_.on(tracing())) return runs_.close();
+  const bool repeats = instruction.repUsedL() != 0 && cpu_.get_instruction_pointer() == ip_;
+  if (repeats) return;
+  runs_.retired(ip_, instruction.ilen(), context_, page_);
+  if (next_page_ == nullptr) return;
+  runs_.close();
+  const std::uint64_t rest = (next_ip_ - 1) & ~std::uint64_t{0xfff};
+  log_.code(cpu_.bx_cpuid, context_.cr3, rest, next_ip_ - rest, next_page_);
+}
+
+const std::uint8_t* Processor::host_page(std::uint64_t address) {
+  bx_phy_address physical = 0;
+  if (!cpu_.dbg_xlate_linear2phy(address & ~std::uint64_t{0xfff}, &physical)) return nullptr;
+  return BX_MEM(0)->getHostMemAddr(&cpu_, physical, BX_READ);
+}
+
+void Processor::conditional(bool taken) {
+  const std::uint64_t next = cpu_.get_instruction_pointer();
+  if (taken) store_branch(ip_, next);
+  unit().conditional(taken, next);
+}
+
+void Processor::near_branch(unsigned what, std::uint64_t to) {
+  store_branch(ip_, to);
+  switch (what) {
+    case BX_INSTR_IS_JMP:
+      return unit().jump(to);
+    case BX_INSTR_IS_JMP_INDIRECT:
+      return unit().jump_indirect(to);
+    case BX_INSTR_IS_CALL:
+      return unit().call(next_ip_, to);
+    case BX_INSTR_IS_CALL_INDIRECT:
+      return unit().call_indirect(next_ip_, to);
+    case BX_INSTR_IS_RET:
+      return unit().ret(to);
+    default:
+      return;
+  }
+}
+
+void Processor::far_branch(unsigned what, std::uint64_t from, std::uint64_t to) {
+  store_branch(from, to);
+  if (what == BX_INSTR_IS_INT) {
+    unit().interrupt(from, to, state());
+  } else {
+    unit().far_transfer(to, state());
+  }
+}
+
+// The target is where the next instruction begins, or fails to begin.
+void Processor::interrupt(std::uint64_t from) {
+  if (delivering_ && from != delivered_from_) settle(from);
+  delivering_ = true;
+  delivered_from_ = from;
+  executing_ = false;
+}
+
+void Processor::control_register(unsigned what) {
+  const std::uint64_t next = cpu_.get_instruction_pointer();
+  if (what == BX_INSTR_MOV_CR3) {
+    unit().mov_cr3(cpu_.cr3, next);
+  } else if (what == BX_INSTR_MOV_CR0 || what == BX_INSTR_MOV_CR4) {
+    unit().change_state(state(), next);
+  }
+}
+
+// Performance counters and branch records, which never change by themselves here.
+std::uint64_t* Processor::plain_register(unsigned index) {
+  constexpr std::array<std::pair<unsigned, unsigned>, 9> kRanges{{
+      {0xc1, 0xc4},
+      {0x186, 0x189},
+      {0x309, 0x30b},
+      {0x38d, 0x38d},
+      {0x38f, 0x38f},  // counters
+      {0x1c8, 0x1c9},
+      {0x680, 0x69f},
+      {0x6c0, 0x6df},
+      {0xdc0, 0xddf},  // branches
+  }};
+  for (const auto& [first, last] : kRanges) {
+    if (index >= first && index <= last) return &plain_[index];
+  }
+  return nullptr;
+}
+
+int Processor::read_msr(unsigned index, Bit64u& value) {
+  value = 0;
+  if (const std::uint64_t* stored = branches_.msr(index)) {
+    value = *stored;
+    return 1;
+  }
+  if (const std::uint64_t* plain = plain_register(index)) {
+    value = *plain;
+    return 1;
+  }
+  if (index == PT_MSR_PERF_GLOBAL_STATUS) value = global_status_;
+  if (index == PT_MSR_PERF_GLOBAL_STATUS || index == PT_MSR_PERF_GLOBAL_OVF_CTRL) return 1;
+  std::uint64_t read = 0;
+  const ptmodel::MsrResult result = unit_.read_msr(index, read);
+  value = read;
+  return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
+}
+
+int Processor::write_msr(unsigned index, Bit64u value) {
+  const bool traced = tracing();
+  const int result = write_register(index, value);
+  if (traced != tracing()) {  // this WRMSR is not in the trace
+    runs_.close();
+    executing_ = false;
+  }
+  return result;
+}
+
+int Processor::write_register(unsigned index, std::uint64_t value) {
+  std::uint64_t* plain = branches_.msr(index);
+  if (plain == nullptr) plain = plain_register(index);
+  if (plain != nullptr) {
+    *plain = value;
+    return 1;
+  }
+  if (index == PT_MSR_PERF_GLOBAL_OVF_CTRL) {
+    global_status_ &= ~value;
+    return 1;
+  }
+  if (!unit_.trace_enabled()) unit_.set_state(state());
+  const ptmodel::Place place{cpu_.prev_rip, cpu_.get_instruction_pointer()};
+  const ptmodel::MsrResult result = unit().write_msr(index, value, place);
+  return result == ptmodel::MsrResult::NOT_MINE ? -1 : result == ptmodel::MsrResult::OK;
+}
+
+std::uint64_t Processor::read_physical(std::uint64_t address) {
+  std::uint64_t value = ~std::uint64_t{0};
+  if (address + sizeof value <= BX_MEM(0)->get_memory_len()) {
+    BX_MEM(0)->readPhysicalPage(&cpu_, address, sizeof value, &value);
+  }
+  return value;
+}
+
+void Processor::write_physical(std::uint64_t address, base::Bytes bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const std::size_t room = 0x1000 - ((address + done) & 0xfff);
+    const std::size_t size = std::min(room, bytes.size() - done);
+    std::array<std::uint8_t, 0x1000> part;
+    std::copy_n(bytes.data() + done, size, part.begin());
+    BX_MEM(0)->writePhysicalPage(&cpu_, address + done, static_cast<unsigned>(size), part.data());
+    done += size;
+  }
+}
+
+void Processor::topa_pmi() {
+  global_status_ |= kTopaPmi;
+  cpu_.lapic->raise_perfmon();
+}
+
+}  // namespace ptkit::emulated

@@ -1,0 +1,145 @@
+"""Our own module's Branch Trace Store in the emulated machine: every branch that was executed is a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import boot_image
+import numpy as np
+import pytest
+from compare import RECORD_BYTES, records, share_in_pieces
+from executed import Executed, Truth
+from kernels import ROOT, build_module, debian_kernel
+from machine import Machine, Run
+
+pytestmark = pytest.mark.emulated
+
+# name: (output, levels), as guest/trace.c takes them
+RECORDINGS = {
+    "user": ("bts", "user"),
+    "both": ("bts", "both"),
+    "kernel": ("bts", "kernel"),
+    "ring": ("btsring", "user"),
+}
+RING_BYTES = 64 << 10  # as in guest/session.h
+
+
+@pytest.fixture(scope="module")
+def run(machine: Machine, run_folder: Path) -> Run:
+    """One run; under page-table isolation there is no Branch Trace Store."""
+    folder = run_folder / "module_bts"
+    module, _ = build_module(debian_kernel(machine.folder), folder / "build")
+    flags = (f"-I{ROOT / 'kernel/include'}", "-Wl,-Ttext-segment=0x10000000")
+    trace = boot_image.compile_static(boot_image.GUEST / "trace.c", folder / "trace", *flags)
+    script = "insmod /bin/ptkit.ko || exit 1\n"
+    for name, (output, levels) in RECORDINGS.items():
+        script += f"host log tracing\ntrace {output} {levels} all /tmp/{name} || exit 1\nhost log never\n"
+        script += f"host put {name} /tmp/{name}\n"
+    script += "rmmod ptkit || exit 1\n"
+    files = {"bin/ptkit.ko": module, "bin/trace": trace}
+    # The watchdog would have a counter, and perf a DS area for it.
+    run = machine.run(script, folder / "run", files=files, arguments="pti=off nmi_watchdog=0")
+    assert run.status == 0, run.files.get("log", run.serial.encode()).decode()
+    return run
+
+
+def executed_in(run: Run, name: str) -> Executed:
+    """What was executed while branches were stored."""
+    return Truth(run.truth).executed(2 * list(RECORDINGS).index(name) + 1)
+
+
+def records_of(run: Run, name: str) -> list[tuple[int, int]]:
+    """From where to where."""
+    assert len(run.files[name]) % RECORD_BYTES == 0
+    records = np.frombuffer(run.files[name], dtype="<u8").reshape(-1, 3)
+    return [(source, target) for source, target, _ in records.tolist()]
+
+
+def of_user(records: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that do not come from the kernel."""
+    return [(source, target) for source, target in records if not source >> 63]
+
+
+def user_branches(executed: Executed) -> list[tuple[int, int]]:
+    """From where to where user code jumps, of each process by itself."""
+    user = np.flatnonzero(executed.cpl == 3)
+    found: list[tuple[int, int, int]] = []
+    for space in np.unique(executed.cr3[user]).tolist():
+        own = user[executed.cr3[user] == space]
+        ip = executed.ip[own]
+        jumps = np.flatnonzero(ip[1:] != ip[:-1] + executed.size[own[:-1]])
+        found += zip(own[jumps].tolist(), ip[jumps].tolist(), ip[jumps + 1].tolist(), strict=True)
+    return [(source, target) for _, source, target in sorted(found)]
+
+
+def assert_all(records: list[tuple[int, int]], executed: Executed, user: bool) -> None:
+    """Every jump, to the kernel or of any code, is a record, and hardly any other is one.
+
+    A jump whose target was interrupted before it was executed is two records, but one jump of what was
+    executed. A branch to what is behind it is none. Where user code is not recorded, neither is its jump
+    before such an interrupt, nor one to it: the interrupt comes from user code of which nothing was executed.
+    """
+    sizes = dict(zip(executed.ip.tolist(), executed.size.tolist(), strict=True))
+    records = [(source, target) for source, target in records if source + sizes.get(source, 0) != target]
+    jumps = np.flatnonzero(executed.ip[1:] != executed.ip[:-1] + executed.size[:-1])
+    levels = executed.cpl.tolist()
+    ip = executed.ip.tolist()
+    place = 0
+    for i in jumps.tolist():
+        source, target = ip[i], ip[i + 1]
+        if levels[i + 1] == 3 and not user:
+            continue
+        if records[place][0] == source and records[place][1] != target:
+            assert records[place + 1][0] == records[place][1]
+            place += 1
+        else:
+            # An interrupt comes from what would have been executed next.
+            of_user = levels[i] == 3 or records[place][0] >> 63 == 0
+            assert records[place][0] in (source, source + sizes[source]) or (of_user and not user)
+        assert records[place][1] == target
+        place += 1
+    assert place == len(records)
+
+
+def test_module_leaves_nothing(run: Run) -> None:
+    _, _, since = run.files["dmesg"].partition(b"ptkit: ABI 1")
+    assert since
+    for complaint in (b"WARNING:", b"BUG:", b"Oops", b"unchecked MSR", b"unknown reason"):
+        assert complaint not in since
+
+
+def test_user_code(run: Run) -> None:
+    records = records_of(run, "user")
+    assert not any(target >> 63 for _, target in records)
+    assert len(of_user(records)) > 10_000
+    assert of_user(records) == user_branches(executed_in(run, "user"))
+
+
+def test_ring_keeps_the_newest(run: Run) -> None:
+    assert len(run.files["ring"]) == RING_BYTES // RECORD_BYTES * RECORD_BYTES
+    found = of_user(records_of(run, "ring"))
+    assert len(found) > 2000
+    assert found == user_branches(executed_in(run, "ring"))[-len(found) :]
+
+
+def test_user_and_kernel_code(run: Run) -> None:
+    records = records_of(run, "both")
+    assert len(records) > 10_000
+    assert_all(records, executed_in(run, "both"), user=True)
+
+
+def test_kernel_code(run: Run) -> None:
+    records = records_of(run, "kernel")
+    assert len(records) > 1000
+    assert all(target >> 63 for _, target in records)
+    assert_all(records, executed_in(run, "kernel"), user=False)
+
+
+@pytest.mark.parametrize("name", ["user", "both", "kernel"])
+def test_decoded(run: Run, name: str) -> None:
+    """Our decoder makes pieces of what was executed of the records, and nearly all of it."""
+    part = 2 * list(RECORDINGS).index(name) + 1
+    executed = executed_in(run, name)
+    levels = {"user": executed.cpl == 3, "both": executed.cpl <= 3, "kernel": executed.cpl == 0}[name]
+    table, gaps = records(run.files[name], Truth(run.truth).code(part), name)
+    assert share_in_pieces(table, gaps, executed.select(levels)) > 0.99

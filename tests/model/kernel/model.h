@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* A model of the processor, for tests; see model.c. */
+#ifndef PTKIT_TESTS_MODEL_KERNEL_MODEL_H
+#define PTKIT_TESTS_MODEL_KERNEL_MODEL_H
+
+#include <linux/irq_work.h>
+
+#include "common/pt_sequence.h"
+
+struct model_unit {
+	u64 ctl;
+	u64 status;
+	u64 base;
+	u64 mask_ptrs;
+	u64 cr3_match;
+	u64 addr[PT_ADDR_REGISTERS];
+	u64 debugctl;
+	u64 ds_area;
+	u64 global_status;
+	u64 *written; /* bytes; the next value depends on it */
+	bool armed; /* the interrupt is not masked */
+	bool interrupt; /* it is pending */
+	struct irq_work late;
+	unsigned int countdown; /* accesses until it comes; 0: none */
+};
+
+/* model_output.c: write so many bytes of packets, or fewer if the buffer ends. */
+void model_write_packets(struct model_unit *unit, unsigned int bytes);
+/* The same for records of branches. */
+void model_write_records(struct model_unit *unit, unsigned int bytes);
+
+#endif /* PTKIT_TESTS_MODEL_KERNEL_MODEL_H */

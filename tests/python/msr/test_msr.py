@@ -1,0 +1,303 @@
+"""``ptkit.msr`` and ``ptkit msr``: values in words, rules, sequences."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+ptkit = pytest.importorskip("ptkit", reason="the extension module is not built")
+
+from ptkit import _core, msr  # noqa: E402
+from ptkit.cli.main import main  # noqa: E402
+from ptkit.errors import ConfigError  # noqa: E402
+
+# As `cpuid -r` writes them: a Skylake client, without event trace, PTWRITE and power events.
+SKYLAKE = """\
+CPU 0:
+   0x00000001 0x00: eax=0x000506e3 ebx=0x00100800 ecx=0x7ffafbff edx=0xbfebfbff
+   0x00000007 0x00: eax=0x00000000 ebx=0x029c6fbf ecx=0x00000000 edx=0x00000000
+   0x00000014 0x00: eax=0x00000001 ebx=0x0000000f ecx=0x00000007 edx=0x00000000
+   0x00000014 0x01: eax=0x02490002 ebx=0x003f3fff ecx=0x00000000 edx=0x00000000
+   0x00000015 0x00: eax=0x00000002 ebx=0x000000a0 ecx=0x00000000 edx=0x00000000
+   0x80000008 0x00: eax=0x00003027 ebx=0x00000000 ecx=0x00000000 edx=0x00000000
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    path = tmp_path / "words.txt"
+    path.write_text(SKYLAKE)
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    status = main(["msr", *arguments])
+    captured = capsys.readouterr()
+    assert not captured.err
+    return status, captured.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a wrong input gives."""
+    try:
+        status = main(["msr", *arguments])
+    except SystemExit as exit:
+        status = exit.code
+    captured = capsys.readouterr()
+    assert status == 2
+    assert not captured.out
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_the_fields_are_those_of_the_core() -> None:
+    names = [field.name for field in dataclasses.fields(msr.RtitConfig)]
+    assert names == list(_core.msr_fields(0))
+    text = msr.RtitConfig.__doc__ or ""
+    for kind in (msr.RtitConfig, msr.Capabilities, msr.Step, msr.Violation, msr.FieldValue, msr.Register):
+        text = kind.__doc__ or ""
+        for field in dataclasses.fields(kind):
+            assert re.search(rf"\b{field.name}\b", text), f"{kind.__name__}.{field.name}"
+
+
+def test_every_register_is_found_by_number_and_name() -> None:
+    for row in msr.registers():
+        assert msr.register(row.number) == row == msr.register(row.name.lower())
+        assert msr.explain(row.number, 2**64 - 1)
+    with pytest.raises(ConfigError, match="0x10 is no register of tracing"):
+        msr.explain(0x10, 0)
+    with pytest.raises(ConfigError, match="value=18446744073709551616"):
+        msr.explain(0x570, 2**64)
+
+
+def test_explain_gives_fields() -> None:
+    fields = {field.name: field for field in msr.explain(0x570, 0x20_0300E209)}
+    assert fields["MTCFreq"].bits == "17:14"
+    assert fields["MTCFreq"].value == 3
+    assert fields["PSBFreq"].words == "a PSB about every 16 KiB"
+    assert fields["ADDR1_CFG"].words == "tracing stops for good in ADDR1_A to ADDR1_B"
+
+
+def test_values_of_ctl_come_back() -> None:
+    numbers = random.Random(5)
+    for _ in range(200):
+        ctl = numbers.getrandbits(64) & 0x0180FFFF8F7BFFFF
+        assert msr.config_of(ctl).registers["IA32_RTIT_CTL"] == ctl
+
+
+def test_capabilities_of_recorded_words() -> None:
+    found = msr.capabilities(SKYLAKE)
+    assert found.present
+    assert found.mtc
+    assert not found.ptwrite
+    assert (found.address_ranges, found.mtc_periods, found.physical_bits) == (2, 0x249, 39)
+    assert (found.tsc_ctc_numerator, found.tsc_ctc_denominator) == (160, 2)
+    assert isinstance(msr.capabilities().present, bool)
+    with pytest.raises(ConfigError, match="no line of CPUID words"):
+        msr.capabilities("nothing")
+
+
+def test_check_names_every_violation() -> None:
+    config = msr.RtitConfig(
+        user=True, topa=True, ptw_en=True, mtc_en=True, mtc_freq=4, addr2_cfg=1, cr3_match=1
+    )
+    found = msr.check(config, msr.capabilities(SKYLAKE))
+    assert [violation.field for violation in found] == ["PTWEn", "MTCFreq", "ADDR2_CFG"]
+    assert {violation.effect for violation in found} == {"fault"}
+    assert all(violation.section for violation in found)
+    assert "CPUID.(EAX=14H,ECX=1):EAX[31:16]" in str(found[1])
+    assert not msr.check(config)
+    assert msr.check(dataclasses.replace(config, mtc_freq=16))[0].rule.startswith("16 does not fit")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("user", 1), ("mtc_freq", "3"), ("mtc_freq", 256), ("addr", ((1, 2),) * 5), ("status", -1)],
+)
+def test_a_configuration_of_wrong_types_is_refused(field: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=field):
+        msr.RtitConfig(**{field: value})  # type: ignore[arg-type]
+
+
+def test_perf_goes_both_ways() -> None:
+    config = msr.from_perf("intel_pt/tsc,mtc,mtc_period=3,noretcomp/k")
+    assert config.os
+    assert not config.user
+    assert config.mtc_freq == 3
+    assert msr.to_perf(config) == ("intel_pt/mtc,tsc,noretcomp,mtc_period=3/k", [])
+    assert msr.to_perf(dataclasses.replace(config, cr3_filter=True))[1] == ["CR3Filter"]
+    with pytest.raises(ConfigError, match="perf's term frobnicate"):
+        msr.from_perf("frobnicate")
+
+
+def test_plans_write_trace_en_last_and_clear_it_first() -> None:
+    config = msr.with_single_range(msr.RtitConfig(user=True, cr3_filter=True, cr3_match=0x1000), 0, 4096)
+    start = msr.plan(config)
+    assert [step.name for step in start if step.access == "write"][-2:] == [
+        "IA32_RTIT_CR3_MATCH",
+        "IA32_RTIT_CTL",
+    ]
+    assert start[-1].value & 1
+    stop = msr.plan(config, "stop")
+    assert stop[0].name == "IA32_RTIT_CTL"
+    assert not stop[0].value & 1
+    assert [step.access for step in stop[1:5]] == ["barrier", "read", "read", "read"]
+    other = dataclasses.replace(config, cr3_match=0x2000)
+    assert 0x2000 in [step.value for step in msr.plan(config, "switch", to=other)]
+    with pytest.raises(ConfigError, match="sequence='begin'"):
+        msr.plan(config, "begin")
+
+
+def test_topa_links_tables() -> None:
+    pages = [(0x100000 + 8192 * index, 4096) for index in range(600)]
+    config, memory = msr.with_topa(
+        msr.RtitConfig(user=True), 0x8000, pages, interrupt_bytes=1 << 20, ring=False
+    )
+    assert config.topa
+    assert config.output_base == 0x8000
+    assert len(memory) == 602
+    assert memory[511].value == 0x9001  # END of the first table
+    assert memory[-2].value & 0x14 == 0x14  # INT and STOP
+    with pytest.raises(ConfigError, match="multiples of 4096"):
+        msr.with_topa(config, 0x8000, [(0x1000, 5)])
+    with pytest.raises(ConfigError, match="power of two"):
+        msr.with_single_range(config, 0, 5000)
+
+
+def test_explain_prints_words(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "explain", "0x570", "0xe209")
+    assert status == 0
+    assert text.startswith("IA32_RTIT_CTL (0x570) = 0xe209: what is traced\n")
+    assert re.search(r"17:14 +MTCFreq +3 +with MTCEn, an MTC packet every 8 ticks", text)
+    assert run(capsys, "explain", "rtit_ctl", "0xe209") == (0, text)
+    document = json.loads(run(capsys, "explain", "0x1d9", "0x1c0", "--json")[1])
+    assert document["register"]["name"] == "IA32_DEBUGCTL"
+    assert [field["name"] for field in document["fields"] if field["value"] != "0x0"] == [
+        "TR",
+        "BTS",
+        "BTINT",
+    ]
+
+
+def test_plan_prints_every_write(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    options = "--user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M"
+    status, text = run(capsys, "plan", *options.split(), "--cpuid", words)
+    assert status == 0
+    writes = re.findall(r"write (\w+) = (0x[0-9a-f]+)", text)
+    assert writes[:8] == [
+        ("IA32_RTIT_STATUS", "0x0"),
+        ("IA32_RTIT_OUTPUT_BASE", "0x100000000"),
+        ("IA32_RTIT_OUTPUT_MASK_PTRS", "0xfffff"),
+        ("IA32_RTIT_CR3_MATCH", "0x12345000"),
+        ("IA32_RTIT_ADDR0_A", "0x401000"),
+        ("IA32_RTIT_ADDR0_B", "0x401fff"),
+        ("IA32_RTIT_CTL", "0x10000e689"),
+        ("IA32_RTIT_CTL", "0x10000e688"),
+    ]
+    assert "perf: -e intel_pt/mtc,tsc,mtc_period=3/u (not said by it: CR3Filter, ToPA, ADDR0_CFG)" in text
+
+
+def test_plan_of_tables_and_of_perf(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    options = "--topa 256M --interrupt-every 128M --stop-when-full --sequence interrupt --json"
+    status, text = run(capsys, "plan", "--perf", "intel_pt/tsc/", *options.split(), "--cpuid", words)
+    document = json.loads(text)
+    assert status == 0
+    assert [step["value"] for step in document["memory"]] == ["0x1000003c4", "0x1080003d4", "0xff000001"]
+    assert list(document["sequences"]) == ["interrupt"]
+    assert document["perf"] == {"event": "intel_pt/tsc/", "lost": []}
+    assert document["registers"]["IA32_RTIT_OUTPUT_BASE"] == "0xff000000"
+
+
+def test_plan_that_a_processor_refuses(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    status, text = run(capsys, "plan", "--user", "--ptw", "--mtc-period", "4", "--cpuid", words)
+    assert status == 1
+    assert text.count("refused: ") == 2
+    assert "write" not in text.replace("PTWRITE", "")
+    status, text = run(capsys, "plan", "--user", "--ptw", "--cpuid", words, "--json")
+    document = json.loads(text)
+    assert status == 1
+    assert [violation["field"] for violation in document["violations"]] == ["PTWEn"]
+    assert document["sequences"] == {}
+    status, text = run(capsys, "plan", "--cpuid", words)
+    assert status == 0
+    assert "note: IA32_RTIT_CTL.OS, User: one of them must be 1" in text
+
+
+def test_every_sequence_can_be_planned(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    for name in msr.SEQUENCES:
+        status, text = run(capsys, "plan", "--os", "--sequence", name, "--cpuid", words)
+        assert status == 0
+        assert f"\n{name}:\n   1. " in text
+
+
+def test_bts_sets_the_bits_of_later_processors(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "bts", "64K", "--user", "--reserve", "100", "--json")
+    document = json.loads(text)["sequences"]
+    assert status == 0
+    assert [int(step["value"], 0) for step in document["before"]] == [
+        0x200000,
+        0x200000,
+        0x200000 + 2730 * 24,
+        0x200000 + 2630 * 24,
+    ]
+    writes = [(step["name"], step["value"]) for step in document["start"] if step["access"] == "write"]
+    assert writes == [("IA32_DS_AREA", "0x100000"), ("IA32_DEBUGCTL", "0x3c0")]
+    writes = [(step["name"], step["value"]) for step in document["stop"] if step["access"] == "write"]
+    assert writes == [("IA32_DEBUGCTL", "0x0"), ("IA32_DS_AREA", "0x0")]
+    assert "write IA32_DEBUGCTL = 0xc0: TR, BTS; other bits as they were" in run(capsys, "bts", "1M")[1]
+
+
+def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list")[1].count("\n") == len(msr.registers())
+    assert len(json.loads(run(capsys, "list", "--json")[1])["registers"]) == len(msr.registers())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("explain 0x571", "VALUE"),
+        ("explain 0x99 0", "0x99 is no register of tracing"),
+        ("explain nothing 0", "'nothing'"),
+        ("explain -5 0", "-5"),
+        ("explain 0x570 12345678901234567890123", "must be 18446744073709551615 or less"),
+        ("explain 0x570 many", "'many' is not a number"),
+        ("plan --single 5000", "power of two"),
+        ("plan --single 1M --base 4096", "1048576 bytes at 0x1000"),
+        ("plan --single 1M --interrupt-every 4K", "--single"),
+        ("plan --single 1M --topa 1M", "not allowed with"),
+        ("plan --topa 5", "multiples of 4096"),
+        ("plan --topa 4Q", "'4Q' is not a size"),
+        ("plan --topa 4M --table 64", "a ToPA table at 0x40"),
+        ("plan --filter 5", "'5' is not a range"),
+        ("plan --filter 1-2 --filter 1-2 --filter 1-2 --filter 1-2 --trace-stop 1-2", "four ranges"),
+        ("plan --psb-period 3000", "power of two"),
+        ("plan --psb-period 1", "2048 at least"),
+        ("plan --mtc-period 999", "mtc_freq=999"),
+        ("plan --perf intel_pt/foo/", "perf's term foo"),
+        ("plan --cpuid /does/not/exist", "no such file"),
+        ("plan --sequence begin", "is not one of"),
+        ("bts 20", "room for records of 24 bytes"),
+        ("bts 4K --reserve 171", "more than the 171"),
+        ("bts 4K --buffer 4", "4096 bytes at 0x4"),
+        ("bts 4K --area 4", "a DS area at 0x4"),
+        ("", "ACTION"),
+        ("shout", "is not one of"),
+    ],
+)
+def test_wrong_input_gives_one_clear_line(
+    capsys: pytest.CaptureFixture[str], arguments: str, said: str
+) -> None:
+    assert said in refused(capsys, *arguments.split())
+
+
+def test_words_without_a_trace_unit_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text(SKYLAKE.replace("029c6fbf", "009c6fbf"))
+    assert "without Processor Trace" in refused(capsys, "plan", "--cpuid", str(path))
+    path.write_bytes(bytes(range(256)))
+    assert "no line of CPUID words" in refused(capsys, "plan", "--cpuid", str(path))

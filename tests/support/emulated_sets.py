@@ -1,0 +1,42 @@
+"""Which tests of the emulated machine a change gets: `make emulated` runs all of them.
+
+CI runs the quick set and one of the quarters; the commit's hash says which one, so a run can be repeated.
+Modules are named by their path below tests/.
+"""
+
+from __future__ import annotations
+
+#: The installed package, each back end once, and the driver with a model of the registers.
+QUICK = (
+    "emulated/ptkit_record/test_installed.py",
+    "emulated/ptkit_record/test_driver_recordings.py",
+    "emulated/ptkit_record/test_perf_recordings.py",
+    "kernel/test_driver.py",
+)
+QUARTERS = (
+    ("emulated/ptkit_record/test_mixed_workload.py", "emulated/stock_perf/test_aux_overrun.py"),
+    ("emulated/stock_perf/test_stock_recordings.py", "emulated/stock_perf/test_perf_samples.py"),
+    (
+        "emulated/ptkit_driver/test_tasks.py",
+        "emulated/ptkit_record/test_recipes.py",
+        "emulated/ptkit_record/test_perf_branches.py",
+    ),
+    (
+        "emulated/stock_perf/test_perf.py",
+        "emulated/ptkit_driver/test_module.py",
+        "emulated/ptkit_driver/test_module_smp.py",
+        "emulated/ptkit_driver/test_module_bts.py",
+        "emulated/stock_perf/test_bts.py",
+    ),
+)
+
+
+def modules_for(commit: str) -> frozenset[str]:
+    """Return the modules that a change of this hash runs.
+
+    Parameters
+    ----------
+    commit : str
+        Hexadecimal digits.
+    """
+    return frozenset(QUICK + QUARTERS[int(commit[:8], 16) % len(QUARTERS)])

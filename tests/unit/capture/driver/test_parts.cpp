@@ -1,0 +1,742 @@
+// Parts of the driver back end: configurations and their errors, sideband records, kernel code, processes.
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "capture/driver/config.h"
+#include "capture/driver/sideband.h"
+#include "capture/hardware/filter_resolver.h"
+#include "capture/sideband/system_processes.h"
+#include "fake_driver.h"
+#include "formats/registry.h"
+#include "image/image.h"
+#include "unit/support/seconds.h"
+#include "unit/support/warned.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+// ---- configurations
+
+RecordOptions whole_machine() {
+  RecordOptions options;
+  options.hardware.all_cpus = true;
+  options.cyc = false;
+  options.mtc_period = 3;
+  return options;
+}
+
+ptkit_config configured(const RecordOptions& options, const ptkit_query& query = everything()) {
+  std::vector<trace::Warning> warnings;
+  auto config = driver_config(options, query, warnings);
+  EXPECT_TRUE(config.ok()) << config.failure().detail;
+  return config.ok() ? config.value() : ptkit_config{};
+}
+
+std::string refused(const RecordOptions& options, const ptkit_query& query = everything()) {
+  std::vector<trace::Warning> warnings;
+  const auto config = driver_config(options, query, warnings);
+  EXPECT_FALSE(config.ok());
+  return config.ok() ? "" : config.failure().detail;
+}
+
+TEST(DriverConfig, SetsFieldsByOptions) {
+  RecordOptions options = whole_machine();
+  options.hardware.kernel = options.hardware.ptwrite = options.cyc = true;
+  options.cyc_threshold = 5;
+  options.psb_period = 8192;
+  options.return_compression = false;
+  const ptkit_config config = configured(options);
+  EXPECT_EQ(config.flags, PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL | PTKIT_TRACE_BRANCHES | PTKIT_TRACE_TSC |
+                              PTKIT_TRACE_MTC | PTKIT_TRACE_CYC | PTKIT_TRACE_PTWRITE |
+                              PTKIT_TRACE_PTWRITE_FUP | PTKIT_TRACE_NO_RETC);
+  EXPECT_EQ(config.mtc_freq, 3);
+  EXPECT_EQ(config.cyc_thresh, 5);
+  EXPECT_EQ(config.psb_freq, 2);
+  EXPECT_EQ(config.mode, static_cast<std::uint32_t>(PTKIT_MODE_FULL));
+  EXPECT_EQ(config.buffer_bytes, std::uint64_t{4} << 20U);
+  EXPECT_EQ(config.wake_up_bytes, std::uint64_t{1} << 20U);
+  EXPECT_EQ(config.sideband_bytes, std::uint64_t{1} << 20U);
+}
+
+TEST(DriverConfig, RoundsBufferSizes) {
+  RecordOptions options = whole_machine();
+  options.ring_bytes = 100'000;
+  EXPECT_EQ(configured(options).buffer_bytes, 25 * kPage);
+  EXPECT_EQ(configured(options).wake_up_bytes, 0U);
+  options.hardware.single_range = true;
+  const ptkit_config config = configured(options);
+  EXPECT_EQ(config.buffer_bytes, 32 * kPage);
+  EXPECT_EQ(config.output, static_cast<std::uint32_t>(PTKIT_OUTPUT_SINGLE_RANGE));
+  EXPECT_EQ(config.mode, static_cast<std::uint32_t>(PTKIT_MODE_RING));
+}
+
+TEST(DriverConfig, RejectsMissingFeaturesByOption) {
+  RecordOptions options = whole_machine();
+  options.mtc_period = 4;
+  EXPECT_EQ(refused(options), "mtc_period: this processor does not have that period; it has 0, 3, 6, 9");
+  options = whole_machine();
+  options.psb_period = 1U << 20U;
+  EXPECT_EQ(refused(options),
+            "psb_period: this processor has only 2048, 4096, 8192, 16384, 32768, 65536 bytes");
+  options = whole_machine();
+  options.cyc = true;
+  options.cyc_threshold = 15;
+  EXPECT_EQ(refused(options).substr(0, 13), "cyc_threshold");
+  ptkit_query query = everything();
+  query.cpuid_14_0[1] = 0;
+  EXPECT_EQ(refused(whole_machine(), query), "timing: this processor has no MTC packets; leave \"mtc\" out");
+  options = whole_machine();
+  options.hardware.usual_timing = true;
+  EXPECT_EQ(configured(options, query).flags & PTKIT_TRACE_MTC, 0U);
+  options = whole_machine();
+  options.mtc_period = 4;
+  options.hardware.usual_mtc_period = true;
+  EXPECT_EQ(configured(options).mtc_freq, 3);  // the nearest period
+  options = whole_machine();
+  options.mtc = false;
+  EXPECT_EQ(configured(options, query).psb_freq, 0);  // the only PSB frequency
+  options.hardware.ptwrite = true;
+  EXPECT_EQ(refused(options, query).substr(0, 8), "packets:");
+}
+
+TEST(DriverConfig, RejectsOrWarnsOfMissingDriverFeatures) {
+  RecordOptions options = whole_machine();
+  options.hardware.all_cpus = false;
+  options.hardware.kernel = true;
+  ptkit_query query = everything();
+  query.features = PTKIT_FEATURE_TOPA | PTKIT_FEATURE_PROCESS;
+  EXPECT_EQ(refused(options, query).substr(0, 7), "levels:");
+  options.hardware.kernel = false;
+  std::vector<trace::Warning> warnings;
+  const auto config = driver_config(options, query, warnings);
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config.value().flags & PTKIT_TRACE_CHILDREN, 0U);
+  EXPECT_EQ(config.value().sideband_bytes, 0U);
+  EXPECT_EQ(config.value().wake_up_bytes, 0U);
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_EQ(warnings[0].code, WarningCode::CHILDREN_UNSUPPORTED);
+  EXPECT_EQ(warnings[1].code, WarningCode::SIDEBAND_UNSUPPORTED);
+  query.features = PTKIT_FEATURE_TOPA;
+  EXPECT_EQ(refused(options, query).substr(0, 4), "pid:");
+}
+
+TEST(DriverConfig, RejectsEmulatorOptions) {
+  const std::vector<std::pair<void (*)(RecordOptions&), std::string>> cases{
+      {[](RecordOptions& o) { o.max_instructions = 5; }, "max_instructions: a processor does not count"},
+      {[](RecordOptions& o) { o.tnt_64 = true; }, "tnt_64:"},
+      {[](RecordOptions& o) { o.triggers.resize(1); }, "triggers: a processor does not count calls"},
+      {[](RecordOptions& o) { o.hardware.recorded = Recorded::BTS; }, "bts, branch_stack: this back end"},
+      {[](RecordOptions& o) { o.truth_folder = "/tmp"; }, "truth:"},
+      {[](RecordOptions& o) {
+         o.hardware.cpus = {0, 2};
+       },
+       "cpus: expected numbers below 2, found 2"},
+      {[](RecordOptions& o) { o.hardware.user = false; }, "levels:"},
+      {[](RecordOptions& o) { o.hardware.single_range = true; }, "single_range: a contiguous buffer"},
+      {[](RecordOptions& o) { o.hardware.buffer_bytes = std::uint64_t{1} << 40U; }, "buffer: "},
+  };
+  for (const auto& [change, words] : cases) {
+    RecordOptions options = whole_machine();
+    change(options);
+    EXPECT_EQ(refused(options).substr(0, words.size()), words);
+  }
+}
+
+TEST(DriverConfig, NamesOptionOfRefusedField) {
+  ptkit_config config{};
+  config.refused = offsetof(ptkit_config, buffer_bytes);
+  EXPECT_EQ(config_error(EINVAL, config).detail.substr(0, 12), "buffer, ring");
+  config.refused = offsetof(ptkit_config, ranges) + 2 * sizeof(ptkit_range);
+  EXPECT_EQ(config_error(EOPNOTSUPP, config).detail.substr(0, 8), "filters:");
+  EXPECT_EQ(config_error(ESRCH, config).detail.substr(0, 4), "pid:");
+}
+
+TEST(DriverConfig, DescribesRegistersAndClock) {
+  RecordOptions options = whole_machine();
+  options.hardware.kernel = true;
+  ptkit_config config = configured(options);
+  config.range_count = 1;
+  config.ranges[0] = {0x1000, 0x1fff, PTKIT_RANGE_STOP, 0};
+  const trace::Configuration out = recorded_configuration(config, everything());
+  EXPECT_EQ(out.ip_payloads, trace::IpPayloads::EFFECTIVE);
+  ptkit_query linear = everything();
+  linear.cpuid_14_0[2] |= 1U << PT_CPUID_14_ECX_LIP;
+  EXPECT_EQ(recorded_configuration(config, linear).ip_payloads, trace::IpPayloads::LINEAR);
+  EXPECT_EQ(out.rtit_ctl >> PT_CTL_OS & 3U, 3U);
+  EXPECT_EQ(out.rtit_ctl >> PT_CTL_ADDR0_CFG_SHIFT & 15U, 2U);
+  EXPECT_EQ(out.ranges[0].kind, trace::RangeKind::TRACE_STOP);
+  EXPECT_EQ(out.ranges[0].last, 0x1fffU);
+  EXPECT_EQ(out.cpu.family, 6);
+  EXPECT_EQ(out.cpu.model, 0x5e);
+  EXPECT_EQ(out.cpu.stepping, 3);
+  EXPECT_EQ(out.clock.mtc_period, 3);
+  EXPECT_EQ(out.clock.max_nonturbo_ratio, 30);
+  EXPECT_EQ(out.clock.tsc_ctc_numerator, 250U);
+}
+
+// ---- filters
+
+TEST(FilterResolver, RejectsStartAndStop) {
+  RecordOptions options = whole_machine();
+  EXPECT_FALSE(check_filters(options, 2));
+  options.filters.resize(3);
+  EXPECT_EQ(check_filters(options, 2)->detail, "filters: this processor has 2 ranges, found 3");
+  options.filters.resize(1);
+  options.filters[0].kind = FilterRequest::Kind::START;
+  EXPECT_EQ(check_filters(options, 2)->detail.substr(0, 34), "filters: a processor has no start ");
+}
+
+extern "C" __attribute__((noinline, used)) int ptkit_filtered_function(int value) { return value * 3; }
+
+TEST(FilterResolver, ResolvesSymbolsOfProcess) {
+  RecordOptions options = whole_machine();
+  options.filters.push_back({FilterRequest::Kind::FILTER, "", "ptkit_filtered_function", 0, 0});
+  options.filters.push_back({FilterRequest::Kind::TRACESTOP, "", "", 0x1000, 0x1fff});
+  FileParser parser;
+  const auto ranges = resolve_filters(options, ::getpid(), KernelCode(), parser);
+  ASSERT_TRUE(ranges.ok()) << ranges.failure().detail;
+  ASSERT_EQ(ranges.value().size(), 2U);
+  EXPECT_EQ(ranges.value()[0].first, reinterpret_cast<std::uint64_t>(&ptkit_filtered_function));
+  EXPECT_GT(ranges.value()[0].last, ranges.value()[0].first);
+  EXPECT_EQ(ranges.value()[0].mapping.path, program_path(::getpid()));
+  EXPECT_GT(ranges.value()[0].file_offset, 0U);
+  EXPECT_EQ(ranges.value()[1].kind, FilterRequest::Kind::TRACESTOP);
+  EXPECT_EQ(ranges.value()[1].mapping.path, "");
+  options.filters[0].symbol = "ptkit_filtered_functio";
+  const auto missing = resolve_filters(options, ::getpid(), KernelCode(), parser);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.failure().detail.find("there are ptkit_filtered_function"), std::string::npos);
+}
+
+// A bundle during its recording.
+struct BundleFixture {
+  BundleFixture() : output(writer(), 0, parser) {}
+  ~BundleFixture() { std::filesystem::remove(path); }
+  BundleFixture(const BundleFixture&) = delete;
+  BundleFixture& operator=(const BundleFixture&) = delete;
+
+  formats::PtkWriter writer() const {
+    auto out = formats::PtkWriter::create(path);
+    EXPECT_TRUE(out.ok());
+    out.value().info({});
+    return std::move(out.value());
+  }
+  trace::TraceBundle finish() {
+    EXPECT_TRUE(output.finish().ok());
+    auto bundle = formats::open(path, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::move(bundle.value());
+  }
+
+  std::string path = "/tmp/ptkit-written-" + std::to_string(::getpid()) + "-" +
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  FileParser parser;
+  BundleOutput output;
+};
+
+// ---- KernelCode
+
+class KernelCodeTest : public ::testing::Test {
+ protected:
+  KernelCodeTest() {
+    std::filesystem::create_directories(folder_);
+    write("symbols",
+          "ffffffff81000000 T _stext\nffffffff81000010 t work\nffffffff81002000 T _etext\n"
+          "ffffffff81002000 D data\nffffffffc0000000 t first\t[a_b]\nffffffffc0000020 t work\t[a_b]\n"
+          "ffffffffc0001000 r table\t[a_b]\nffffffffc0011000 t ftrace_trampoline\t[__builtin__ftrace]\n");
+    write("modules", "a_b 16384 0 - Live 0xffffffffc0000000 (OE)\n");
+    files_ = {folder_ + "/symbols", folder_ + "/memory", folder_ + "/modules"};
+  }
+  ~KernelCodeTest() override { std::filesystem::remove_all(folder_); }
+  KernelCodeTest(const KernelCodeTest&) = delete;
+  KernelCodeTest& operator=(const KernelCodeTest&) = delete;
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << text;
+  }
+
+  std::string folder_ = "/tmp/ptkit-kernel-" + std::to_string(::getpid());
+  KernelCode::Files files_;
+};
+
+TEST_F(KernelCodeTest, FindsPartsAndFunctionsInKallsyms) {
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.find_parts());
+  ASSERT_EQ(kernel.parts().size(), 3U);
+  EXPECT_EQ(kernel.parts()[0].end, 0xffffffff81002000U);
+  EXPECT_EQ(kernel.parts()[1].name, "[__builtin__ftrace]");  // generated at run time
+  EXPECT_EQ(kernel.parts()[1].begin, 0xffffffffc0011000U);
+  EXPECT_EQ(kernel.parts()[1].end, 0xffffffffc0012000U);
+  EXPECT_EQ(kernel.parts()[2].name, "[a_b]");
+  EXPECT_EQ(kernel.parts()[2].end, 0xffffffffc0001000U);  // data follows
+  EXPECT_EQ(kernel.find("work", "").size(), 2U);
+  const auto found = kernel.find("work", "a-b.ko");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].first, 0xffffffffc0000020U);
+  EXPECT_EQ(kernel.find("work", "vmlinux")[0].last, 0xffffffff81001fffU);
+}
+
+// Symbols of generated code have no sizes, and data may follow.
+TEST_F(KernelCodeTest, BoundsGeneratedCode) {
+  write("symbols",
+        "ffffffff81000000 T _stext\nffffffff81002000 T _etext\n"
+        "ffffffffc0000000 t first\t[a_b]\n"
+        "ffffffffa0001010 t bpf_prog_1\t[bpf]\nffffffffa0004020 t bpf_prog_2\t[bpf]\n"
+        "ffffffffbfffe000 t bpf_prog_3\t[bpf]\nffffffffc0008000 t bpf_prog_4\t[bpf]\n"
+        "ffffffffa0100000 t ftrace_1\t[__builtin__ftrace]\n"
+        "ffffffffa0108000 t ftrace_2\t[__builtin__ftrace]\n"
+        "ffffffffa0200000 t kprobe\t[__builtin__kprobes]\n");
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.find_parts());
+  std::map<std::uint64_t, std::uint64_t> ends;
+  for (const KernelCode::Part& part : kernel.parts()) ends[part.begin] = part.end;
+  EXPECT_EQ(ends.at(0xffffffffa0001000), 0xffffffffa0004000);  // up to the next program
+  EXPECT_EQ(ends.at(0xffffffffa0004000), 0xffffffffa0005000);  // the next program is far away
+  EXPECT_EQ(ends.at(0xffffffffbfffe000), 0xffffffffc0000000);  // a module lies in between
+  EXPECT_EQ(ends.at(0xffffffffc0008000), 0xffffffffc0009000);  // the last symbol
+  EXPECT_EQ(ends.at(0xffffffffa0100000), 0xffffffffa0101000);
+  EXPECT_EQ(ends.at(0xffffffffa0108000), 0xffffffffa0109000);
+  EXPECT_EQ(ends.at(0xffffffffa0200000), 0xffffffffa0201000);
+}
+
+TEST_F(KernelCodeTest, FailsOnHiddenAddresses) {
+  write("symbols", "0000000000000000 T _stext\n0000000000000000 T _etext\n");
+  KernelCode kernel(files_);
+  const auto failure = kernel.find_parts();
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->detail.find("kptr_restrict"), std::string::npos);
+}
+
+// As under kernel lockdown: symbols can be read, memory cannot.
+TEST_F(KernelCodeTest, FailsOnUnreadableKcore) {
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.find_parts());
+  BundleFixture written;
+  const auto failure = kernel.save(written.output, trace::kTscMin);
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->detail.find("record as root, and without kernel lockdown"), std::string::npos);
+  EXPECT_TRUE(written.finish().code.empty());
+}
+
+// A fake /proc/kcore: the kernel's code, and a page of generated code.
+std::string kcore(std::uint64_t made, char fill) {
+  constexpr std::uint64_t kBytes = 0x2000;
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_phoff = sizeof header;
+  header.e_phnum = 2;
+  std::array<Elf64_Phdr, 2> segments{};
+  segments[0].p_type = segments[1].p_type = PT_LOAD;
+  segments[0].p_vaddr = 0xffffffff81000000;
+  segments[1].p_vaddr = made;
+  segments[0].p_offset = kPage;
+  segments[1].p_offset = kPage + kBytes;
+  segments[0].p_filesz = kBytes;
+  segments[1].p_filesz = kPage;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes.append(reinterpret_cast<const char*>(segments.data()), sizeof segments);
+  bytes.resize(kPage);
+  return bytes + std::string(kBytes, 'k') + std::string(kPage, fill);
+}
+
+TEST_F(KernelCodeTest, DatesCodeOverOtherCode) {
+  constexpr std::uint64_t kMade = 0xffffffffa0000000;
+  const std::string path = folder_ + "/out.ptk";
+  auto writer = formats::PtkWriter::create(path, {});
+  ASSERT_TRUE(writer.ok());
+  FileParser parser;
+  BundleOutput output(std::move(writer.value()), 0, parser);
+  KernelCode kernel(files_);
+  write("memory", kcore(kMade, 'a'));
+  ASSERT_FALSE(kernel.find_parts());
+  ASSERT_FALSE(kernel.save(output, trace::kTscMin));
+  kernel.add_ksymbol(output, 100, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
+  kernel.add_ksymbol(output, 150, "bpf_prog_1", kMade + 0x20, kMade + 0x40);
+  write("memory", kcore(kMade, 'b'));
+  kernel.add_ksymbol(output, 200, "bpf_prog_2", kMade + 0x20, kMade + 0x30);
+  EXPECT_EQ(kernel.changed_pages(), 0U);
+  ASSERT_TRUE(output.finish().ok());
+  auto bundle = formats::open(path, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.failure().detail;
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, char>> made;
+  for (const trace::CodeRegion& region : bundle.value().code) {
+    if (region.address == kMade + 0x20)
+      made.emplace_back(region.tsc_from, region.size, static_cast<char>(region.bytes.bytes()[0]));
+  }
+  using Made = decltype(made);
+  EXPECT_EQ(made, (Made{{trace::kTscMin, 0x20, 'a'}, {200, 0x10, 'b'}}));
+}
+
+// Buffers are drained between chunks.
+TEST_F(KernelCodeTest, SavesLargePartsInChunks) {
+  constexpr std::uint64_t kBegin = 0xffffffff81000000;
+  constexpr std::size_t kBytes = (std::size_t{5} << 19U) + 100;
+  write("symbols", "ffffffff81000000 T _stext\nffffffff81280064 T _etext\n");
+  Elf64_Ehdr header{};
+  std::copy_n(ELFMAG, SELFMAG, header.e_ident);
+  header.e_phoff = sizeof header;
+  header.e_phnum = 1;
+  Elf64_Phdr segment{};
+  segment.p_type = PT_LOAD;
+  segment.p_vaddr = kBegin;
+  segment.p_filesz = kBytes;
+  segment.p_offset = sizeof header + sizeof segment;
+  std::string code(kBytes, '\0');
+  std::minstd_rand random(1);
+  for (char& byte : code) byte = static_cast<char>(random());
+  write("memory", std::string(reinterpret_cast<const char*>(&header), sizeof header) +
+                      std::string(reinterpret_cast<const char*>(&segment), sizeof segment) + code);
+  KernelCode kernel(files_);
+  ASSERT_FALSE(kernel.find_parts());
+  BundleFixture written;
+  int calls = 0;
+  ASSERT_FALSE(kernel.save(written.output, trace::kTscMin, [&calls] { ++calls; }));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(kernel.changed_pages(), 0U);
+  const trace::TraceBundle bundle = written.finish();
+  std::string saved;
+  for (const trace::CodeRegion& region : bundle.code) {
+    EXPECT_EQ(region.address, kBegin + saved.size());
+    EXPECT_EQ(region.file_offset, saved.size());
+    saved.append(reinterpret_cast<const char*>(region.bytes.bytes().data()), region.bytes.size());
+  }
+  EXPECT_EQ(saved, code);
+}
+
+// ---- sideband
+
+ptkit_record head_of(std::uint16_t type, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+  return {type, 0, 0, tsc, pid, tid};
+}
+
+class DriverSideband : public ::testing::Test {
+ protected:
+  DriverSideband() {
+    device_.cpus[0].sideband.assign(kPage, 0xee);
+    device_.cpus[0].status.sideband_head = kPage - 40;  // so that records wrap
+  }
+  DriverRecords read() {
+    const FakeDevice::Cpu& cpu = device_.cpus[0];
+    return read_records(cpu.sideband, kPage - 40, cpu.status.sideband_head);
+  }
+  FakeDevice device_;
+};
+
+TEST_F(DriverSideband, ReadsRecordsAcrossWrap) {
+  device_.write_record(0, ptkit_record_space{head_of(PTKIT_RECORD_SWITCH, 10, 7, 8), 0x1000, 0x2000});
+  device_.write_record(0, ptkit_record_fork{head_of(PTKIT_RECORD_FORK, 11, 9, 9), 7, 8});
+  device_.write_record(0, ptkit_record_exit{head_of(PTKIT_RECORD_EXIT, 12, 9, 9), 256, 0});
+  device_.write_record(
+      0, ptkit_record_mmap{head_of(PTKIT_RECORD_MMAP, 13, 9, 9), 0x4000, 0x1000, 0x800, 77, 8, 1},
+      "/bin/true");
+  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  device_.write_record(0, head_of(99, 15, 0, 0), "of the future");
+  device_.write_record(0, ptkit_record_lost{head_of(PTKIT_RECORD_LOST, 16, 0, 0), 5});
+  const DriverRecords got = read();
+  EXPECT_EQ(got.bad_bytes, 0U);
+  EXPECT_EQ(got.unknown, 1U);
+  EXPECT_EQ(got.read_to, device_.cpus[0].status.sideband_head);
+  ASSERT_EQ(got.records.size(), 6U);
+  EXPECT_EQ(got.records[0].kernel_cr3, 0x1000U);
+  EXPECT_EQ(got.records[0].user_cr3, 0x2000U);
+  EXPECT_EQ(got.records[0].tid, 8);
+  EXPECT_EQ(got.records[1].parent_tid, 8);
+  EXPECT_EQ(got.records[2].status, 1);
+  EXPECT_EQ(got.records[3].text, "/bin/true");
+  EXPECT_EQ(got.records[3].file_offset, 0x800U);
+  EXPECT_EQ(got.records[3].inode, 77U);
+  EXPECT_EQ(got.records[3].device, makedev(8, 1));
+  EXPECT_EQ(got.records[4].text, "name");
+  EXPECT_EQ(got.records[5].count, 5U);
+}
+
+TEST_F(DriverSideband, StopsAtMalformedRecord) {
+  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 14, 9, 9), "name");
+  const std::uint64_t good = device_.cpus[0].status.sideband_head;
+  device_.write_record(0, head_of(PTKIT_RECORD_NAME, 15, 9, 9), "lost");
+  for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 16, 25, 0xfff8}) {
+    std::memcpy(device_.cpus[0].sideband.data() + good % kPage + 2, &size, sizeof size);
+    const DriverRecords got = read();
+    EXPECT_EQ(got.records.size(), 1U);
+    EXPECT_EQ(got.bad_bytes, device_.cpus[0].status.sideband_head - good);
+  }
+  const std::vector<std::uint8_t>& ring = device_.cpus[0].sideband;
+  EXPECT_TRUE(read_records(ring, 5000, 4000).records.empty());
+  EXPECT_TRUE(read_records(ring, 0, kPage + 8).records.empty());
+  EXPECT_TRUE(read_records({}, 0, 8).records.empty());
+}
+
+TEST(DriverSidebandRing, SurvivesRandomBytes) {
+  std::mt19937_64 random(5);
+  std::vector<std::uint8_t> ring(kPage);
+  for (int round = 0; round < 2000; ++round) {
+    for (std::uint8_t& byte : ring) byte = random() % 4 == 0 ? static_cast<std::uint8_t>(random()) : 0;
+    // Some sizes are plausible.
+    for (int i = 0; i < 40; ++i)
+      ring[random() % (kPage / 8) * 8 + 2] = static_cast<std::uint8_t>(random() % 12 * 8);
+    const std::uint64_t from = random() % (4 * kPage) / 8 * 8;
+    const DriverRecords got = read_records(ring, from, from + random() % (kPage + 1));
+    for (const SystemRecord& record : got.records) EXPECT_LE(record.text.size(), kPage);
+  }
+}
+
+// ---- SystemProcesses
+
+class SystemProcessesTest : public ::testing::Test {
+ protected:
+  SystemProcessesTest() : processes_(written_.output, true, false) {}
+
+  trace::TraceBundle finish() { return written_.finish(); }
+  // Above the largest possible PID.
+  static constexpr std::int32_t kFirst = 1 << 23;
+  static SystemRecord made(SystemRecord::Kind kind, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+    SystemRecord out;
+    out.kind = kind;
+    out.cr3_known = true;
+    out.tsc = tsc;
+    out.pid = pid;
+    out.tid = tid;
+    return out;
+  }
+  void switch_to(std::uint64_t tsc, std::int32_t pid, std::uint64_t table, std::uint32_t stream = 0) {
+    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, pid);
+    record.kernel_cr3 = table;
+    record.user_cr3 = table == 0 ? 0 : table + kPage;
+    processes_.take(record, stream);
+  }
+  void fork(std::uint64_t tsc, std::int32_t parent, std::int32_t pid, std::int32_t tid) {
+    SystemRecord record = made(SystemRecord::Kind::FORK, tsc, pid, tid);
+    record.parent_pid = record.parent_tid = parent;
+    processes_.take(record, 0);
+  }
+  void map(std::uint64_t tsc, std::int32_t pid, std::uint64_t address, const std::string& path) {
+    SystemRecord record = made(SystemRecord::Kind::MMAP, tsc, pid, pid);
+    record.address = address;
+    record.bytes = kPage;
+    record.file_offset = kPage;
+    record.text = path;
+    struct stat file {};
+    if (::stat(path.c_str(), &file) == 0) {
+      record.device = file.st_dev;
+      record.inode = file.st_ino;
+    }
+    processes_.take(record, 0);
+  }
+
+  BundleFixture written_;
+  SystemProcesses processes_;
+};
+
+TEST_F(SystemProcessesTest, FindsSpaceByCr3) {
+  switch_to(10, kFirst, 0xa000);
+  switch_to(20, kFirst + 1, 0xc000);
+  switch_to(30, 0, 0);  // a kernel thread keeps CR3
+  switch_to(40, -1, 0);
+  switch_to(50, kFirst, 0xa000);
+  switch_to(60, kFirst, 0xf000);  // exec() without an EXEC record
+  const std::vector<trace::Switch> got = processes_.take_switches(0);
+  ASSERT_EQ(got.size(), 6U);
+  EXPECT_EQ(got[2].space, got[1].space);
+  EXPECT_EQ(got[3].tid, trace::kNoId);
+  EXPECT_EQ(got[4].space, got[0].space);
+  EXPECT_NE(got[5].space, got[0].space);
+  EXPECT_TRUE(processes_.take_switches(0).empty());
+  const trace::TraceBundle bundle = finish();
+  EXPECT_EQ(bundle.spaces[got[0].space].cr3, 0xa000U);
+  EXPECT_EQ(bundle.spaces[got[0].space].user_cr3, 0xb000U);
+  EXPECT_EQ(bundle.spaces[got[1].space].pid, kFirst + 1);
+}
+
+// A switch is dated in the middle of two records. The first record may be long before the thread began.
+TEST_F(SystemProcessesTest, DatesSwitchAfterStartOfThread) {
+  const auto runs = [&](std::uint64_t since, std::uint64_t tsc, std::int32_t pid, std::int32_t tid) {
+    SystemRecord record = made(SystemRecord::Kind::SWITCH, tsc, pid, tid);
+    record.cr3_known = false;
+    record.since = since;
+    processes_.take(record, 0);
+  };
+  runs(1, 10, kFirst, kFirst);
+  fork(100, kFirst, kFirst + 1, kFirst + 1);
+  runs(60, 110, kFirst + 1, kFirst + 1);
+  fork(300, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
+  runs(260, 310, kFirst + 1, kFirst + 2);
+  runs(305, 320, kFirst + 1, kFirst + 1);
+  processes_.take(made(SystemRecord::Kind::EXEC, 400, kFirst + 1, kFirst + 1), 1);
+  runs(350, 410, kFirst + 1, kFirst + 1);
+  std::vector<std::uint64_t> times;
+  for (const trace::Switch& one : processes_.take_switches(0)) times.push_back(one.tsc);
+  EXPECT_EQ(times, (std::vector<std::uint64_t>{1, 100, 300, 305, 400}));
+}
+
+TEST_F(SystemProcessesTest, AddsMappingsInLogTime) {
+  constexpr std::uint64_t kCount = 60'000;
+  const auto map_all = [&] {
+    for (std::uint64_t i = 0; i < kCount; ++i) map(10 + i, kFirst, 0x10000000 + i * 2 * kPage, "//anon");
+  };
+  EXPECT_LT(formats::test::seconds_of(map_all), 2.0);
+}
+
+// Many short programs, as in a build.
+TEST_F(SystemProcessesTest, ForgetsExitedProcesses) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  const auto exit_of = [&](std::uint64_t tsc, std::int32_t pid) {
+    processes_.take(made(SystemRecord::Kind::EXIT, tsc, pid, pid), 0);
+  };
+  switch_to(1, kFirst, 0xa000);
+  // Their children still run, so the two parents are kept.
+  fork(2, kFirst, kFirst + 1, kFirst + 1);
+  fork(3, kFirst + 1, kFirst + 2, kFirst + 2);
+  fork(4, kFirst + 2, kFirst + 3, kFirst + 3);
+  for (const std::int32_t pid : {kFirst + 1, kFirst + 2}) exit_of(5, pid);
+  std::uint64_t tsc = 100;
+  const auto run = [&](std::int32_t count) {
+    for (std::int32_t i = 0; i < count; ++i, tsc += 10) {
+      const auto pid = kFirst + static_cast<std::int32_t>(tsc / 10);
+      fork(tsc, kFirst, pid, pid);
+      processes_.take(made(SystemRecord::Kind::EXEC, tsc + 1, pid, pid), 0);
+      for (std::uint64_t j = 0; j < 6; ++j) map(tsc + 2, pid, 0x400000 + j * kPage, program);
+      exit_of(tsc + 3, pid);
+      if (i % 1000 == 0) static_cast<void>(processes_.take_switches(0));
+    }
+  };
+  run(8'000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  run(30'000);
+  EXPECT_LT(::mallinfo2().uordblks, before + (std::size_t{8} << 20U));
+  EXPECT_TRUE(processes_.alive(kFirst + 1));
+  exit_of(tsc, kFirst + 3);
+  EXPECT_FALSE(processes_.alive(kFirst + 1));
+  EXPECT_TRUE(processes_.alive(kFirst));
+}
+
+// The processes have exited, but some of their records are not read yet.
+TEST_F(SystemProcessesTest, KeepsMappingsOfVanishedProcesses) {
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, std::filesystem::canonical("/bin/sh"));
+  processes_.forget_ended();
+  EXPECT_FALSE(processes_.alive(kFirst));
+  fork(20, kFirst, kFirst + 1, kFirst + 1);
+  switch_to(30, kFirst + 1, 0xc000);
+  const trace::SpaceId child = processes_.take_switches(0).at(1).space;
+  const trace::TraceBundle bundle = finish();
+  EXPECT_TRUE(std::any_of(bundle.code.begin(), bundle.code.end(),
+                          [&](const trace::CodeRegion& region) { return region.space == child; }));
+}
+
+// A mapping over another one is valid from its time on. The same mapping again is not added.
+TEST_F(SystemProcessesTest, DatesMappingsOverOthers) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  const std::string other = std::filesystem::canonical("/bin/ls");
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, program);
+  map(12, kFirst, 0x402000, program);
+  map(13, kFirst, 0x400000, program);
+  map(14, kFirst, 0x401000, other);
+  map(15, kFirst, 0x402000, other);
+  const trace::TraceBundle bundle = finish();
+  std::set<std::pair<std::uint64_t, std::uint64_t>> since;
+  for (const trace::CodeRegion& region : bundle.code) since.emplace(region.address, region.tsc_from);
+  const decltype(since) expected{
+      {0x400000, trace::kTscMin}, {0x401000, trace::kTscMin}, {0x402000, trace::kTscMin}, {0x402000, 15}};
+  EXPECT_EQ(since, expected);
+  const auto is_map = [](const trace::Sideband& one) { return one.kind == trace::SidebandKind::MAP; };
+  EXPECT_EQ(std::count_if(bundle.sideband.begin(), bundle.sideband.end(), is_map), 4);
+}
+
+// A library is replaced by another one, which is replaced by the first one.
+TEST_F(SystemProcessesTest, AcceptsReturningMappings) {
+  const std::string first = std::filesystem::canonical("/bin/sh");
+  const std::string second = std::filesystem::canonical("/bin/cat");
+  switch_to(10, kFirst, 0xa000);
+  std::uint64_t tsc = 10;
+  for (const std::string& path : {first, first, second, first, second})
+    map(tsc += 10, kFirst, 0x400000, path);
+  const auto space = processes_.take_switches(0).at(0).space;
+  const image::Image image(std::make_shared<trace::TraceBundle>(finish()));
+  const auto path_at = [&](std::uint64_t time) {
+    const std::int32_t file = image.view(space, time).provenance(0x400000).file;
+    return file < 0 ? std::string() : image.bundle().files[static_cast<std::size_t>(file)].path;
+  };
+  EXPECT_EQ(path_at(15), first);
+  EXPECT_EQ(path_at(35), first);
+  EXPECT_EQ(path_at(45), second);
+  EXPECT_EQ(path_at(55), first);
+  EXPECT_EQ(path_at(65), second);
+}
+
+// Mappings that later ones hide are erased: children do not inherit them.
+TEST_F(SystemProcessesTest, ForgetsHiddenMappings) {
+  constexpr int kTimes = 10'000;
+  const std::array<std::string, 2> paths{std::filesystem::canonical("/bin/sh"),
+                                         std::filesystem::canonical("/bin/cat")};
+  switch_to(10, kFirst, 0xa000);
+  const auto come_and_go = [&] {
+    for (std::uint64_t i = 0; i < kTimes; ++i) map(20 + i, kFirst, 0x401000, paths[i % 2]);
+  };
+  EXPECT_LT(formats::test::seconds_of(come_and_go), 5.0);
+  fork(20'000, kFirst, kFirst + 1, kFirst + 1);
+  switch_to(20'001, kFirst + 1, 0xc000);
+  const trace::TraceBundle bundle = finish();
+  const auto maps_of = [&](std::int32_t pid) {
+    return std::count_if(bundle.sideband.begin(), bundle.sideband.end(), [&](const trace::Sideband& one) {
+      return one.kind == trace::SidebandKind::MAP && one.pid == pid;
+    });
+  };
+  EXPECT_EQ(maps_of(kFirst), kTimes);
+  EXPECT_GT(maps_of(kFirst + 1), 0);
+  EXPECT_LT(maps_of(kFirst + 1), 100);
+}
+
+TEST_F(SystemProcessesTest, ChildrenInheritCodeUntilExec) {
+  const std::string program = std::filesystem::canonical("/bin/sh");
+  switch_to(10, kFirst, 0xa000);
+  map(11, kFirst, 0x400000, program);
+  fork(20, kFirst, kFirst + 1, kFirst + 1);
+  fork(21, kFirst + 1, kFirst + 1, kFirst + 2);  // a thread
+  switch_to(30, kFirst + 1, 0xc000);
+  EXPECT_TRUE(processes_.alive(kFirst));
+  SystemRecord exec = made(SystemRecord::Kind::EXEC, 40, kFirst + 1, kFirst + 1);
+  exec.kernel_cr3 = 0xe000;
+  processes_.take(exec, 0);
+  map(41, kFirst + 1, 0x500000, program);
+  const auto switches = processes_.take_switches(0);
+  ASSERT_EQ(switches.size(), 3U);
+  for (const std::int32_t pid : {kFirst, kFirst + 1}) {
+    EXPECT_TRUE(processes_.alive(kFirst));
+    processes_.take(made(SystemRecord::Kind::EXIT, 50, pid, pid), 0);
+  }
+  EXPECT_FALSE(processes_.alive(kFirst));
+  const trace::TraceBundle bundle = finish();
+  const auto code_of = [&](trace::SpaceId space) {
+    std::map<std::uint64_t, std::size_t> out;  // bytes with contents
+    for (const trace::CodeRegion& region : bundle.code) {
+      if (region.space == space) out[region.address] = std::max(out[region.address], region.bytes.size());
+    }
+    return out;
+  };
+  using Code = std::map<std::uint64_t, std::size_t>;
+  EXPECT_EQ(code_of(switches[0].space), (Code{{0x400000, kPage}}));
+  EXPECT_EQ(code_of(switches[1].space), (Code{{0x400000, kPage}}));
+  EXPECT_EQ(code_of(switches[2].space), (Code{{0x500000, kPage}}));
+  std::vector<trace::SidebandKind> kinds;
+  for (const trace::Sideband& record : bundle.sideband) kinds.push_back(record.kind);
+  using enum trace::SidebandKind;
+  EXPECT_EQ(kinds, (std::vector{MAP, MAP, PROCESS, THREAD, EXEC, MAP, EXIT, EXIT}));
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test

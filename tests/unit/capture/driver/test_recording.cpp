@@ -1,0 +1,376 @@
+// The driver back end with a fake device that behaves as the driver does.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "capture/driver/recorder.h"
+#include "fake_driver.h"
+#include "formats/registry.h"
+#include "unit/capture/common/ignored_signal.h"
+#include "unit/support/warned.h"
+
+namespace ptkit::capture::test {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class DriverRecording : public ::testing::Test {
+ protected:
+  DriverRecording() {
+    options_.hardware.all_cpus = true;
+    options_.hardware.limit_ms = 300;
+    options_.output = path_;
+    options_.mtc_period = 3;
+  }
+  ~DriverRecording() override { std::filesystem::remove(path_); }
+  DriverRecording(const DriverRecording&) = delete;
+  DriverRecording& operator=(const DriverRecording&) = delete;
+
+  // Waits until the script has ended.
+  base::Result<RecordResult> record() {
+    if (!device_.script.empty() && options_.hardware.limit_ms != 0) {
+      options_.hardware.limit_ms = 30'000;
+      device_.script.emplace_back([this](FakeDevice&) { recorder_->request_stop(); });
+    }
+    recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+    return recorder_->run();
+  }
+
+  std::shared_ptr<const trace::TraceBundle> read() {
+    auto bundle = formats::open(path_, {});
+    EXPECT_TRUE(bundle.ok()) << bundle.failure().detail;
+    return std::make_shared<trace::TraceBundle>(std::move(bundle.value()));
+  }
+
+  std::string refused() {
+    const auto result = record();
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? "" : result.failure().detail;
+  }
+
+  FakeDevice device_;
+  RecordOptions options_;
+  std::string path_ = "/tmp/ptkit-driver-" + std::to_string(::getpid()) + "-" +
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".ptk";
+  std::unique_ptr<DriverRecorder> recorder_;
+};
+
+Bytes numbered(std::uint64_t from, std::uint64_t count) {
+  Bytes out(count);
+  for (std::uint64_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::uint8_t>((from + i) * 2654435761U >> 13U);
+  return out;
+}
+
+Bytes data_of(const trace::Stream& stream) {
+  const base::Bytes bytes = stream.data.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+std::vector<std::uint64_t> losses_of(const trace::Stream& stream, base::Status cause) {
+  std::vector<std::uint64_t> out;
+  for (const trace::KnownLoss& loss : stream.losses) {
+    EXPECT_EQ(loss.cause, cause);
+    out.push_back(loss.offset);
+  }
+  return out;
+}
+
+TEST_F(DriverRecording, EndsAtTimeLimit) {
+  options_.hardware.limit_ms = 20;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().limited);
+}
+
+TEST_F(DriverRecording, DrainsOnWakeUp) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  Bytes expected;
+  for (int i = 0; i < 12; ++i) {
+    device_.script.emplace_back([&, i](FakeDevice& device) {
+      const Bytes more = numbered(static_cast<std::uint64_t>(i) * 7, 3 * kPage + 100);
+      device.write(1, more);
+      append(expected, more);
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_FALSE(result.value().limited);
+  EXPECT_EQ(device_.config.wake_up_bytes, 4 * kPage);
+  EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_ALL));
+  const auto bundle = read();
+  ASSERT_EQ(bundle->streams.size(), 2U);
+  EXPECT_EQ(data_of(bundle->streams[0]), Bytes());
+  EXPECT_EQ(data_of(bundle->streams[1]), expected);
+  EXPECT_GT(expected.size(), 2 * options_.hardware.buffer_bytes);
+  EXPECT_EQ(bundle->streams[1].cpu, 1);
+  EXPECT_TRUE(bundle->streams[1].losses.empty());
+  EXPECT_EQ(result.value().trace_bytes, expected.size());
+  EXPECT_FALSE(warns(*bundle, WarningCode::PROGRAM_END_UNKNOWN));
+}
+
+TEST_F(DriverRecording, ReportsOffsetOfFullBuffer) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 20 * kPage)); });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, psb()); });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  Bytes expected = numbered(0, 16 * kPage);
+  append(expected, psb());
+  EXPECT_EQ(data_of(bundle->streams[0]), expected);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_TRUE(warns_at(result.value().warnings, "CPU 0", WarningCode::BUFFER_FULL, 1));
+}
+
+TEST_F(DriverRecording, ReportsClearedTraceEn) {
+  device_.script.emplace_back(
+      [](FakeDevice& device) { device.cpus[1].status.flags |= PTKIT_STATUS_CLEARED; });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(warns_at(result.value().warnings, "CPU 1", WarningCode::TRACE_EN_CLEARED));
+}
+
+// The buffer filled up after its status was read, and tracing resumed after PTKIT_CONSUME. Only the count of
+// stops shows it.
+TEST_F(DriverRecording, FindsStopBetweenDrains) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  bool once = false;
+  device_.on_consume = [&](FakeDevice& device) {
+    if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
+  };
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 5 * kPage + 8)); });
+  device_.script.emplace_back([](FakeDevice& device) {
+    Bytes more = psb();
+    append(more, numbered(7, 100));
+    device.write(0, more);
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  EXPECT_EQ(device_.cpus.at(0).status.stops, 1U);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_EQ(bundle->streams[0].data.size(), 16 * kPage + psb().size() + 100);
+}
+
+TEST_F(DriverRecording, ReadsBufferWithoutWakeUpsAtEnd) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  device_.query.features &= ~PTKIT_FEATURE_WAKE_UP;
+  device_.script.emplace_back([](FakeDevice& device) {
+    device.write(0, numbered(0, 20 * kPage));
+    device.write(1, numbered(3, 100));
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  EXPECT_EQ(data_of(bundle->streams[0]), numbered(0, 16 * kPage));
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
+  EXPECT_EQ(data_of(bundle->streams[1]), numbered(3, 100));
+  EXPECT_TRUE(bundle->streams[1].losses.empty());
+}
+
+// Each snapshot has the new bytes, after a loss if bytes were overwritten.
+TEST_F(DriverRecording, SnapshotsHaveOnlyNewBytes) {
+  options_.ring_bytes = 16 * kPage;
+  const std::vector<std::uint64_t> parts{3000, 40000, 16 * kPage, 5, 0, 90000, 1};
+  Bytes all;
+  std::vector<Bytes> expected{Bytes()};  // between losses
+  std::uint64_t kept = 0;
+  for (const std::uint64_t part : parts) {
+    device_.script.emplace_back([&, part](FakeDevice& device) {
+      const Bytes more = numbered(all.size() + 1, part);
+      device.write(0, more);
+      append(all, more);
+      recorder_->request_snapshot();
+      if (all.size() - kept >= options_.ring_bytes) {
+        kept = all.size() - options_.ring_bytes;
+        expected.emplace_back();
+      }
+      append(expected.back(), Bytes(all.begin() + static_cast<std::ptrdiff_t>(kept), all.end()));
+      kept = all.size();
+    });
+  }
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().snapshots, parts.size());
+  const auto bundle = read();
+  Bytes joined;
+  std::vector<std::uint64_t> losses;
+  for (const Bytes& one : expected) {
+    if (!joined.empty()) losses.push_back(joined.size());
+    append(joined, one);
+  }
+  EXPECT_EQ(data_of(bundle->streams[0]), joined);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::RING_WRAPPED), losses);
+}
+
+TEST_F(DriverRecording, StopKeepsTrace) {
+  options_.hardware.limit_ms = 0;
+  device_.script.emplace_back([&](FakeDevice& device) {
+    device.write(0, numbered(0, 50));
+    recorder_->request_stop();
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().interrupted);
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 50));
+  EXPECT_TRUE(device_.closed || !device_.started);
+}
+
+TEST_F(DriverRecording, KeepsTraceIfDeviceFails) {
+  options_.hardware.limit_ms = 0;
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 50)); });
+  device_.script.emplace_back([](FakeDevice& device) {
+    for (const unsigned long request :
+         std::initializer_list<unsigned long>{PTKIT_CONSUME, PTKIT_STATUS, PTKIT_PAUSE, PTKIT_STOP})
+      device.errors[request] = ENODEV;
+  });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::RECORDING_FAILED));
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 50));
+}
+
+TEST_F(DriverRecording, EndsOnFailedCpuButNotOnLostChildren) {
+  options_.hardware.limit_ms = 0;
+  device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -ENOMEM; });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 9)); });
+  device_.script.emplace_back([](FakeDevice& device) { device.cpus[1].status.error = -EBUSY; });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(warns(result.value().warnings, WarningCode::CHILDREN_NO_MEMORY));
+  EXPECT_TRUE(
+      warns_at(result.value().warnings, "CPU 1", WarningCode::TRACING_FAILED, "Device or resource busy"));
+  EXPECT_EQ(data_of(read()->streams[0]), numbered(0, 9));
+}
+
+// A stop request late in a recording gives the program the same time to exit as an early one.
+TEST_F(DriverRecording, GivesInterruptedProgramTimeToExit) {
+  const IgnoredSignal ignored(SIGINT);
+  options_.hardware = {};
+  options_.hardware.limit_ms = 20;
+  options_.argv = {"/bin/sh", "-c", "trap 'sleep 0.5; exit 7' INT; while :; do sleep 0.1; done"};
+  recorder_ = std::make_unique<DriverRecorder>(options_, opener(device_));
+  std::thread user([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5500));
+    recorder_->request_stop();
+  });
+  const auto result = recorder_->run();
+  user.join();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_TRUE(result.value().interrupted);
+  EXPECT_EQ(result.value().exit_status, 7);
+}
+
+TEST_F(DriverRecording, LaunchesProgramAndSavesCode) {
+  options_.hardware = {};
+  options_.argv = {"/bin/sh", "-c", "exit 3"};
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(result.value().exit_status, 3);
+  EXPECT_EQ(device_.config.process, recorder_->pid());
+  EXPECT_NE(device_.config.flags & PTKIT_TRACE_CHILDREN, 0U);
+  const auto bundle = read();
+  EXPECT_EQ(bundle->streams[0].pid, recorder_->pid());
+  ASSERT_LT(bundle->streams[0].space, bundle->spaces.size());
+  EXPECT_EQ(bundle->spaces[bundle->streams[0].space].pid, recorder_->pid());
+  std::size_t bytes = 0;
+  for (const trace::CodeRegion& region : bundle->code) {
+    EXPECT_EQ(region.space, bundle->streams[0].space);
+    bytes += region.bytes.size();
+  }
+  EXPECT_GT(bytes, std::size_t{50000});
+  EXPECT_TRUE(std::any_of(bundle->files.begin(), bundle->files.end(),
+                          [](const trace::ImageFile& file) { return file.path == "[vdso]"; }));
+}
+
+// Buffers are not drained while the kernel's code is saved, so tracing is paused. The saved code has the
+// driver's tracepoint probes.
+TEST_F(DriverRecording, PausesWhileKernelCodeIsSaved) {
+  options_.hardware.kernel = true;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  std::vector<unsigned long> requests;
+  std::copy_if(device_.requests.begin(), device_.requests.end(), std::back_inserter(requests),
+               [](unsigned long one) { return one != PTKIT_STATUS && one != PTKIT_CONSUME; });
+  const std::vector<unsigned long> expected{PTKIT_QUERY,  PTKIT_CONFIGURE, PTKIT_BUFFER,
+                                            PTKIT_BUFFER, PTKIT_START,     PTKIT_PAUSE,
+                                            PTKIT_RESUME, PTKIT_PAUSE,     PTKIT_STOP};
+  EXPECT_EQ(requests, expected);
+  EXPECT_NE(device_.config.flags & PTKIT_TRACE_KERNEL, 0U);
+}
+
+TEST_F(DriverRecording, FailsOnMissingProgram) {
+  options_.hardware = {};
+  options_.argv = {"/nonexistent/program"};
+  EXPECT_NE(refused().find("/nonexistent/program: No such file"), std::string::npos);
+}
+
+// The driver gets a PID, which may have been reused.
+TEST_F(DriverRecording, RejectsExitedProcess) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  options_.hardware = {};
+  options_.hardware.pid = child;
+  device_.on_configure = [child] {
+    static_cast<void>(::kill(child, SIGKILL));
+    siginfo_t ended{};
+    static_cast<void>(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT));
+  };
+  EXPECT_EQ(refused(), "pid: the process has ended");
+  EXPECT_TRUE(std::find(device_.requests.begin(), device_.requests.end(), PTKIT_START) ==
+              device_.requests.end());
+  static_cast<void>(::waitpid(child, nullptr, 0));
+}
+
+TEST_F(DriverRecording, ReportsIoctlErrors) {
+  const std::vector<std::tuple<unsigned long, int, std::string>> cases{
+      {PTKIT_START, EBUSY, "another tracer is active"},
+      {PTKIT_START, ESRCH, "pid: the process has ended"},
+      {PTKIT_START, EIO, "a write to the trace unit's registers faulted"},
+      {PTKIT_CONFIGURE, ENOMEM, "buffer: the kernel has not enough contiguous memory"},
+      {PTKIT_CONFIGURE, E2BIG, "this driver is older"},
+      {PTKIT_QUERY, ENOTTY, "does not answer as ptkit's kernel driver does"},
+  };
+  for (const auto& [request, error, words] : cases) {
+    device_.errors = {{request, error}};
+    EXPECT_NE(refused().find(words), std::string::npos) << words;
+    EXPECT_TRUE(device_.closed);
+  }
+  device_.errors.clear();
+  device_.query.abi = PTKIT_ABI + 1;
+  EXPECT_NE(refused().find("take the ptkit that belongs to the driver"), std::string::npos);
+}
+
+TEST_F(DriverRecording, OpensSessionPerChosenCpu) {
+  FakeDevice second;
+  options_.hardware.all_cpus = false;
+  options_.hardware.cpus = {0, 1};
+  std::size_t opened = 0;
+  const OpenDriver open = [&]() -> base::Result<std::unique_ptr<DriverPort>> {
+    return std::unique_ptr<DriverPort>(std::make_unique<FakePort>(opened++ == 0 ? device_ : second));
+  };
+  second.script.emplace_back([](FakeDevice& device) { device.write(1, numbered(0, 70)); });
+  const auto result = DriverRecorder(options_, open).run();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(device_.config.target, static_cast<std::uint32_t>(PTKIT_TARGET_CPU));
+  EXPECT_EQ(second.config.cpu, 1U);
+  const auto bundle = read();
+  ASSERT_EQ(bundle->streams.size(), 2U);
+  EXPECT_EQ(bundle->streams[1].cpu, 1);
+  EXPECT_EQ(data_of(bundle->streams[1]), numbered(0, 70));
+}
+
+}  // namespace
+}  // namespace ptkit::capture::test

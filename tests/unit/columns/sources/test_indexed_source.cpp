@@ -1,0 +1,207 @@
+// Decodes only the segments that an index selects, and emits the rows of a sequential decode.
+#include "index/builder.h"
+#include "unit/columns/recordings.h"
+#include "unit/support/random_machine.h"
+
+namespace ptkit::columns {
+namespace {
+
+using index::Index;
+
+std::vector<std::uint8_t> build(const std::shared_ptr<trace::TraceBundle>& bundle, std::size_t segment,
+                                std::size_t threads) {
+  const image::Image image(bundle);
+  flow::CodeCachePool pool(image);
+  const std::atomic<bool> cancelled{false};
+  std::vector<index::BuiltStream> streams;
+  for (const trace::Stream& stream : bundle->streams) {
+    const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
+    index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
+    auto built = builder.build();
+    EXPECT_TRUE(built.has_value());
+    streams.push_back(std::move(*built));
+  }
+  return index::to_bytes(std::move(streams), index::identity_of(*bundle, flow::Resync::IP), {});
+}
+
+base::Result<std::shared_ptr<const Index>> open(std::vector<std::uint8_t> bytes,
+                                                const trace::TraceBundle& bundle) {
+  return Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), bundle, flow::Resync::IP, {});
+}
+
+// An address or a time of the rows, now and then of none.
+Selection choose(const Index& index, Batch& blocks, std::mt19937_64& random) {
+  Selection selection;
+  if (blocks.rows() != 0 && random() % 2 == 0) {
+    const std::uint64_t ip = blocks.cells<Column::blocks_ip>()[random() % blocks.rows()];
+    constexpr std::array<std::uint64_t, 3> kSizes = {1, 16, 500};
+    selection.ips.push_back({ip, ip + kSizes[random() % kSizes.size()] - 1});
+    if (random() % 4 == 0) selection.ips.push_back({0, 0xfff});
+  }
+  const auto& segments = index.streams()[0].segments;
+  const index::Segment& segment = segments[random() % segments.size()];
+  if ((segment.flags & index::Segment::TIMES_KNOWN) != 0 && (selection.ips.empty() || random() % 3 == 0)) {
+    selection.by_time = true;
+    selection.tsc_begin = segment.tsc_least + random() % (segment.tsc_most - segment.tsc_least + 1);
+    selection.tsc_end = selection.tsc_begin + 1 + random() % (segment.tsc_most - segment.tsc_least + 2);
+  } else if (selection.ips.empty()) {
+    selection.ips.push_back({1, 2});
+  }
+  return selection;
+}
+
+void expect_same_rows(const std::shared_ptr<trace::TraceBundle>& bundle, std::size_t segment,
+                      std::size_t threads) {
+  auto opened = open(build(bundle, segment, threads), *bundle);
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  const auto& index = opened.value();
+  ASSERT_GT(index->streams()[0].segments.size(), 3U);
+  const Table blocks = read(bundle, request_of(TableId::blocks, false), {});
+  std::mt19937_64 random(segment + threads);
+  for (const TableId table : kTables) {
+    for (unsigned i = 0; i < 8; ++i) {
+      SCOPED_TRACE(testing::Message() << table_name(table) << ' ' << i);
+      Request request = request_of(table, random() % 2 == 0);
+      request.selection = choose(*index, *blocks.rows, random);
+      request.select_sides = random() % 2 == 0;
+      const std::size_t rows = table == TableId::edges || random() % 2 == 0 ? SIZE_MAX : 50;
+      const Table whole = read(bundle, request, {});
+      const Table some = read(bundle, request, {.rows = rows, .index = index, .fast = random() % 4 != 0});
+      expect_equal(whole.rows.get(), some.rows.get());
+      expect_equal(whole.errors.get(), some.errors.get());
+      expect_equal(whole.gaps.get(), some.gaps.get());
+    }
+  }
+}
+
+TEST(IndexedSource, EqualsSequentialDecode) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto bundle = recording(seed, 0, seed % 2 == 0, seed > 2);
+    expect_same_rows(bundle, 1500, 1);
+    expect_same_rows(bundle, 4000, 3);
+  }
+}
+
+TEST(IndexedSource, EqualsSequentialDecodeOfDamagedStreams) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto bundle = recording(seed, 5, seed % 2 == 0, seed % 3 == 0);
+    if (seed > 3) repeat(*bundle, 2);  // time goes back
+    damage(*bundle, static_cast<unsigned>(seed * 4), seed);
+    trace::KnownLoss loss;
+    loss.offset = bundle->streams[0].data.size() / (seed + 1);
+    loss.lost_bytes = 17;
+    if (seed % 2 == 0) bundle->streams[0].losses = {loss};
+    expect_same_rows(bundle, 1000, 1 + seed % 3);
+  }
+}
+
+TEST(IndexedSource, EqualsSequentialDecodeOfSeveralStreams) {
+  const auto bundle = recording(3, 0, true, true);
+  trace::Stream second = bundle->streams[0];
+  second.cpu = 1;
+  bundle->streams.push_back(second);
+  expect_same_rows(bundle, 2000, 2);
+}
+
+TEST(IndexedSource, EqualsSequentialDecodeWithCsBase) {
+  for (const bool kernel_64 : {false, true}) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      SCOPED_TRACE(seed);
+      ptmodel::test::RandomMachine machine(
+          {.seed = seed,
+           .steps = 60000,
+           .ranges = false,
+           .program = {
+               .system = true, .bits = kernel_64 ? 32U : 16U, .cs_base = 0x12'3400, .kernel_64 = kernel_64}});
+      machine.run();
+      const auto bundle =
+          flow::roundtrip::bundle_for(machine.program.regions, machine.config(), machine.platform.stream);
+      machine.describe_code(bundle->configuration);
+      expect_same_rows(bundle, 1000, 1 + seed % 2);
+    }
+  }
+}
+
+TEST(IndexedSource, DoesNotDependOnThreads) {
+  const auto bundle = recording(5, 3, true, true);
+  const auto alone = build(bundle, 2000, 1);
+  for (unsigned i = 0; i < 5; ++i) EXPECT_EQ(build(bundle, 2000, 4), alone);
+}
+
+TEST(IndexedSource, DecodesChangingCodeFromStart) {
+  const auto bundle = recording(3, 0, true, true);
+  bundle->streams[0].switches.push_back({});
+  auto opened = open(build(bundle, 1000, 3), *bundle);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(opened.value()->streams()[0].segments.size(), 1U);
+}
+
+TEST(IndexedSource, FollowsSwitchesByOffset) {
+  const auto bundle = recording(4, 0, true, true);
+  trace::Stream& stream = bundle->streams[0];
+  bundle->spaces.resize(2);
+  stream.switches_by_offset = true;
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const trace::SpaceId space = i % 10 == 9 ? 1 : trace::kAnySpace;  // without code of its own
+    stream.switches.push_back({0, 7, static_cast<std::int64_t>(i % 3), space, size * i / 40 + i});
+  }
+  expect_same_rows(bundle, 1500, 1);
+  expect_same_rows(bundle, 1500, 3);
+  const auto bytes = build(bundle, 1500, 1);
+  EXPECT_TRUE(open(bytes, *bundle).ok());
+  stream.switches[20].offset += 1;
+  EXPECT_FALSE(open(bytes, *bundle).ok());
+}
+
+TEST(IndexedSource, RejectsIndexOfOtherTrace) {
+  const auto bundle = recording(6, 0, true, true);
+  const auto bytes = build(bundle, 2000, 1);
+  EXPECT_TRUE(open(bytes, *bundle).ok());
+  trace::TraceBundle other = *bundle;
+  damage(other, 1, 1);
+  EXPECT_FALSE(open(bytes, other).ok());
+  other = *bundle;
+  other.configuration.clock.mtc_period ^= 1U;
+  EXPECT_FALSE(open(bytes, other).ok());
+  other = *bundle;
+  other.configuration.cs_base = 0x1000;
+  EXPECT_FALSE(open(bytes, other).ok());
+  other = *bundle;
+  const base::Bytes code = other.code[0].bytes.bytes();
+  std::vector<std::uint8_t> changed(code.begin(), code.end());
+  changed.back() ^= 1U;
+  other.code[0].bytes = trace::TraceBuffer::from_vector(std::move(changed));
+  EXPECT_FALSE(open(bytes, other).ok());
+  EXPECT_FALSE(Index::read(trace::TraceBuffer::from_vector(bytes), *bundle, flow::Resync::PSB, {}).ok());
+}
+
+// Whatever becomes of the file: it is refused, or rows are right.
+TEST(IndexedSource, SurvivesDamagedFile) {
+  const auto bundle = recording(7, 2, true, true);
+  const auto bytes = build(bundle, 3000, 2);
+  Request request = request_of(TableId::branches, true);
+  const Table blocks = read(bundle, request_of(TableId::blocks, false), {});
+  request.selection.ips.push_back({blocks.rows->cells<Column::blocks_ip>()[100], ~std::uint64_t{0} >> 1U});
+  const Table whole = read(bundle, request, {});
+  std::mt19937_64 random(1);
+  for (unsigned i = 0; i < 150; ++i) {
+    auto damaged = bytes;
+    if (i % 3 == 0) {
+      damaged.resize(random() % damaged.size());
+    } else {
+      // Half of it in the parts that are looked at when they are needed only.
+      const std::size_t begin = i % 2 == 0 ? 0 : damaged.size() / 4;
+      damaged[begin + random() % (damaged.size() - begin)] ^= static_cast<std::uint8_t>(1 + random() % 255);
+    }
+    auto opened = open(std::move(damaged), *bundle);
+    if (!opened.ok() || i % 8 != 0) continue;
+    const Table some = read(bundle, request, {.index = opened.value()});
+    expect_equal(whole.rows.get(), some.rows.get());
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::columns

@@ -1,0 +1,625 @@
+// The fast path emits the rows of the simple decoder, in every column of every table.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <list>
+#include <random>
+
+#include "flow/fast/path_cache.h"
+#include "unit/flow/damage.h"
+#include "unit/flow/tables.h"
+#include "unit/support/roundtrip.h"
+#include "unit/support/scene.h"
+
+namespace ptkit::flow {
+namespace {
+
+using columns::TableId;
+using damage::Damage;
+using roundtrip::bundle_for;
+using softpt::GeneratorConfig;
+using tables::kFlowTables;
+using tables::Reading;
+
+std::uint64_t seeds(std::uint64_t usual) {
+  const char* const factor = std::getenv("PTKIT_LARGE_TESTS");
+  return factor == nullptr ? usual : usual * std::max<std::uint64_t>(1, std::strtoul(factor, nullptr, 10));
+}
+
+// All tables of a bundle. The fast decoders share a pool: the first builds the path caches that the others
+// use.
+void expect_same(const std::shared_ptr<trace::TraceBundle>& bundle, FlowOptions options,
+                 Reading reading = {}) {
+  const image::Image image(bundle);
+  CodeCachePool pool(image);
+  for (const TableId table : kFlowTables) {
+    reading.table = table;
+    options.fast = true;
+    const tables::Tables fast = read(bundle, image, options, &pool, reading);
+    options.fast = false;
+    Reading plain = reading;
+    plain.threads = 1;
+    const tables::Tables simple = read(bundle, image, options, nullptr, plain);
+    EXPECT_EQ(difference(fast, simple), "") << "table " << static_cast<int>(table);
+  }
+}
+
+struct Form {
+  const char* name;
+  GeneratorConfig config;
+  std::uint32_t overflow_per_mille = 0;
+  std::uint32_t odd_return_per_mille = 20;
+  std::size_t flush_every = 0;  // steps: see walk::trace_of()
+};
+
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
+
+std::vector<Form> forms() {
+  GeneratorConfig plain;
+  plain.psb_bytes = 1024;
+  plain.tsc = false;
+  plain.tsc_ctc_numerator = 168;
+  plain.tsc_ctc_denominator = 2;
+  GeneratorConfig uncompressed = plain;
+  uncompressed.return_compression = false;
+  GeneratorConfig kept = plain;  // RETs that come as a TIP leave the call stack as it is
+  kept.tip_ret = softpt::TipRet::KEEPS;
+  GeneratorConfig tnt_64 = plain;
+  tnt_64.use_tnt_64 = true;
+  GeneratorConfig deferred = plain;
+  deferred.deferred_tips = true;
+  GeneratorConfig tsc = plain;
+  tsc.tsc = true;
+  GeneratorConfig timing = tsc;
+  timing.ptw = timing.fup_on_ptw = timing.mtc = timing.cyc = true;
+  GeneratorConfig first_bits = timing;
+  first_bits.cyc_of_first_bit = true;
+  GeneratorConfig first_bits_64 = first_bits;
+  first_bits_64.use_tnt_64 = true;
+  first_bits_64.return_compression = false;
+  GeneratorConfig everything = timing;
+  everything.use_tnt_64 = everything.deferred_tips = everything.power = everything.event_trace = true;
+  everything.cyc_threshold = 3;
+  GeneratorConfig often_psb = timing;
+  often_psb.psb_bytes = 128;
+  return {{"plain", plain},
+          {"uncompressed", uncompressed},
+          {"kept", kept, 0, 200},
+          {"tnt_64", tnt_64},
+          {"deferred", deferred},
+          {"tsc", tsc, 5},
+          {"timing", timing, 5},
+          {"everything", everything, 10},
+          {"often_psb", often_psb, 10},
+          {"first_bits", first_bits, 3},
+          {"first_bits_64", first_bits_64},
+          {"partial", timing, 0, 20, 7},
+          {"partial_first_bits", first_bits, 0, 20, 7},
+          {"partial_64", first_bits_64, 0, 20, 7},
+          {"partial_deferred", everything, 0, 20, 7}};
+}
+
+walk::Walk walk_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
+  walk::WalkOptions options;
+  options.seed = seed;
+  options.steps = steps;
+  options.functions = 4 + static_cast<std::uint32_t>(seed % 16);
+  options.overflow_per_mille = form.overflow_per_mille;
+  options.odd_return_per_mille = form.odd_return_per_mille;
+  options.program.dense = form.config.cyc_of_first_bit;
+  return walk::random_walk(options);
+}
+
+std::shared_ptr<trace::TraceBundle> bundle_of(const Form& form, std::uint64_t seed, std::uint32_t steps) {
+  return roundtrip::bundle_of(walk_of(form, seed, steps), form.config, form.flush_every);
+}
+
+// What else there is to choose.
+FlowOptions some_options(std::mt19937_64& random) {
+  FlowOptions options;
+  options.resync = random() % 2 == 0 ? Resync::IP : Resync::PSB;
+  if (random() % 2 == 0) options.errata = packet::errata_for({});
+  options.ticks_over_overflow = random() % 2 == 0;
+  return options;
+}
+
+BranchChoice some_choice(std::mt19937_64& random) {
+  BranchChoice choice;
+  choice.kinds = static_cast<std::uint32_t>(random());
+  choice.taken = random() % 4 != 0;
+  choice.not_taken = random() % 4 != 0;
+  return choice;
+}
+
+Reading some_reading(std::mt19937_64& random) {
+  constexpr std::size_t kParts[] = {1, 3, 17, 100, SIZE_MAX, SIZE_MAX};
+  Reading reading;
+  reading.part = kParts[random() % std::size(kParts)];
+  reading.time = random() % 4 != 0;
+  if (random() % 3 == 0) reading.mask = random();
+  if (random() % 3 == 0) reading.selection.branches = some_choice(random);
+  if (random() % 4 == 0) {
+    reading.threads = 3;
+    reading.segment = 256 + random() % 1024;
+  }
+  return reading;
+}
+
+// Ranges of addresses that packets are on in, as the configuration says; the trace need not agree.
+void add_filter(trace::TraceBundle& bundle, std::mt19937_64& random) {
+  for (trace::AddressRange& range : bundle.configuration.ranges) {
+    const trace::CodeRegion& region = bundle.code[random() % bundle.code.size()];
+    range.kind = static_cast<trace::RangeKind>(random() % 3);
+    range.first = region.address + random() % region.size;
+    range.last = range.first + random() % region.size;
+  }
+}
+
+void add_losses(trace::Stream& stream, std::mt19937_64& random) {
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t offset = random() % (size + 1); offset <= size; offset += 1 + random() % size)
+    stream.losses.push_back({offset, base::Status::RING_WRAPPED, random() % 2 * 100});
+}
+
+// Replaces code, and switches threads of several processes, at some times of the first stream.
+void add_changes(trace::TraceBundle& bundle, const FlowOptions& options, std::mt19937_64& random) {
+  trace::Stream& stream = bundle.streams[0];
+  const base::Bytes bytes = stream.data.bytes();
+  time::TimeTrack track(bytes, bundle.configuration.clock, options.errata);
+  std::vector<std::uint64_t> times;
+  for (std::uint64_t offset = random() % (bytes.size() / 4 + 1); offset < bytes.size();
+       offset += 1 + random() % (bytes.size() / 8 + 1)) {
+    const time::TimeRange range = track.at(offset, offset);
+    if (range.known) times.push_back(range.tsc + random() % (std::uint64_t{range.error} + 2));
+  }
+  std::sort(times.begin(), times.end());
+  bundle.spaces.resize(2);
+  // User code alone, or an unknown privilege level.
+  bundle.configuration.rtit_ctl_known = bundle.configuration.rtit_ctl_known || random() % 2 == 0;
+  for (const std::uint64_t tsc : times) {
+    if (random() % 2 == 0) {
+      // The same code in both, or in one only.
+      const trace::SpaceId space = random() % 8 == 0 ? 1 : random() % 2 == 0 ? 0 : trace::kAnySpace;
+      stream.switches.push_back({tsc, 7, static_cast<std::int64_t>(random() % 3), space});
+      continue;
+    }
+    trace::CodeRegion& region = bundle.code[random() % bundle.code.size()];
+    if (tsc <= region.tsc_from || region.tsc_to <= tsc) continue;
+    trace::CodeRegion later = region;
+    region.tsc_to = later.tsc_from = tsc;
+    if (random() % 3 == 0) {
+      const base::Bytes old = region.bytes.bytes();
+      std::vector<std::uint8_t> changed(old.begin(), old.end());
+      if (!changed.empty()) changed[random() % changed.size()] = 0x90;
+      later.bytes = trace::TraceBuffer::from_vector(std::move(changed));
+    }
+    bundle.code.push_back(std::move(later));
+  }
+}
+
+// Switches threads of several processes, some without code, at some offsets of the first stream.
+void add_places(trace::TraceBundle& bundle, std::mt19937_64& random) {
+  trace::Stream& stream = bundle.streams[0];
+  bundle.spaces.resize(2);
+  for (trace::CodeRegion region : std::vector(bundle.code)) {
+    region.space = 1;
+    if (random() % 8 != 0) bundle.code.push_back(region);
+  }
+  stream.switches_by_offset = true;
+  const std::uint64_t size = stream.data.size();
+  for (std::uint64_t at = random() % (size / 4 + 1); at < size; at += random() % (size / 8 + 1)) {
+    const auto tid = static_cast<std::int64_t>(random() % 3);
+    stream.switches.push_back({random(), 7, tid, random() % 4 == 0 ? 1U : trace::kAnySpace, at});
+  }
+}
+
+class FastPath : public testing::TestWithParam<Form> {};
+
+TEST_P(FastPath, EqualsSimpleDecoderWithSwitchesByOffset) {
+  for (std::uint64_t seed = 1; seed <= seeds(8); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(GetParam(), seed, 1000);
+    const FlowOptions options = some_options(random);
+    add_places(*bundle, random);
+    expect_same(bundle, options);
+    expect_same(bundle, options, some_reading(random));
+    Reading cut;
+    cut.threads = 3;
+    cut.segment = 512;
+    expect_same(bundle, options, cut);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(FastPath, EqualsSimpleDecoderWithChangingCodeAndThreads) {
+  for (std::uint64_t seed = 1; seed <= seeds(12); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(GetParam(), seed, 1000);
+    const FlowOptions options = some_options(random);
+    add_changes(*bundle, options, random);
+    expect_same(bundle, options);
+    expect_same(bundle, options, some_reading(random));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(FastPath, EqualsSimpleDecoder) {
+  for (std::uint64_t seed = 1; seed <= seeds(2); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = bundle_of(GetParam(), seed, 3000);
+    expect_same(bundle, some_options(random));
+    expect_same(bundle, some_options(random), some_reading(random));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(FastPath, EqualsSimpleDecoderForDamagedStreams) {
+  for (std::uint64_t seed = 1; seed <= seeds(40); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto steps = 200 + static_cast<std::uint32_t>(random() % 600);
+    const auto bundle = bundle_of(GetParam(), 1 + seed % 7, steps);
+    for (unsigned streams = 1 + static_cast<unsigned>(random() % 2); streams-- > 0;) {
+      const base::Bytes bytes = bundle->streams[0].data.bytes();
+      Damage damage({bytes.begin(), bytes.end()}, random());
+      for (std::uint64_t places = 1 + random() % 5; places > 0; --places)
+        damage.add(static_cast<unsigned>(random() % Damage::kKinds));
+      trace::Stream stream;
+      stream.data = trace::TraceBuffer::from_vector(std::move(damage.bytes()));
+      bundle->streams.push_back(stream);
+    }
+    bundle->streams.erase(bundle->streams.begin());
+    if (random() % 3 == 0) add_filter(*bundle, random);
+    if (random() % 4 == 0) add_losses(bundle->streams[0], random);
+    if (random() % 8 == 0) {
+      bundle->configuration.rtit_ctl_known = true;
+      bundle->configuration.rtit_ctl = random() % 2 << 11U | random() % 2 << 31U;
+    }
+    if (random() % 4 == 0) bundle->code.pop_back();
+    const FlowOptions options = some_options(random);
+    expect_same(bundle, options, some_reading(random));
+    if (HasFailure()) return;
+  }
+}
+
+// A path cache that is too large is emptied, and its counts are emitted first.
+TEST_P(FastPath, EqualsSimpleDecoderWithSmallPathCache) {
+  constexpr std::size_t kLittle = std::size_t{64} << 10U;
+  const auto bundle = bundle_of(GetParam(), 3, 6000);
+  const image::Image image(bundle);
+  const auto bytes_with = [&](std::size_t most) {
+    FlowOptions options;
+    options.most_path_bytes = most;
+    expect_same(bundle, options);
+    Reading parts;
+    parts.part = 50;
+    expect_same(bundle, options, parts);
+    CodeCachePool pool(image);
+    Reading reading;
+    reading.table = TableId::edges;
+    static_cast<void>(read(bundle, image, options, &pool, reading));
+    std::list<BlockCache> caches;
+    pool.acquire(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64, 0, caches);
+    const PathCache* const paths = PathCache::find(caches.front());
+    return paths != nullptr ? paths->bytes() : 0;
+  };
+  EXPECT_LT(bytes_with(kLittle), bytes_with(kMostPathBytes));
+  static_cast<void>(bytes_with(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Walk, FastPath, testing::ValuesIn(forms()),
+                         [](const auto& form) { return std::string(form.param.name); });
+
+// Cases by hand: limits of the path cache.
+
+// The scene's stream `times` times, so that path caches are warm, and far from the end of the stream.
+void expect_same(Scene& scene, unsigned times = 3) {
+  scene.raw(std::vector<std::uint8_t>(32, 0));
+  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
+  bundle->configuration = scene.configuration;
+  for (unsigned i = 0; i < times; ++i) {
+    trace::Stream stream = scene.stream();
+    stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+    bundle->streams.push_back(stream);
+  }
+  for (const Resync resync : {Resync::IP, Resync::PSB}) {
+    FlowOptions options = scene.options;
+    options.resync = resync;
+    expect_same(bundle, options);
+    Reading parts;
+    parts.part = 7;
+    expect_same(bundle, options, parts);
+  }
+}
+
+// 1000: `jz 1008; call 1000; nop; ret`
+const std::vector<std::uint8_t> kRecursion = {0x74, 0x06, 0xe8, 0xf9, 0xff, 0xff, 0xff, 0x90, 0xc3};
+
+TEST(FastByHand, RecursionDeeperThanTheCallStack) {
+  for (const unsigned depth : {1U, 5U, 31U, 32U, 33U, 63U, 64U, 65U, 66U, 100U, 200U}) {
+    SCOPED_TRACE(depth);
+    for (const unsigned first : {1U, 2U, 5U}) {
+      Scene scene(kRecursion);
+      scene.begin().tnt(&"nnnnn"[5 - first]);
+      for (unsigned i = first; i < depth; ++i) scene.tnt("n");
+      for (unsigned i = 0; i < depth + 3; i += first) scene.tnt(&"ttttt"[5 - first]);
+      scene.tip(Scene::kCode).tnt("nt").tip(Scene::kCode);
+      expect_same(scene);
+    }
+  }
+}
+
+TEST(FastByHand, LongTntOfShortPaths) {
+  for (const char* bits :
+       {"nnnnnnn", "tntntntntntn", "nnnnnnnnnnnnttttttttttttt", "nnnnnnnttttttttttttttttttttttttttttttttt"}) {
+    Scene scene(kRecursion);
+    scene.begin().tnt(bits).tnt("n").tnt(bits).tip(Scene::kCode).tnt(bits).pgd().pge(Scene::kCode).tnt(bits);
+    expect_same(scene);
+  }
+}
+
+TEST(FastByHand, LongTntOfManyInstructions) {
+  // 1000: `jz 1003; ret; call 1000`, much straight code, `ret`
+  for (const std::size_t nops : {10U, 250U, 900U}) {
+    std::vector<std::uint8_t> code{0x74, 0x01, 0xc3, 0xe8, 0xf8, 0xff, 0xff, 0xff};
+    code.insert(code.end(), nops, 0x90);
+    code.push_back(0xc3);
+    Scene scene(code);
+    const std::string calls(47, 't');
+    const std::string returns = "n" + std::string(45, 't');
+    scene.begin().tnt(calls.c_str()).tnt(returns.c_str()).tnt("t").tip(Scene::kCode);
+    scene.tnt(calls.c_str()).tnt(returns.c_str()).tnt(calls.c_str());
+    expect_same(scene);
+  }
+}
+
+// `jz 1000; jz 1000; mov cr3, rax; mov cr3, rax`. After them is code of the other process, which was replaced
+// while this process ran. The visible version depends on the last packet after a timing packet.
+TEST(FastByHand, CodeOfOtherProcessChanged) {
+  constexpr std::uint64_t kCr3 = 0x1000;
+  constexpr std::uint64_t kOther = Scene::kCode + 10;
+  const auto many = [](Scene& scene) {
+    for (unsigned i = 0; i < 200; ++i) scene.tnt("nt");
+  };
+  enum class Time { EARLIER, BEFORE, BETWEEN };
+  for (const Time time : {Time::EARLIER, Time::BEFORE, Time::BETWEEN}) {
+    Scene scene({0x74, 0xfe, 0x74, 0xfc, 0x0f, 0x22, 0xd8, 0x0f, 0x22, 0xd8});
+    scene.put(kOther, {0x74, 0xfe}, trace::kTscMin, 1000, 1);
+    scene.put(kOther, {0x90, 0x74, 0xfe}, 1000, trace::kTscMax, 1);
+    scene.bundle().spaces = {{7, kCr3, true}, {8, kCr3 * 2, true}};
+    scene.with_time = true;
+    scene.configuration.clock.max_nonturbo_ratio = 20;
+    scene.psb().add(PacketKind::TSC, 500).add(PacketKind::CBR, 20).add(PacketKind::PIP, kCr3);
+    scene.mode(64).fup(Scene::kCode).psbend().tnt("t");
+    many(scene.add(PacketKind::TSC, 600));
+    many(scene.add(PacketKind::CYC, 1000));
+    if (time == Time::EARLIER) many(scene.add(PacketKind::CYC, 1000));
+    scene.tnt("nn");
+    if (time == Time::BEFORE) scene.add(PacketKind::CYC, 1000);
+    scene.add(PacketKind::PIP, kCr3);
+    if (time == Time::BETWEEN) scene.add(PacketKind::CYC, 1000);
+    scene.add(PacketKind::PIP, kCr3 * 2).tnt("ttt").raw(std::vector<std::uint8_t>(64, 0));
+    scene.add(PacketKind::TSC, 2700).tnt("t");
+    expect_same(scene);
+    const Collect rows = scene.decode();
+    EXPECT_EQ(rows.errors.size(), 0);
+    EXPECT_EQ(rows.branches.back().from_ip, kOther + 1);
+  }
+}
+
+// `jz 1000; jmp rax; jz 1004; ret`: sequences that prove TipOrder, and others.
+TEST(FastByHand, DeferredTips) {
+  constexpr std::uint64_t kReturn = Scene::kCode + 4;
+  for (std::uint64_t seed = 1; seed <= seeds(60); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Scene scene({0x74, 0xfe, 0xff, 0xe0, 0x74, 0xfe, 0xc3});
+    scene.configuration.clock.max_nonturbo_ratio = 20;
+    scene.psb().add(PacketKind::TSC, 500).add(PacketKind::CBR, 20).mode(64).fup(Scene::kCode).psbend();
+    std::uint64_t tsc = 1000;
+    for (unsigned i = 0; i < 60; ++i) {
+      const unsigned bits = 1 + static_cast<unsigned>(random() % (random() % 8 == 0 ? 47 : 3));
+      scene.add(PacketKind::CYC, 1 + random() % 300).tnt((std::string(bits - 1, 't') + "n").c_str());
+      if (random() % 8 == 0) scene.add(PacketKind::PAD, 1);
+      const bool to_return = random() % 8 == 0;
+      scene.add(PacketKind::CYC, 1 + random() % 300).tip(to_return ? kReturn : Scene::kCode);
+      if (random() % 8 == 0) scene.add(PacketKind::TSC, tsc += 10000);
+      if (to_return) scene.tnt("n").tip(Scene::kCode);
+      if (random() % 32 == 0) scene.tnt("nn").tip(Scene::kCode).tip(Scene::kCode);
+    }
+    scene.add(PacketKind::TSC, tsc + 10000);
+    expect_same(scene);
+    EXPECT_TRUE(scene.decode().errors.empty());
+    if (HasFailure()) return;
+  }
+}
+
+TEST(FastByHand, ReturnsWithoutCalls) {
+  Scene scene(kRecursion);
+  scene.begin().tnt("tt").tip(Scene::kCode).tnt("t").tip(Scene::kCode + 8).tip(Scene::kCode).tnt("tnt");
+  expect_same(scene);
+}
+
+TEST(FastByHand, MissingCode) {
+  // 1000: `jz 1004; nop; nop; jz 1009; call rax; nop`, and nothing more.
+  Scene scene({0x74, 0x02, 0x90, 0x90, 0x74, 0x03, 0xff, 0xd0, 0x90});
+  scene.begin();
+  for (const char* bits : {"tn", "nn", "t", "tt", "ttt", "nnnnnn", "nt"}) scene.tnt(bits).tip(Scene::kCode);
+  scene.tip(0x9000).tnt("t").tip(Scene::kCode).pgd(0x9000).pge(Scene::kCode + 8).pgd().pge(Scene::kCode);
+  expect_same(scene);
+}
+
+TEST(FastByHand, LoopsWithoutPackets) {
+  // 1000: `jz 1006; jmp 1000+2; jmp 1006+1: nop; jmp 1008`
+  Scene scene({0x74, 0x04, 0xeb, 0xfe, 0x90, 0x90, 0x90, 0x90, 0xeb, 0xfe});
+  scene.begin().tnt("t").tip(Scene::kCode).tnt("n").tnt("nt").pgd().pge(Scene::kCode).tnt("tn");
+  scene.pgd(Scene::kCode + 2)
+      .pge(Scene::kCode)
+      .tnt("n")
+      .pgd(Scene::kCode + 2)
+      .pge(Scene::kCode)
+      .tip(Scene::kCode);
+  expect_same(scene);
+}
+
+// A conditional, then so much straight code that no path is long enough for it.
+std::vector<std::uint8_t> long_code(std::size_t nops) {
+  std::vector<std::uint8_t> code{0x74, 0x00};
+  code.insert(code.end(), nops, 0x90);
+  code.insert(code.end(), {0x74, 0x00, 0xff, 0xe0});
+  return code;
+}
+
+TEST(FastByHand, LongPaths) {
+  for (const std::size_t nops : {500U, 511U, 512U, 1000U, 1020U, 1021U, 1022U, 1023U, 1024U, 1025U, 5000U}) {
+    SCOPED_TRACE(nops);
+    Scene scene(long_code(nops));
+    scene.begin();
+    for (const char* bits : {"t", "tn", "tnt", "nnnnnn"}) scene.tnt(bits).tip(Scene::kCode);
+    scene.tnt("n")
+        .pgd(Scene::kCode + 100)
+        .pge(Scene::kCode + 3)
+        .pgd()
+        .pge(Scene::kCode)
+        .tnt("nn")
+        .tip(0x1001);
+    expect_same(scene);
+  }
+}
+
+// Many short blocks: jumps to the next instruction.
+TEST(FastByHand, ManyBlocks) {
+  for (const std::size_t jumps : {250U, 254U, 255U, 256U, 257U, 300U}) {
+    SCOPED_TRACE(jumps);
+    std::vector<std::uint8_t> code;
+    for (std::size_t i = 0; i < jumps; ++i) code.insert(code.end(), {0xeb, 0x00});
+    code.insert(code.end(), {0x74, 0x00, 0xff, 0xe0});
+    Scene scene(code);
+    scene.begin().tnt("t").tip(Scene::kCode).tnt("nt").tip(Scene::kCode).pgd().pge(Scene::kCode).pgd(0x1010);
+    expect_same(scene);
+  }
+}
+
+TEST(FastByHand, MovCr3AndFiltersAtTipPgd) {
+  // 1000: `jz 1004; nop; nop; mov cr3, rax; jmp 1010`
+  Scene scene({0x74, 0x02, 0x90, 0x90, 0x0f, 0x22, 0xd8, 0xeb, 0x07});
+  scene.configuration.ranges[0] = {trace::RangeKind::FILTER, Scene::kCode, Scene::kCode + 8};
+  scene.put(0x1010, {0x74, 0x02, 0x90, 0xc3, 0xc3});
+  scene.begin()
+      .tnt("t")
+      .pgd()
+      .pge(Scene::kCode)
+      .pgd()
+      .pge(Scene::kCode + 7)
+      .pgd()
+      .pge(Scene::kCode + 2)
+      .pgd(0x1004);
+  scene.pge(0x1010).pgd().pge(0x1010).tnt("n").pgd(0x1000).pge(0x1000).tnt("nt").tip(0x1000);
+  expect_same(scene);
+}
+
+// More code than a cache may hold: it is cleared, and its paths with it.
+// A PSB+ empties the stack that RETs which come as a TIP pop, and no other.
+TEST(FastByHand, PsbEmptiesCallStack) {
+  // 1000: `call 1010; jmp rax`; 1010: `call 1020; jz 1017; ret`; 1020: `jz 1022; ret`
+  Scene scene({0xe8, 0x0b, 0x00, 0x00, 0x00, 0xff, 0xe0});
+  scene.put(0x1010, {0xe8, 0x0b, 0x00, 0x00, 0x00, 0x74, 0x00, 0xc3});
+  scene.put(0x1020, {0x74, 0x00, 0xc3});
+  for (unsigned i = 0; i < 3; ++i) {
+    scene.begin().tnt("n").tip(0x1015).psb().mode(64).fup(0x1015).psbend().tnt("nt").tnt("nt");
+    scene.tip(Scene::kCode).tnt("n").tip(0x1015).tnt("nt").tip(Scene::kCode);
+  }
+  expect_same(scene);
+}
+
+// State packets of a PSB+, most of them those of the one before.
+void put_state(Scene& scene, std::mt19937& random, std::uint64_t cr3) {
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  if (one_in(2)) scene.add(PacketKind::TSC, 0x100000 + scene.bytes().size());
+  if (!one_in(8))
+    scene.add(PacketKind::PIP, one_in(12) ? 0x7000 : cr3, 0, one_in(12) ? packet::Packet::NR : 0);
+  if (one_in(3)) scene.add(PacketKind::VMCS, 0x5000);
+  if (!one_in(10)) scene.mode(one_in(12) ? 32 : 64, one_in(12));
+  if (one_in(4)) scene.add(PacketKind::MODE_TSX, one_in(4) ? random() % 3 : 0);
+  if (one_in(3)) scene.add(PacketKind::CBR, random() % 40);
+  if (one_in(4)) scene.raw({0, 0, 0});
+  if (one_in(20)) scene.raw({0x02, 0xc3, 0x88, 1, 2, 3, 4, 5, 6, 7, 8});  // MNT
+  if (one_in(40)) scene.ovf();
+}
+
+TEST(FastByHand, PsbWithKnownAndNewState) {
+  // 1000: `nop; nop; jmp 1006; nop; nop; nop; jz 1000; jmp rax`
+  const std::vector<std::uint8_t> code{0x90, 0x90, 0xeb, 0x02, 0x90, 0x90, 0x90, 0x74, 0xf7, 0xff, 0xe0};
+  for (unsigned seed = 0; seed < seeds(60); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Scene scene(code);
+    bool on = true;
+    scene.psb().mode(64).add(PacketKind::PIP, 0x3000).fup(Scene::kCode).psbend();
+    for (unsigned i = 0; i < 30; ++i) {
+      const std::uint64_t ip = Scene::kCode + std::array{0U, 0U, 1U, 6U, 7U, 4U, 9U}[random() % 7];
+      if (on && random() % 2 == 0) scene.tnt(random() % 2 == 0 ? "t" : "ttt");
+      scene.psb();
+      put_state(scene, random, 0x3000);
+      if (random() % 12 == 0 ? !on : on) scene.fup(ip);
+      scene.psbend();
+      if (random() % 15 == 0) scene.add(PacketKind::PIP, 0x3000);
+      switch (on ? random() % 8 : random() % 2) {
+        case 0:
+          on = true;
+          scene.pge(Scene::kCode);
+          break;
+        case 1:
+          if (on) scene.pgd();
+          on = false;
+          break;
+        case 2:
+          scene.tnt("n").tip(Scene::kCode);
+          break;
+        default:
+          scene.tnt("tt");
+          break;
+      }
+    }
+    expect_same(scene);
+  }
+}
+
+TEST(FastByHand, DroppedPathCaches) {
+  constexpr std::size_t kSize = std::size_t{1} << 17U;
+  std::vector<std::uint8_t> code(kSize, 0x90);
+  for (std::size_t at = 700; at + 4 < kSize; at += 700) {
+    code[at] = 0x74;
+    code[at + 1] = 0x00;
+    code[at + 2] = 0xff;
+    code[at + 3] = 0xe0;
+  }
+  Scene scene(code);
+  scene.begin();
+  std::mt19937_64 random(1);
+  for (unsigned i = 0; i < 12000; ++i) {
+    if (random() % 2 == 0) scene.tnt("t");
+    scene.tip(Scene::kCode + random() % kSize / 4 * 4);
+  }
+  scene.raw(std::vector<std::uint8_t>(32, 0));
+  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+  bundle->streams.push_back(stream);
+  const image::Image image(bundle);
+  for (const TableId table : {TableId::edges, TableId::branches}) {
+    Reading reading;
+    reading.table = table;
+    FlowOptions options;
+    const tables::Tables fast = read(bundle, image, options, nullptr, reading);
+    options.fast = false;
+    EXPECT_EQ(difference(fast, read(bundle, image, options, nullptr, reading)), "");
+  }
+}
+
+}  // namespace
+}  // namespace ptkit::flow
