@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a while from its seed corpus: fuzz.sh BUILD_DIR SECONDS
+# Runs every fuzz target for a while from its seed corpus, JOBS at a time: fuzz.sh BUILD_DIR SECONDS [JOBS]
 set -euo pipefail
-build=$1
-seconds=$2
-for target in "$build"/tests/fuzz/fuzz_*; do
-  [ -x "$target" ] && [ -f "$target" ] || continue
-  name=$(basename "$target")
-  corpus=$build/corpus/$name
+export BUILD=$1 SECONDS_EACH=$2 SEEDS=$(dirname "$0")/../tests/fuzz/seeds
+
+fuzz() {
+  name=$(basename "$1")
+  corpus=$BUILD/corpus/$name
   mkdir -p "$corpus"
-  seeds=$(dirname "$0")/../tests/fuzz/seeds/$name
+  seeds=$SEEDS/$name
   [ -d "$seeds" ] || seeds=
-  if ! "$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0 \
-      -artifact_prefix="$build/$name-" "$corpus" ${seeds:+"$seeds"} >"$build/$name.log" 2>&1; then
-    tail -40 "$build/$name.log"
-    echo "$name failed: see $build/$name.log"
-    exit 1
+  if ! "$1" -max_total_time="$SECONDS_EACH" -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0 \
+      -artifact_prefix="$BUILD/$name-" "$corpus" ${seeds:+"$seeds"} >"$BUILD/$name.log" 2>&1; then
+    tail -40 "$BUILD/$name.log"
+    echo "$name failed: see $BUILD/$name.log"
+    return 255  # xargs begins no other target
   fi
-  echo "$name: $seconds s without a finding"
-done
+  echo "$name: $SECONDS_EACH s without a finding"
+}
+export -f fuzz
+
+find "$BUILD/tests/fuzz" -maxdepth 1 -type f -executable -name 'fuzz_*' -print0 | sort -z |
+  xargs -0 -n 1 -P "${3:-1}" bash -euo pipefail -c 'fuzz "$0"'

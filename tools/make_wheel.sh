@@ -22,20 +22,22 @@ rm -rf "$out"/ptkit-* "$tree"
 mkdir -p "$tree"
 tar -xzf "$out"/ptkit-*.tar.gz -C "$tree" --strip-components 1
 
-# The archive is always unpacked to the same place, so a compiler cache helps.
-export CCACHE_BASEDIR=$tree
+# Folders and options are those of `make build`, and paths are relative in a compiler cache: what that compiled is
+# found there.
+export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 number=0
 for python in "$@"; do
   number=$((number + 1))
-  raw=$work/raw-$number new=$work/new-$number env=$work/env-$number builder=$work/builder-$number
+  raw=$work/raw-$number new=$work/new-$number env=$work/env-$number
   rm -rf "$raw" "$new" "$env"
   echo "wheel for $("$python" --version)"
-  # Not isolated by pip: pybind11 would lie at another place each time, and nothing be found in a compiler cache.
-  "$python" -m venv --clear "$builder"
-  "$builder/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
-  "$builder/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" \
-    --config-settings cmake.define.PTKIT_WHEEL=ON --config-settings cmake.define.PTKIT_UNITY=ON "$tree"
+  # Not isolated by pip: pybind11 would lie at another place each time.
+  rm -rf "$tree/build/test"
+  "$python" -m venv --clear "$tree/.venv"
+  "$tree/.venv/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
+  "$tree/.venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" -C build-dir=build/test \
+    -C cmake.define.PTKIT_WHEEL=ON -C cmake.define.PTKIT_UNITY=ON -C cmake.define.PTKIT_WERROR=ON "$tree"
   "$python" -m venv "$env"
   "$work/tools/bin/python" "$root/tools/repair_wheel.py" "$raw"/ptkit-*.whl "$new" >"$work/repair.log" 2>&1 || { cat "$work/repair.log"; exit 1; }
   "$env/bin/pip" install --quiet "$new"/ptkit-*.whl
