@@ -74,7 +74,7 @@ class StreamBuilder {
   std::optional<flow::Checkpoint> actual_;  // start of the next segment; none: the start of the stream
   BuiltStream built_;
   std::vector<std::uint64_t> psb_ends_;  // by segment: end of the PSB+ before it
-  std::vector<std::uint64_t> oldest_;    // by segment: smallest Place::since of its rows
+  std::vector<std::uint64_t> oldest_;    // by segment: smallest StreamSpan::since of its rows
   std::uint64_t instructions_ = 0;
   std::uint64_t blocks_ = 0;
   std::uint64_t order_ = 0;

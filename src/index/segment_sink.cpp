@@ -4,7 +4,7 @@
 
 namespace ptkit::index {
 
-void SegmentSink::note(const flow::Place& place) noexcept { oldest_ = std::min(oldest_, place.since); }
+void SegmentSink::note(const flow::StreamSpan& place) noexcept { oldest_ = std::min(oldest_, place.since); }
 
 void SegmentSink::on_block(const flow::Block& block) {
   note(block.place);

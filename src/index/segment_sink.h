@@ -33,7 +33,9 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }  // errors and gaps
   // Bytes were skipped, so packets cannot be read one after the other.
   [[nodiscard]] bool lost_packets() const noexcept { return lost_packets_; }
-  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  // smallest Place::since of a row
+  [[nodiscard]] std::uint64_t oldest() const noexcept {
+    return oldest_;
+  }  // smallest StreamSpan::since of a row
   [[nodiscard]] const LineSet& lines() const noexcept { return lines_; }
 
  private:
@@ -43,7 +45,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool open(flow::BulkRoom& room) override;
   void close(const flow::BulkRoom& room) override;
   void add_edges(std::span<const flow::EdgeCount> /*edges*/, std::uint32_t /*space*/) override {}
-  void note(const flow::Place& place) noexcept;
+  void note(const flow::StreamSpan& place) noexcept;
 
   Rows rows_;
   const std::atomic<bool>& cancelled_;

@@ -116,7 +116,7 @@ class ReferenceDecoder final : public flow::RowSource {
   InsnDecoderPtr decoder_;
   RowBuilder rows_;
   std::optional<flow::LoopGuard> loops_;  // since the last instruction that consumed trace
-  flow::Place place_;
+  flow::StreamSpan place_;
   std::uint64_t previous_offset_ = 0;
   std::uint64_t sync_offset_ = 0;
   std::optional<flow::Gap> gap_;

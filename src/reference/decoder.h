@@ -10,7 +10,7 @@
 // taken.
 // - Version 2.0 cannot resume within a PSB interval: Resync::IP is then as Resync::PSB.
 // - A truncated packet at the end of the stream is no error.
-// - `Place` is an interval of libipt's read offsets: it contains the packet, and is wider than ptkit's.
+// - `StreamSpan` is an interval of libipt's read offsets: it contains the packet, and is wider than ptkit's.
 #pragma once
 
 #include <memory>

@@ -46,12 +46,12 @@ class Check : public flow::FlowSink {
       flow::WalkBudget::kPacket + 128 * (flow::WalkBudget::kPacket / flow::WalkBudget::kBitShare) +
       64 * flow::BlockCache::kMaxInsns;
 
-  void count(const flow::Place& place) {
+  void count(const flow::StreamSpan& place) {
     if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset) std::abort();
     last_ = place;
     if (++rows_ > most_rows_) std::abort();
   }
-  flow::Place last_;
+  flow::StreamSpan last_;
   std::uint64_t gap_end_ = 0;
   std::uint64_t rows_ = 0;
   std::uint64_t walked_ = 0;  // instructions for this packet

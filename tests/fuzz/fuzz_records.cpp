@@ -47,7 +47,7 @@ class Check : public flow::FlowSink {
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
 
  private:
-  void check(const flow::Place& place) {
+  void check(const flow::StreamSpan& place) {
     if (place.since != place.offset || place.offset < last_) std::abort();
     last_ = place.offset;
   }

@@ -42,7 +42,7 @@ struct Checkpoint {
     std::uint64_t bound = 0;
   };
   struct Walk {
-    Place place;
+    StreamSpan place;
     std::uint64_t ip = 0;
     // the branch at the end of an emitted block, if it waits for its packet
     std::optional<BasicBlock> branch;

@@ -129,7 +129,7 @@ void FlowDecoder::Impl::begin() {
   begun_ = true;
   context_.start();
   if (bytes_.empty()) {
-    recovery_.error(Place{}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+    recovery_.error(StreamSpan{}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
     done_ = true;
     return;
   }
@@ -159,7 +159,7 @@ void FlowDecoder::Impl::synchronize() {
     synchronized_ = true;
     return;
   }
-  if (!synchronized_) recovery_.error(Place{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
+  if (!synchronized_) recovery_.error(StreamSpan{0, bytes_.size()}, Status::NO_SYNC, nullptr, 0, 0, nullptr);
   end();
 }
 
@@ -167,7 +167,7 @@ void FlowDecoder::Impl::synchronize() {
 void FlowDecoder::Impl::stop_at_loss() {
   const trace::KnownLoss& loss = stream_.losses[next_loss_++];
   const std::uint64_t offset = std::min<std::uint64_t>(loss.offset, bytes_.size());
-  walker_.begin_packet(Place{walker_.place().since, offset});
+  walker_.begin_packet(StreamSpan{walker_.place().since, offset});
   binder_.lose(GapCause::LOST, loss.cause);
   packet::DecoderState state;
   state.position = offset;
@@ -182,14 +182,14 @@ void FlowDecoder::Impl::bad_packet(Status status, const packet::Packet& packet) 
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(size, 8));
   for (std::size_t i = shown; i-- > 0;)
     word = word << 8U | bytes_[static_cast<std::size_t>(packet.offset) + i];
-  walker_.begin_packet(Place{walker_.place().since, packet.offset});
+  walker_.begin_packet(StreamSpan{walker_.place().since, packet.offset});
   binder_.contradiction(status, word, shown);
 }
 
 void FlowDecoder::Impl::end() {
   done_ = true;
   while (next_loss_ < stream_.losses.size()) stop_at_loss();  // losses after the last byte
-  walker_.begin_packet(Place{walker_.place().since, bytes_.size()});
+  walker_.begin_packet(StreamSpan{walker_.place().since, bytes_.size()});
   binder_.finish();
   fast_.emit_counts();
 }

@@ -51,7 +51,7 @@ bool RecordDecoder::run() {
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
     walker_.bound_memory();
-    walker_.begin_packet(Place{position_, position_});
+    walker_.begin_packet(StreamSpan{position_, position_});
     take_losses();
     const std::uint64_t end = limit();
     if (end - position_ >= kRecordBytes) {
@@ -94,7 +94,7 @@ void RecordDecoder::open_gap(GapCause cause, Status code) {
 // row.
 void RecordDecoder::bad_record(const std::uint64_t* ip, std::uint64_t argument) {
   if (recovery_.is_open() && recovery_.gap().code == Status::BAD_RECORD) return;
-  recovery_.error(Place{position_, position_}, Status::BAD_RECORD, ip, argument, 0, nullptr);
+  recovery_.error(StreamSpan{position_, position_}, Status::BAD_RECORD, ip, argument, 0, nullptr);
   open_gap(GapCause::ERROR, Status::BAD_RECORD);
 }
 

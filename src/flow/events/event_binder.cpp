@@ -208,7 +208,7 @@ void EventBinder::switch_off(std::uint64_t resume_ip) {
 
 void EventBinder::emit(Event event, bool ip_reported) {
   if (flushes_tnt(event.kind) && !waits_for_target()) {
-    Place place = walker_.place();
+    StreamSpan place = walker_.place();
     place.since = place.offset;
     walker_.set_place(place);
   }

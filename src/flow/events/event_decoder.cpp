@@ -62,7 +62,7 @@ void EventDecoder::begin(const Packet& packet, bool tnt) {
   context_.apply_switches_up_to(packet.offset);
   watch_tips(packet);
   watch_tip_order(packet);
-  walker_.begin_packet(Place{since_, packet.offset}, bits_since);
+  walker_.begin_packet(StreamSpan{since_, packet.offset}, bits_since);
   binder_.set_packet(packet.kind);
 }
 

@@ -76,7 +76,7 @@ void EventDecoder::resume_after(const packet::DecoderState& state, const Packet&
                                 std::uint64_t ip) {
   packets_.set_state(state);
   since_ = packet.offset;
-  walker_.begin_packet(Place{walker_.place().offset, packet.offset});
+  walker_.begin_packet(StreamSpan{walker_.place().offset, packet.offset});
   Event event = make(EventKind::OVERFLOW);
   if (ip_known) {
     event.ip = ip;

@@ -2,8 +2,8 @@
 
 namespace ptkit::flow {
 
-void Recovery::error(const Place& place, base::Status code, const std::uint64_t* ip, std::uint64_t argument,
-                     std::uint64_t argument2, const image::CodeView* code_view) {
+void Recovery::error(const StreamSpan& place, base::Status code, const std::uint64_t* ip,
+                     std::uint64_t argument, std::uint64_t argument2, const image::CodeView* code_view) {
   FlowError row;
   row.place = place;
   row.code = code;

@@ -119,7 +119,7 @@ class Pass {
     if (kPlaces == Places::FIRST_BITS || head_since() != last_)
       head_ = {begin, begin + rows_.head(transition)};
   }
-  // Place::since of rows before the first bit of the next TNT packet: see EventDecoder::begin().
+  // StreamSpan::since of rows before the first bit of the next TNT packet: see EventDecoder::begin().
   [[nodiscard]] std::uint64_t head_since() const noexcept {
     return may_be_late(base_ + last_) ? since_ : last_;
   }

@@ -13,10 +13,10 @@ namespace ptkit::flow {
 
 enum class BulkRows : std::uint8_t { NONE, EDGES, BRANCHES, BLOCKS, INSTRUCTIONS };
 
-// A run of rows with one Place: the rows from the previous run's `row_end` up to this `row_end`.
+// A run of rows with one StreamSpan: the rows from the previous run's `row_end` up to this `row_end`.
 struct PlaceRun {
   std::uint64_t since = 0;
-  std::uint64_t offset = 0;  // with time::TimeQuery::kBeforeFirstBit for Place::before_first_bit
+  std::uint64_t offset = 0;  // with time::TimeQuery::kBeforeFirstBit for StreamSpan::before_first_bit
   std::uint64_t row_end = 0;
 };
 

@@ -14,15 +14,16 @@ namespace ptkit::flow {
 // packet at `since` was generated, and not after the packet at `offset` was generated. A branch of a TNT
 // packet may be older than the packet. Both offsets are equal for a TIP that was not deferred. Neither offset
 // goes back within a stream.
-struct Place {
+struct StreamSpan {
   std::uint64_t since = 0;
   std::uint64_t offset = 0;
   // The row happened before the branch of a TNT packet's first bit. The TNT packet is at `offset`, or its
   // bits wait for a target from the packet at `offset`. A CYC packet may give the time of that branch.
   bool before_first_bit = false;
 
-  bool operator==(const Place&) const = default;
+  bool operator==(const StreamSpan&) const = default;
 };
+using Place = StreamSpan;  // the name in src/columns
 
 // Stored in the `kind` column of branches: append only.
 enum class BranchKind : std::uint8_t {
@@ -59,7 +60,7 @@ inline constexpr std::uint8_t kBothKnown = FROM_KNOWN | TO_KNOWN;
 inline constexpr std::uint8_t kTakenBranch = kBothKnown | TAKEN;
 
 struct Branch {
-  Place place;
+  StreamSpan place;
   std::uint64_t from_ip = 0;
   std::uint64_t to_ip = 0;  // a conditional branch that falls through: the next instruction
   BranchKind kind = BranchKind::COND;
@@ -83,7 +84,7 @@ struct BlockInsn {
 // Consecutive instructions at increasing addresses. A branch (which follows as a Branch), an event, or the
 // end of known control flow ends the block.
 struct Block {
-  Place place;
+  StreamSpan place;
   std::uint64_t ip = 0;
   std::span<const BlockInsn> insns;  // at least one instruction
   std::uint32_t size = 0;            // bytes of all instructions
@@ -154,7 +155,7 @@ enum EventFlag : std::uint16_t {
 };
 
 struct Event {
-  Place place;
+  StreamSpan place;
   std::uint64_t ip = 0;
   std::uint64_t payload = 0;
   std::uint64_t payload2 = 0;
@@ -168,7 +169,7 @@ struct Event {
 
 // An error: its code, its position, and the arguments of its sentence.
 struct FlowError {
-  Place place;
+  StreamSpan place;
   base::Status code = base::Status::OK;
   std::uint64_t ip = 0;
   bool ip_known = false;

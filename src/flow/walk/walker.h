@@ -62,9 +62,9 @@ class Walker {
       : sink_(sink), filter_(filter), caches_(pool, cs_base) {}
 
   // The next packet is applied, with a walk budget of its own.
-  void begin_packet(const Place& place) noexcept { begin_packet(place, place.since); }
-  // `bits_since`: Place::since of the rows from the first bit's branch on.
-  void begin_packet(const Place& place, std::uint64_t bits_since) noexcept {
+  void begin_packet(const StreamSpan& place) noexcept { begin_packet(place, place.since); }
+  // `bits_since`: StreamSpan::since of the rows from the first bit's branch on.
+  void begin_packet(const StreamSpan& place, std::uint64_t bits_since) noexcept {
     place_ = place;
     bits_since_ = bits_since;
     place_.before_first_bit = bits_left_ != 0 && first_bit_waits_;
@@ -86,8 +86,8 @@ class Walker {
   }
 
   // Sets the place of the rows that follow.
-  void set_place(const Place& place) noexcept { place_ = place; }
-  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  void set_place(const StreamSpan& place) noexcept { place_ = place; }
+  [[nodiscard]] const StreamSpan& place() const noexcept { return place_; }
 
   // State.
   void set_code(const image::CodeView& view, insn::ExecMode mode);
@@ -217,7 +217,7 @@ class Walker {
   CodeCaches caches_;
   BlockCache* cache_ = nullptr;
   CallStack calls_;
-  Place place_;
+  StreamSpan place_;
 
   std::uint64_t ip_ = 0;
   BasicBlock* block_ = nullptr;  // block at ip_, if already looked up
@@ -226,7 +226,7 @@ class Walker {
   bool in_tx_ = false;
   std::uint64_t bits_ = 0;
   unsigned bits_left_ = 0;
-  std::uint64_t bits_since_ = 0;  // Place::since of the rows from the first bit on
+  std::uint64_t bits_since_ = 0;  // StreamSpan::since of the rows from the first bit on
   bool no_bit_used_ = true;       // no bit of the current packet is used
   bool first_bit_waits_ = false;  // no bit is used of the packet that the remaining bits come from
   bool target_was_near_ = false;

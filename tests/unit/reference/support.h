@@ -57,11 +57,11 @@ struct RecordingSink : flow::FlowSink {
   std::vector<flow::Gap> gaps;
   std::vector<flow::Context> contexts;
   std::string order;  // one letter per row: b(lock) B(ranch) e(vent) E(rror) g(ap)
-  flow::Place last;
+  flow::StreamSpan last;
   bool went_back = false;
   std::size_t stop_after = SIZE_MAX;
 
-  void note(char letter, const flow::Place& place) {
+  void note(char letter, const flow::StreamSpan& place) {
     went_back =
         went_back || place.since < last.since || place.offset < last.offset || place.since > place.offset;
     last = place;

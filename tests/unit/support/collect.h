@@ -10,7 +10,7 @@
 namespace ptkit::flow {
 
 struct KeptBlock {
-  Place place;
+  StreamSpan place;
   std::uint64_t ip = 0;
   std::vector<BlockInsn> insns;
   std::uint32_t size = 0;
@@ -69,12 +69,12 @@ class Collect : public FlowSink {
   bool places_in_order = true;
 
  private:
-  void check(const Place& place) {
+  void check(const StreamSpan& place) {
     if (place.since > place.offset || place.since < last_.since || place.offset < last_.offset)
       places_in_order = false;
     last_ = place;
   }
-  Place last_;
+  StreamSpan last_;
 };
 
 }  // namespace ptkit::flow

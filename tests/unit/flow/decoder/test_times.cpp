@@ -87,7 +87,7 @@ class TimedRows final : public FlowSink {
   std::vector<std::pair<Branch, time::TimeRange>> branches;
 
  private:
-  time::TimeRange ask(const Place& place) { return track_.at(columns::query_of(place)); }
+  time::TimeRange ask(const StreamSpan& place) { return track_.at(columns::query_of(place)); }
   time::TimeTrack& track_;
 };
 

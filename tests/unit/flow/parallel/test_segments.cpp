@@ -41,7 +41,7 @@ class Lines final : public FlowSink {
   std::vector<std::string> lines;
 
  private:
-  void add(const char* what, const Place& place, std::initializer_list<std::uint64_t> values) {
+  void add(const char* what, const StreamSpan& place, std::initializer_list<std::uint64_t> values) {
     std::ostringstream line;
     line << what << ' ' << place.since << ".." << place.offset << std::hex;
     for (const std::uint64_t value : values) line << ' ' << value;
