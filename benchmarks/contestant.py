@@ -2,7 +2,7 @@
 """Contestants in Python: one table of a trace by the public API, as a user would read it.
 
     contestant.py QUESTION check TRACE [--engine libipt]
-    contestant.py QUESTION time TRACE SECONDS [--threads N]
+    contestant.py QUESTION time TRACE SECONDS [--threads N] [--plain]
 
 prints one JSON object, as the contestants in C++ do. The trace stays open: from the second decode on its code
 is known.
@@ -77,6 +77,13 @@ class Part:
             outcome.add(len(part), len(part.errors or ()), part[first])
         return outcome
 
+    def plain(self, trace: ptkit.Trace) -> Outcome:
+        """The call as in the README: one table with all columns."""
+        outcome = Outcome()
+        table: ptkit.Table = getattr(trace, self.table)()
+        outcome.add(len(table), len(table.errors or ()), table[self.columns[0]])
+        return outcome
+
     def check(self, trace: ptkit.Trace) -> Outcome:
         outcome = Outcome()
         digests = Digests(len(self.columns))
@@ -121,6 +128,10 @@ class Timed(Part):
 
 class Edges:
     """Counts of all edges."""
+
+    def plain(self, trace: ptkit.Trace) -> Outcome:
+        edges = trace.edges()
+        return Outcome(int(edges["count"].sum()), len(edges.errors or ()), len(edges))
 
     def run(self, trace: ptkit.Trace, threads: int) -> Outcome:
         edges = trace.edges(threads=threads)
@@ -171,6 +182,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("seconds", nargs="?", type=float, default=0.0)
     parser.add_argument("--engine", default="ptkit")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="the call without options, all columns")
     return parser.parse_args()
 
 
@@ -185,7 +197,11 @@ def main() -> None:
     if arguments.action == "check":
         outcome = question.check(trace)
     else:
-        rounds, outcome = timed(lambda: question.run(trace, arguments.threads), arguments.seconds)
+
+        def run() -> Outcome:
+            return question.plain(trace) if arguments.plain else question.run(trace, arguments.threads)
+
+        rounds, outcome = timed(run, arguments.seconds)
         answer = {"bytes": trace.info.bytes, "rounds": rounds}
     print(json.dumps({**vars(outcome), **answer}))
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ class Contestant:
     options: tuple[str, ...] = ()
     python: bool = False  # a question of contestant.py
     needs: str = ""  # another program, which may not be installed
+    variable: str = ""  # another decoder, built if this environment variable has its folder
+    pages: bool = False  # reads a trace as a folder with pages of code: see common/page_cache.cpp
 
     @property
     def name(self) -> str:
@@ -37,11 +40,13 @@ class Contestant:
     @property
     def is_ours(self) -> bool:
         """Whether the contestant is ptkit: its result may change between builds."""
-        return "libipt" not in (*self.options, self.program.split("/")[-1])
+        other = {"libipt", "libxdc", "iptr"}
+        return other.isdisjoint((*self.options, self.program.split("/")[-1]))
 
     def words(self, build: Path, action: str, trace: Path, *more: str) -> list[str]:
         """The command line."""
         path = self.path(build)
+        trace = page_cache_of(trace, build) if self.pages else trace
         command = [sys.executable, str(path)] if path.suffix == ".py" else [str(path)]
         question = [self.program] if self.python else []
         return [*command, *question, action, str(trace), *more, *self.options]
@@ -55,16 +60,30 @@ class Contestant:
 
     def exists(self, build: Path) -> bool:
         """Whether it was built. Contestants with libipt are built if libipt is found."""
-        return self.path(build).exists()
+        return bool(self.variable) or self.path(build).exists()
 
-    @property
-    def is_here(self) -> bool:
-        """Whether the needed program is installed."""
-        return not self.needs or shutil.which(self.needs) is not None
+    def reason_to_leave_out(self, build: Path) -> str:
+        """Why the contestant cannot run here. Empty: it can."""
+        if self.needs and shutil.which(self.needs) is None:
+            return f"{self.needs} is not installed"
+        if self.variable and not self.path(build).exists():
+            return f"it was built without {self.variable}"
+        return ""
 
     def version(self, build: Path) -> str:
         """A key that changes if the result may change."""
         return hashlib.sha256(self.path(build).read_bytes()).hexdigest()[:16]
+
+
+@cache
+def page_cache_of(trace: Path, build: Path) -> Path:
+    """Return a folder with the trace and pages of its code, for decoders that read no other form."""
+    folder = build / "results" / "pages" / trace.name
+    command = [str(build / "benchmarks" / "bin" / "common" / "page_cache"), str(trace), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return folder
 
 
 @contextmanager
@@ -74,12 +93,15 @@ def _empty_cache() -> Iterator[dict[str, str]]:
         yield {**os.environ, "XDG_CACHE_HOME": folder}
 
 
-def answer(words: Sequence[str]) -> dict[str, Any]:
-    """The JSON output of a program. A failure ends the benchmark."""
+def answer(words: Sequence[str], *, may_fail: bool = False) -> dict[str, Any]:
+    """The JSON output of a program. A failure ends the benchmark, or is the result `failure`."""
     with _empty_cache() as environment:
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.returncode}")
+        message = done.stderr.strip() or f"it ended with {done.returncode}"
+        if may_fail:
+            return {"failure": message.splitlines()[-1]}
+        sys.exit(f"{' '.join(words)}: {message}")
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -104,7 +126,7 @@ class Checks:
         state = next(path for path in inside if path.is_file()).stat()
         key = f"{contestant.version(build)} {contestant} {trace} {state.st_size} {state.st_mtime_ns}"
         if key not in self.known:
-            self.known[key] = answer(words)
+            self.known[key] = answer(words, may_fail=bool(contestant.variable))
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(json.dumps(self.known, indent=1))
         result: dict[str, Any] = self.known[key]
@@ -115,6 +137,8 @@ class Checks:
         first = self.ask(group[0], build, trace)
         for contestant in group[1:]:
             result = self.ask(contestant, build, trace)
+            if "failure" in result:
+                continue  # it is not timed
             if any(result[key] != first[key] for key in ("rows", "errors", "digest")):
                 sys.exit(
                     f"{trace}: {contestant.program} {contestant.name} says {result}, "

@@ -31,6 +31,11 @@ def _python(question: str, *options: str) -> Contestant:
     return Contestant(question, options, python=True)
 
 
+def _plain(question: str) -> Contestant:
+    """The call without options: the whole table with all columns."""
+    return _python(question, "--plain")
+
+
 def _by_both_engines(question: str) -> tuple[Contestant, ...]:
     return _python(question), _python(question, "--engine", "libipt")
 
@@ -39,6 +44,8 @@ _PACKETS = Contestant("packets/libipt")
 _BLOCKS = Contestant("blocks/libipt")
 _INSTRUCTIONS = Contestant("instructions/libipt")
 _PERF = Contestant("taken_branches/perf", needs="perf")
+_LIBXDC = Contestant("coverage/libxdc", variable="PTKIT_LIBXDC", pages=True)
+_IPTR = Contestant("packets/iptr", variable="PTKIT_IPTR", pages=True)
 _EDGES = Contestant("edges/ptkit")
 _EDGES_AGREE = ((_EDGES, *_by_both_engines("edges")),)
 
@@ -51,15 +58,15 @@ QUESTIONS = (
     Question(
         "packets",
         "every packet",
-        _pair("packets", "libipt"),
-        (_pair("packets", "libipt"),),
+        (Contestant("packets/ptkit"), _IPTR, _PACKETS),
+        (_pair("packets", "libipt"), (Contestant("packets/counts"), _IPTR)),
         12,
         20,
     ),
     Question(
         "columns",
         "packets into columns (offset, kind, ip, payload)",
-        (_python("columns"), _PACKETS),
+        (_python("columns"), _plain("columns"), _PACKETS),
         (_by_both_engines("columns"),),
         7,
         10,
@@ -98,13 +105,16 @@ QUESTIONS = (
     Question(
         "coverage",
         "edges of a buffer into a map of 64 KiB, as fuzzers want them, code known",
-        (Contestant("coverage/ptkit"), _BLOCKS),
-        ((Contestant("coverage/ptkit"), *_by_both_engines("edges")),),
+        (Contestant("coverage/ptkit"), _LIBXDC, _BLOCKS),
+        (
+            (Contestant("coverage/ptkit"), *_by_both_engines("edges")),
+            (Contestant("coverage/conditionals"), _LIBXDC),
+        ),
     ),
     Question(
         "branches",
         "every branch through iter_branches(reuse=True)",
-        (_python("branches"), _BLOCKS),
+        (_python("branches"), _plain("branches"), _BLOCKS),
         (_by_both_engines("branches"),),
         18,
         25,
@@ -123,7 +133,7 @@ QUESTIONS = (
     Question(
         "timed_branches",
         "the same with flags, tsc and tsc_error",
-        (_python("timed_branches"), Contestant("timed_branches/libipt")),
+        (_python("timed_branches"), _plain("timed_branches"), Contestant("timed_branches/libipt")),
         (_by_both_engines("timed_branches"),),
         10,
         16,
@@ -132,7 +142,7 @@ QUESTIONS = (
     Question(
         "instructions",
         "the IP of every instruction through iter_instructions(reuse=True)",
-        (_python("instructions"), Contestant("instructions/ptkit"), _INSTRUCTIONS),
+        (_python("instructions"), _plain("instructions"), Contestant("instructions/ptkit"), _INSTRUCTIONS),
         (_by_both_engines("instructions"), _pair("instructions", "libipt")),
         40,
         60,

@@ -12,8 +12,17 @@ from harness.perf_data import perf_data_of
 from harness.questions import Question
 
 
-def _here(contestants: Sequence[Contestant]) -> tuple[Contestant, ...]:
-    return tuple(one for one in contestants if one.is_here)
+def _here(contestants: Sequence[Contestant], build: Path) -> tuple[Contestant, ...]:
+    return tuple(one for one in contestants if not one.reason_to_leave_out(build))
+
+
+def _left_out(question: Question, build: Path, trace: Path, checks: Checks) -> dict[str, str]:
+    """Contestants that are not timed, and why. Other decoders refuse some traces."""
+    reasons = {one.name: one.reason_to_leave_out(build) for one in question.timed}
+    for one in question.timed:
+        if one.variable and not reasons[one.name]:
+            reasons[one.name] = checks.ask(one, build, trace).get("failure", "")
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def ask(
@@ -22,10 +31,11 @@ def ask(
     """Check, then time. None: the trace has no rows."""
     if question.perf_data:
         trace = perf_data_of(trace, build)
-    result = [checks.agree(_here(group), build, trace) for group in question.groups]
+    result = [checks.agree(_here(group, build), build, trace) for group in question.groups]
     if result[0]["rows"] == 0:
         return None
-    timed = _here(question.timed)
+    left_out = _left_out(question, build, trace, checks)
+    timed = tuple(one for one in question.timed if one.name not in left_out)
     timings = measure(timed, build, trace, rounds=rounds, seconds=seconds, first=question.first)
     return {
         "question": question.name,
@@ -37,7 +47,7 @@ def ask(
         "least": question.least,
         "stretch": question.stretch,
         "timings": [asdict(timing) for timing in timings],
-        "left_out": {one.name: one.needs for one in question.timed if one not in timed},
+        "left_out": left_out,
     }
 
 
@@ -58,8 +68,8 @@ def show(result: dict[str, Any]) -> None:
             f"  {timing.contestant:24} {speed:9.1f} {rows:>9}"
             f" {timing.cpu * 1e3:10.3f} {timing.cpu_median * 1e3:10.3f} {timing.wall * 1e3:10.3f} {ratio:>7}"
         )
-    for name, needs in result["left_out"].items():
-        print(f"  {name:24} left out: {needs} is not installed")
+    for name, reason in result["left_out"].items():
+        print(f"  {name:24} left out: {reason}")
 
 
 def summary(reports: Sequence[dict[str, Any]]) -> None:

@@ -43,7 +43,7 @@ def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checks:
         program.parent.mkdir(parents=True)
         program.write_text("")
     names = iter(["a", "b"])
-    monkeypatch.setattr(contest, "answer", lambda words: told(1, next(names)))
+    monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: told(1, next(names)))
     return Checks(tmp_path / "checks.json")
 
 
@@ -79,7 +79,9 @@ def test_every_contestant_has_its_source() -> None:
     for question in QUESTIONS:
         for contestant in question.contestants:
             if not contestant.python:
-                sources = [BENCHMARKS / f"{contestant.program}{suffix}" for suffix in (".cpp", ".py")]
+                sources = [
+                    BENCHMARKS / f"{contestant.program}{suffix}" for suffix in (".cpp", ".c", ".rs", ".py")
+                ]
                 assert sum(source.exists() for source in sources) == 1, contestant
 
 
@@ -176,9 +178,50 @@ def test_perfs_text_becomes_rows() -> None:
 def test_who_needs_what_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(table, "perf_data_of", lambda trace, build: trace)
-    monkeypatch.setattr(contest, "answer", lambda words: {**told(4, "a"), **ROUNDS})
+    monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: {**told(4, "a"), **ROUNDS})
     taken = next(question for question in QUESTIONS if question.name == "taken_branches")
     said = table.ask(taken, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
     assert said is not None
     assert [timing["contestant"] for timing in said["timings"]] == ["Python", "Python --engine libipt"]
-    assert said["left_out"] == {"perf --null": "perf", "perf": "perf"}
+    reason = "perf is not installed"
+    assert said["left_out"] == {"perf --null": reason, "perf": reason}
+
+
+def test_a_decoder_that_was_not_found_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
+    monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: {**told(4, "a"), **ROUNDS})
+    monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
+    coverage = next(question for question in QUESTIONS if question.name == "coverage")
+    result = table.ask(coverage, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
+    assert result is not None
+    assert [timing["contestant"] for timing in result["timings"]] == ["ptkit", "libipt"]
+    assert result["left_out"] == {"libxdc": "it was built without PTKIT_LIBXDC"}
+
+
+def test_a_decoder_that_refuses_a_trace_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
+    def answer(words: list[str], may_fail: bool = False) -> dict[str, Any]:
+        return {"failure": "unknown packet"} if may_fail else {**told(4, "a"), **ROUNDS}
+
+    libxdc = made / "benchmarks" / "bin" / "coverage" / "libxdc"
+    libxdc.parent.mkdir(parents=True)
+    libxdc.write_text("")
+    monkeypatch.setattr(contest, "answer", answer)
+    monkeypatch.setattr(contest, "page_cache_of", lambda trace, build: trace)
+    monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
+    coverage = next(question for question in QUESTIONS if question.name == "coverage")
+    result = table.ask(coverage, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
+    assert result is not None
+    assert [timing["contestant"] for timing in result["timings"]] == ["ptkit", "libipt"]
+    assert result["left_out"] == {"libxdc": "unknown packet"}
+
+
+def test_a_program_that_fails_ends_the_benchmark_unless_it_may() -> None:
+    words = [sys.executable, "-I", "-S", "-c", "import sys; sys.exit('cannot decode')"]
+    assert contest.answer(words, may_fail=True) == {"failure": "cannot decode"}
+    with pytest.raises(SystemExit, match="cannot decode"):
+        contest.answer(words)
+
+
+@pytest.mark.parametrize("question", ["columns", "edges", "branches", "timed_branches", "instructions"])
+def test_plain_calls_have_as_many_rows(question: str, made: Path) -> None:
+    plain = asked(Contestant(question, ("--plain",), python=True), made, "time", "0")
+    assert plain["rows"] == asked(Contestant(question, python=True), made)["rows"]
