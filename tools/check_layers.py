@@ -35,6 +35,7 @@ CPP_RANKS = {
     "flow": 6,
     "capture": 7,
     "index": 7,
+    "lines": 7,
     "parser": 8,
     "columns": 8,
     "aggregate": 8,

@@ -340,6 +340,76 @@ class Session:
     def has_code(self) -> bool: ...
     def tsc_to_ns(self, tsc: NDArray[np.uint64]) -> NDArray[np.int64]: ...
 
+class LineWriter:
+    def __init__(self, session: Session, modules: Sequence[bytes], cs_base: int = 0) -> None: ...
+    def begin(self, rows: int) -> None: ...
+    def literal(self, text: str) -> None: ...
+    def number(
+        self,
+        cells: NDArray[Any],
+        form: str,
+        *,
+        known: NDArray[np.bool_] | None = None,
+        unknown: str = "",
+        before: str = "",
+        after: str = "",
+        width: int = 0,
+    ) -> None: ...
+    def label(
+        self,
+        cells: NDArray[Any],
+        labels: Sequence[bytes],
+        *,
+        known: NDArray[np.bool_] | None = None,
+        unknown: str = "",
+    ) -> None: ...
+    def texts(self, texts: list[bytes]) -> None: ...
+    def address(
+        self,
+        style: str,
+        end: str,
+        ips: NDArray[np.uint64],
+        spaces: NDArray[np.uint32],
+        known: NDArray[np.bool_] | None = None,
+        times: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None = None,
+    ) -> None: ...
+    def names(
+        self,
+        from_ip: NDArray[np.uint64],
+        from_known: NDArray[np.bool_] | None,
+        to_ip: NDArray[np.uint64],
+        to_known: NDArray[np.bool_] | None,
+        spaces: NDArray[np.uint32],
+        times: tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None = None,
+    ) -> None: ...
+    def instruction(
+        self,
+        json: bool,
+        ips: NDArray[np.uint64],
+        sizes: NDArray[np.uint8],
+        modes: NDArray[np.uint8],
+        spaces: NDArray[np.uint32],
+        tsc: NDArray[np.uint64],
+        time_known: NDArray[np.bool_],
+    ) -> None: ...
+    def packet(
+        self,
+        kinds: NDArray[np.uint8],
+        payload: NDArray[np.uint64],
+        payload2: NDArray[np.uint64],
+        flags: NDArray[np.uint8],
+        *,
+        width: int = 0,
+    ) -> None: ...
+    def write(
+        self,
+        output: Callable[[memoryview], None],
+        notes: Sequence[tuple[int, bytes]] = [],
+        shown: NDArray[np.bool_] | None = None,
+        *,
+        strip: bool = True,
+    ) -> None: ...
+
 class CoverageResult:
     @property
     def bytes(self) -> int: ...

@@ -101,6 +101,7 @@ void register_msr(py::module_& module);
 void register_schema(py::module_& module);
 void register_session(py::module_& module);
 void register_symbols(py::module_& module);
+void register_lines(py::module_& module);
 void register_tables(py::module_& module);
 void register_text(py::module_& module);
 void register_hardware(py::module_& module);

@@ -27,8 +27,8 @@ py::list packet_texts(const Numbers& kind, const Numbers& payload, const Numbers
     packet.payload = payload.data()[row];
     packet.payload2 = payload2.data()[row];
     packet.flags = static_cast<std::uint8_t>(flags.data()[row]);
-    packet::DumpText text = packet::dump_text(packet);
-    texts.append(py::make_tuple(std::move(text.opcode), std::move(text.payload), std::move(text.detail)));
+    const packet::DumpText text = packet::dump_text(packet);
+    texts.append(py::make_tuple(text.opcode, std::string_view(text.payload), std::string_view(text.detail)));
   }
   return texts;
 }

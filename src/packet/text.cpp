@@ -1,47 +1,44 @@
 #include "packet/text.h"
 
-#include <cinttypes>
-#include <cstdio>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
+
+#include "base/digits.h"
 
 namespace ptkit::packet {
 namespace {
 
-template <typename... Values>
-std::string format(const char* form, Values... values) {
-  char text[160];
-  const int length = std::snprintf(text, sizeof text, form, values...);
-  return std::string(text, static_cast<std::size_t>(length));
-}
+using Text = ShortText;
 
 // The non-empty words, separated by commas.
-std::string list_of(std::initializer_list<std::string> words) {
-  std::string text;
-  for (const std::string& word : words) {
-    if (!word.empty()) text += (text.empty() ? "" : ", ") + word;
+Text list_of(std::initializer_list<std::string_view> words) {
+  Text text;
+  for (const std::string_view word : words) {
+    if (word.empty()) continue;
+    if (text.size() != 0) text.add(", ");
+    text.add(word);
   }
   return text;
 }
 
-std::string ip_payload(const Packet& packet) {
-  constexpr int kDigits[8] = {0, 4, 8, 12, 12, 16, 16, 16};  // of the IPBytes field
-  const int digits = kDigits[packet.payload2 & 7];
-  if (packet.payload2 == 3) return format("3: %016" PRIx64, base::sign_extend(packet.payload, 48));
-  std::string text =
-      format("%" PRIx64 ": ", packet.payload2) + std::string(static_cast<std::size_t>(16 - digits), '?');
-  if (digits != 0) text += format("%0*" PRIx64, digits, packet.payload);
+Text ip_payload(const Packet& packet) {
+  constexpr unsigned kDigits[8] = {0, 4, 8, 12, 12, 16, 16, 16};  // of the IPBytes field
+  const unsigned digits = kDigits[packet.payload2 & 7];
+  if (packet.payload2 == 3) return Text("3: ").hex(base::sign_extend(packet.payload, 48), 16);
+  Text text = Text().hex(packet.payload2).add(": ").add(std::string_view("????????????????", 16 - digits));
+  if (digits != 0) text.hex(packet.payload, digits);
   return text;
 }
 
-std::string tnt_payload(const Packet& packet) {
-  std::string text;
+Text tnt_payload(const Packet& packet) {
+  Text text;
   for (std::uint64_t bit = 0; bit < packet.payload2; ++bit)
-    text += (packet.payload >> bit & 1) != 0 ? '!' : '.';
+    text.add((packet.payload >> bit & 1) != 0 ? '!' : '.');
   return text;
 }
 
-std::string wake_reason(std::uint64_t bits) {
+std::string_view wake_reason(std::uint64_t bits) {
   switch (bits) {
     case 1:
       return "int";
@@ -57,25 +54,25 @@ std::string wake_reason(std::uint64_t bits) {
 // C-states have the encoding of MWAIT hints: one less than their number, modulo 16.
 unsigned c_state(std::uint64_t nibble) { return static_cast<unsigned>((nibble & 0xf) + 1) & 0xf; }
 
-const char* cfe_name(std::uint64_t type) {
-  constexpr const char* kNames[] = {"unknown", "intr",    "iret",   "smi",         "rsm",      "sipi",
-                                    "init",    "vmentry", "vmexit", "vmexit_intr", "shutdown", "unknown",
-                                    "uintr",   "uiret",   "swintr", "syscall"};
+std::string_view cfe_name(std::uint64_t type) {
+  constexpr std::string_view kNames[] = {"unknown", "intr",    "iret",   "smi",         "rsm",      "sipi",
+                                         "init",    "vmentry", "vmexit", "vmexit_intr", "shutdown", "unknown",
+                                         "uintr",   "uiret",   "swintr", "syscall"};
   return type < std::size(kNames) ? kNames[type] : "unknown";
 }
 
-const char* evd_name(std::uint64_t type) {
-  constexpr const char* kNames[] = {"cr2", "vmxq", "vmxr"};
+std::string_view evd_name(std::uint64_t type) {
+  constexpr std::string_view kNames[] = {"cr2", "vmxq", "vmxr"};
   return type < std::size(kNames) ? kNames[type] : "unknown";
 }
 
-std::string cfe_payload(const Packet& packet, const std::string& ip) {
-  const std::string name = cfe_name(packet.payload);
-  std::string text = format("%" PRIu64, packet.payload);
+Text cfe_payload(const Packet& packet, std::string_view ip) {
+  const std::string_view name = cfe_name(packet.payload);
+  Text text = Text().decimal(packet.payload);
   if (name == "sipi") {
-    text += format(": %" PRIx64, packet.payload2);
+    text.add(": ").hex(packet.payload2);
   } else if (name == "intr" || name == "vmexit_intr" || name == "uintr" || name == "swintr") {
-    text += format(": %" PRIu64, packet.payload2);
+    text.add(": ").decimal(packet.payload2);
   }
   return list_of({text, ip});
 }
@@ -83,7 +80,7 @@ std::string cfe_payload(const Packet& packet, const std::string& ip) {
 }  // namespace
 
 DumpText dump_text(const Packet& packet) {
-  const std::string ip = (packet.flags & Packet::IP_BIT) != 0 ? "ip" : "";
+  const std::string_view ip = (packet.flags & Packet::IP_BIT) != 0 ? "ip" : "";
   const std::uint64_t one = packet.payload;
   const std::uint64_t two = packet.payload2;
   switch (packet.kind) {
@@ -106,10 +103,10 @@ DumpText dump_text(const Packet& packet) {
     case PacketKind::FUP:
       return {"fup", ip_payload(packet), ""};
     case PacketKind::PIP:
-      return {"pip", list_of({format("%" PRIx64, one), (packet.flags & Packet::NR) != 0 ? "nr" : ""}),
-              format("cr3 %016" PRIx64, one)};
+      return {"pip", list_of({Text().hex(one), (packet.flags & Packet::NR) != 0 ? "nr" : ""}),
+              Text("cr3 ").hex(one, 16)};
     case PacketKind::VMCS:
-      return {"vmcs", format("%" PRIx64, one), format("vmcs %016" PRIx64, one)};
+      return {"vmcs", Text().hex(one), Text("vmcs ").hex(one, 16)};
     case PacketKind::MODE_EXEC:
       return {
           "mode.exec",
@@ -118,49 +115,51 @@ DumpText dump_text(const Packet& packet) {
     case PacketKind::MODE_TSX:
       return {"mode.tsx", list_of({(one & 1) != 0 ? "intx" : "", (one & 2) != 0 ? "abrt" : ""}), ""};
     case PacketKind::TSC:
-      return {"tsc", format("%" PRIx64, one), ""};
+      return {"tsc", Text().hex(one), ""};
     case PacketKind::MTC:
-      return {"mtc", format("%" PRIx64, one), ""};
+      return {"mtc", Text().hex(one), ""};
     case PacketKind::TMA:
-      return {"tma", format("%" PRIx64 ", %" PRIx64, one, two), ""};
+      return {"tma", Text().hex(one).add(", ").hex(two), ""};
     case PacketKind::CYC:
-      return {"cyc", format("%" PRIx64, one), ""};
+      return {"cyc", Text().hex(one), ""};
     case PacketKind::CBR:
-      return {"cbr", format("%" PRIx64, one), ""};
+      return {"cbr", Text().hex(one), ""};
     case PacketKind::OVF:
       return {"ovf", "", ""};
     case PacketKind::TRACE_STOP:
       return {"stop", "", ""};
     case PacketKind::MNT:
-      return {"mnt", format("%" PRIx64, one), ""};
+      return {"mnt", Text().hex(one), ""};
     case PacketKind::PTW:
-      return {"ptw", list_of({format("%" PRIx64 ": %" PRIx64, two, one), ip}), ""};
+      return {"ptw", list_of({Text().hex(two).add(": ").hex(one), ip}), ""};
     case PacketKind::EXSTOP:
       return {"exstop", ip, ""};
     case PacketKind::MWAIT:
-      return {"mwait", format("%08" PRIx64 ", %08" PRIx64, one, two), ""};
+      return {"mwait", Text().hex(one, 8).add(", ").hex(two, 8), ""};
     case PacketKind::PWRE:
       return {"pwre",
-              list_of({format("c%u.%u", c_state(one >> 4), c_state(one)),
+              list_of({Text("c").decimal(c_state(one >> 4)).add(".").decimal(c_state(one)),
                        (packet.flags & Packet::HW) != 0 ? "hw" : ""}),
               ""};
     case PacketKind::PWRX:
-      return {"pwrx", wake_reason(two) + format(": c%u, c%u", c_state(one >> 4), c_state(one)), ""};
+      return {"pwrx",
+              Text(wake_reason(two)).add(": c").decimal(c_state(one >> 4)).add(", c").decimal(c_state(one)),
+              ""};
     // libipt has no block packets; the format of these lines is ours.
     case PacketKind::BBP:
-      return {"bbp", format("%" PRIx64 ", %s", one, two != 0 ? "4" : "8"), ""};
+      return {"bbp", Text().hex(one).add(two != 0 ? ", 4" : ", 8"), ""};
     case PacketKind::BIP:
-      return {"bip", format("%" PRIx64 ": %" PRIx64, one, two), ""};
+      return {"bip", Text().hex(one).add(": ").hex(two), ""};
     case PacketKind::BEP:
       return {"bep", ip, ""};
     case PacketKind::CFE:
-      return {"cfe", cfe_payload(packet, ip), std::string("type ") + cfe_name(one)};
+      return {"cfe", cfe_payload(packet, ip), Text("type ").add(cfe_name(one))};
     case PacketKind::EVD:
-      return {"evd", format("%" PRIu64 ": %" PRIx64, one, two), std::string("type ") + evd_name(one)};
+      return {"evd", Text().decimal(one).add(": ").hex(two), Text("type ").add(evd_name(one))};
     case PacketKind::TRIG:
       return {"trig",
-              list_of({format("%02" PRIx64, one), ip, (packet.flags & Packet::MULT) != 0 ? "mult" : "",
-                       (packet.flags & Packet::ICNT) != 0 ? format("icnt: %" PRIu64, two) : ""}),
+              list_of({Text().hex(one, 2), ip, (packet.flags & Packet::MULT) != 0 ? "mult" : "",
+                       (packet.flags & Packet::ICNT) != 0 ? Text("icnt: ").decimal(two) : Text()}),
               ""};
     case PacketKind::INVALID:
       return {"<invalid>", "", ""};

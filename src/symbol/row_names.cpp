@@ -9,8 +9,6 @@
 namespace ptkit::symbol {
 namespace {
 
-constexpr std::uint64_t kBegin = trace::kTscMin;
-constexpr std::uint64_t kEnd = trace::kTscMax - 1;  // the last time at which code can be valid
 constexpr std::size_t kLeastSlots = std::size_t{1} << 6U;
 constexpr std::size_t kMostSlots = std::size_t{1} << 14U;
 
@@ -18,53 +16,6 @@ struct Name {
   std::int32_t code = kNoName;
   std::uint64_t offset = 0;
 };
-
-bool covers(const image::CodeView& view, std::uint64_t tsc) noexcept {
-  return tsc >= view.valid_from() && tsc < view.valid_to();
-}
-
-// Caches the view of a space at a time: consecutive rows mostly share a view.
-class Views {
- public:
-  explicit Views(const image::Image& image) : image_(image) {}
-
-  const image::CodeView& at(trace::SpaceId space, std::uint64_t tsc) {
-    if (view_ == nullptr || view_->space() != space || !covers(*view_, tsc)) view_ = &image_.view(space, tsc);
-    return *view_;
-  }
-
- private:
-  const image::Image& image_;
-  const image::CodeView* view_ = nullptr;
-};
-
-// The times of a row's code: `first`; if nothing is mapped at the address then, `second`. With `backwards`,
-// all times from `second` back.
-struct Times {
-  std::uint64_t first = kEnd;
-  std::uint64_t second = kEnd;
-  bool backwards = true;
-};
-
-Times times_of(const RowAddresses& rows, std::size_t row) noexcept {
-  if (rows.tsc.empty()) return {};
-  if (!rows.time_known[row]) return {kBegin, kEnd, true};
-  const std::uint64_t begin = std::min(rows.tsc[row], kEnd);
-  return {begin, begin + std::min<std::uint64_t>(rows.tsc_error[row], kEnd - begin), false};
-}
-
-// The view that has code at an address, or null.
-const image::CodeView* look_at(const image::Image& image, const image::CodeView& first, const Times& times,
-                               std::uint64_t ip) {
-  const auto maps = [ip](const image::CodeView& view) { return view.provenance(ip).region >= 0; };
-  if (maps(first)) return &first;
-  const image::CodeView* view = &image.view(first.space(), times.second);
-  while (!maps(*view)) {
-    if (!times.backwards || view->valid_from() == kBegin) return nullptr;
-    view = &image.view(first.space(), view->valid_from() - 1);
-  }
-  return view;
-}
 
 // A direct-mapped cache of names by address and view: addresses repeat. `lookup` finds the name of an address
 // in a view.
@@ -78,17 +29,17 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
   };
   std::vector<Slot> slots(std::clamp(std::bit_ceil(rows.ips.size()), kLeastSlots, kMostSlots));
   const int shift = 64 - std::countr_zero(slots.size());
-  Views views(image);
+  RowViews views(image);
   for (std::size_t row = 0; row < rows.ips.size(); ++row) {
     Name name;
-    if (rows.known.empty() || rows.known[row]) {
+    if (rows.is_known(row)) {
       const std::uint64_t ip = rows.ips[row];
-      const Times times = times_of(rows, row);
+      const RowTimes times = times_of(rows, row);
       const image::CodeView& view = views.at(rows.spaces[row], times.first);
       const std::uint64_t second = covers(view, times.second) ? view.valid_from() : times.second;
       Slot& slot = slots[((ip ^ std::uint64_t{view.id()} << 48U) * 0x9e37'79b9'7f4a'7c15U) >> shift];
       if (slot.view != &view || slot.ip != ip || slot.second != second) {
-        const image::CodeView* const at = look_at(image, view, times, ip);
+        const image::CodeView* const at = views.with_code(view, times, ip);
         slot = {ip, &view, second, at != nullptr ? lookup(*at, ip) : Name{}};
       }
       name = slot.name;

@@ -7,22 +7,12 @@
 #include <vector>
 
 #include "image/image.h"
+#include "symbol/row_views.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
 
 inline constexpr std::int32_t kNoName = -1;
-
-// Arrays of one length, one element per row.
-struct RowAddresses {
-  std::span<const std::uint64_t> ips;
-  std::span<const std::uint32_t> spaces;
-  std::span<const bool> known;  // whether each IP is known; empty: all are
-  // Time interval [tsc, tsc + tsc_error] of a row; all three are empty for rows without times.
-  std::span<const std::uint64_t> tsc;
-  std::span<const std::uint32_t> tsc_error;
-  std::span<const bool> time_known;
-};
 
 // Output arrays, one element per row.
 struct RowCodes {

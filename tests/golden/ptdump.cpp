@@ -117,7 +117,7 @@ class Dump {
                         packet.kind == PacketKind::MTC || packet.kind == PacketKind::CBR;
     packet::DumpText line = packet::dump_text(packet);
     const std::string more = tracking(packet);
-    if (!more.empty()) line.detail = more;
+    if (!more.empty()) line.detail = std::string_view(more);
     if ((timing && options_.no_timing) || (cyc && options_.no_cyc)) return;
     print_line(packet.offset, packet.size, line);
   }
@@ -131,8 +131,9 @@ class Dump {
         text += format("%02x", byte);
       text += "  ";
     }
-    text += format("%-10s %-24s", line.opcode.c_str(), line.payload.c_str());
-    if (!line.detail.empty()) text += " " + line.detail;
+    text += format("%-10s %-24s", std::string(line.opcode).c_str(),
+                   std::string(std::string_view(line.payload)).c_str());
+    if (line.detail.size() != 0) text += " " + std::string(std::string_view(line.detail));
     while (text.back() == ' ') text.pop_back();
     out_ += text + "\n";
   }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ptkit.cli.common import LAST_32, cpu_numbers, number
+from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import progress, watched
 from ptkit.cli.output.terminal import say
 from ptkit.cli.output.time_order import in_time_order
@@ -180,7 +181,8 @@ def passes(
 ) -> Iterator[tuple[int | None, Iterator[Table]]]:
     """Parts of the selected rows: of one stream after the other, or (stream None) of all, merged by time.
 
-    Parts of merged streams have either rows, or errors and gaps.
+    A part is valid until the next one is asked for. Parts of merged streams have either rows, or errors and
+    gaps.
     """
     streams = chosen_streams(trace, options)
     if options.order == "time" and len(streams) > 1:
@@ -189,7 +191,8 @@ def passes(
         return
     for stream in streams:
         with progress(trace, "decoding", streams=[stream]) as at:
-            yield stream, watched(read(rows=_ROWS, columns=columns, **chosen | {"stream": stream}), at)
+            parts = read(rows=_ROWS, reuse=True, columns=columns, **chosen | {"stream": stream})
+            yield stream, watched(parts, at)
 
 
 def print_stream_heading(trace: Trace, stream: int | None) -> None:
@@ -198,11 +201,12 @@ def print_stream_heading(trace: Trace, stream: int | None) -> None:
         say(f"[stream {stream}: {trace.streams[stream].name or 'unnamed'}]")
 
 
-def with_owners(part: Table, lines: list[str]) -> list[str]:
-    """Put stream and thread in front of the lines of merged rows."""
-    tids = ["-" if tid is None else tid for tid in part.named("tid")]
-    owners = zip(part["stream"].tolist(), tids, lines, strict=True)
-    return [f"{stream:>6} {tid:>7}  {line}" for stream, tid, line in owners]
+def add_owners(writer: LineWriter) -> None:
+    """Begin the lines of merged rows with stream and thread."""
+    writer.number("stream", "decimal", width=6)
+    writer.literal(" ")
+    writer.number("tid", "decimal", unknown="-", width=7)
+    writer.literal("  ")
 
 
 def report_no_rows(trace: Trace, options: argparse.Namespace, rows: int) -> None:

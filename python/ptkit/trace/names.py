@@ -32,6 +32,8 @@ class Names:
         self._modules = list(dict.fromkeys(modules))
         codes = {module: code for code, module in enumerate(self._modules)}
         self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
+        #: Names of the trace's files, without folders, by index.
+        self.file_modules = modules
 
     def places(self, space: int | None, tsc: int | None) -> Iterator[tuple[int, int]]:
         """Pairs of address space and time to look in, in order."""

@@ -21,7 +21,7 @@ from ptkit import capture
 from ptkit.analysis import verify
 from ptkit.cli import main
 from ptkit.cli.main import VERBS
-from ptkit.cli.output.disassembly import Listing
+from ptkit.cli.output.line_writer import LineWriter
 
 # PSB, PSBEND, TIP.PGE to 0x1000, TNT (taken, not taken), TIP.PGD without IP.
 STREAM = bytes.fromhex("0282" * 8 + "0223" + "7100100000000000"[:14] + "0a" + "01")
@@ -344,10 +344,11 @@ def _two_spaces() -> Any:
 
 def test_code_is_that_of_the_rows_space() -> None:
     trace = _two_spaces()
-    part = trace.instructions(columns=["ip", "size", "mode", "flags", "tsc", "offset", "space"])
-    lines = Listing(trace, bare=False).lines(part)
+    writer = LineWriter(trace)
+    writer.begin(trace.instructions(columns=["ip", "size", "mode", "flags", "tsc", "offset", "space"]))
+    writer.instruction(json=False)
     first, second = ["nop", "nop", "jmp rax"], ["xor eax, eax", "jmp rax"]
-    assert [line.split("  ")[1] for line in lines] == first + second + first
+    assert [line.decode().split("  ")[1] for line in writer.lines()] == first + second + first
 
 
 def test_code_that_changes_is_printed_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

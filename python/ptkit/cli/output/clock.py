@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
+from ptkit.cli.output.line_writer import LineWriter
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -41,17 +43,16 @@ class Clock:
         """Heading of a column of times."""
         return {"s": "time [s]", "ns": "time [ns]", "tsc": "TSC [ticks]"}[self.unit]
 
-    def texts(self, part: Table) -> list[str]:
-        """Time of each row of a part with the columns ``tsc`` and ``flags``."""
-        ticks = np.asarray(part["tsc"])
-        if self.unit == "tsc":
-            texts = list(map(str, ticks.tolist()))
-        elif self.unit == "ns":
-            texts = list(map(str, self._times.ns_from_start(ticks).tolist()))
-        else:
-            texts = [f"{ns // 10**9}.{ns % 10**9:09d}" for ns in self._times.ns_from_start(ticks).tolist()]
-        known = part["time_known"].tolist()
-        return [text if ok else _UNKNOWN for text, ok in zip(texts, known, strict=True)]
+    def add(self, writer: LineWriter, part: Table, *, unknown: str = _UNKNOWN, **options: Any) -> None:
+        """Add the times of a part with the columns ``tsc`` and ``flags`` to its lines.
+
+        Options are those of `LineWriter.values`.
+        """
+        times = np.asarray(part["tsc"])
+        if self.unit != "tsc":
+            times = self._times.ns_from_start(times)
+        form = "seconds" if self.unit == "s" else "decimal"
+        writer.values(times, form, known=np.asarray(part["time_known"]), unknown=unknown, **options)
 
 
 def print_heading(text: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
 import ptkit
-from ptkit.cli.output.json_values import SCHEMA, decimal, form_of, hexadecimal
+from ptkit.cli.output.json_values import SCHEMA, form_of
+from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.positions import row_positions
-from ptkit.cli.output.rows import placed, print_rows
+from ptkit.cli.output.rows import placed, rows_before
 from ptkit.cli.output.terminal import say
 from ptkit.schema import schema_of
 from ptkit.table import Table
@@ -19,12 +20,12 @@ from ptkit.trace import Trace
 
 __all__ = ["JsonRows", "json_columns"]
 
-# Members that name an address, by its column.
-_NAMES = {
-    "ip": ("symbol", "module"),
-    "from_ip": ("from_symbol", "from_module"),
-    "to_ip": ("to_symbol", "to_module"),
-}
+_NULL = "null"
+_BOOLEANS = [b"false", b"true"]
+_NAMED = frozenset({"ip", "from_ip", "to_ip"})  # addresses with members for their names
+_QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}
+
+More = Callable[[LineWriter], None]
 
 
 def json_columns(table: str) -> list[str]:
@@ -48,6 +49,7 @@ class JsonRows:
         self._trace = trace
         self._table = table
         self._symbols = symbols
+        self._writer = LineWriter(trace)
 
     def print_header(self) -> None:
         """Print the first line: what the rows are, and the number of the schema."""
@@ -64,53 +66,89 @@ class JsonRows:
     def print(self, part: Table, *, sides: bool = True) -> None:
         """Print a part of the table; `sides`: with errors and gaps at their place."""
         notes = self.side_lines(part) if sides else []
-        print_rows(row_positions(part), self.lines(part), notes)
+        before = rows_before(row_positions(part), notes) if notes else []
+        self.print_lines(part, before)
 
-    def lines(self, part: Table, **more: Sequence[Any]) -> list[str]:
-        """One line for each row of any table; `more` are members for each row."""
-        columns: dict[str, Sequence[Any]] = {"table": [part.name] * len(part)}
+    def print_lines(self, part: Table, notes: list[tuple[int, bytes]], more: More | None = None) -> None:
+        """Print a line for each row, and notes before rows; `more` adds members."""
+        self._begin(part, more)
+        self._writer.print(notes, strip=False)
+
+    def lines(self, part: Table) -> list[bytes]:
+        """A line for each row of errors, gaps or events, with its message."""
+
+        def message(writer: LineWriter) -> None:
+            writer.literal(', "message": ')
+            writer.texts([json.dumps(text).encode() for text in part.messages()])
+
+        self._begin(part, message)
+        return self._writer.lines(strip=False)
+
+    def side_lines(self, part: Table) -> list[tuple[int, bytes]]:
+        """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
+        return placed(part, self.lines)
+
+    def _begin(self, part: Table, more: More | None) -> None:
+        writer = self._writer
+        writer.begin(part)
+        writer.literal(f'{{"table": "{part.name}"')
         runs = [name for name in schema_of(part.name).names("run") if name in part.available]
         for name in dict.fromkeys((*part.columns, *runs)):
-            columns |= self._members(part, name)
+            self._add_members(part, name)
         if "tsc" in part.columns:
-            known = "time_ns" in part.available
-            columns["time_ns"] = [*map(decimal, part.named("time_ns"))] if known else [None] * len(part)
-        columns |= more
-        names = list(columns)
-        return [json.dumps(dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+            writer.literal(', "time_ns": ')
+            if "time_ns" in part.available:
+                writer.number("time_ns", "decimal", unknown=_NULL, before='"', after='"')
+            else:
+                writer.literal(_NULL)
+        if more is not None:
+            more(writer)
+        writer.literal("}")
 
-    def side_lines(self, part: Table) -> list[tuple[int, str]]:
-        """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
-        return placed(part, lambda side: self.lines(side, message=side.messages()))
-
-    def _members(self, part: Table, name: str) -> dict[str, Sequence[Any]]:
-        """The members that a column becomes."""
+    def _add_members(self, part: Table, name: str) -> None:
+        """Add the members that a column becomes."""
+        writer = self._writer
         if name == "flags":
-            return _flags(part)
+            _add_flags(writer, part)
+            return
+        if name in _NAMED and self._symbols and "space" in part.available:
+            writer.literal(", ")
+            writer.address("json", name)
+            return
         column = part.column(name)
-        values = part.named(name)
-        if column.enum is None and form_of(column) == "hexadecimal":
-            values = [*map(hexadecimal, values)]
-        members: dict[str, Sequence[Any]] = {name: values}
-        if name in _NAMES and self._symbols and "space" in part.available:
-            members |= {member: part[member].tolist() for member in _NAMES[name]}
-        return members
+        writer.literal(f', "{name}": ')
+        if column.enum is not None:
+            labels = _enum_labels(part.name, name)
+            writer.label(np.asarray(part[name]), labels, known=writer.known(name), unknown=_NULL)
+            return
+        form, before = _QUOTED.get(form_of(column), ("decimal", ""))
+        writer.number(name, form, unknown=_NULL, before=before, after=before[:1])
 
 
-def _flags(part: Table) -> dict[str, Sequence[Any]]:
-    """The names of the flags that are set; `taken` is a member of its own.
+@cache
+def _enum_labels(table: str, column: str) -> list[bytes]:
+    """JSON for each value of an enumeration; a value without a name is a number."""
+    return [label if label.isdigit() else b'"%s"' % label for label in labels_of(table, column)]
+
+
+@cache
+def _set_flags(table: str, value: int) -> bytes:
+    """JSON of the names of the flags that are set; `taken` is a member of its own.
 
     Flags that say whether another member is known are left out: that member is null instead.
     """
-    schema = schema_of(part.name)
-    validity_flags = set(schema.validity.values())
-    names = [name for name in schema.names("flag") if name not in validity_flags]
-    values = part["flags"]
-    sets = {
-        value: [name for name in names if name != "taken" and value & schema.columns[name].mask]
-        for value in np.unique(values).tolist()
-    }
-    members: dict[str, Sequence[Any]] = {"flags": [sets[value] for value in values.tolist()]}
-    if "taken" in names:
-        members["taken"] = part["taken"].tolist()
-    return members
+    schema = schema_of(table)
+    left_out = {*schema.validity.values(), "taken"}
+    names = [name for name in schema.names("flag") if name not in left_out]
+    return json.dumps([name for name in names if value & schema.columns[name].mask]).encode()
+
+
+def _add_flags(writer: LineWriter, part: Table) -> None:
+    values = np.asarray(part["flags"])
+    found = range(256) if values.dtype.itemsize == 1 else np.unique(values).tolist()
+    codes = values if values.dtype.itemsize == 1 else np.searchsorted(found, values).astype(np.uint16)
+    writer.literal(', "flags": ')
+    writer.label(codes, [_set_flags(part.name, value) for value in found] or [b""])
+    if "taken" in schema_of(part.name).names("flag"):
+        writer.literal(', "taken": ')
+        writer.label(np.asarray(part["taken"]), _BOOLEANS)

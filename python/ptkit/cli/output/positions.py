@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptkit._core import GapCause
 from ptkit.table import Table
@@ -12,19 +13,18 @@ __all__ = ["row_positions", "side_positions"]
 _BEGIN = -1  # before the first row of a stream
 
 
-def row_positions(part: Table) -> list[int]:
+def row_positions(part: Table) -> NDArray[np.int64]:
     """Positions of rows with a column ``offset``: an error or gap follows the last row of its position.
 
     For packets, the position of a row is the offset of the packet that decided it. A branch record decides
     rows of its offset, too: those on the path to its branch, and its branch as the last one. Errors and gaps
     of the path come before that last row. So the last row has position 2 * offset + 1, all others 2 * offset.
     """
-    offsets = np.asarray(part["offset"])
+    offsets = np.asarray(part["offset"]).astype(np.int64)
     if _of_records(part):
         own = np.append(offsets[1:] != offsets[:-1], True)[: len(offsets)]
-        offsets = 2 * offsets.astype(np.int64) + own
-    positions: list[int] = offsets.tolist()
-    return positions
+        offsets = 2 * offsets + own
+    return offsets
 
 
 def side_positions(part: Table, side: Table) -> list[int]:

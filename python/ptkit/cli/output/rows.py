@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptkit.cli.output.positions import row_positions, side_positions
-from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.output.terminal import line_of, say
 from ptkit.table import Table
 from ptkit.text import counted
 
+_Text = TypeVar("_Text", str, bytes)
 _KINDS = {"errors": "error", "gaps": "gap"}
 
 
@@ -90,33 +94,37 @@ class Losses:
             say(f"ptkit: warning: {text}: not everything could be decoded ({hint})", errors=True)
 
 
-def placed(part: Table, lines: Callable[[Table], list[str]]) -> list[tuple[int, str]]:
+def placed(part: Table, lines: Callable[[Table], list[_Text]]) -> list[tuple[int, _Text]]:
     """Errors and gaps of a part as lines, with the place of each among its rows, in order."""
-    notes: list[tuple[int, str]] = []
+    notes: list[tuple[int, _Text]] = []
     for side in sides(part):
         notes += zip(side_positions(part, side), lines(side), strict=True)
     notes.sort(key=lambda note: note[0])
     return notes
 
 
-def side_lines(part: Table) -> list[tuple[int, str]]:
+def side_texts(part: Table) -> list[tuple[int, str]]:
     """The same in words: ``[error: ...]``, ``[gap: ...]``."""
     return placed(part, lambda side: [f"[{_KINDS[side.name]}: {text}]" for text in side.messages()])
 
 
-def print_rows(places: Sequence[int], lines: Sequence[str | None], notes: Iterable[tuple[int, str]]) -> None:
-    """Print rows with notes between them: each after the rows up to its position (see `row_positions`).
+def side_lines(part: Table) -> list[tuple[int, bytes]]:
+    """The same as bytes that are printed."""
+    return [(place, line_of(text)) for place, text in side_texts(part)]
 
-    Rows that are None are left out.
+
+def rows_before(places: NDArray[np.int64], notes: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Replace the position of each note by the number of rows that come before it.
+
+    Parameters
+    ----------
+    places : numpy.ndarray of int64
+        Positions of all rows (see `row_positions`), ascending.
+    notes : sequence of (int, bytes)
+        Each comes after the rows up to its position, and after the notes before it.
     """
-    out: list[str | None] = []
-    done = 0
-    for place, text in notes:
-        end = bisect_right(places, place, lo=done)
-        out += lines[done:end]
-        out.append(text)
-        done = end
-    out += lines[done:]
-    shown = [line for line in out if line is not None]
-    if shown:
-        say_lines(shown)
+    if not notes:
+        return []
+    rows = np.searchsorted(places, np.array([place for place, _ in notes], np.int64), side="right")
+    rows = np.maximum.accumulate(rows)
+    return [(row, text) for row, (_, text) in zip(rows.tolist(), notes, strict=True)]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
+from codecs import lookup
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from typing import TextIO
 
 from ptkit.text import one_line, plain
+
+_PIPE_BYTES = 1 << 20  # what an unprivileged process may ask for, unless the administrator has changed it
 
 
 def say(text: object, *, errors: bool = False) -> None:
@@ -13,9 +20,38 @@ def say(text: object, *, errors: bool = False) -> None:
     print(one_line(str(text)), file=sys.stderr if errors else sys.stdout)
 
 
-def say_lines(lines: Iterable[str]) -> None:
-    """Print lines on standard output; what is in one of them begins no other."""
-    print("\n".join(map(one_line, lines)))
+def line_of(text: str) -> bytes:
+    """A line of a recording's text for `say_lines`, without its end: what is in it begins no other line."""
+    return one_line(text).encode("utf-8", "backslashreplace")
+
+
+def say_lines(lines: Iterable[bytes]) -> None:
+    """Print lines that `line_of` or the core has made."""
+    say_bytes(b"".join(line + b"\n" for line in lines))
+
+
+def say_bytes(lines: bytes | memoryview) -> None:
+    """Print whole lines in UTF-8, which the core has made for a terminal."""
+    if not len(lines):
+        return
+    out = sys.stdout
+    if not hasattr(out, "buffer") or lookup(out.encoding).name != "utf-8":
+        out.write(bytes(lines).decode("utf-8"))
+        return
+    out.flush()
+    _widen_pipe(out)
+    rest = memoryview(lines)
+    while len(rest):  # an unbuffered output may take a part
+        rest = rest[out.buffer.write(rest) :]
+    if out.isatty():
+        out.buffer.flush()
+
+
+@cache
+def _widen_pipe(out: TextIO) -> None:
+    """Let a pipe hold more, if the output is one: writer and reader take turns less often."""
+    with suppress(OSError):
+        fcntl.fcntl(out.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def say_text(text: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
+from ptkit.cli.output.line_writer import LineWriter, labels_of
 from ptkit.cli.output.positions import row_positions
-from ptkit.cli.output.row_names import row_names
-from ptkit.cli.output.rows import Budget, Losses, print_rows, side_lines
+from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -29,6 +31,7 @@ EXAMPLES = """examples:
 
 _COLUMNS = ["from_ip", "to_ip", "kind", "flags", "tsc", "tsc_error", "offset", "stream", "tid", "space"]
 _UNKNOWN = "?" * 16
+_ARROWS = [b"--", b"=>"]  # by whether the branch was taken
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -75,39 +78,48 @@ def run(options: argparse.Namespace) -> int:
             if options.json:
                 form.print(part, sides=not narrowed)
             else:
-                notes = [] if narrowed else side_lines(part)
-                print_rows(row_positions(part), lines.of(part, merged=stream is None), notes)
+                lines.print_part(part, merged=stream is None, sides=not narrowed)
     selection.report_no_rows(trace, options, rows)
     losses.report(options.path)
     return 0
 
 
 class _Lines:
-    """Makes lines of branches."""
+    """Prints lines of branches."""
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
         self._symbols = not options.no_symbols
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
+        self._writer = LineWriter(trace)
 
     def print_heading(self) -> None:
         names = "  names" if self._symbols else ""
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         print_heading(f"{owner}{self._clock.heading:>16}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
 
-    def of(self, part: Table, *, merged: bool) -> list[str]:
-        sources = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("from_ip")]
-        targets = [_UNKNOWN if ip is None else f"{ip:016x}" for ip in part.named("to_ip")]
-        arrows = ["=>" if taken else "--" for taken in part["taken"].tolist()]
-        columns = (self._clock.texts(part), sources, arrows, targets, part.named("kind"), self._names(part))
-        lines = [
-            f"{time:>16}  {source} {arrow} {target}  {kind.lower():<13}{name}".rstrip()
-            for time, source, arrow, target, kind, name in zip(*columns, strict=True)
-        ]
-        return selection.with_owners(part, lines) if merged else lines
+    def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
+        """Print branches; `sides`: with errors and gaps at their place."""
+        notes = side_lines(part) if sides else []
+        if notes:
+            notes = rows_before(row_positions(part), notes)
+        writer = self._writer
+        writer.begin(part)
+        if merged:
+            selection.add_owners(writer)
+        self._clock.add(writer, part, width=16)
+        writer.literal("  ")
+        writer.number("from_ip", "hex16", unknown=_UNKNOWN)
+        writer.literal(" ")
+        writer.label(np.asarray(part["taken"]), _ARROWS)
+        writer.literal(" ")
+        writer.number("to_ip", "hex16", unknown=_UNKNOWN)
+        writer.literal("  ")
+        writer.label(np.asarray(part["kind"]), labels_of("branches", "kind", _kind))
+        if self._symbols:
+            writer.names()
+        writer.print(notes)
 
-    def _names(self, part: Table) -> list[str]:
-        if not self._symbols:
-            return [""] * len(part)
-        ends = (row_names(part, end) for end in ("from_ip", "to_ip"))
-        return [f"  {a or '?'} -> {b or '?'}" if a or b else "" for a, b in zip(*ends, strict=True)]
+
+def _kind(name: str) -> str:
+    return f"{name.lower():<13}"

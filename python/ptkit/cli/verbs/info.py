@@ -8,7 +8,7 @@ from ptkit.cli import common
 from ptkit.cli.output.json_documents import info_document
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import progress, watched
-from ptkit.cli.output.rows import Losses, side_lines
+from ptkit.cli.output.rows import Losses, side_texts
 from ptkit.cli.output.terminal import say, say_text
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -72,4 +72,4 @@ def _counts(trace: Trace) -> tuple[dict[str, int], list[str]]:
 
 def _lines(part: Table, stream: int, most: int) -> list[str]:
     """The first errors and gaps of a part, by their place."""
-    return [f"stream {stream}: {text}" for _, text in side_lines(part)[:most]] if most > 0 else []
+    return [f"stream {stream}: {text}" for _, text in side_texts(part)[:most]] if most > 0 else []

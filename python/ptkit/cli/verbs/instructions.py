@@ -6,13 +6,15 @@ import argparse
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from ptkit._core import EventFlag
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import Clock, print_heading
-from ptkit.cli.output.disassembly import Listing
 from ptkit.cli.output.json_rows import JsonRows, json_columns
-from ptkit.cli.output.rows import Budget, Losses, print_rows, side_lines
-from ptkit.cli.output.terminal import say, say_lines
+from ptkit.cli.output.line_writer import LineWriter
+from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
+from ptkit.cli.output.terminal import line_of, say_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -27,9 +29,12 @@ EXAMPLES = """examples:
   ptkit instructions sort.ptk --symbol malloc --no-events
   ptkit instructions raw.pt --code code.bin@0x400000 --resync psb"""
 
-_EVENT_ROWS = 65536
-_Form = Callable[[Table], list[str]]  # lines of a table's rows
-_Sides = Callable[[Table], list[tuple[int, str]]]  # lines of its errors and gaps
+_EVENT_ROWS = 256  # few, for the first lines need only the events before them
+_Notes = list[tuple[int, bytes]]  # lines between rows
+_Form = Callable[[Table, _Notes], None]  # prints a part's rows, and notes before rows
+_Texts = Callable[[Table], list[bytes]]  # lines of events, errors or gaps
+_Sides = Callable[[Table], _Notes]  # lines of errors and gaps, by position
+_MARKS = [b"", b"? "]  # by whether a transaction was running
 _COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space", "stream", "tid"]
 
 
@@ -51,12 +56,12 @@ def run(options: argparse.Namespace) -> int:
     narrowed = bool(chosen.keys() - {"stream", "cpu"})
     lines = _Lines(trace, options)
     columns = _COLUMNS
-    form: _Form = lines.of
-    texts: _Form = _texts
+    form: _Form = lines.print_part
+    texts: _Texts = _texts
     if options.json:
         made = JsonRows(trace, "instructions", symbols=not options.no_inst)
-        columns, texts = json_columns("instructions"), _json_notes(made)
-        form = _json_lines(made, Listing(trace, bare=options.no_inst), bare=options.no_inst)
+        columns, texts = json_columns("instructions"), made.lines
+        form = _json_lines(made, bare=options.no_inst)
         made.print_header()
     else:
         lines.print_heading()
@@ -80,25 +85,35 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Lines:
-    """Makes lines of instructions."""
+    """Prints lines of instructions."""
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
-        self._listing = Listing(trace, bare=options.no_inst)
+        self._bare = options.no_inst
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = self._merged or options.time_unit is not None
         self._clock = Clock(trace, options.time_unit) if timed else None
+        self._writer = LineWriter(trace)
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         time = f"{self._clock.heading:>16}  " if self._clock else ""
         print_heading(f"{owner}{time}{'address':<16}  {'instruction':<44} symbol")
 
-    def of(self, part: Table) -> list[str]:
-        lines = self._listing.lines(part)
+    def print_part(self, part: Table, notes: _Notes) -> None:
+        """Print instructions, and notes before rows of the part."""
+        writer = self._writer
+        writer.begin(part)
+        if self._merged:
+            selection.add_owners(writer)
         if self._clock is not None:
-            times = self._clock.texts(part)
-            lines = [f"{time:>16}  {line}" for time, line in zip(times, lines, strict=True)]
-        return selection.with_owners(part, lines) if self._merged else lines
+            self._clock.add(writer, part, width=16)
+            writer.literal("  ")
+        writer.label(np.asarray(part["in_tx"]), _MARKS)
+        if self._bare:
+            writer.number("ip", "hex16")
+        else:
+            writer.instruction(json=False)
+        writer.print(notes)
 
 
 def _print_merged(form: _Form, parts: Iterator[Table], *, sides: _Sides | None) -> int:
@@ -106,37 +121,34 @@ def _print_merged(form: _Form, parts: Iterator[Table], *, sides: _Sides | None) 
     for part in parts:
         rows += len(part)
         notes = sides(part) if sides is not None else []
-        print_rows(part["offset"].tolist(), form(part), notes)
+        if notes:
+            notes = rows_before(np.asarray(part["offset"]).astype(np.int64), notes)
+        form(part, notes)
     return rows
 
 
-def _texts(table: Table) -> list[str]:
+def _texts(table: Table) -> list[bytes]:
     """Events, errors or gaps in words."""
     prefix = {"errors": "error: ", "gaps": "gap: "}.get(table.name, "")
-    return [f"[{prefix}{message}]" for message in table.messages()]
+    return [line_of(f"[{prefix}{message}]") for message in table.messages()]
 
 
-def _json_notes(rows: JsonRows) -> _Form:
-    """What makes JSON of events, errors or gaps."""
-    return lambda table: rows.lines(table, message=table.messages())
+def _json_lines(rows: JsonRows, *, bare: bool) -> _Form:
+    """What prints JSON of instructions; `bare`: without their disassembly."""
+
+    def disassembly(writer: LineWriter) -> None:
+        writer.literal(', "disassembly": ')
+        writer.instruction(json=True)
+
+    return lambda part, notes: rows.print_lines(part, notes, None if bare else disassembly)
 
 
-def _json_lines(rows: JsonRows, listing: Listing, *, bare: bool) -> _Form:
-    """What makes JSON of instructions; `bare`: without their disassembly."""
-
-    def lines(part: Table) -> list[str]:
-        more = {} if bare else {"disassembly": [text for text, _ in listing.texts(part)]}
-        return rows.lines(part, **more)
-
-    return lines
-
-
-def _notes(trace: Trace, stream: int, form: _Form, hidden: int) -> Iterator[tuple[int, str]]:
+def _notes(trace: Trace, stream: int, form: _Texts, hidden: int) -> Iterator[tuple[int, bytes]]:
     """Events, errors and gaps of a stream with the number of instructions before each, in order.
 
     Events with one of the flags `hidden` are left out.
     """
-    waiting: list[tuple[int, int, str]] = []  # order, instruction, text
+    waiting: list[tuple[int, int, bytes]] = []  # order, instruction, text
     for part in trace.iter_events(rows=_EVENT_ROWS, stream=stream):
         shown = part[(part["flags"] & hidden) == 0] if hidden else part
         for table in (shown, part.errors, part.gaps):
@@ -153,23 +165,19 @@ def _notes(trace: Trace, stream: int, form: _Form, hidden: int) -> Iterator[tupl
     yield from ((before, text) for _, before, text in waiting)
 
 
-def _print_stream(form: _Form, parts: Iterator[Table], notes: Iterator[tuple[int, str]]) -> int:
+def _print_stream(form: _Form, parts: Iterator[Table], notes: Iterator[tuple[int, bytes]]) -> int:
     position = 0
     note = next(notes, None)
     for part in parts:
-        lines = form(part)
-        out: list[str] = []
+        between: _Notes = []
         done = 0
-        while note is not None and note[0] < position + len(lines):
-            out += lines[done : note[0] - position]
+        while note is not None and note[0] < position + len(part):
             done = max(done, note[0] - position)
-            out.append(note[1])
+            between.append((done, note[1]))
             note = next(notes, None)
-        out += lines[done:]
-        position += len(lines)
-        if out:
-            say_lines(out)
+        form(part, between)
+        position += len(part)
     while note is not None and note[0] <= position:
-        say(note[1])
+        say_lines([note[1]])
         note = next(notes, None)
     return position

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
 from ptkit import PacketKind
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
+from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.packet_branches import PacketBranches
-from ptkit.cli.output.row_names import row_names
-from ptkit.cli.output.rows import Budget, Losses, print_rows, side_lines
+from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
+from ptkit.cli.output.terminal import say_lines
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -23,6 +26,9 @@ EXAMPLES = """examples:
   ptkit packets raw.pt --last-ip --tsc
   ptkit packets sort.ptk --branches --limit 100
   ptkit packets raw.pt --json | jq 'select(.kind == "TSC")'"""
+
+_IP_KINDS = [PacketKind.TIP, PacketKind.TIP_PGE, PacketKind.TIP_PGD, PacketKind.FUP]
+_CUT = [0, 1, 2, 4]  # IPBytes of payloads without the upper bytes of the address
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -70,13 +76,13 @@ def run(options: argparse.Namespace) -> int:
         for part in budget.cut(parts):
             rows += len(part)
             if branches is not None:
-                _print_with_branches(part, lines, branches)
+                lines.print_with_branches(part, branches)
             elif options.json:
                 form.print(losses.count(part))
             else:
                 lines.print_part(losses.count(part))
         if branches is not None and not budget.spent:
-            print_rows([], [], branches.until(None))
+            say_lines(text for _, text in branches.until(None))
     selection.report_no_rows(trace, options, rows)
     losses.report(options.path)
     return 0
@@ -96,13 +102,14 @@ def _columns(options: argparse.Namespace) -> list[str]:
 
 
 class _Lines:
-    """Makes lines of packets."""
+    """Prints lines of packets."""
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
         self._options = options
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = options.tsc or options.time_unit or self._merged
         self._clock = Clock(trace, options.time_unit) if timed else None
+        self._writer = LineWriter(trace)
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
@@ -111,52 +118,47 @@ class _Lines:
 
     def print_part(self, part: Table) -> None:
         """Print packets, errors and gaps."""
-        notes = [""] * len(part)
-        if self._options.last_ip:
-            notes = [f"  ip {ip:016x}" if ip is not None else "" for ip in part.named("ip")]
-        sides = side_lines(part)
-        print_rows(part["offset"].tolist(), self.of(part, notes), sides)
+        self._print(part, side_lines(part), last_ip=self._options.last_ip)
 
-    def of(self, part: Table, notes: list[str]) -> list[str | None]:
-        """A line for each packet, with a note on its address."""
-        times = self._times(part)
-        columns = (part["offset"].tolist(), part["kind"].tolist(), part.messages(), notes, times)
-        lines = [
-            f"{offset:016x}  {text:<35}{note}{time}".rstrip()
-            for offset, _, text, note, time in zip(*columns, strict=True)
-        ]
+    def print_with_branches(self, part: Table, branches: PacketBranches) -> None:
+        """Print packets, branches under them, and the errors and gaps of both."""
+        last = int(part["offset"][-1]) if len(part) else 0
+        self._print(part, list(branches.until(last)), names=True)
+
+    def _print(
+        self, part: Table, notes: list[tuple[int, bytes]], *, last_ip: bool = False, names: bool = False
+    ) -> None:
+        if notes:
+            notes = rows_before(np.asarray(part["offset"]).astype(np.int64), notes)
+        writer = self._writer
+        writer.begin(part)
         if self._merged:
-            lines = selection.with_owners(part, lines)
-        no_pad = self._options.no_pad
-        kinds = part["kind"].tolist()
-        return [
-            None if no_pad and kind == PacketKind.PAD else line
-            for kind, line in zip(kinds, lines, strict=True)
-        ]
+            selection.add_owners(writer)
+        writer.number("offset", "hex16")
+        writer.literal("  ")
+        writer.packet(width=35)
+        if last_ip:
+            writer.number("ip", "hex16", unknown="", before="  ip ")
+        if names:
+            _add_place(writer, part)
+        self._add_times(part)
+        shown = np.asarray(part["kind"]) != PacketKind.PAD if self._options.no_pad else None
+        writer.print(notes, shown)
 
-    def _times(self, part: Table) -> list[str]:
+    def _add_times(self, part: Table) -> None:
         if self._clock is None:
-            return [""] * len(part)
-        texts = self._clock.texts(part)
+            return
         if self._clock.unit != "tsc":
-            return ["" if text == "-" else f"  {text} {self._clock.unit}" for text in texts]
-        errors = part["tsc_error"].tolist()
-        return [
-            "" if text == "-" else f"  tsc {text} +{error}" for text, error in zip(texts, errors, strict=True)
-        ]
+            self._clock.add(self._writer, part, unknown="", before="  ", after=f" {self._clock.unit}")
+            return
+        self._clock.add(self._writer, part, unknown="", before="  tsc ")
+        self._writer.number("tsc_error", "decimal", known=part["time_known"], unknown="", before=" +")
 
 
-def _print_with_branches(part: Table, lines: _Lines, branches: PacketBranches) -> None:
-    """Errors and gaps are those of the branches, which include those of the packets."""
-    ips = part.named("ip")
-    notes = [
-        "" if ip is None else f"  {_whole(ip, text)}{name}"
-        for ip, name, text in zip(ips, row_names(part, "ip"), part.messages(), strict=True)
-    ]
-    offsets = part["offset"].tolist()
-    print_rows(offsets, lines.of(part, notes), branches.until(offsets[-1] if offsets else 0))
-
-
-def _whole(ip: int, text: str) -> str:
-    """The address, if a packet's text has not all of it."""
-    return f"{ip:016x} " if "?" in text else ""
+def _add_place(writer: LineWriter, part: Table) -> None:
+    """Add the address, if a packet's text has not all of it, and its name."""
+    known = np.asarray(part["ip_known"])
+    cut = np.isin(part["kind"], _IP_KINDS) & np.isin(part["payload2"] & 7, _CUT)
+    writer.label(known, [b"", b"  "])
+    writer.number("ip", "hex16", known=known & cut, unknown="", after=" ")
+    writer.address("name", "ip", known=known)

@@ -1,0 +1,144 @@
+"""Rows of tables as lines of bytes: the core writes them, column by column of what a line has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.cli.output.terminal import say_bytes
+from ptkit.schema import schema_of
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+__all__ = ["LineWriter", "labels_of"]
+
+_Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]
+_CODES = 256  # values of a column of an enumeration
+
+
+@cache
+def labels_of(table: str, column: str, form: Callable[[str], str] = str) -> list[bytes]:
+    """A text for each value that a column of an enumeration may have; `form` makes it of the name."""
+    enum = schema_of(table).columns[column].enum
+    assert enum is not None
+    names = {int(member): form(member.name) for member in enum}
+    return [names.get(value, str(value)).encode() for value in range(_CODES)]
+
+
+class LineWriter:
+    """Writes the rows of one part of a table after the other.
+
+    `begin` comes first, then one call for each field of a line, in order, then `print` or `lines`. Names of
+    addresses are looked up once for each address space and version of its code, however many rows have them.
+
+    Parameters
+    ----------
+    trace : Trace
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        modules = [name.encode("utf-8", "surrogateescape") for name in trace._names.file_modules]
+        self._core = _core.LineWriter(trace.opened.session, modules, trace._info.cs_base)
+        self._part: Table
+
+    def begin(self, part: Table) -> None:
+        """Begin lines of a part."""
+        self._part = part
+        self._core.begin(len(part))
+
+    def literal(self, text: str) -> None:
+        """The same text in each line."""
+        self._core.literal(text)
+
+    def number(self, name: str, form: str, **options: Any) -> None:
+        """A column of numbers; `form`: ``"hex16"``, ``"hex"`` or ``"decimal"``.
+
+        Options are ``known`` (the mask; that of the column by default), ``unknown`` (instead of a number that
+        is not known), ``before`` and ``after`` (around one that is), and ``width``.
+        """
+        options.setdefault("known", self.known(name))
+        self.values(np.asarray(self._part[name]), form, **options)
+
+    def values(self, values: NDArray[Any], form: str, **options: Any) -> None:
+        """The same for numbers that are no column; `form` may be ``"seconds"``, of nanoseconds."""
+        self._core.number(values, form, **options)
+
+    def label(self, values: NDArray[Any], labels: Sequence[bytes], **options: Any) -> None:
+        """A text for each value; options are ``known`` and ``unknown``."""
+        self._core.label(values, labels, **options)
+
+    def texts(self, texts: list[bytes]) -> None:
+        """A text for each row."""
+        self._core.texts(texts)
+
+    def address(self, style: str, name: str, *, known: NDArray[np.bool_] | None = None) -> None:
+        """A column of addresses with the names of what is there.
+
+        `style` is ``"name"`` (``function+0x10``, or ``[file]+0x1010`` where there is no symbol, or nothing),
+        ``"place"`` (the address before it) or ``"json"`` (members).
+        """
+        end = name.removesuffix("ip")
+        known = self.known(name) if known is None else known
+        self._core.address(style, end, self._raw(name), self._raw("space"), known, self._times())
+
+    def names(self) -> None:
+        """Names of both ends of a branch, if one has a name."""
+        ends = (self._raw("from_ip"), self.known("from_ip"), self._raw("to_ip"), self.known("to_ip"))
+        self._core.names(*ends, self._raw("space"), self._times())
+
+    def instruction(self, *, json: bool) -> None:
+        """Address, disassembly and symbol; `json`: the disassembly as a JSON string."""
+        columns = map(self._raw, ("ip", "size", "mode", "space", "tsc", "time_known"))
+        self._core.instruction(json, *columns)
+
+    def packet(self, *, width: int) -> None:
+        """Name and payload, in the manner of ptdump."""
+        self._core.packet(*map(self._raw, ("kind", "payload", "payload2", "flags")), width=width)
+
+    def print(
+        self,
+        notes: Sequence[tuple[int, bytes]] = (),
+        shown: NDArray[np.bool_] | None = None,
+        *,
+        strip: bool = True,
+    ) -> None:
+        """Print the lines of all rows.
+
+        Parameters
+        ----------
+        notes : sequence of (int, bytes)
+            Lines between them: how many rows come before, in ascending order, and the text.
+        shown : numpy.ndarray of bool, optional
+            Which rows have a line.
+        strip : bool
+            Remove blanks at the end of a line.
+        """
+        self._core.write(say_bytes, notes, shown, strip=strip)
+
+    def lines(self, *, strip: bool = True) -> list[bytes]:
+        """The lines of all rows, without their ends."""
+        parts: list[bytes] = []
+        self._core.write(lambda lines: parts.append(bytes(lines)), strip=strip)
+        return b"".join(parts).split(b"\n")[:-1]
+
+    def known(self, name: str) -> NDArray[np.bool_] | None:
+        """Which values of a column are known; None: all."""
+        known = self._part.known(name)
+        return None if known is None or known.all() else known
+
+    def _raw(self, name: str) -> NDArray[Any]:
+        return np.asarray(self._part[name])
+
+    def _times(self) -> _Times | None:
+        part = self._part
+        if "tsc" not in part.columns:
+            return None
+        known = part.known("tsc")
+        if known is None:
+            known = np.ones(len(part), np.bool_)
+        return self._raw("tsc"), self._raw("tsc_error"), known

@@ -1,0 +1,215 @@
+// LineWriter: lines of a table's rows, as text or JSON.
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "bindings/bindings.h"
+#include "lines/fields.h"
+
+namespace ptkit::bindings {
+namespace {
+
+template <typename T>
+using Array = py::array_t<T, py::array::c_style>;
+using Known = std::optional<Array<bool>>;
+using Times = std::tuple<Array<std::uint64_t>, Array<std::uint32_t>, Array<bool>>;
+
+lines::Number number_by_name(std::string_view name) {
+  if (name == "hex16") return lines::Number::HEX16;
+  if (name == "hex") return lines::Number::HEX;
+  if (name == "decimal") return lines::Number::DECIMAL;
+  if (name == "seconds") return lines::Number::SECONDS;
+  throw py::value_error("no form of numbers: " + std::string(name));
+}
+
+lines::Style style_by_name(std::string_view name) {
+  if (name == "name") return lines::Style::NAME;
+  if (name == "place") return lines::Style::PLACE;
+  if (name == "json") return lines::Style::JSON;
+  throw py::value_error("no style of addresses: " + std::string(name));
+}
+
+// One table's lines. Fields are added in order, and write() writes them for all rows. What is the same in
+// many rows is kept from one part of the table to the next.
+class LineWriter {
+ public:
+  LineWriter(std::shared_ptr<Session> session, std::vector<std::string> modules, std::uint32_t cs_base)
+      : session_(std::move(session)),
+        code_{*session_->image, *session_->symbols, std::move(modules), cs_base},
+        instructions_{{{code_, false}, {code_, true}}} {
+    code_.modules.resize(session_->bundle->files.size());
+  }
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+
+  // Begins lines of so many rows. Fields of the last ones are dropped.
+  void begin(std::size_t rows) {
+    lines_ = {};
+    lines_.rows = rows;
+    kept_.clear();
+    literal_.clear();
+  }
+  void literal(std::string_view text) { literal_ += text; }
+
+  void number(const py::array& cells, std::string_view form, const Known& known, std::string_view unknown,
+              std::string_view before, std::string_view after, std::size_t width) {
+    lines::Field& field = add(lines::NumberField{cells_of(cells), number_by_name(form)}, known, unknown);
+    field.before = lines::PaddedText(before);
+    field.after = lines::PaddedText(after);
+    field.width = width;
+  }
+  void label(const py::array& cells, const std::vector<std::string>& labels, const Known& known,
+             std::string_view unknown) {
+    if (labels.empty()) throw py::value_error("no labels");
+    lines::LabelField value{cells_of(cells), {}};
+    for (const std::string& text : labels) value.labels.emplace_back(text);
+    add(std::move(value), known, unknown);
+  }
+  void texts(const py::list& texts) {
+    if (texts.size() != lines_.rows) throw py::value_error("one text for each row");
+    lines::TextField value;
+    for (const py::handle text : texts) value.texts.push_back(py::cast<std::string_view>(text));
+    kept_.push_back(texts);
+    add(std::move(value), std::nullopt, {});
+  }
+  void address(std::string_view style, const std::string& end, const Array<std::uint64_t>& ips,
+               const Array<std::uint32_t>& spaces, const Known& known, const std::optional<Times>& times) {
+    add(lines::AddressField{&addresses(style_by_name(style), end), addresses_of(ips, spaces, known, times)},
+        std::nullopt, {});
+  }
+  void names(const Array<std::uint64_t>& from, const Known& from_known, const Array<std::uint64_t>& to,
+             const Known& to_known, const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
+    add(lines::AddressPairField{&addresses(lines::Style::NAME, ""),
+                                addresses_of(from, spaces, from_known, times),
+                                addresses_of(to, spaces, to_known, times)},
+        std::nullopt, {});
+  }
+  void instruction(bool json, const Array<std::uint64_t>& ips, const Array<std::uint8_t>& sizes,
+                   const Array<std::uint8_t>& modes, const Array<std::uint32_t>& spaces,
+                   const Array<std::uint64_t>& tsc, const Array<bool>& time_known) {
+    add(lines::InstructionField{&instructions_[json ? 1 : 0],
+                                {span(ips), span(sizes), span(modes), span(spaces), span(tsc),
+                                 span(time_known)}},
+        std::nullopt, {});
+  }
+  void packet(const Array<std::uint8_t>& kinds, const Array<std::uint64_t>& payload,
+              const Array<std::uint64_t>& payload2, const Array<std::uint8_t>& flags, std::size_t width) {
+    lines::Field& field =
+        add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags)}, std::nullopt, {});
+    field.width = width;
+    field.right = true;
+  }
+
+  // Gives the lines to a function, some at a time.
+  void write(const py::function& output, const std::vector<std::pair<std::size_t, py::bytes>>& notes,
+             const Known& shown, bool strip) {
+    add(lines::NoField{}, std::nullopt, {});  // literals behind the last field
+    lines_.strip = strip;
+    if (shown) lines_.shown = span(*shown);
+    std::vector<lines::Note> between;
+    between.reserve(notes.size());
+    for (const auto& [row, text] : notes) between.emplace_back(row, text);
+    {
+      const py::gil_scoped_release release;
+      lines::write_lines(lines_, between, buffer_, [&](std::string_view text) {
+        const py::gil_scoped_acquire gil;
+        output(py::memoryview::from_memory(static_cast<const void*>(text.data()),
+                                           static_cast<py::ssize_t>(text.size())));
+      });
+    }
+    if (session_->callback != nullptr) session_->callback->rethrow();
+    begin(0);
+  }
+
+ private:
+  template <typename Value>
+  lines::Field& add(Value value, const Known& known, std::string_view unknown) {
+    lines::Field& field = lines_.fields.emplace_back();
+    field.first = lines::PaddedText(literal_);
+    literal_.clear();
+    field.value = std::move(value);
+    if (known) field.known = span(*known);
+    field.unknown = lines::PaddedText(unknown);
+    return field;
+  }
+
+  template <typename T>
+  std::span<const T> span(const Array<T>& array) {
+    if (array.ndim() != 1 || static_cast<std::size_t>(array.size()) != lines_.rows)
+      throw py::value_error("an array of " + std::to_string(array.size()) + " values does not fit " +
+                            std::to_string(lines_.rows) + " rows");
+    kept_.push_back(array);
+    return {array.data(), lines_.rows};
+  }
+
+  template <typename T, typename... More>
+  lines::Cells cells_of(const py::array& array) {
+    if (py::isinstance<Array<T>>(array)) return span(py::cast<Array<T>>(array));
+    if constexpr (sizeof...(More) != 0) return cells_of<More...>(array);
+    throw py::type_error("no array of integers");
+  }
+  lines::Cells cells_of(const py::array& array) {
+    return cells_of<bool, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int32_t,
+                    std::int64_t>(array);
+  }
+
+  symbol::RowAddresses addresses_of(const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                                    const Known& known, const std::optional<Times>& times) {
+    symbol::RowAddresses rows;
+    rows.ips = span(ips);
+    rows.spaces = span(spaces);
+    if (known) rows.known = span(*known);
+    if (times) {
+      rows.tsc = span(std::get<0>(*times));
+      rows.tsc_error = span(std::get<1>(*times));
+      rows.time_known = span(std::get<2>(*times));
+    }
+    return rows;
+  }
+
+  lines::AddressTexts& addresses(lines::Style style, const std::string& end) {
+    return addresses_.try_emplace({style, end}, code_, style, end).first->second;
+  }
+
+  std::shared_ptr<Session> session_;
+  lines::Code code_;
+  std::map<std::pair<lines::Style, std::string>, lines::AddressTexts> addresses_;
+  std::array<lines::InstructionTexts, 2> instructions_;
+  lines::TextBuffer buffer_;
+  lines::Lines lines_;
+  std::string literal_;
+  std::vector<py::object> kept_;  // arrays and texts of the fields
+};
+
+}  // namespace
+
+void register_lines(py::module_& module) {
+  py::class_<LineWriter>(module, "LineWriter", "Writes rows of tables as lines of bytes.")
+      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t>(), py::arg("session"),
+           py::arg("modules"), py::arg("cs_base") = 0)
+      .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
+      .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
+      .def("number", &LineWriter::number, py::arg("cells").noconvert(), py::arg("form"), py::kw_only(),
+           py::arg("known").noconvert() = py::none(), py::arg("unknown") = "", py::arg("before") = "",
+           py::arg("after") = "", py::arg("width") = 0)
+      .def("label", &LineWriter::label, py::arg("cells").noconvert(), py::arg("labels"), py::kw_only(),
+           py::arg("known").noconvert() = py::none(), py::arg("unknown") = "")
+      .def("texts", &LineWriter::texts, py::arg("texts"))
+      .def("address", &LineWriter::address, py::arg("style"), py::arg("end"), py::arg("ips"),
+           py::arg("spaces"), py::arg("known") = py::none(), py::arg("times") = py::none())
+      .def("names", &LineWriter::names, py::arg("from_ip"), py::arg("from_known"), py::arg("to_ip"),
+           py::arg("to_known"), py::arg("spaces"), py::arg("times") = py::none(),
+           "Names of both addresses: \"  a -> b\".")
+      .def("instruction", &LineWriter::instruction, py::arg("json"), py::arg("ips"), py::arg("sizes"),
+           py::arg("modes"), py::arg("spaces"), py::arg("tsc"), py::arg("time_known"))
+      .def("packet", &LineWriter::packet, py::arg("kinds"), py::arg("payload"), py::arg("payload2"),
+           py::arg("flags"), py::kw_only(), py::arg("width") = 0)
+      .def(
+          "write", &LineWriter::write, py::arg("output"), py::arg("notes") = py::list(),
+          py::arg("shown") = py::none(), py::kw_only(), py::arg("strip") = true,
+          "Give the lines of all rows, with notes before rows, to a function: a memoryview, valid during the "
+          "call, of some lines at a time.");
+}
+
+}  // namespace ptkit::bindings

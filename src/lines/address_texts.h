@@ -1,0 +1,116 @@
+// Texts of rows' addresses with the names of functions and files, and of rows' instructions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "image/image.h"
+#include "insn/insn.h"
+#include "lines/text_buffer.h"
+#include "lines/text_cache.h"
+#include "symbol/row_views.h"
+#include "symbol/symbols.h"
+
+namespace ptkit::lines {
+
+enum class Style : std::uint8_t {
+  NAME,   // "main+0x10", "[gzip]+0x1010" without a symbol, or nothing
+  PLACE,  // the address in 16 digits, and the name
+  JSON,   // members of a JSON object: "from_ip", "from_symbol", "from_module"
+};
+
+// Places in the caches' keys are views of an address space, and code regions, which have neither bit.
+inline constexpr std::uint64_t kView = std::uint64_t{1} << 63U;
+inline constexpr std::uint64_t kBackwards = std::uint64_t{1} << 32U;
+
+// What is known of a trace's code. Valid as long as the texts that are made of it.
+struct Code {
+  const image::Image& image;
+  const symbol::Symbols& symbols;
+  std::vector<std::string> modules;  // by file: its name without folders
+  std::uint32_t cs_base = 0;
+};
+
+// Names each row's address by the rules of symbol/row_names.h. An address is looked up once in each view of
+// its space, and named once in each code region.
+class AddressTexts {
+ public:
+  // `end` is what the columns' names begin with: "from_" for "from_ip", or nothing.
+  AddressTexts(const Code& code, Style style, std::string_view end);
+
+  void add(TextBuffer& out, const symbol::RowAddresses& rows, std::size_t row) {
+    if (!rows.is_known(row)) return out.add(unknown_);
+    const std::uint64_t ip = rows.ips[row];
+    const symbol::RowTimes times = symbol::times_of(rows, row);
+    const image::CodeView& first = views_.at(rows.spaces[row], times.first);
+    const TextCache::Key key{ip, kView | first.id() | (times.backwards ? kBackwards : 0), 0};
+    const TextCache::Ref* const found = cache_.find(key);
+    const TextCache::Ref ref = found != nullptr ? *found : make(key, first, times, ip);
+    out.add_padded(cache_.text_of(ref), ref.size);
+  }
+  // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one.
+  void add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
+                std::size_t row);
+
+ private:
+  [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const image::CodeView& first,
+                                    const symbol::RowTimes& times, std::uint64_t ip);
+  [[nodiscard]] std::string text(const image::CodeView* view, std::uint64_t ip) const;
+  [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module) const;
+
+  const Code& code_;
+  Style style_;
+  std::string end_;
+  PaddedText unknown_;  // the text of a row without an address
+  symbol::RowViews views_;
+  TextCache cache_;
+};
+
+// Arrays of one length, one element per row.
+struct RowInstructions {
+  std::span<const std::uint64_t> ips;
+  std::span<const std::uint8_t> sizes;
+  std::span<const std::uint8_t> modes;
+  std::span<const std::uint32_t> spaces;
+  std::span<const std::uint64_t> tsc;
+  std::span<const bool> time_known;
+};
+
+// Disassembles each row's instruction, as its address space had it at the begin of the row's time interval.
+class InstructionTexts {
+ public:
+  // JSON: the disassembly as a string. Else address, disassembly and name.
+  InstructionTexts(const Code& code, bool json);
+
+  void add(TextBuffer& out, const RowInstructions& rows, std::size_t row) {
+    const std::uint64_t ip = rows.ips[row];
+    // The earliest time of a row chose the version of the code when it was decoded.
+    const std::uint64_t time = rows.time_known[row] ? std::min(rows.tsc[row], symbol::kLastTime) : 0;
+    const image::CodeView& view = views_.at(rows.spaces[row], time);
+    const std::uint64_t more = rows.sizes[row] | std::uint64_t{rows.modes[row]} << 8U;
+    const TextCache::Key key{ip, kView | view.id(), more};
+    const TextCache::Ref* const found = cache_.find(key);
+    const TextCache::Ref ref =
+        found != nullptr ? *found : make(key, view, ip, rows.sizes[row], rows.modes[row]);
+    out.add_padded(cache_.text_of(ref), ref.size);
+  }
+
+ private:
+  [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const image::CodeView& view, std::uint64_t ip,
+                                    std::uint8_t size, std::uint8_t mode);
+  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip, std::uint8_t size,
+                                 std::uint8_t mode);
+  [[nodiscard]] std::string name(const image::CodeView& view, std::uint64_t ip);
+
+  const Code& code_;
+  bool json_;
+  symbol::RowViews views_;
+  symbol::RowViews last_views_;
+  TextCache cache_;
+};
+
+}  // namespace ptkit::lines

@@ -1,0 +1,95 @@
+// Lines of rows: a line is a sequence of fields, and each field writes one value of a row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lines/address_texts.h"
+#include "lines/text_buffer.h"
+
+namespace ptkit::lines {
+
+// One column, whatever the type of its cells.
+using Cells =
+    std::variant<std::span<const bool>, std::span<const std::uint8_t>, std::span<const std::uint16_t>,
+                 std::span<const std::uint32_t>, std::span<const std::uint64_t>,
+                 std::span<const std::int32_t>, std::span<const std::int64_t>>;
+
+enum class Number : std::uint8_t {
+  HEX16,    // 16 digits
+  HEX,      // without leading zeros
+  DECIMAL,  //
+  SECONDS,  // of nanoseconds: "1.000000001"
+};
+
+struct NumberField {
+  Cells cells;
+  Number form = Number::DECIMAL;
+};
+// A text for each value; the last one for all larger values.
+struct LabelField {
+  Cells cells;
+  std::vector<PaddedText> labels;
+};
+// A text for each row.
+struct TextField {
+  std::vector<std::string_view> texts;
+};
+struct AddressField {
+  AddressTexts* texts = nullptr;
+  symbol::RowAddresses rows;
+};
+struct AddressPairField {
+  AddressTexts* texts = nullptr;
+  symbol::RowAddresses from;
+  symbol::RowAddresses to;
+};
+struct InstructionField {
+  InstructionTexts* texts = nullptr;
+  RowInstructions rows;
+};
+// Name and payload, in the manner of ptdump.
+struct PacketField {
+  std::span<const std::uint8_t> kinds;
+  std::span<const std::uint64_t> payload;
+  std::span<const std::uint64_t> payload2;
+  std::span<const std::uint8_t> flags;
+};
+struct NoField {};
+
+struct Field {
+  PaddedText first;  // before each value, known or not
+  std::variant<NoField, NumberField, LabelField, TextField, AddressField, AddressPairField, InstructionField,
+               PacketField>
+      value;
+  std::span<const bool> known;  // empty: each value is known
+  PaddedText before;            // before and after a known value
+  PaddedText after;
+  PaddedText unknown;  // instead of a value that is not known
+  std::size_t width = 0;
+  bool right = false;  // padded on the right
+};
+
+// A line that stands before a row, or behind the last one.
+using Note = std::pair<std::size_t, std::string_view>;
+
+struct Lines {
+  std::vector<Field> fields;
+  std::size_t rows = 0;
+  std::span<const bool> shown;  // empty: all rows
+  bool strip = false;           // no blanks at the end of a line
+};
+
+// Takes whole lines. They are valid during the call.
+using Output = std::function<void(std::string_view lines)>;
+
+// Writes a line for each row, and the notes between them: both in order. `buffer` is memory for a part of
+// them, kept from one call to the next.
+void write_lines(const Lines& lines, std::span<const Note> notes, TextBuffer& buffer, const Output& output);
+
+}  // namespace ptkit::lines

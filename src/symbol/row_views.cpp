@@ -1,0 +1,19 @@
+#include "symbol/row_views.h"
+
+namespace ptkit::symbol {
+
+using image::CodeView;
+
+bool maps(const CodeView& view, std::uint64_t ip) { return view.provenance(ip).region >= 0; }
+
+const CodeView* RowViews::with_code(const CodeView& first, const RowTimes& times, std::uint64_t ip) const {
+  if (maps(first, ip)) return &first;
+  const CodeView* view = &image_.view(first.space(), times.second);
+  while (!maps(*view, ip)) {
+    if (!times.backwards || view->valid_from() == trace::kTscMin) return nullptr;
+    view = &image_.view(first.space(), view->valid_from() - 1);
+  }
+  return view;
+}
+
+}  // namespace ptkit::symbol
