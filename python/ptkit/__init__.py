@@ -8,50 +8,49 @@
 
 from __future__ import annotations
 
+import os as _os
 import sys as _sys
 from typing import TYPE_CHECKING, Any
-
-from ptkit import _core
-from ptkit._core import (
-    BranchKind,
-    ErrorCode,
-    ErrorFlag,
-    EventFlag,
-    EventKind,
-    GapCause,
-    InsnClass,
-    PacketFlag,
-    PacketKind,
-    RecordFlag,
-    RowFlag,
-    TimeSource,
-)
-from ptkit.bundle import redact
-from ptkit.errors import (
-    ColumnError,
-    ConfigError,
-    DecodeError,
-    FormatError,
-    MissingFileError,
-    OpenError,
-    OutOfMemoryError,
-    PtkitError,
-    PtkitWarning,
-    SymbolError,
-    TraceWarning,
-    UnsupportedError,
-)
-from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
-from ptkit.schema import BRANCH_RECORD
-from ptkit.table import Table
-from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
 
 if TYPE_CHECKING:
     from ptkit import analysis as analysis
     from ptkit import capture as capture
     from ptkit import export as export
     from ptkit import msr as msr
+    from ptkit._core import (
+        BranchKind,
+        ErrorCode,
+        ErrorFlag,
+        EventFlag,
+        EventKind,
+        GapCause,
+        InsnClass,
+        PacketFlag,
+        PacketKind,
+        RecordFlag,
+        RowFlag,
+        TimeSource,
+    )
+    from ptkit.bundle import redact
     from ptkit.capture import Filter, Trigger
+    from ptkit.errors import (
+        ColumnError,
+        ConfigError,
+        DecodeError,
+        FormatError,
+        MissingFileError,
+        OpenError,
+        OutOfMemoryError,
+        PtkitError,
+        PtkitWarning,
+        SymbolError,
+        TraceWarning,
+        UnsupportedError,
+    )
+    from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
+    from ptkit.schema import BRANCH_RECORD
+    from ptkit.table import Table
+    from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
     from ptkit.trace.records import open_branches
@@ -61,6 +60,9 @@ __version__ = "0.1.0"
 
 def _check_instructions() -> None:
     """What PTKIT_FORCE_ISA asks for must be there."""
+    from ptkit import _core
+    from ptkit.errors import PtkitError
+
     try:
         _core.isa()
     except PtkitError as error:
@@ -71,19 +73,56 @@ def _check_instructions() -> None:
         _sys.exit(2)
 
 
-_check_instructions()
+if "PTKIT_FORCE_ISA" in _os.environ:
+    _check_instructions()
 
-# Loaded when first asked for: modules, and names of modules.
-_LAZY = ("analysis", "capture", "export", "msr")
-_LAZY_NAMES = {
-    "CoverageDecoder": "ptkit.trace.coverage",
-    "CoverageResult": "ptkit.trace.coverage",
-    "Filter": "ptkit.capture",
-    "Recorder": "ptkit.trace.recording",
-    "Trigger": "ptkit.capture",
-    "open_branches": "ptkit.trace.records",
-    "record": "ptkit.trace.recording",
+# Everything is loaded when it is first asked for: `import ptkit` and `ptkit --help` need neither NumPy nor
+# the core. The names of this module, by the module that has them:
+_NAMES = {
+    "ptkit._core": (
+        "BranchKind",
+        "ErrorCode",
+        "ErrorFlag",
+        "EventFlag",
+        "EventKind",
+        "GapCause",
+        "InsnClass",
+        "PacketFlag",
+        "PacketKind",
+        "RecordFlag",
+        "RowFlag",
+        "TimeSource",
+    ),
+    "ptkit.bundle": ("redact",),
+    "ptkit.capture": ("Filter", "Trigger"),
+    "ptkit.errors": (
+        "ColumnError",
+        "ConfigError",
+        "DecodeError",
+        "FormatError",
+        "MissingFileError",
+        "OpenError",
+        "OutOfMemoryError",
+        "PtkitError",
+        "PtkitWarning",
+        "SymbolError",
+        "TraceWarning",
+        "UnsupportedError",
+    ),
+    "ptkit.info": ("MissingFile", "PacketCounts", "StreamInfo", "TraceInfo"),
+    "ptkit.schema": ("BRANCH_RECORD",),
+    "ptkit.table": ("Table",),
+    "ptkit.trace": ("IndexInfo", "Trace", "View", "open", "packet_counts", "packets"),
+    "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
+    "ptkit.trace.recording": ("Recorder", "record"),
+    "ptkit.trace.records": ("open_branches",),
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_PUBLIC_MODULES = ("analysis", "capture", "export", "msr")
+_MODULES = frozenset(
+    (*_PUBLIC_MODULES, "_core", "arguments", "bundle", "decode", "errors", "info", "inputs", "memory")
+    + ("schema", "table", "text", "trace")
+)
 
 __all__ = [
     "BRANCH_RECORD",
@@ -137,12 +176,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _LAZY:
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
+    if name in _MODULES:
         return import_module(f"ptkit.{name}")
-    if name in _LAZY_NAMES:
-        return getattr(import_module(_LAZY_NAMES[name]), name)
     raise AttributeError(f"module 'ptkit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+    return sorted({*globals(), *_MODULE_OF, *_PUBLIC_MODULES})

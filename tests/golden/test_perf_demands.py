@@ -20,7 +20,7 @@ PSB = b"\x02\x82" * 8 + b"\x02\x23" + bytes(6)
 
 READER = """
 import resource, sys, warnings
-import ptkit
+import ptkit.trace  # `import ptkit` alone loads the core at its first use, which takes address space
 
 used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) << 10
 resource.setrlimit(resource.RLIMIT_AS, (used + (int(sys.argv[2]) << 20),) * 2)

@@ -5,37 +5,37 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import ptkit
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import EXIT_USAGE, Parser
 from ptkit.errors import OutOfMemoryError, PtkitError
 
-# In the order of `ptkit --help`.
-VERBS = (
-    "record",
-    "info",
-    "packets",
-    "branches",
-    "instructions",
-    "redact",
-    "export",
-    "index",
-    "verify",
-    "bench",
-    "cache",
-    "msr",
-    "doctor",
-)
+# What `ptkit --help` says of each verb, in this order. The modules are imported when they are needed.
+VERBS = {
+    "record": "trace a program",
+    "info": "say what a trace holds: streams, processor, clock, code, losses",
+    "packets": "print packets, in the manner of ptdump",
+    "branches": "print branches: from, to, kind, time",
+    "instructions": "print instructions with disassembly and symbols, in the manner of ptxed",
+    "redact": "leave paths, command lines and names out of a recording",
+    "export": "write a recording for other tools",
+    "index": "write an index beside a trace, so that parts of it can be decoded alone",
+    "verify": "compare the decoder with libipt, and print the first difference with its context",
+    "bench": "measure how fast this machine decodes, and compare with libipt",
+    "cache": "no longer does anything: decoded code is not kept on disk",
+    "msr": "explain and plan registers of Processor Trace",
+    "doctor": "say which ways of recording work here, and what others need",
+}
 
 EXIT_INTERRUPTED = 130
 
 _FEWER_ROWS = "choose fewer rows (--limit, --time, --stream) or fewer --threads"
 
 
-def build_parser() -> Parser:
-    """Make the parser of all verbs."""
+def build_parser(words: Collection[str] = VERBS) -> Parser:
+    """Make the parser of all verbs; those that are among `words` have their options."""
     parser = Parser(
         prog="ptkit",
         description="Capture and decode Intel Processor Trace.",
@@ -48,14 +48,12 @@ examples:
     )
     parser.add_argument("--version", action="version", version=f"ptkit {ptkit.__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
-    for name in VERBS:
+    for name, text in VERBS.items():
+        if name not in words:
+            verbs.add_parser(name, help=text)
+            continue
         module = importlib.import_module(f"ptkit.cli.verbs.{name}")
-        verb = verbs.add_parser(
-            name,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            epilog=module.EXAMPLES,
-        )
+        verb = verbs.add_parser(name, help=text, description=module.DESCRIPTION, epilog=module.EXAMPLES)
         module.prepare_parser(verb)
         verb.set_defaults(run=module.run)
     return parser
@@ -75,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0, the verb's own (1: ``verify`` found a difference, or ``msr plan`` what a processor
         would refuse; ``record``: the program's), 2 after an error, 130 after Ctrl-C.
     """
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = build_parser(words).parse_args(words)
     if os.environ.get("PTKIT_CACHE"):
         say("ptkit: PTKIT_CACHE has no effect: decoded code is no longer kept on disk", errors=True)
     try:

@@ -25,7 +25,6 @@ from ptkit.errors import PtkitError
 from ptkit.text import counted
 from ptkit.trace import Trace
 
-HELP = "measure how fast this machine decodes, and compare with libipt"
 DESCRIPTION = """\
 Decodes packets, counts of edges, branches and instructions again and again, with one thread and with all, and
 with each instruction set of the processor. Figures are those of the fastest round; the first round of a trace

@@ -15,7 +15,6 @@ from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-HELP = "print branches: from, to, kind, time"
 DESCRIPTION = """\
 Prints one line per branch: time, from, to, kind. A conditional branch that falls through has a line, too: its
 arrow is -- instead of =>, and its target is the next instruction. Errors and gaps stand in brackets at their

@@ -7,7 +7,6 @@ import argparse
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 
-HELP = "no longer does anything: decoded code is not kept on disk"
 DESCRIPTION = "Decoded code is no longer kept on disk; this verb goes with the next release."
 EXAMPLES = """examples:
   ptkit cache"""

@@ -12,7 +12,6 @@ from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.terminal import say
 
-HELP = "say which ways of recording work here, and what others need"
 DESCRIPTION = """\
 Says which ways of recording work on this machine and what the others need, which decoders there are, and
 whether other users could read a recording in this folder."""

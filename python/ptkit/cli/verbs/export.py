@@ -9,7 +9,6 @@ from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.terminal import say
 
-HELP = "write a recording for other tools"
 DESCRIPTION = """\
 Writes a recording in a format that other tools read.
 

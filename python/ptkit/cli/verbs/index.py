@@ -9,7 +9,6 @@ from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 from ptkit.text import counted
 
-HELP = "write an index beside a trace, so that parts of it can be decoded alone"
 DESCRIPTION = """\
 Decodes a trace once and writes an index (FILE.ptindex): where parts of the trace begin, which times they have
 and which code they execute. Selections by time, address or symbol then decode only the parts that they need.

@@ -13,7 +13,6 @@ from ptkit.cli.output.terminal import say, say_text
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-HELP = "say what a trace holds: streams, processor, clock, code, losses"
 DESCRIPTION = """\
 Prints what is in a trace, and warnings about it. With --decode, decodes all of it: counts rows, errors and
 gaps, and prints the first errors and gaps."""

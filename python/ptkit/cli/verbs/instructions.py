@@ -18,7 +18,6 @@ from ptkit.cli.output.terminal import line_of, say_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-HELP = "print instructions with disassembly and symbols, in the manner of ptxed"
 DESCRIPTION = """\
 Prints one line per instruction; events, errors and gaps stand in brackets at their place. Events that repeat
 the state in PSB+ are left out (--json has them, with the flag status). With a selection by time, address,

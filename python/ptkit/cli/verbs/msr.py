@@ -13,7 +13,6 @@ from ptkit.errors import ConfigError, OpenError
 from ptkit.inputs import is_pipe, read_pipe, read_regular
 from ptkit.memory import free
 
-HELP = "explain and plan registers of Processor Trace"
 DESCRIPTION = """\
   explain REGISTER VALUE   what a value means, field by field
   plan OPTIONS             the sequence of register accesses for a configuration, and what the manual's rules

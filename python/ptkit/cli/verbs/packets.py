@@ -18,7 +18,6 @@ from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-HELP = "print packets, in the manner of ptdump"
 DESCRIPTION = """\
 Prints one line per packet: offset, name, payload. Errors and gaps stand in brackets at their place."""
 EXAMPLES = """examples:

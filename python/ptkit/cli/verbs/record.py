@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ptkit import Recorder
     from ptkit.capture import Recording
 
-HELP = "trace a program"
 DESCRIPTION = """\
 Runs PROGRAM and writes a bundle with its trace, mappings, names and executed code. Threads, children and
 programs that it executes are followed. The program's own input, output and exit status pass through; what

@@ -9,7 +9,6 @@ import ptkit
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
 
-HELP = "leave paths, command lines and names out of a recording"
 DESCRIPTION = """\
 Writes a recording as a bundle without paths, command lines, and names of threads and of the machine. Trace,
 code, names of functions and build-ids stay."""

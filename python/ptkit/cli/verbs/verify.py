@@ -8,7 +8,6 @@ from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import progress
 
-HELP = "compare the decoder with libipt, and print the first difference with its context"
 DESCRIPTION = """\
 Decodes packets, instructions, conditional branches and events with ptkit and with libipt, and compares them
 row by row. Exit status 1 if they differ."""
