@@ -34,7 +34,7 @@ void DeferredTimes::close_run(const Batch& main) {
   others_.push_back(other);
 }
 
-void DeferredTimes::add(const Batch& main, const Batch& batch, flow::Place place) {
+void DeferredTimes::add(const Batch& main, const Batch& batch, flow::StreamSpan place) {
   if (!has_runs(batch.table())) {
     close_run(main);
     others_.push_back({query_of(place), runs_.size(), batch.rows(), batch.table()});

@@ -23,7 +23,7 @@ class DeferredTimes {
 
   // Records the place of the next row of `batch`, and of further rows of a table of blocks or branches. The
   // row may not follow. `main` is the sink's main table.
-  void add(const Batch& main, const Batch& batch, flow::Place place);
+  void add(const Batch& main, const Batch& batch, flow::StreamSpan place);
   // As above, for branches, blocks or instructions in bulk, which start at the end of `main`.
   void add(const Batch& main, std::span<const flow::PlaceRun> runs);
 

@@ -24,7 +24,7 @@ struct PlaceCells {
   }
 };
 
-[[nodiscard]] constexpr time::TimeQuery query_of(const flow::Place& place) noexcept {
+[[nodiscard]] constexpr time::TimeQuery query_of(const flow::StreamSpan& place) noexcept {
   return {place.since, place.offset | (place.before_first_bit ? time::TimeQuery::kBeforeFirstBit : 0)};
 }
 

@@ -158,7 +158,7 @@ void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRang
   on_context({0, now.space, stream_->cpu, now.pid, now.tid});
 }
 
-time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
+time::TimeRange RowSink::time_at(flow::StreamSpan place, const Batch& batch) {
   if (deferring_) deferred_.add(*main_, batch, place);
   if (track_ == nullptr) return {};
   if (place != last_place_) {
@@ -168,7 +168,7 @@ time::TimeRange RowSink::time_at(flow::Place place, const Batch& batch) {
   return last_range_;
 }
 
-time::TimeRange RowSink::row_time(flow::Place place) {
+time::TimeRange RowSink::row_time(flow::StreamSpan place) {
   return rows_need_time_ ? time_at(place, *main_) : time::TimeRange{};
 }
 

@@ -106,8 +106,9 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
   // time of the table's next row
-  [[nodiscard]] time::TimeRange time_at(flow::Place place, const Batch& batch);
-  [[nodiscard]] time::TimeRange row_time(flow::Place place);  // time of a branch, a block or its instructions
+  [[nodiscard]] time::TimeRange time_at(flow::StreamSpan place, const Batch& batch);
+  // Of a branch, a block or its instructions.
+  [[nodiscard]] time::TimeRange row_time(flow::StreamSpan place);
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
@@ -142,7 +143,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   TimeEstimates estimates_;
   bool deferring_ = false;
   bool first_bits_ = false;  // see time::TimeTrack::cyc_times_first_bits()
-  flow::Place last_place_{UINT64_MAX, UINT64_MAX};
+  flow::StreamSpan last_place_{UINT64_MAX, UINT64_MAX};
   time::TimeRange last_range_;
   const trace::Stream* stream_ = nullptr;
   std::size_t next_switch_ = 0;

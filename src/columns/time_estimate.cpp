@@ -36,7 +36,7 @@ bool wants_estimate(TableId table, ColumnMask mask) noexcept {
   return false;
 }
 
-void TimeKnots::pass(flow::Place place, std::uint64_t retired) {
+void TimeKnots::pass(flow::StreamSpan place, std::uint64_t retired) {
   const auto now = static_cast<double>(retired);
   if (place != place_) {
     place_ = place;

@@ -23,7 +23,6 @@ struct StreamSpan {
 
   bool operator==(const StreamSpan&) const = default;
 };
-using Place = StreamSpan;  // the name in src/columns
 
 // Stored in the `kind` column of branches: append only.
 enum class BranchKind : std::uint8_t {

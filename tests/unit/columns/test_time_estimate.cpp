@@ -9,7 +9,7 @@
 namespace ptkit::columns {
 namespace {
 
-using flow::Place;
+using flow::StreamSpan;
 using time::TimeRange;
 using time::TimeTrack;
 
@@ -38,7 +38,7 @@ class Stream {
     return std::make_unique<TimeTrack>(base::Bytes(bytes_), trace::Clock{}, packet::Errata{});
   }
   // After the TSC packet `number` and not after the next one.
-  [[nodiscard]] static Place after(std::uint64_t number) {
+  [[nodiscard]] static StreamSpan after(std::uint64_t number) {
     const std::uint64_t psbend = number == 0 ? 0 : 2;
     const std::uint64_t at = kFirst + psbend + number * kStep;
     return {at, at + (number == 0 ? 2 : 0) + kTscBytes};
