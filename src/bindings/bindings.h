@@ -103,7 +103,6 @@ void register_session(py::module_& module);
 void register_symbols(py::module_& module);
 void register_lines(py::module_& module);
 void register_tables(py::module_& module);
-void register_text(py::module_& module);
 void register_hardware(py::module_& module);
 
 }  // namespace ptkit::bindings

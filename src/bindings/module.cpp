@@ -17,7 +17,6 @@ PYBIND11_MODULE(_core, module) {
   register_index(module);
   register_tables(module);
   register_packets(module);
-  register_text(module);
   register_lines(module);
   register_symbols(module);
   register_arrow(module);
