@@ -175,25 +175,33 @@ def test_perfs_text_becomes_rows() -> None:
     assert b"".join(perf_text.blocks(io.BytesIO(text))) == text
 
 
-def test_who_needs_what_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
+def asked_about(name: str, made: Path) -> dict[str, Any]:
+    """The table's answer to a question, by contestants that do not run."""
+    question = next(question for question in QUESTIONS if question.name == name)
+    result = table.ask(question, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
+    assert result is not None
+    return result
+
+
+def contestants(result: dict[str, Any]) -> list[str]:
+    return [timing["contestant"] for timing in result["timings"]]
+
+
+def test_a_contestant_without_its_program_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(table, "perf_data_of", lambda trace, build: trace)
     monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: {**told(4, "a"), **ROUNDS})
-    taken = next(question for question in QUESTIONS if question.name == "taken_branches")
-    said = table.ask(taken, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
-    assert said is not None
-    assert [timing["contestant"] for timing in said["timings"]] == ["Python", "Python --engine libipt"]
+    result = asked_about("taken_branches", made)
+    assert contestants(result) == ["Python", "Python --engine libipt"]
     reason = "perf is not installed"
-    assert said["left_out"] == {"perf --null": reason, "perf": reason}
+    assert result["left_out"] == {"perf --null": reason, "perf": reason}
 
 
 def test_a_decoder_that_was_not_found_is_left_out(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: {**told(4, "a"), **ROUNDS})
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
-    coverage = next(question for question in QUESTIONS if question.name == "coverage")
-    result = table.ask(coverage, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
-    assert result is not None
-    assert [timing["contestant"] for timing in result["timings"]] == ["ptkit", "libipt"]
+    result = asked_about("coverage", made)
+    assert contestants(result) == ["ptkit", "libipt"]
     assert result["left_out"] == {"libxdc": "it was built without PTKIT_LIBXDC"}
 
 
@@ -207,10 +215,8 @@ def test_a_decoder_that_refuses_a_trace_is_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(contest, "answer", answer)
     monkeypatch.setattr(contest, "page_cache_of", lambda trace, build: trace)
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
-    coverage = next(question for question in QUESTIONS if question.name == "coverage")
-    result = table.ask(coverage, made, made, Checks(made / "checks.json"), rounds=1, seconds=0.0)
-    assert result is not None
-    assert [timing["contestant"] for timing in result["timings"]] == ["ptkit", "libipt"]
+    result = asked_about("coverage", made)
+    assert contestants(result) == ["ptkit", "libipt"]
     assert result["left_out"] == {"libxdc": "unknown packet"}
 
 
