@@ -22,7 +22,7 @@ class PaddedText {
  public:
   PaddedText() : PaddedText(std::string_view()) {}
   explicit PaddedText(std::string_view text) : bytes_(text.size() + kBlock), size_(text.size()) {
-    std::memcpy(bytes_.data(), text.data(), text.size());
+    text.copy(bytes_.data(), text.size());  // memcpy() may not be called with an empty text's null pointer
   }
   [[nodiscard]] const char* data() const noexcept { return bytes_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -41,10 +41,7 @@ class TextBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::string_view view() const noexcept { return {data(), size_}; }
 
-  void add(std::string_view text) {
-    std::memcpy(room(text.size()), text.data(), text.size());
-    size_ += text.size();
-  }
+  void add(std::string_view text) { size_ += text.copy(room(text.size()), text.size()); }
   void add(char letter) { *room(1) = letter, ++size_; }
   // Of `text`, kBlock bytes after its end can be read.
   void add_padded(const char* text, std::size_t count) {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -19,9 +18,7 @@ class ShortText {
   ShortText(const char* text) noexcept : ShortText(std::string_view(text)) {}
 
   ShortText& add(std::string_view text) noexcept {
-    const std::size_t count = text.size() < left() ? text.size() : left();
-    std::memcpy(end(), text.data(), count);
-    size_ += count;
+    size_ += text.copy(end(), left());
     return *this;
   }
   ShortText& add(char letter) noexcept { return add({&letter, 1}); }

@@ -24,7 +24,7 @@ PRINTED = Path(__file__).with_name("printed.txt")
 ADDRESS = 0x401000
 CODE = bytes.fromhex("7402" + "9090" + "74fa" + "ffe0")  # jz +2; nop; nop; jz -6; jmp rax
 NAME = "na\u00efve\x1b[2J(int, char)"
-INPUT = "damaged.pt --image program --processor 6/142/9 --max-nonturbo-ratio 20".split()
+INPUT = ["damaged.pt", "--image", "program", "--processor", "6/142/9", "--max-nonturbo-ratio", "20"]
 CASES = (
     "branches",
     "branches --time-unit tsc --no-symbols",
@@ -197,7 +197,7 @@ class Closed:
 def test_a_reader_that_goes_ends_the_decode(
     verb: str, folder: Path, packets: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first write that fails nothing more is decoded: one part of rows, and the events before it."""
+    """After the first write that fails, nothing is decoded: one part of rows, and the events before it."""
     stream = (folder / "damaged.pt").read_bytes()[9:]
     (folder / "damaged.pt").write_bytes(stream * 40_000)
     read = {"rows": 0, "events": 0}
