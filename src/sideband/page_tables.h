@@ -17,6 +17,7 @@ struct Cr3Change {
   std::uint64_t tsc = 0;     // the write was in [tsc, tsc + error]
   std::uint64_t error = 0;
   std::uint64_t estimate = 0;  // best estimate of the TSC
+  bool in_psb = false;         // PIP in PSB+: the write was after the change before, and not after this one
 };
 
 // Page tables belong to one process until they are freed. If two processes alternate with one CR3, the

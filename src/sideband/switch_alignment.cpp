@@ -31,8 +31,9 @@ std::uint64_t later(std::uint64_t tsc, std::uint64_t ticks) {
 struct Residency {
   SpaceId space = trace::kAnySpace;
   SpaceId before = trace::kAnySpace;  // earlier owner of these page tables; kAnySpace: not known
-  std::uint64_t offset = 0;
-  std::uint64_t tsc = 0;  // it began in [tsc, tsc + error]
+  std::uint64_t begin = 0;            // it began after the packet at this offset, or at `offset`
+  std::uint64_t offset = 0;           // of the PIP
+  std::uint64_t tsc = 0;              // it began in [tsc, tsc + error]
   std::uint64_t error = 0;
   std::uint64_t estimate = 0;
   bool has_switch = false;  // a switch belongs to it
@@ -51,11 +52,13 @@ std::vector<Residency> residencies_of(const std::vector<Cr3Change>& changes, con
     const SpaceId space = tables.owner(one.cr3, middle_of(changes, i));
     // Page tables without an owner (kernel threads may have some) do not identify the next thread.
     if (space == trace::kAnySpace || (!residencies.empty() && residencies.back().space == space)) continue;
+    const Cr3Change& begin = one.in_psb && i != 0 ? changes[i - 1] : one;
     residencies.push_back({.space = space,
                            .before = tables.owner_before(one.cr3, one.tsc),
+                           .begin = begin.offset,
                            .offset = one.offset,
-                           .tsc = one.tsc,
-                           .error = one.error,
+                           .tsc = begin.tsc,
+                           .error = one.tsc + one.error - begin.tsc,
                            .estimate = one.estimate});
   }
   return residencies;
@@ -109,21 +112,32 @@ std::vector<std::uint64_t> unknown_cr3_of(const SwitchSurvey& survey, const Page
   return unknown_cr3;
 }
 
+// By switch: whether its task has user code. The idle task and kernel threads have none. They have a space
+// without code, or the space of another process.
+std::vector<bool> have_user_code(const trace::TraceBundle& bundle, const trace::Stream& stream,
+                                 const std::vector<bool>& processes) {
+  std::vector<bool> have;
+  for (const Switch& one : stream.switches)
+    have.push_back(processes[one.space] && bundle.spaces[one.space].pid == one.pid);
+  return have;
+}
+
 class SwitchAligner {
  public:
   SwitchAligner(const trace::TraceBundle& bundle, const trace::Stream& stream, const SwitchSurvey& survey,
-                const PageTables& tables, std::uint64_t max_skew, const SwitchAlignment& options,
-                std::size_t number)
+                const PageTables& tables, std::uint64_t max_skew, const SwitchAlignment& options)
       : bundle_(bundle),
         switches_(stream.switches),
         tables_(tables),
         max_skew_(max_skew),
         skews_(options.skews),
-        stream_number_(number),
+        stream_number_(static_cast<std::size_t>(&stream - bundle.streams.data())),
         records_lost_(options.records_lost),
         residencies_(residencies_of(survey.changes, tables)),
         resumes_(resumes_of(survey, tables)),
         unknown_cr3_(unknown_cr3_of(survey, tables)),
+        has_user_code_(have_user_code(bundle, stream, options.processes)),
+        user_code_(survey.user_code),
         offsets_(survey.offsets),
         pip_tsc_(stream.switches.size(), kNoPip) {}
 
@@ -132,6 +146,8 @@ class SwitchAligner {
   std::vector<Switch> align() {
     match_switches();
     restore_order();
+    move_into_kernel_code();
+    if (!records_lost_) move_out_of_tasks_without_user_code();
     for (std::size_t i = 0; i < switches_.size(); ++i) {
       if (offsets_[i] == kNotInStream) continue;
       add_lost_switches(offsets_[i]);
@@ -157,18 +173,19 @@ class SwitchAligner {
       while (residency < residencies_.size() && starts_before(residencies_[residency], i)) ++residency;
       if (same_process(space, last) && is_running(space, residency)) continue;
       if (const std::size_t found = find_residency(residency, i); found != residencies_.size()) {
-        put_after(i, residencies_[found]);
+        put_into(i, residencies_[found]);
         residencies_[found].has_switch = true;
         residency = found + 1;
       } else if (const TraceResume* const one = find_resume(residency, i); one != nullptr) {
-        put_after(i, *one);
+        offsets_[i] = one->offset + 1;
+        pip_tsc_[i] = one->tsc;
       }
     }
   }
 
-  template <typename Start>
-  void put_after(std::size_t i, const Start& one) {
-    offsets_[i] = one.offset + 1;  // after the PIP
+  // After the PIP. A PIP in PSB+ is later than the switch: the switch is by time then.
+  void put_into(std::size_t i, const Residency& one) {
+    offsets_[i] = std::clamp(offsets_[i], one.begin + 1, one.offset + 1);
     pip_tsc_[i] = one.tsc;
   }
   [[nodiscard]] bool has_pip(std::size_t i) const { return pip_tsc_[i] != kNoPip; }
@@ -267,6 +284,73 @@ class SwitchAligner {
     for (std::uint64_t& offset : offsets_) first = offset = std::max(offset, first);
   }
 
+  // A switch is in kernel code. A switch by time inside user code is moved to the nearer end of that code.
+  void move_into_kernel_code() {
+    std::uint64_t first = 0;
+    for (std::size_t i = 0; i < switches_.size(); ++i) {
+      const auto code = std::ranges::lower_bound(user_code_, offsets_[i], {}, &UserCode::end);
+      const bool is_inside = code != user_code_.end() && code->begin + 1 < offsets_[i];
+      if (is_inside && !has_pip(i)) {
+        const bool may_be_earlier = code->tsc >= earliest(i) && code->tsc <= switches_[i].tsc;
+        const bool may_be_later = code->until <= latest(i);
+        if (may_be_earlier && (!may_be_later || ticks_back(*code, i) < ticks_ahead(*code, i)))
+          offsets_[i] = code->begin + 1;
+        else if (may_be_later)
+          offsets_[i] = code->end + 1;
+      }
+      first = offsets_[i] = std::max(offsets_[i], first);
+    }
+  }
+
+  // By how much a switch is moved to be before, or after, user code.
+  [[nodiscard]] std::uint64_t ticks_back(const UserCode& code, std::size_t i) const {
+    return switches_[i].tsc - std::min(switches_[i].tsc, code.tsc);
+  }
+  [[nodiscard]] std::uint64_t ticks_ahead(const UserCode& code, std::size_t i) const {
+    return code.until - std::min(switches_[i].tsc, code.until);
+  }
+
+  // Between a switch to the idle task or to a kernel thread and the next switch to a program there is no user
+  // code. Such code is before the first of these switches, or after the second one:
+  //
+  //   by time   a ....... idle ............. b
+  //   stream    a   user  kernel  user  kernel
+  //                             ^ idle
+  void move_out_of_tasks_without_user_code() {
+    for (std::size_t first = 0, next = 0; first < switches_.size(); first = next + 1) {
+      next = first;
+      while (next < switches_.size() && !has_user_code_[next]) ++next;
+      if (first != next) separate_user_code(first, next);
+    }
+  }
+
+  // Switches [first, next) are to tasks without user code. User code that is far from both ends shows that a
+  // task has user code: a process of another PID namespace looks like the idle task.
+  void separate_user_code(std::size_t first, std::size_t next) {
+    const bool has_next = next != switches_.size();
+    const std::uint64_t end = has_next ? offsets_[next] : kNotInStream;
+    const auto may_be_before = [&](const UserCode& code) { return first != 0 && code.tsc <= latest(first); };
+    const auto may_be_after = [&](const UserCode& code) {
+      return has_next && !has_pip(next) && code.until >= earliest(next);
+    };
+    const auto from = std::ranges::lower_bound(user_code_, offsets_[first], {}, &UserCode::end);
+    const auto to =
+        std::find_if(from, user_code_.end(), [&](const UserCode& code) { return code.begin + 1 >= end; });
+    const auto is_near = [&](const UserCode& code) { return may_be_before(code) || may_be_after(code); };
+    if (!std::all_of(from, to, is_near)) return;
+    const auto is_after = [&](const UserCode& code) {
+      return !may_be_before(code) ||
+             (may_be_after(code) && ticks_back(code, next) < ticks_ahead(code, first));
+    };
+    const auto after = std::find_if(from, to, is_after);
+    if (after != from) offsets_[first] = std::min(std::prev(after)->end + 1, end);
+    if (after != to) offsets_[next] = after->begin + 1;
+    for (std::size_t i = first + 1; i < next; ++i) {
+      offsets_[i] = std::max(offsets_[i], offsets_[first]);
+      if (has_next) offsets_[i] = std::min(offsets_[i], offsets_[next]);
+    }
+  }
+
   // A SWITCH OUT record and a SWITCH IN record a little later are one switch.
   [[nodiscard]] bool is_joined_with_next(std::size_t i) const {
     if (switches_[i].tid != trace::kNoId || i + 1 == switches_.size()) return false;
@@ -315,6 +399,8 @@ class SwitchAligner {
   std::vector<Residency> residencies_;
   std::vector<TraceResume> resumes_;
   std::vector<std::uint64_t> unknown_cr3_;
+  std::vector<bool> has_user_code_;  // by switch
+  const std::vector<UserCode>& user_code_;
   std::size_t next_resume_ = 0;
   std::vector<std::uint64_t> offsets_;
   static constexpr std::uint64_t kNoPip = ~std::uint64_t{0};
@@ -323,13 +409,15 @@ class SwitchAligner {
   std::size_t next_residency_ = 0;
 };
 
-// Whether a stream has switches between processes that are known by time only.
+// Whether a stream has switches between processes, or between a process and other tasks, that are known by
+// time only.
 bool has_uncertain_switches(const trace::Stream& stream, const std::vector<bool>& processes) {
   if (stream.kind != trace::StreamKind::PROCESSOR_TRACE || stream.switches_by_offset) return false;
   const auto is_process = [&](const Switch& one) { return processes[one.space]; };
   const auto first = std::ranges::find_if(stream.switches, is_process);
-  return std::any_of(first, stream.switches.end(),
-                     [&](const Switch& one) { return is_process(one) && one.space != first->space; });
+  return std::any_of(first, stream.switches.end(), [&](const Switch& one) {
+    return one.tid != trace::kNoId && (one.space != first->space || one.pid != first->pid);
+  });
 }
 
 }  // namespace
@@ -355,7 +443,8 @@ bool align_switches_to_pips(trace::TraceBundle& bundle, const SwitchAlignment& o
   SurveyLimits limits{.changes = kMostChanges, .go_on = options.go_on};
   for (trace::Stream& stream : bundle.streams) {
     if (!has_uncertain_switches(stream, options.processes)) continue;
-    auto survey = survey_switches(stream, configuration, limits);
+    auto survey =
+        survey_switches(stream, configuration, have_user_code(bundle, stream, options.processes), limits);
     if (!survey && !options.go_on()) return false;
     if (!survey) {
       bundle.warnings.push_back(
@@ -368,9 +457,9 @@ bool align_switches_to_pips(trace::TraceBundle& bundle, const SwitchAlignment& o
   }
   tables.resolve_owners();
   for (const auto& [stream, survey] : surveys) {
-    const auto number = static_cast<std::size_t>(stream - bundle.streams.data());
-    SwitchAligner aligner(bundle, *stream, survey, tables, max_skew, options, number);
-    if (aligner.has_one_process()) continue;  // no PIP changes the process
+    SwitchAligner aligner(bundle, *stream, survey, tables, max_skew, options);
+    // No PIP changes the process, and user code does not contradict times.
+    if (aligner.has_one_process() && survey.user_code.empty()) continue;
     stream->switches = aligner.align();
     stream->switches_by_offset = true;
   }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/addresses.h"
 #include "packet/decoder.h"
 #include "packet/windows.h"
 #include "time/track.h"
@@ -26,8 +27,8 @@ bool is_timing(PacketKind kind) noexcept {
 class Surveyor {
  public:
   Surveyor(const trace::Stream& stream, const trace::Clock& clock, const packet::Errata& errata,
-           const SurveyLimits& limits)
-      : stream_(stream), clock_(clock), errata_(errata), limits_(limits) {
+           const std::vector<bool>& has_user_code, const SurveyLimits& limits)
+      : stream_(stream), clock_(clock), errata_(errata), has_user_code_(has_user_code), limits_(limits) {
     out_.offsets.assign(stream.switches.size(), kNotInStream);
   }
 
@@ -93,14 +94,17 @@ class Surveyor {
     }
     // TNT and TIP packets right after a timing packet are older than the timing packet.
     if (std::exchange(time_seen_, false) && packet.offset >= all_before_until_) date_switches(packet.offset);
+    if (packet::has_ip_payload(packet.kind)) set_level(packet);
     switch (packet.kind) {
       case PacketKind::TIP_PGE:
         return on_tracing_enabled(packet.offset);
       case PacketKind::TIP_PGD:  // writes to CR3 while tracing is off have no PIP
         enabled_by_.reset();
         return add_change(packet.offset, 0);
-      case PacketKind::PSB:  // a PIP in PSB+ is no write to CR3
       case PacketKind::OVF:  // PIP packets may be lost
+        leave_user_code(packet.offset);
+        [[fallthrough]];
+      case PacketKind::PSB:  // a PIP in PSB+ is no write to CR3
         enabled_by_.reset();
         return;
       case PacketKind::PIP:
@@ -108,6 +112,26 @@ class Surveyor {
       default:
         return;
     }
+  }
+
+  // The IP of a FUP, and the target of a TIP or TIP.PGE, show the privilege level.
+  void set_level(const Packet& packet) {
+    const bool is_user = packet.kind != PacketKind::TIP_PGD && (packet.flags & Packet::IP_KNOWN) != 0 &&
+                         packet.ip < base::kKernelHalf;
+    if (!is_user) return leave_user_code(packet.offset);
+    if (in_user_code_) return;
+    in_user_code_ = true;
+    contradicts_ = next_switch_ != 0 && !has_user_code_[next_switch_ - 1];
+    user_code_ = {.begin = window_ + packet.offset, .tsc = track_->at(packet.offset, packet.offset).tsc};
+  }
+
+  void leave_user_code(std::uint64_t offset) {
+    if (!std::exchange(in_user_code_, false) || !contradicts_ || out_.user_code.size() >= limits_.changes)
+      return;
+    const time::TimeRange now = track_->at(offset, offset);
+    user_code_.end = window_ + offset;
+    user_code_.until = now.known && now.error != kNoBound ? now.tsc + now.error : trace::kTscMax;
+    out_.user_code.push_back(user_code_);
   }
 
   [[nodiscard]] bool cr3_unknown() const { return !out_.changes.empty() && out_.changes.back().cr3 == 0; }
@@ -122,7 +146,8 @@ class Surveyor {
   void on_pip(const Packet& packet) {
     const std::size_t number = out_.changes.size();
     const bool in_guest = (packet.flags & Packet::NR) != 0;
-    add_change(packet.offset, in_guest ? 0 : packet.payload & trace::kCr3Address);
+    const bool in_psb = (packet.flags & Packet::IN_PSB) != 0;
+    add_change(packet.offset, in_guest ? 0 : packet.payload & trace::kCr3Address, in_psb);
     if (enabled_by_ && number != out_.changes.size()) out_.resumes.push_back({number, *enabled_by_});
     enabled_by_.reset();
   }
@@ -133,8 +158,10 @@ class Surveyor {
     if (!now.known) return;
     // The packet that bounds the time is in the next window.
     if (now.error == kNoBound && !is_last_) now.error = 0;
+    const std::size_t first = next_switch_;
     while (next_switch_ < stream_.switches.size() && has_happened(next_switch_, now))
       out_.offsets[next_switch_++] = window_ + offset + 1;
+    if (next_switch_ != first) contradicts_ = true;
     if (next_switch_ < stream_.switches.size())
       all_before_until_ = track_->all_before_until(offset, stream_.switches[next_switch_].tsc);
   }
@@ -148,10 +175,10 @@ class Surveyor {
            (number + 1 < stream_.switches.size() && stream_.switches[number + 1].tsc <= estimate);
   }
 
-  void add_change(std::uint64_t offset, std::uint64_t cr3) {
+  void add_change(std::uint64_t offset, std::uint64_t cr3, bool in_psb = false) {
     if (!out_.changes.empty() && out_.changes.back().cr3 == cr3) return;
     const time::TimeRange now = track_->at(offset, offset);
-    if (now.known) out_.changes.push_back({window_ + offset, cr3, now.tsc, now.error, now.tsc});
+    if (now.known) out_.changes.push_back({window_ + offset, cr3, now.tsc, now.error, now.tsc, in_psb});
   }
 
   // A change is not later than the next change. At the end of times, the last switch is the bound.
@@ -188,6 +215,7 @@ class Surveyor {
 
   // CR3 is not known from here on.
   void lose_cr3() {
+    leave_user_code(last_offset_);
     add_change(last_offset_, 0);
     enabled_by_.reset();
     time_seen_ = false;
@@ -196,6 +224,7 @@ class Surveyor {
   const trace::Stream& stream_;
   const trace::Clock& clock_;
   const packet::Errata& errata_;
+  const std::vector<bool>& has_user_code_;
   const SurveyLimits& limits_;
   SwitchSurvey out_;
   // Stream offset of the window. Other offsets are relative to it, except in `out_`.
@@ -210,15 +239,19 @@ class Surveyor {
   std::size_t next_switch_ = 0;  // index of the next switch
   std::uint64_t all_before_until_ = 0;
   bool time_seen_ = false;
+  bool in_user_code_ = false;
+  bool contradicts_ = false;  // see SwitchSurvey::user_code
+  UserCode user_code_;        // if in_user_code_
 };
 
 }  // namespace
 
 std::optional<SwitchSurvey> survey_switches(const trace::Stream& stream,
                                             const trace::Configuration& configuration,
+                                            const std::vector<bool>& has_user_code,
                                             const SurveyLimits& limits) {
   const packet::Errata errata = packet::errata_for(configuration.cpu);
-  return Surveyor(stream, configuration.clock, errata, limits).run();
+  return Surveyor(stream, configuration.clock, errata, has_user_code, limits).run();
 }
 
 }  // namespace ptkit::sideband

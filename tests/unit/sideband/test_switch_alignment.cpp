@@ -20,9 +20,12 @@ constexpr std::uint64_t kMaxSkew = kHz / 50'000;  // as max_switch_skew()
 constexpr std::uint64_t kLong = 3 * kMaxSkew;
 constexpr std::uint64_t kUserTables = 0x1000;
 constexpr std::uint64_t kTick = 50;
+constexpr std::uint64_t kKernelIp = 0xffffffff81000000;
+constexpr std::uint64_t kUserIp = 0x401000;
 
 struct Process {
   std::int64_t pid = 0;
+  std::int64_t tid = 0;
   trace::SpaceId space = trace::kAnySpace;
   std::uint64_t tables = 0;
 };
@@ -32,33 +35,50 @@ class Processor {
  public:
   Process process(std::uint64_t tables) {
     Process one{.pid = 100 + next_pid_++, .tables = tables};
+    one.tid = one.pid;
     new_space(one);
+    return one;
+  }
+  // Another thread of a process.
+  Process thread(const Process& of) {
+    Process one = of;
+    one.tid = 100 + next_pid_++;
     return one;
   }
   void begin(Process& one) {
     now_ = &one;
     record_switch(0);
-    stream_.add(Kind::PSB).add(Kind::TSC, tsc_).add(Kind::PIP, one.tables).add(Kind::PSBEND);
-    add(Kind::TIP_PGE, 0, 6);
+    tables_ = one.tables;
+    psb();
+    enable_tracing();
   }
   // Runs kernel code for so many ticks.
   void work(std::uint64_t ticks) {
     for (std::uint64_t i = 0; i < ticks; i += kTick) {
       add(Kind::TNT_8, 1, 1);
-      truth_.push_back({stream_.last, now_->pid});
+      truth_.push_back({stream_.last, now_->tid, is_user_});
     }
   }
   // Runs user code with isolated page tables (PTI).
   void user(std::uint64_t ticks) {
-    add(Kind::PIP, now_->tables | kUserTables);
+    add(Kind::PIP, tables_ | kUserTables);
+    add(Kind::TIP, kUserIp, kWholeIp);
+    is_user_ = true;
     work(ticks);
-    add(Kind::PIP, now_->tables);
+    is_user_ = false;
+    add(Kind::TIP, kKernelIp, kWholeIp);
+    add(Kind::PIP, tables_);
   }
   // Switches to another thread. Its record is late by `late` ticks.
   void change(Process& to, std::int64_t late = 0) {
-    const std::uint64_t before = now_->tables;
     now_ = &to;
-    if (to.tables != before) add(Kind::PIP, to.tables);
+    if (to.tables != tables_) load(to.tables);
+    record_switch(late);
+  }
+  // Switches to the idle task, which keeps the page tables of the last thread.
+  void idle(std::int64_t late = 0) {
+    idle_.space = now_->space;
+    now_ = &idle_;
     record_switch(late);
   }
   // Switches to another thread, with the SWITCH OUT record `before` ticks earlier and the SWITCH IN record
@@ -68,10 +88,11 @@ class Processor {
     change(to, static_cast<std::int64_t>(after));
   }
   void disable_tracing() { add(Kind::TIP_PGD); }
-  void enable_tracing() { add(Kind::TIP_PGE, 0, 6); }
+  void enable_tracing() { add(Kind::TIP_PGE, kKernelIp, kWholeIp); }
   void change_while_off(Process& to, std::int64_t late = 0) {
     tsc_ += 4 * kTick;
     now_ = &to;
+    tables_ = to.tables;
     record_switch(late);
     tsc_ += 4 * kTick;
   }
@@ -80,9 +101,10 @@ class Processor {
     change_while_off(to);
     enable_tracing();
   }
+  void psb() { stream_.add(Kind::PSB).add(Kind::TSC, tsc_).add(Kind::PIP, tables_).add(Kind::PSBEND); }
   // exec(): writes CR3, and records EXEC later.
   void load(std::uint64_t tables) {
-    now_->tables = tables;
+    now_->tables = tables_ = tables;
     add(Kind::PIP, tables);
   }
   void execute() {
@@ -92,6 +114,24 @@ class Processor {
 
   // Counts blocks that have the wrong thread.
   std::size_t wrong() {
+    return wrong_steps([](const Step&) { return true; });
+  }
+  // Counts those of user code only.
+  std::size_t wrong_user() {
+    return wrong_steps([](const Step& one) { return one.is_user; });
+  }
+
+ private:
+  static constexpr std::uint64_t kWholeIp = 6;  // IPBytes
+
+  struct Step {
+    std::uint64_t offset = 0;
+    std::int64_t tid = 0;
+    bool is_user = false;
+  };
+
+  template <typename Counts>
+  std::size_t wrong_steps(const Counts& counts) {
     trace::TraceBundle bundle;
     bundle.configuration.rtit_ctl_known = true;
     bundle.configuration.rtit_ctl = std::uint64_t{1} << PT_CTL_OS;
@@ -108,19 +148,13 @@ class Processor {
     EXPECT_TRUE(stream.switches_by_offset);
     std::size_t count = 0;
     auto next = stream.switches.begin();
-    std::int64_t pid = trace::kNoId;
-    for (const auto& [offset, runs] : truth_) {
-      for (; next != stream.switches.end() && next->offset <= offset; ++next) pid = next->pid;
-      if (pid != runs) ++count;
+    std::int64_t tid = trace::kNoId;
+    for (const Step& one : truth_) {
+      for (; next != stream.switches.end() && next->offset <= one.offset; ++next) tid = next->tid;
+      if (tid != one.tid && counts(one)) ++count;
     }
     return count;
   }
-
- private:
-  struct Step {
-    std::uint64_t offset = 0;
-    std::int64_t pid = 0;
-  };
 
   void add(Kind kind, std::uint64_t payload = 0, std::uint64_t payload2 = 0) {
     tsc_ += kTick;
@@ -131,7 +165,7 @@ class Processor {
     spaces_.push_back({.pid = one.pid});
   }
   void record_switch(std::int64_t late) {
-    trace::Switch one{.pid = now_->pid, .tid = now_->pid, .space = now_->space};
+    trace::Switch one{.pid = now_->pid, .tid = now_->tid, .space = now_->space};
     one.tsc = tsc_ + static_cast<std::uint64_t>(late);
     if (!switches_.empty()) one.tsc = std::max(one.tsc, switches_.back().tsc + 1);
     switches_.push_back(one);
@@ -141,12 +175,16 @@ class Processor {
   std::uint64_t tsc_ = 1'000'000;
   std::int64_t next_pid_ = 0;
   Process* now_ = nullptr;
+  Process idle_{};
+  std::uint64_t tables_ = 0;  // CR3
+  bool is_user_ = false;
   std::vector<trace::Space> spaces_{trace::Space{}};
   std::vector<trace::Switch> switches_;
   std::vector<Step> truth_;
 };
 
 constexpr std::int64_t kLate = kMaxSkew / 2;
+constexpr std::int64_t kTicks = kTick;
 
 class SwitchAlignmentTest : public ::testing::Test {
  protected:
@@ -221,6 +259,15 @@ TEST_F(SwitchAlignmentTest, FindsResumeAfterUnreportedCr3) {
     machine_.change(a_, late);
     machine_.work(kLong);
   }
+  EXPECT_EQ(machine_.wrong(), 0U);
+}
+
+// b is switched in while tracing is off. The PIP in PSB+ reports its CR3 later.
+TEST_F(SwitchAlignmentTest, PutsUnreportedSwitchBeforePipInPsb) {
+  machine_.change_untraced(b_);
+  machine_.work(kMaxSkew / 2);
+  machine_.psb();
+  machine_.work(kLong);
   EXPECT_EQ(machine_.wrong(), 0U);
 }
 
@@ -301,6 +348,112 @@ TEST_F(SwitchAlignmentTest, IgnoresPageTablesOfExitingThread) {
   machine_.work(kLong);
   take_turns();
   EXPECT_EQ(machine_.wrong(), 0U);
+}
+
+// User code right before the switch to the idle task, with a record that is early.
+TEST_F(SwitchAlignmentTest, GivesNoUserCodeBeforeIdleTaskToIdleTask) {
+  for (const std::int64_t early : {3 * kTicks, kLate}) {
+    machine_.user(kLong);
+    machine_.work(kTick);
+    machine_.user(4 * kTick);
+    machine_.work(kTick);
+    machine_.idle(-early);
+    machine_.work(kLong);
+    machine_.change(b_);
+    machine_.user(kLong);
+    machine_.change(a_);
+    machine_.work(kLong);
+  }
+  EXPECT_EQ(machine_.wrong_user(), 0U);
+}
+
+// The same thread, or another one with the same page tables, runs user code before the record of its switch.
+TEST_F(SwitchAlignmentTest, GivesNoUserCodeAfterIdleTaskToIdleTask) {
+  Process other = machine_.thread(a_);
+  for (Process* const next : {&a_, &other, &a_}) {
+    machine_.user(kLong);
+    machine_.idle();
+    machine_.work(kLong);
+    machine_.change(*next, kLate);
+    machine_.work(kTick);
+    machine_.user(2 * kTick);
+    machine_.work(kTick);
+    machine_.user(kLong);
+    machine_.work(kLong);
+  }
+  EXPECT_EQ(machine_.wrong_user(), 0U);
+}
+
+// A process of another PID namespace looks like the idle task. Its user code is not given to its neighbours.
+TEST_F(SwitchAlignmentTest, LeavesUserCodeThatIsFarFromSwitchesToIdleTask) {
+  constexpr std::uint64_t kSteps = 40;
+  machine_.idle();
+  machine_.work(2 * kLong);
+  machine_.user(kSteps * kTick);
+  machine_.work(2 * kLong);
+  machine_.change(b_);
+  machine_.work(kLong);
+  EXPECT_EQ(machine_.wrong_user(), 0U);
+}
+
+// Threads of one process: no PIP gives their switch.
+TEST_F(SwitchAlignmentTest, PutsSwitchByTimeIntoKernelCode) {
+  Process other = machine_.thread(a_);
+  for (const std::int64_t late : {5 * kTicks, -5 * kTicks}) {
+    for (Process* const next : {&other, &a_}) {
+      machine_.user(10 * kTick);
+      machine_.work(kTick);
+      machine_.change(*next, late);
+      machine_.work(kTick);
+      machine_.user(10 * kTick);
+      machine_.work(kLong);
+    }
+  }
+  EXPECT_EQ(machine_.wrong_user(), 0U);
+}
+
+// No PIP changes the process, so that all switches are by time.
+TEST(SwitchAlignment, GivesNoUserCodeOfOnlyProcessToIdleTask) {
+  Processor machine;
+  Process a = machine.process(0x10000);
+  machine.begin(a);
+  machine.user(kLong);
+  machine.work(kTick);
+  machine.idle(-4 * kTicks);
+  machine.work(kLong);
+  machine.change(a);
+  machine.work(kLong);
+  EXPECT_EQ(machine.wrong_user(), 0U);
+}
+
+TEST(RandomSwitchAlignment, GivesUserCodeToItsThread) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Processor machine;
+    std::vector<Process> all;
+    for (std::uint64_t i = 1; i <= 2; ++i) all.push_back(machine.process(i * 0x10000));
+    for (std::size_t i = 0; i < 2; ++i) all.push_back(machine.thread(all[i]));
+    std::size_t now = 0;
+    machine.begin(all[now]);
+    const auto late = [&] { return static_cast<std::int64_t>(random() % kMaxSkew) - kLate; };
+    for (int i = 0; i < 100; ++i) {
+      machine.work(kTick);
+      for (std::uint64_t parts = 1 + random() % 3; parts != 0; --parts) {
+        machine.user(kTick + random() % kLong);
+        machine.work(kTick);
+      }
+      machine.user(kMaxSkew);
+      machine.work(kTick);
+      machine.idle(late());
+      machine.work(kLong + random() % kLong);
+      now = random() % all.size();
+      machine.change(all[now], late());
+      machine.work(kTick);
+      machine.user(kMaxSkew);
+    }
+    EXPECT_EQ(machine.wrong_user(), 0U);
+  }
 }
 
 TEST(RandomSwitchAlignment, IsCorrect) {
