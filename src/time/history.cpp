@@ -43,10 +43,10 @@ std::size_t History::search(std::uint64_t offset) const noexcept {
 }
 
 void History::reserve(std::size_t extra) {
-  place_.grow(size_ + extra, size_);
-  low_.grow(size_ + extra, size_);
-  high_.grow(size_ + extra, size_);
-  info_.grow(size_ + extra, size_);
+  grow_to(place_, size_ + extra);
+  grow_to(low_, size_ + extra);
+  grow_to(high_, size_ + extra);
+  grow_to(info_, size_ + extra);
 }
 
 void History::push(const Extent& place, std::uint64_t low, std::uint64_t high, Info info) noexcept {

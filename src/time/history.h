@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cpu/isa.h"
 #include "time/point.h"
@@ -96,10 +97,10 @@ class History {
   // Appends CYC packets, 8 at once. False: some limits are too large for that, and nothing is appended.
   bool put_wide(const Cycles& cycles, std::size_t begin, std::size_t end, std::uint64_t origin) noexcept;
 
-  Buffer<Extent> place_;
-  Buffer<std::uint64_t> low_;
-  Buffer<std::uint64_t> high_;
-  Buffer<Info> info_;
+  std::vector<Extent> place_;
+  std::vector<std::uint64_t> low_;
+  std::vector<std::uint64_t> high_;
+  std::vector<Info> info_;
   std::size_t size_ = 0;
   cpu::Isa isa_ = cpu::isa_choice().isa;
 };

@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "time/buffer.h"
 #include "time/track.h"
 
 namespace ptkit::time {
@@ -69,6 +68,12 @@ struct TscMtcPoint {
   [[nodiscard]] bool exact() const noexcept { return bounded() && high - low <= 4; }
 };
 
+// Makes room for `size` elements. Columns never shrink, so that each element is cleared once.
+template <typename T>
+void grow_to(std::vector<T>& column, std::size_t size) {
+  if (column.size() < size) column.resize(size);
+}
+
 // The CYC packets of a frame as columns.
 struct Cycles {
   enum Flag : std::uint8_t {
@@ -76,15 +81,15 @@ struct Cycles {
     BEFORE_TNT = 2,  // `last` is a TNT packet; its branches may have other times
   };
 
-  Buffer<Extent> place;
-  Buffer<double> weight;  // counted cycles; when resolved: minimum of ticks since the preceding CYC
-  Buffer<double> margin;  // error of the cycle count, in ticks
-  Buffer<double> low;
-  Buffer<double> high;
-  Buffer<Rank> rank;  // rank of the limits
+  std::vector<Extent> place;
+  std::vector<double> weight;  // counted cycles; when resolved: minimum of ticks since the preceding CYC
+  std::vector<double> margin;  // error of the cycle count, in ticks
+  std::vector<double> low;
+  std::vector<double> high;
+  std::vector<Rank> rank;  // rank of the limits
   // largest core:bus ratio known to be in force since the preceding CYC; 0: unknown
-  Buffer<std::uint8_t> ratio;
-  Buffer<std::uint8_t> flags;
+  std::vector<std::uint8_t> ratio;
+  std::vector<std::uint8_t> flags;
   std::size_t size = 0;
   bool any_lost = false;
   bool ratios_differ = false;
@@ -95,17 +100,17 @@ struct Cycles {
   }
   // Makes room for `extra` more elements of the columns that the reader fills.
   void reserve(std::size_t extra) {
-    place.grow(size + extra, size);
-    weight.grow(size + extra, size);
-    ratio.grow(size + extra, size);
-    flags.grow(size + extra, size);
+    grow_to(place, size + extra);
+    grow_to(weight, size + extra);
+    grow_to(ratio, size + extra);
+    grow_to(flags, size + extra);
   }
   // Makes room in the columns that the resolver fills.
   void prepare() {
-    margin.grow(size, 0);
-    low.grow(size, 0);
-    high.grow(size, 0);
-    rank.grow(size, 0);
+    grow_to(margin, size);
+    grow_to(low, size);
+    grow_to(high, size);
+    grow_to(rank, size);
   }
 };
 
