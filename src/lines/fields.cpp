@@ -47,25 +47,36 @@ void add_packet(TextBuffer& out, const PacketField& field, std::size_t row) {
   out.strip(begin);
 }
 
+PaddedText joined(const PaddedText& one, std::string_view other) {
+  return PaddedText(std::string(one.view()).append(other));
+}
+
 // A field with a block of its values. Numbers and labels that are those of the row before need not be written
 // again: their text is copied, and that of equal neighbours at once.
 class BlockField {
  public:
-  explicit BlockField(const Field& field) : field_(field) {}
+  explicit BlockField(const Field& field)
+      : field_(field),
+        kind_(static_cast<Kind>(field.value.index())),
+        lead_(joined(field.first, field.before.view())),
+        unknown_(joined(field.first, field.unknown.view())) {
+    if (kind_ != Kind::LABEL) return;
+    for (const PaddedText& label : std::get<LabelField>(field.value).labels) {
+      labels_.push_back(joined(lead_, std::string(label.view()).append(field.after.view())));
+    }
+  }
 
   // Reads rows [first, first + rows), and sets `bit` in the masks of the rows that are as the row before. The
   // first row of a block is not.
   void load(std::size_t first, std::size_t rows, std::uint64_t bit, std::span<std::uint64_t> masks) {
     first_ = first;
-    const Cells* cells = nullptr;
-    if (const auto* number = std::get_if<NumberField>(&field_.value)) cells = &number->cells;
-    if (const auto* label = std::get_if<LabelField>(&field_.value)) cells = &label->cells;
-    if (cells == nullptr) {
-      const bool same = std::holds_alternative<NoField>(field_.value);
-      for (std::size_t row = 1; same && row < rows; ++row) masks[row] |= bit;
-      return;
+    if (kind_ == Kind::NONE) {
+      for (std::size_t row = 1; row < rows; ++row) masks[row] |= bit;
     }
-    std::visit([&](const auto& all) { widen(all.subspan(first, rows)); }, *cells);
+    if (kind_ != Kind::NUMBER && kind_ != Kind::LABEL) return;
+    const Cells& cells = kind_ == Kind::NUMBER ? std::get<NumberField>(field_.value).cells
+                                               : std::get<LabelField>(field_.value).cells;
+    std::visit([&](const auto& all) { widen(all.subspan(first, rows)); }, cells);
     const bool* const known = field_.known.empty() ? nullptr : field_.known.data() + first;
     for (std::size_t row = 1; row < rows; ++row) {
       const bool same =
@@ -75,19 +86,23 @@ class BlockField {
   }
 
   void write(TextBuffer& out, std::size_t row) const {
-    out.add(field_.first);
-    const std::size_t begin = out.size();
-    if (field_.known.empty() || field_.known[row]) {
-      out.add(field_.before);
-      write_value(out, row);
-      out.add(field_.after);
+    const std::size_t begin = out.size() + field_.first.size();
+    if (!field_.known.empty() && !field_.known[row]) {
+      out.add(unknown_);
+    } else if (kind_ == Kind::LABEL) {
+      out.add(labels_[std::min<std::uint64_t>(values_[row - first_], labels_.size() - 1)]);
     } else {
-      out.add(field_.unknown);
+      out.add(lead_);
+      write_value(out, row);
+      if (field_.after.size() != 0) out.add(field_.after);
     }
     if (field_.width != 0) out.pad(begin, field_.width, field_.right);
   }
 
  private:
+  // Alternatives of Field::value.
+  enum class Kind : std::uint8_t { NONE, NUMBER, LABEL, TEXT, ADDRESS, PAIR, INSTRUCTION, PACKET };
+
   template <typename Cell>
   void widen(std::span<const Cell> cells) {
     using Wide = std::conditional_t<std::is_signed_v<Cell>, std::int64_t, std::uint64_t>;
@@ -97,8 +112,8 @@ class BlockField {
     }
   }
 
-  void write_number(TextBuffer& out, Number form, std::uint64_t value) const {
-    switch (form) {
+  void write_number(TextBuffer& out, std::uint64_t value) const {
+    switch (std::get_if<NumberField>(&field_.value)->form) {
       case Number::HEX16:
         return out.add_hex16(value);
       case Number::HEX:
@@ -111,26 +126,37 @@ class BlockField {
   }
 
   void write_value(TextBuffer& out, std::size_t row) const {
-    if (const auto* number = std::get_if<NumberField>(&field_.value)) {
-      write_number(out, number->form, values_[row - first_]);
-    } else if (const auto* label = std::get_if<LabelField>(&field_.value)) {
-      const std::uint64_t value = values_[row - first_];
-      out.add(label->labels[std::min<std::uint64_t>(value, label->labels.size() - 1)]);
-    } else if (const auto* address = std::get_if<AddressField>(&field_.value)) {
-      address->texts->add(out, address->rows, row);
-    } else if (const auto* pair = std::get_if<AddressPairField>(&field_.value)) {
-      pair->texts->add_pair(out, pair->from, pair->to, row);
-    } else if (const auto* instruction = std::get_if<InstructionField>(&field_.value)) {
-      instruction->texts->add(out, instruction->rows, row);
-    } else if (const auto* packet = std::get_if<PacketField>(&field_.value)) {
-      add_packet(out, *packet, row);
-    } else if (const auto* text = std::get_if<TextField>(&field_.value)) {
-      out.add(text->texts[row]);
+    switch (kind_) {
+      case Kind::NUMBER:
+        return write_number(out, values_[row - first_]);
+      case Kind::TEXT:
+        return out.add(std::get_if<TextField>(&field_.value)->texts[row]);
+      case Kind::ADDRESS: {
+        const auto& address = *std::get_if<AddressField>(&field_.value);
+        return address.texts->add(out, address.rows, row);
+      }
+      case Kind::PAIR: {
+        const auto& pair = *std::get_if<AddressPairField>(&field_.value);
+        return pair.texts->add_pair(out, pair.from, pair.to, row);
+      }
+      case Kind::INSTRUCTION: {
+        const auto& instruction = *std::get_if<InstructionField>(&field_.value);
+        return instruction.texts->add(out, instruction.rows, row);
+      }
+      case Kind::PACKET:
+        return add_packet(out, *std::get_if<PacketField>(&field_.value), row);
+      case Kind::NONE:
+      case Kind::LABEL:
+        return;
     }
   }
 
   const Field& field_;
-  std::size_t first_ = 0;  // row of the block's first value
+  Kind kind_;
+  PaddedText lead_;                 // what comes before a value
+  PaddedText unknown_;              // with what comes before it
+  std::vector<PaddedText> labels_;  // with what comes before and after them
+  std::size_t first_ = 0;           // row of the block's first value
   bool signed_ = false;
   std::array<std::uint64_t, kBlockRows> values_;  // of numbers and labels
 };

@@ -22,7 +22,7 @@ __all__ = ["JsonRows", "json_columns"]
 
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
-_NAMED = frozenset({"ip", "from_ip", "to_ip"})  # addresses with members for their names
+_NAMED: frozenset[str] = frozenset({"ip", "from_ip", "to_ip"})  # addresses with members for their names
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}
 
 More = Callable[[LineWriter], None]
@@ -92,12 +92,18 @@ class JsonRows:
         writer = self._writer
         writer.begin(part)
         writer.literal(f'{{"table": "{part.name}"')
-        runs = [name for name in schema_of(part.name).names("run") if name in part.available]
+        available = frozenset(part.available)
+        runs = [name for name in schema_of(part.name).names("run") if name in available]
+        named = _NAMED if self._symbols and "space" in available else frozenset()
         for name in dict.fromkeys((*part.columns, *runs)):
-            self._add_members(part, name)
+            if name in named:
+                writer.literal(", ")
+                writer.address("json", name)
+            else:
+                self._add_member(part, name)
         if "tsc" in part.columns:
             writer.literal(', "time_ns": ')
-            if "time_ns" in part.available:
+            if "time_ns" in available:
                 writer.number("time_ns", "decimal", unknown=_NULL, before='"', after='"')
             else:
                 writer.literal(_NULL)
@@ -105,21 +111,16 @@ class JsonRows:
             more(writer)
         writer.literal("}")
 
-    def _add_members(self, part: Table, name: str) -> None:
-        """Add the members that a column becomes."""
+    def _add_member(self, part: Table, name: str) -> None:
+        """Add the member that a column becomes; flags are two."""
         writer = self._writer
         if name == "flags":
             _add_flags(writer, part)
             return
-        if name in _NAMED and self._symbols and "space" in part.available:
-            writer.literal(", ")
-            writer.address("json", name)
-            return
-        column = part.column(name)
+        column = schema_of(part.name).columns[name]
         writer.literal(f', "{name}": ')
         if column.enum is not None:
-            labels = _enum_labels(part.name, name)
-            writer.label(np.asarray(part[name]), labels, known=writer.known(name), unknown=_NULL)
+            writer.names_of(name, _enum_labels(part.name, name), unknown=_NULL)
             return
         form, before = _QUOTED.get(form_of(column), ("decimal", ""))
         writer.number(name, form, unknown=_NULL, before=before, after=before[:1])
@@ -151,4 +152,4 @@ def _add_flags(writer: LineWriter, part: Table) -> None:
     writer.label(codes, [_set_flags(part.name, value) for value in found] or [b""])
     if "taken" in schema_of(part.name).names("flag"):
         writer.literal(', "taken": ')
-        writer.label(np.asarray(part["taken"]), _BOOLEANS)
+        writer.names_of("taken", _BOOLEANS)

@@ -30,6 +30,13 @@ def labels_of(table: str, column: str, form: Callable[[str], str] = str) -> list
     return [names.get(value, str(value)).encode() for value in range(_CODES)]
 
 
+def _decimal(
+    value: int, known: bool, *, unknown: str = "", before: str = "", after: str = "", width: int = 0
+) -> str:
+    """A decimal number as the core writes it."""
+    return f"{f'{before}{value}{after}' if known else unknown:>{width}}"
+
+
 class LineWriter:
     """Writes the rows of one part of a table after the other.
 
@@ -61,12 +68,21 @@ class LineWriter:
         Options are ``known`` (the mask; that of the column by default), ``unknown`` (instead of a number that
         is not known), ``before`` and ``after`` (around one that is), and ``width``.
         """
+        constant = self._constant(name) if form == "decimal" else None
+        if constant is not None:
+            self.literal(_decimal(*constant, **options))
+            return
         options.setdefault("known", self.known(name))
-        self.values(np.asarray(self._part[name]), form, **options)
+        self.values(self._raw(name), form, **options)
 
     def values(self, values: NDArray[Any], form: str, **options: Any) -> None:
         """The same for numbers that are no column; `form` may be ``"seconds"``, of nanoseconds."""
         self._core.number(values, form, **options)
+
+    def names_of(self, name: str, labels: Sequence[bytes], **options: Any) -> None:
+        """A column of an enumeration, or of flags: a text for each value; options are those of `number`."""
+        options.setdefault("known", self.known(name))
+        self.label(self._raw(name), labels, **options)
 
     def label(self, values: NDArray[Any], labels: Sequence[bytes], **options: Any) -> None:
         """A text for each value; options are ``known`` and ``unknown``."""
@@ -131,8 +147,23 @@ class LineWriter:
         known = self._part.known(name)
         return None if known is None or known.all() else known
 
+    def _constant(self, name: str) -> tuple[int, bool] | None:
+        """The value of a column that all rows share, and whether it is known: most parts are one run."""
+        runs = self._part._runs
+        if runs is None or len(runs) != 1 or name not in runs.arrays or name in self._part._arrays:
+            return None
+        schema = schema_of(self._part.name)
+        flag = schema.validity.get(name)
+        known = flag is None or bool(int(runs.arrays["flags"][0]) & schema.columns[flag].mask)
+        return int(runs.arrays[name][0]), known
+
     def _raw(self, name: str) -> NDArray[Any]:
-        return np.asarray(self._part[name])
+        part = self._part
+        if name in part._arrays:  # quicker than to look for it among all columns that a table may have
+            return part._arrays[name]
+        if part._runs is not None and name in part._runs.arrays:
+            return part._runs.spread(name)
+        return np.asarray(part[name])
 
     def _times(self) -> _Times | None:
         part = self._part

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
@@ -110,11 +108,11 @@ class _Lines:
         writer.literal("  ")
         writer.number("from_ip", "hex16", unknown=_UNKNOWN)
         writer.literal(" ")
-        writer.label(np.asarray(part["taken"]), _ARROWS)
+        writer.names_of("taken", _ARROWS)
         writer.literal(" ")
         writer.number("to_ip", "hex16", unknown=_UNKNOWN)
         writer.literal("  ")
-        writer.label(np.asarray(part["kind"]), labels_of("branches", "kind", _kind))
+        writer.names_of("kind", labels_of("branches", "kind", _kind))
         if self._symbols:
             writer.names()
         writer.print(notes)

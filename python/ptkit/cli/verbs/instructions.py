@@ -107,7 +107,7 @@ class _Lines:
         if self._clock is not None:
             self._clock.add(writer, part, width=16)
             writer.literal("  ")
-        writer.label(np.asarray(part["in_tx"]), _MARKS)
+        writer.names_of("in_tx", _MARKS)
         if self._bare:
             writer.number("ip", "hex16")
         else:
