@@ -37,14 +37,14 @@ void add_packet(TextBuffer& out, const PacketField& field, std::size_t row) {
   const packet::DumpText text = packet::dump_text(packet);
   const std::size_t begin = out.size();
   out.add(text.opcode);
-  out.pad(begin, kOpcodeWidth, true);
-  out.add(' ');
+  if (text.payload.size() + text.detail.size() == 0) return;
+  out.pad(begin, kOpcodeWidth + 1, true);
   const std::size_t payload = out.size();
-  out.add(text.payload);
+  out.add_padded(text.payload.data(), text.payload.size());
+  if (text.detail.size() == 0) return;
   out.pad(payload, kPayloadWidth, true);
   out.add(' ');
-  out.add(text.detail);
-  out.strip(begin);
+  out.add_padded(text.detail.data(), text.detail.size());
 }
 
 PaddedText joined(const PaddedText& one, std::string_view other) {

@@ -23,22 +23,35 @@ class ShortText {
   }
   ShortText& add(char letter) noexcept { return add({&letter, 1}); }
   ShortText& hex(std::uint64_t value, unsigned digits = 1) noexcept {
-    std::array<char, base::kMostDigits> text;
-    return add({text.data(), base::put_hex(text.data(), value, digits)});
+    if (left() >= base::kMostDigits)
+      size_ += static_cast<std::size_t>(base::put_hex(end(), value, digits) - end());
+    return *this;
   }
   ShortText& decimal(std::uint64_t value) noexcept {
-    std::array<char, base::kMostDigits> text;
-    return add({text.data(), base::put_decimal(text.data(), value)});
+    if (left() >= base::kMostDigits)
+      size_ += static_cast<std::size_t>(base::put_decimal(end(), value) - end());
+    return *this;
+  }
+  // A letter for each of the low bits, from the lowest one on.
+  ShortText& bits(std::uint64_t value, std::size_t count, char zero, char one) noexcept {
+    const std::size_t most = count < left() ? count : left();
+    for (std::size_t bit = 0; bit < most; ++bit) end()[bit] = (value >> bit & 1U) != 0 ? one : zero;
+    size_ += most;
+    return *this;
   }
 
+  [[nodiscard]] const char* data() const noexcept { return text_.data(); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   operator std::string_view() const noexcept { return {text_.data(), size_}; }
 
  private:
   [[nodiscard]] char* end() noexcept { return text_.data() + size_; }
-  [[nodiscard]] std::size_t left() const noexcept { return text_.size() - size_; }
+  [[nodiscard]] std::size_t left() const noexcept { return kMost - size_; }
 
-  std::array<char, 88> text_;  // the longest are 64 bits of a TNT packet
+  static constexpr std::size_t kMost = 88;     // the longest are 64 bits of a TNT packet
+  static constexpr std::size_t kPadding = 32;  // bytes that can be read after the text
+
+  std::array<char, kMost + kPadding> text_;
   std::size_t size_ = 0;
 };
 

@@ -15,6 +15,7 @@ from ptkit.cli.output.packet_branches import PacketBranches
 from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.cli.output.terminal import say_lines
 from ptkit.errors import ConfigError
+from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -90,9 +91,11 @@ def run(options: argparse.Namespace) -> int:
 def _columns(options: argparse.Namespace) -> list[str]:
     if options.json:
         return json_columns("packets")
-    columns = ["offset", "kind", "size", "flags", "ip", "payload", "payload2"]
+    columns = ["offset", "kind", "size", "ip", "payload", "payload2"]
     if options.tsc or options.time_unit or options.order == "time" or options.branches:
-        columns += ["tsc", "tsc_error"]
+        columns += ["flags", "tsc", "tsc_error"]
+    else:  # bit by bit: the column `flags` has one that says whether the time is known, and so computes times
+        columns += [name for name in schema_of("packets").names("flag") if name != "time_known"]
     if options.order == "time":
         columns += ["stream", "tid"]
     if options.branches:
