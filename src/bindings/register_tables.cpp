@@ -116,6 +116,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.side_tables = side_tables;
   request.select_sides = select_sides;
   request.selection = selection_of(selection);
+  if (selection.contains("bins")) request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
   for (const auto stream : streams) check_stream(*session->bundle, stream, engine);
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;

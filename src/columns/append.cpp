@@ -98,7 +98,7 @@ bool RowSink::append_rest(RowSink& next) {
   for (auto side : {&RowSink::errors_, &RowSink::gaps_}) {
     if (this->*side != nullptr && !(this->*side)->append(std::move(*(next.*side)))) out_of_memory_ = true;
   }
-  edges_.add_all(next.edges_);
+  for (std::size_t bin = 0; bin < edges_.size(); ++bin) edges_[bin].add_all(next.edges_[bin]);
   instruction_ = next.instruction_;
   order_ = next.order_;
   run_ = next.run_;

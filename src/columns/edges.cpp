@@ -1,6 +1,7 @@
 #include "columns/edges.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -70,7 +71,7 @@ void EdgeCounter::add_sorted(std::vector<Counted> more) {
   ordered_ = std::move(both);
 }
 
-bool EdgeCounter::move_to(Batch& edges) {
+bool EdgeCounter::move_to(Batch& edges, std::uint32_t bin) {
   std::vector<Counted> sorted(counts_.begin(), counts_.end());
   counts_.clear();
   std::sort(sorted.begin(), sorted.end(), kBefore);
@@ -84,6 +85,7 @@ bool EdgeCounter::move_to(Batch& edges) {
     edges.put<Column::edges_kind>(row, edge.kind);
     edges.put<Column::edges_count>(row, count);
     edges.put<Column::edges_space>(row, edge.space);
+    edges.put<Column::edges_bin>(row, bin);
     ++row;
   });
   edges.add_rows(row - before);
@@ -91,17 +93,19 @@ bool EdgeCounter::move_to(Batch& edges) {
 }
 
 bool combine_edges(Batch& edges) {
-  EdgeCounter counter;
+  std::map<std::uint32_t, EdgeCounter> counters;
+  const std::uint32_t* const bins = edges.cells<Column::edges_bin>();
   for (std::size_t row = 0; row < edges.rows(); ++row) {
     Edge edge;
     edge.from_ip = edges.cells<Column::edges_from_ip>()[row];
     edge.to_ip = edges.cells<Column::edges_to_ip>()[row];
     edge.kind = edges.cells<Column::edges_kind>()[row];
     edge.space = edges.cells<Column::edges_space>()[row];
-    counter.add(edge, edges.cells<Column::edges_count>()[row]);
+    counters[bins == nullptr ? 0 : bins[row]].add(edge, edges.cells<Column::edges_count>()[row]);
   }
   edges.drop_front(edges.rows());
-  return counter.move_to(edges);
+  return std::all_of(counters.begin(), counters.end(),
+                     [&](auto& one) { return one.second.move_to(edges, one.first); });
 }
 
 }  // namespace ptkit::columns

@@ -20,6 +20,18 @@ struct Edge {
   [[nodiscard]] bool operator==(const Edge&) const = default;
 };
 
+// How edges are counted from now on.
+struct Phase {
+  bool rows = true;    // one by one, by their times
+  bool counts = true;  // in bulk: false: not at all
+  std::size_t number = 0;
+
+  [[nodiscard]] static Phase by_row() noexcept { return {}; }
+  [[nodiscard]] static Phase none() noexcept { return {false, false, 0}; }
+  [[nodiscard]] static Phase in_bulk(std::size_t number) noexcept { return {false, true, number}; }
+  bool operator==(const Phase&) const = default;
+};
+
 struct EdgeHash {
   [[nodiscard]] std::size_t operator()(const Edge& edge) const noexcept;
 };
@@ -30,8 +42,9 @@ class EdgeCounter {
   // `edges` are sorted, and each occurs once.
   void add_ordered(std::span<const flow::EdgeCount> edges, std::uint32_t space);
   void add_all(const EdgeCounter& others);
-  // Appends the edges, sorted by space, from, to and kind, and removes them here. False: out of memory.
-  [[nodiscard]] bool move_to(Batch& edges);
+  // Appends the edges of one bin, sorted by space, from, to and kind, and removes them here. False: out of
+  // memory.
+  [[nodiscard]] bool move_to(Batch& edges, std::uint32_t bin = 0);
 
  private:
   using Counted = std::pair<Edge, std::uint64_t>;

@@ -42,6 +42,9 @@ struct Request {
   bool select_sides = false;  // keep only the selected errors and gaps
   bool sync = true;           // packets: start at the first PSB
   Selection selection;
+  // Edges: limits of phases of time (TSC ticks, ascending), for the column `bin`; then rows of other times
+  // are not selected. Empty: one phase, that of the selection.
+  std::vector<std::uint64_t> bins;
 };
 
 }  // namespace ptkit::columns

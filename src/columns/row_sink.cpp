@@ -57,7 +57,7 @@ template <Column... COLUMNS>
 }  // namespace
 
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
-    : request_(request), cancelled_(cancelled) {
+    : request_(request), cancelled_(cancelled), edges_(std::max<std::size_t>(request.bins.size(), 2) - 1) {
   main_ = std::make_unique<Batch>(request.table, request.mask);
   rows_need_time_ = request.selection.by_time || rows_have_time(*main_);
   if (!request.side_tables) return;
@@ -120,7 +120,13 @@ void RowSink::estimate_rows(std::size_t rows, std::uint64_t first_retired, const
   estimates_.fill(*main_);
 }
 
-bool RowSink::finish() { return request_.table != TableId::edges || edges_.move_to(*main_); }
+bool RowSink::finish() {
+  if (request_.table != TableId::edges) return true;
+  for (std::size_t bin = 0; bin < edges_.size(); ++bin) {
+    if (!edges_[bin].move_to(*main_, static_cast<std::uint32_t>(bin))) return false;
+  }
+  return true;
+}
 
 bool RowSink::full() const {
   return ++packets_ >= packet_limit_ || main_->rows() >= row_limit_ || out_of_memory_ ||
@@ -176,6 +182,13 @@ bool RowSink::selects_time(const time::TimeRange& range) const noexcept {
   const Selection& selection = request_.selection;
   return !selection.by_time ||
          (range.known && range.tsc >= selection.tsc_begin && range.tsc < selection.tsc_end);
+}
+
+// Of a selected time.
+std::size_t RowSink::bin_of(std::uint64_t tsc) const noexcept {
+  const auto& limits = request_.bins;
+  if (limits.empty()) return 0;
+  return static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), tsc) - limits.begin() - 1);
 }
 
 bool RowSink::selects_ip(std::uint64_t ip) const noexcept { return selects_ips(ip, ip); }
@@ -310,7 +323,8 @@ void RowSink::on_branch(const flow::Branch& branch) {
   if (edges) {
     constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
     if ((branch.flags & kBoth) != kBoth) return;
-    edges_.add({branch.from_ip, branch.to_ip, run_.space, static_cast<std::uint8_t>(branch.kind)});
+    edges_[bin_of(range.tsc)].add(
+        {branch.from_ip, branch.to_ip, run_.space, static_cast<std::uint8_t>(branch.kind)});
     return;
   }
   Batch& batch = *main_;

@@ -52,6 +52,15 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool full() const override;
   [[nodiscard]] flow::BulkSink* bulk() override;
 
+  // Edges by time: how those up to a stream offset are counted. Rows that come one by one, and all rows after
+  // it, count by their times. At first: all rows.
+  void count_phase(Phase phase, std::uint64_t until) noexcept {
+    phase_ = phase;
+    phase_until_ = until;
+  }
+  // Whether edges are selected by nothing that rows in bulk do not have, besides their times.
+  [[nodiscard]] bool counts_phases() const noexcept;
+
   // Rows of another sink, with numbers from 0 on; see speculative_source.h.
   // adds the instruction and event numbers of `before` to the rows
   void continue_counts_from(const RowSink& before) noexcept;
@@ -110,6 +119,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Of a branch, a block or its instructions.
   [[nodiscard]] time::TimeRange row_time(flow::StreamSpan place);
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
+  [[nodiscard]] std::size_t bin_of(std::uint64_t tsc) const noexcept;
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
   [[nodiscard]] bool selects_branch(const flow::Branch& branch) const noexcept;
@@ -137,7 +147,9 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   PartMemory part_;
   std::size_t part_rows_ = 0;
   bool part_begins_ = false;
-  EdgeCounter edges_;
+  std::vector<EdgeCounter> edges_;  // by bin
+  Phase phase_;
+  std::uint64_t phase_until_ = 0;
   time::TimeTrack* track_ = nullptr;
   DeferredTimes deferred_;
   TimeEstimates estimates_;

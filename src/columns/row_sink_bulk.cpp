@@ -41,12 +41,20 @@ flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
   // A count does not show the direction of a conditional branch.
   const bool by_direction = request_.table == TableId::edges && !selection.branches.both_ways();
-  const bool by_row = !selection.ips.empty() || selection.by_time || by_direction || request_.estimate;
+  const bool by_time = selection.by_time && !counts_phases();
+  const bool by_row = !selection.ips.empty() || by_time || by_direction || request_.estimate;
   return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
+}
+
+bool RowSink::counts_phases() const noexcept {
+  const Selection& selection = request_.selection;
+  return request_.table == TableId::edges && selection.by_time && selection.ips.empty() &&
+         selection.branches.both_ways();
 }
 
 bool RowSink::open(flow::BulkRoom& room) {
   Batch& batch = *main_;
+  if (request_.selection.by_time && (phase_.rows || room.position >= phase_until_)) return false;
   room.kind = context_selected_ ? rows_of(batch.table()) : flow::BulkRows::NONE;
   room.space = run_.space;
   room.first_instruction = instruction_;
@@ -184,11 +192,13 @@ void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> 
 }
 
 void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
-  if (request_.selection.branches == flow::BranchChoice{}) return edges_.add_ordered(edges, space);
+  if (!phase_.counts) return;
+  EdgeCounter& counter = edges_[phase_.number];
+  if (request_.selection.branches == flow::BranchChoice{}) return counter.add_ordered(edges, space);
   std::vector<flow::EdgeCount> chosen;
   std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen),
                [this](const flow::EdgeCount& edge) { return request_.selection.branches.has(edge.kind); });
-  edges_.add_ordered(chosen, space);
+  counter.add_ordered(chosen, space);
 }
 
 }  // namespace ptkit::columns

@@ -1,6 +1,7 @@
 #include "time/survey.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/fields.h"
 #include "time/calibrate.h"
@@ -12,7 +13,10 @@ class TimeSurvey::Impl {
  public:
   Impl(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
        std::span<const trace::KnownLoss> losses)
-      : line_(stream, losses, errata, calibrate(stream, losses, clock, errata)) {}
+      : own_(std::make_unique<Timeline>(stream, losses, errata, calibrate(stream, losses, clock, errata))),
+        line_(*own_) {}
+
+  explicit Impl(TimeTrack track) : track_(std::move(track)), line_(track_->timeline()) {}
 
   // The `tsc` of an answer is the lower limit of a point within the query, or of an earlier answer.
   Limits read_to(std::uint64_t end) {
@@ -57,7 +61,9 @@ class TimeSurvey::Impl {
     }
   }
 
-  Timeline line_;
+  std::unique_ptr<Timeline> own_;  // or that of track_
+  std::optional<TimeTrack> track_;
+  Timeline& line_;
   std::size_t taken_ = 0;  // number of points that were added
   bool known_ = false;
   std::uint64_t most_ = 0;  // largest lower limit so far
@@ -68,6 +74,7 @@ class TimeSurvey::Impl {
 TimeSurvey::TimeSurvey(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
                        std::span<const trace::KnownLoss> losses)
     : impl_(std::make_unique<Impl>(stream, clock, errata, losses)) {}
+TimeSurvey::TimeSurvey(TimeTrack track) : impl_(std::make_unique<Impl>(std::move(track))) {}
 TimeSurvey::~TimeSurvey() = default;
 
 TimeSurvey::Limits TimeSurvey::read_to(std::uint64_t end) { return impl_->read_to(end); }

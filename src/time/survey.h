@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "packet/errata.h"
+#include "time/track.h"
 #include "trace/bundle.h"
 
 namespace ptkit::time {
@@ -16,6 +17,8 @@ class TimeSurvey {
  public:
   TimeSurvey(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
              std::span<const trace::KnownLoss> losses);
+  // Continues where a track of packets is that nothing was asked yet, such as one of TimeTrack::from().
+  explicit TimeSurvey(TimeTrack track);
   ~TimeSurvey();
   TimeSurvey(const TimeSurvey&) = delete;
   TimeSurvey& operator=(const TimeSurvey&) = delete;

@@ -40,6 +40,8 @@ class TimeTrack::Impl {
 
   Impl(const Impl& like, const Timeline::State& state) : losses_(like.losses_), line_(like.line_, state) {}
 
+  [[nodiscard]] Timeline& timeline() noexcept { return line_; }
+
   [[nodiscard]] std::unique_ptr<Impl> from(base::Bytes bytes) const {
     base::FieldReader fields(bytes);
     Timeline::State state = line_.blank_state();
@@ -369,6 +371,8 @@ void TimeTrack::at(std::span<const TimeQuery> queries, TimeRange* out) {
   if (records_ == nullptr) return impl_->at(queries, out);
   for (const TimeQuery& asked : queries) *out++ = records_->at(asked.packet());
 }
+
+Timeline& TimeTrack::timeline() noexcept { return impl_->timeline(); }
 
 bool TimeTrack::cyc_times_first_bits() const noexcept {
   return impl_ != nullptr && impl_->cyc_times_first_bits();

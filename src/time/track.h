@@ -61,6 +61,7 @@ struct TimePoints {
 };
 
 class RecordTrack;
+class Timeline;
 
 class TimeTrack {
  public:
@@ -99,6 +100,8 @@ class TimeTrack {
   // A track of the same stream that continues from TimeSurvey's state at a PSB+; none if the state is
   // invalid.
   [[nodiscard]] std::optional<TimeTrack> from(base::Bytes state) const;
+  // The timing packets as far as they are read; only for a stream of packets.
+  [[nodiscard]] Timeline& timeline() noexcept;
 
  private:
   class Impl;

@@ -35,7 +35,8 @@ def assert_same(fast: Table, simple: Table, what: str) -> None:
 def check(fast: ptkit.Trace, simple: ptkit.Trace, name: str) -> None:
     """Compare one table, and the errors and gaps that were met while it was read."""
     ways = [getattr(trace, name) for trace in (fast, simple)]
-    columns = schema_of(name).names("stored", "on demand")
+    stored = schema_of(name).names("stored", "on demand")
+    columns = [column for column in stored if column != "bin"]  # which needs limits of phases
     ours, theirs = (way(columns=columns) if callable(way) else way for way in ways)
     assert_same(ours, theirs, name)
     for side in ("errors", "gaps"):
@@ -50,7 +51,7 @@ def check(fast: ptkit.Trace, simple: ptkit.Trace, name: str) -> None:
 def test_corpus(name: str, resync: str) -> None:
     fast, simple = (open_trace(name, engine=engine, resync=resync) for engine in ("ptkit", "simple"))
     for table in TABLES:
-        if name not in LONG or table in ("edges", "branches", "errors"):
+        if name not in LONG or table in ("edges", "branches", "events", "errors"):
             check(fast, simple, table)
 
 

@@ -128,6 +128,9 @@ class Trace(Tables):
 
     # Tables.
 
+    def _span(self) -> tuple[int, int] | None:
+        return self._times.span
+
     def _plan(self, table: str, query: Query, bound: Query | None = None, **more: Any) -> _decode.Plan:
         return _decode.plan_of(
             self._opened,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptkit import decode as _decode
 from ptkit.decode import Query
 from ptkit.table import Table
+from ptkit.trace.phases import check_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -202,6 +203,7 @@ class Parts(ABC):
         ConfigError, SymbolError, ColumnError, DecodeError
             As for `branches`.
         """
+        check_columns(query.get("columns"))
         return self._iterate("edges", rows, reuse, query)
 
     def iter_errors(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from ptkit.decode import Query
 from ptkit.errors import ConfigError
 from ptkit.table import Table
 from ptkit.trace.parts import Parts
+from ptkit.trace.phases import in_bins
 
 if TYPE_CHECKING:
     import pandas
@@ -184,11 +187,18 @@ class Tables(Parts):
         """
         return _decode.read(self._plan("events", query, ticks=ticks))
 
-    def edges(self, **query: Unpack[Query]) -> Table:
+    def edges(
+        self, *, by: str | None = None, bins: int | Sequence[int] | None = None, **query: Unpack[Query]
+    ) -> Table:
         """Every edge: how often a branch went from its source to its target; address spaces are never merged.
 
         Parameters
         ----------
+        by : str, optional
+            ``"time"``: count the edges of each phase of the trace, or of the selected time, in one pass.
+        bins : int or sequence of int, optional
+            Number of phases, which are equally long, or their limits: ascending TSC ticks, one more than
+            there are phases.
         **query
             See `ptkit.decode.Query`.
 
@@ -198,7 +208,8 @@ class Tables(Parts):
             Columns of shape (rows,):
             ``from_ip``, ``to_ip`` (uint64, address), ``kind`` (uint8, `ptkit.BranchKind`), ``count``
             (uint64), ``space`` (uint32, index in ``trace.info.spaces``), ordered by space, from, to and
-            kind. Branches of which an end is not known are not counted.
+            kind. Branches of which an end is not known are not counted. With ``by``, also ``bin`` (uint32,
+            number of the phase), which comes first in the order.
 
         Raises
         ------
@@ -208,8 +219,20 @@ class Tables(Parts):
         Notes
         -----
         Counts of the rows of `branches`, in memory that grows with distinct edges only.
+
+        A branch is counted once, in the phase that has its ``tsc``, the earliest time of its interval
+        [``tsc``, ``tsc`` + ``tsc_error``]: also if the interval reaches into the next phase. So phase i has
+        the rows of ``between(limits[i], limits[i + 1]).edges()``. Branches without a known time are in none.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.record(["true"])
+        >>> phases = trace.edges(by="time", bins=4)
+        >>> sorted(set(phases["bin"].tolist())) == [0, 1, 2, 3]
+        True
         """
-        return _decode.read(self._plan("edges", query))
+        return _decode.read(in_bins(self._plan("edges", query), by, bins, self._span))
 
     @property
     def errors(self) -> Table:
@@ -254,6 +277,10 @@ class Tables(Parts):
         Intel SDM vol. 3, "Intel Processor Trace": "Internal Buffer Overflow", "TraceStop".
         """
         return self._side_tables()[1]
+
+    @abstractmethod
+    def _span(self) -> tuple[int, int] | None:
+        """First and last time of the trace in TSC ticks."""
 
     def _side_tables(self) -> tuple[Table, Table]:
         if self._sides is None:

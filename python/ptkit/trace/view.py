@@ -35,5 +35,8 @@ class View(Tables):
     def __repr__(self) -> str:
         return f"<ptkit.View of {self._trace.source!r}, {self._text}>"
 
+    def _span(self) -> tuple[int, int] | None:
+        return self._trace._span()
+
     def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
         return self._trace._plan(table, query, self._bound, **more)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "columns/sources/packet_source.h"
+#include "columns/sources/phased_source.h"
 #include "flow/events/stream_traits.h"
 
 namespace ptkit::columns {
@@ -62,6 +63,12 @@ bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
          flow::can_speculate(*input_.bundle, stream);
 }
 
+// Edges by time, where flow does not depend on time, too.
+bool TableReader::can_count_phases() const noexcept {
+  return sink_.counts_phases() && row_track_ != nullptr && input_.decoder && input_.cut &&
+         has_packets(*stream_) && !flow::changes_with_time(*input_.bundle, *stream_);
+}
+
 // Decodes only the segments that are selected, unless decoding the whole stream on all threads takes less
 // time.
 bool TableReader::open_indexed(std::uint32_t index) {
@@ -105,6 +112,12 @@ void TableReader::open_stream() {
     return;
   }
   if (open_indexed(index)) return;
+  if (can_count_phases()) {
+    time::TimeSurvey survey(stream_->data.bytes(), input_.bundle->configuration.clock, input_.errata,
+                            stream_->losses);
+    source_ = phased(input_.decoder(index, sink_, nullptr, false), request_, *stream_, survey, {}, sink_);
+    return;
+  }
   if (can_cut(*stream_)) {
     const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
       return input_.decoder(index, sink, from, ahead);

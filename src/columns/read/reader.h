@@ -85,6 +85,7 @@ class TableReader {
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
   [[nodiscard]] bool open_indexed(std::uint32_t index);
+  [[nodiscard]] bool can_count_phases() const noexcept;
   [[nodiscard]] Step check_budget();
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "columns/sources/phased_source.h"
 #include "flow/decoder/checkpoint_fields.h"
 
 namespace ptkit::columns {
@@ -79,14 +80,34 @@ bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
   return true;
 }
 
+// load() has found the state valid.
+std::unique_ptr<time::TimeSurvey> IndexedSource::survey_at(const SegmentRun& run) const {
+  if (run.first != 0) {
+    const index::Segment& segment = input_.of_stream.segments[run.first];
+    return std::make_unique<time::TimeSurvey>(*input_.track->from(input_.index->parts(segment).time));
+  }
+  const trace::Configuration& configuration = input_.bundle.configuration;
+  return std::make_unique<time::TimeSurvey>(input_.stream.data.bytes(), configuration.clock,
+                                            packet::errata_for(configuration.cpu), input_.stream.losses);
+}
+
 bool IndexedSource::begin_run() {
   const SegmentRun& run = runs_[next_++];
   const std::vector<index::Segment>& segments = input_.of_stream.segments;
   begin_ = {};
   if (!load(run, begin_)) return false;
   sink_.continue_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
-  decoder_ = input_.make(sink_, run.first == 0 ? nullptr : &begin_.checkpoint, false);
-  if (run.last < segments.size()) decoder_->stop_after_psb_above(segments[run.last].psb - 1);
+  auto decoder = input_.make(sink_, run.first == 0 ? nullptr : &begin_.checkpoint, false);
+  const bool to_end = run.last == segments.size();
+  if (sink_.counts_phases() && begin_.track != nullptr) {
+    const std::uint64_t end = to_end ? PhaseStretch::kNoPsb : segments[run.last].psb;
+    const auto survey = survey_at(run);
+    decoder_ = phased(std::move(decoder), input_.request, input_.stream, *survey,
+                      {segments[run.first].psb, end}, sink_);
+    return true;
+  }
+  if (!to_end) decoder->stop_after_psb_above(segments[run.last].psb - 1);
+  decoder_ = std::move(decoder);
   return true;
 }
 

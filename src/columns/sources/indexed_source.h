@@ -8,6 +8,7 @@
 #include "columns/row_sink.h"
 #include "flow/parallel/segment.h"
 #include "index/index.h"
+#include "time/survey.h"
 
 namespace ptkit::columns {
 
@@ -47,6 +48,7 @@ class IndexedSource final : public flow::RowSource {
   [[nodiscard]] bool plan(double least);
   [[nodiscard]] bool is_needed(const index::Segment& segment, bool& good) const;
   [[nodiscard]] bool load(const SegmentRun& run, Begin& begin) const;
+  [[nodiscard]] std::unique_ptr<time::TimeSurvey> survey_at(const SegmentRun& run) const;
   [[nodiscard]] bool begin_run();
 
   Input input_;
@@ -55,7 +57,7 @@ class IndexedSource final : public flow::RowSource {
   std::vector<SegmentRun> runs_;
   std::size_t next_ = 0;
   Begin begin_;  // start of the current run
-  std::unique_ptr<flow::FlowDecoder> decoder_;
+  std::unique_ptr<flow::RowSource> decoder_;
 };
 
 }  // namespace ptkit::columns

@@ -70,6 +70,7 @@ bool FastFlow::limit_to_unchanged(std::uint64_t& end) {
 bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   BulkRoom room;
   room.mode = walker_.cache_->mode();
+  room.position = packets_.position();
   if (!bulk_->open(room)) return false;
   PathCache* paths = &PathCache::of(*walker_.cache_, walker_.return_compression_);
   if (room.kind == BulkRows::EDGES) {

@@ -35,9 +35,10 @@ struct BulkRoom {
   static constexpr std::size_t kSlack = std::size_t{1} << 14U;
 
   BulkRows kind = BulkRows::NONE;
-  std::uint32_t space = 0;  // address space of the counted edges
-  bool in_order = true;     // EDGES: see add_edges(). All rooms of a decode have the same value.
-  BranchChoice choice;      // BRANCHES: the selected ones
+  std::uint32_t space = 0;     // address space of the counted edges
+  std::uint64_t position = 0;  // stream offset where the pass begins
+  bool in_order = true;        // EDGES: see add_edges(). All rooms of a decode have the same value.
+  BranchChoice choice;         // BRANCHES: the selected ones
   // Columns; null if a column is not selected. `row` is the first free row.
   std::uint64_t* from_ip = nullptr;  // BRANCHES
   std::uint64_t* to_ip = nullptr;
