@@ -42,6 +42,10 @@ function, or in the file. `time_ns` is there if the trace knows its clock; see [
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 
+A column that has one value in all rows has that value in memory once: its array has stride 0, as
+have times of a stream without TSC packets. Arrow, pickle, `np.save` and DataFrames get contiguous
+memory; `np.ascontiguousarray(table["column"])` does, too. `table.nbytes` counts what is held.
+
 A table that takes more memory than the process may take raises `ptkit.OutOfMemoryError` (a
 `MemoryError`) before much of it is read. Ask for fewer columns (`columns=[...]`), for a part
 (`trace.between(...)`, `trace.touching(...)`), or read parts of bounded memory

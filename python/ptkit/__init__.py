@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
     from ptkit.schema import BRANCH_RECORD
     from ptkit.table import Table
+    from ptkit.table.pool import trim_memory
     from ptkit.trace import IndexInfo, Trace, View, open, packet_counts, packets
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
@@ -112,6 +113,7 @@ _NAMES = {
     "ptkit.info": ("MissingFile", "PacketCounts", "StreamInfo", "TraceInfo"),
     "ptkit.schema": ("BRANCH_RECORD",),
     "ptkit.table": ("Table",),
+    "ptkit.table.pool": ("trim_memory",),
     "ptkit.trace": ("IndexInfo", "Trace", "View", "open", "packet_counts", "packets"),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
@@ -170,6 +172,7 @@ __all__ = [
     "packets",
     "record",
     "redact",
+    "trim_memory",
 ]
 
 

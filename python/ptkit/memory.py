@@ -21,7 +21,7 @@ def free() -> tuple[int, str]:
     -------
     tuple of int and str
         Of cgroups, RLIMIT_AS, RLIMIT_DATA and MemAvailable the least, less an eighth (512 MiB at most) that
-        is left for everything else.
+        is left for everything else. Idle memory of the pool counts as free.
     """
     return _core.memory_left(ROOT)
 
@@ -75,5 +75,10 @@ def too_large(what: str, size: int, remedy: str, *, about: bool = False) -> OutO
 
 def ask(what: str, size: int, remedy: str) -> None:
     """Raise OutOfMemoryError if so many bytes are not free; call it before they are taken."""
-    if size > _SMALL and size > free()[0]:
+    if size <= _SMALL:
+        return
+    left, idle = free()[0], _core.pool_bytes()
+    if size > left:
         raise too_large(what, size, remedy)
+    if size > left - idle:  # NumPy does not take memory of the pool
+        _core.trim_memory()

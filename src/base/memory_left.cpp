@@ -77,9 +77,15 @@ constexpr Controller kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes
                                "total_active_file "};
 constexpr Controller kVersion2{"/memory.max", "/memory.current", "inactive_file ", "active_file "};
 
-void look_at_cgroup(const std::string& folder, const Controller& names, MemoryLeft& left) {
+// Nothing if there is no limit: version 1 writes a large number.
+[[nodiscard]] std::optional<std::uint64_t> maximum_of(const std::string& folder, const Controller& names) {
   const auto maximum = number_of(read_file(folder + std::string(names.maximum)));
-  if (!maximum || *maximum >= INT64_MAX / 2) return;  // version 1 writes "no limit" as a large number
+  return maximum && *maximum < INT64_MAX / 2 ? maximum : std::nullopt;
+}
+
+void look_at_cgroup(const std::string& folder, const Controller& names, MemoryLeft& left) {
+  const auto maximum = maximum_of(folder, names);
+  if (!maximum) return;
   const auto used = number_of(read_file(folder + std::string(names.used)));
   if (!used) return;
   const std::string statistics = read_file(folder + "/memory.stat");
@@ -133,7 +139,9 @@ struct Mount {
   return std::nullopt;
 }
 
-void look_at_cgroups(const std::string& root, MemoryLeft& left) {
+// Calls visit(folder, controller) for the cgroup of this process and those above it.
+template <typename Visit>
+void for_each_cgroup(const std::string& root, Visit visit) {
   const std::string cgroups = read_file(root + "/proc/self/cgroup");
   for (const Mount& mount : memory_mounts(read_file(root + "/proc/self/mountinfo"))) {
     auto path = own_cgroup(cgroups, mount.version2);
@@ -143,7 +151,7 @@ void look_at_cgroups(const std::string& root, MemoryLeft& left) {
     if (*path == "/") path->clear();
     const Controller& names = mount.version2 ? kVersion2 : kVersion1;
     for (;;) {
-      look_at_cgroup(root + mount.folder + *path, names, left);
+      visit(root + mount.folder + *path, names);
       if (path->empty()) break;
       path->resize(std::min(path->rfind('/'), path->size() - 1));
     }
@@ -171,10 +179,20 @@ std::string_view memory_limit_name(MemoryLimit limit) noexcept {
 MemoryLeft memory_left(const std::string& root) {
   MemoryLeft left;
   look_at_resource_limits(root, left);
-  look_at_cgroups(root, left);
+  for_each_cgroup(
+      root, [&](const std::string& folder, const Controller& names) { look_at_cgroup(folder, names, left); });
   const auto available = named_number(read_file(root + "/proc/meminfo"), "MemAvailable:");
   if (available) left.pages.lower_to(*available * kKilobyte, MemoryLimit::MEM_AVAILABLE);
   return left;
+}
+
+std::uint64_t memory_limit(const std::string& root) {
+  const auto total = named_number(read_file(root + "/proc/meminfo"), "MemTotal:");
+  std::uint64_t least = total ? *total * kKilobyte : UINT64_MAX;
+  for_each_cgroup(root, [&](const std::string& folder, const Controller& names) {
+    least = std::min(least, maximum_of(folder, names).value_or(UINT64_MAX));
+  });
+  return least;
 }
 
 }  // namespace ptkit::base

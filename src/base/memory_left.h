@@ -42,4 +42,8 @@ struct MemoryLeft {
 // May throw std::bad_alloc.
 [[nodiscard]] MemoryLeft memory_left(const std::string& root = {});
 
+// The memory that this process may have in all: the least of the cgroups' limits and the machine's memory.
+// UINT64_MAX: no file says so. May throw std::bad_alloc.
+[[nodiscard]] std::uint64_t memory_limit(const std::string& root = {});
+
 }  // namespace ptkit::base

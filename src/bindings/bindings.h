@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "capture/common/record_options.h"
 #include "columns/batch.h"
-#include "columns/memory_pool.h"
+#include "columns/read/stream_facts.h"
 #include "flow/code/code_cache_pool.h"
 #include "image/image.h"
 #include "index/index.h"
@@ -54,7 +54,7 @@ struct Session {
   std::unique_ptr<image::Image> image;
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
-  std::shared_ptr<columns::MemoryPool> part_memory = std::make_shared<columns::MemoryPool>();
+  std::shared_ptr<columns::StreamFacts> facts;
 };
 
 // An index, and the bytes of its file.
@@ -79,6 +79,8 @@ T value_or_raise(base::Result<T> result) {
 // An array of cells that `owner` keeps alive; empty without cells.
 [[nodiscard]] py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
                                         const py::object& owner);
+// A read-only array of stride 0: all rows have this value.
+[[nodiscard]] py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t rows);
 [[nodiscard]] py::dict runs_to_python(const std::vector<columns::Run>& runs);
 
 [[nodiscard]] py::dict to_dict(const capture::RecordResult& result);

@@ -44,14 +44,22 @@ py::array typed_array(void* cells, std::size_t rows, const py::object& owner) {
   return py::array(std::move(array));
 }
 
-py::array owned_array(columns::CellType type, columns::OwnedMemory memory, std::size_t rows) {
+py::array owned_array(columns::CellType type, columns::ColumnMemory memory, std::size_t rows) {
   py::object owner;
-  void* const cells = memory.get();
-  if (cells != nullptr) {
-    owner = py::capsule(cells, [](void* block) { std::free(block); });
-    static_cast<void>(memory.release());
-  }
+  void* const cells = memory.data();
+  if (cells != nullptr)
+    owner = py::capsule(new columns::ColumnMemory(std::move(memory)),
+                        [](void* kept) { delete static_cast<columns::ColumnMemory*>(kept); });
   return read_only_array(type, cells, rows, owner);
+}
+
+template <typename T>
+py::array typed_uniform_array(std::uint64_t value, std::size_t rows) {
+  py::array_t<T> cell(1);
+  *cell.mutable_data() = static_cast<T>(value);
+  py::array_t<T> array({static_cast<py::ssize_t>(rows)}, {py::ssize_t{0}}, cell.data(), cell);
+  array.attr("flags").attr("writeable") = false;
+  return py::array(std::move(array));
 }
 
 template <typename T, typename Get>
@@ -180,6 +188,22 @@ py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,
   return typed_array<std::uint64_t>(cells, rows, owner);
 }
 
+py::array uniform_array(columns::CellType type, std::uint64_t value, std::size_t rows) {
+  switch (type) {
+    case columns::CellType::U8:
+      return typed_uniform_array<std::uint8_t>(value, rows);
+    case columns::CellType::U16:
+      return typed_uniform_array<std::uint16_t>(value, rows);
+    case columns::CellType::U32:
+      return typed_uniform_array<std::uint32_t>(value, rows);
+    case columns::CellType::I32:
+      return typed_uniform_array<std::int32_t>(value, rows);
+    case columns::CellType::U64:
+      break;
+  }
+  return typed_uniform_array<std::uint64_t>(value, rows);
+}
+
 py::dict runs_to_python(const std::vector<columns::Run>& runs) {
   using columns::Run;
   py::dict out;
@@ -201,7 +225,8 @@ py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch) {
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((batch->mask() >> i) & 1) == 0) continue;
     arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
-        owned_array(infos[i].type, batch->buffer(i).release(), rows);
+        batch->is_uniform(i) ? uniform_array(infos[i].type, batch->uniform_value(i), rows)
+                             : owned_array(infos[i].type, batch->buffer(i).release(), rows);
   }
   return py::make_tuple(rows, arrays, runs_to_python(batch->runs()));
 }

@@ -146,9 +146,10 @@ class LineWriter {
     return {array.data(), lines_.rows};
   }
 
+  // An array of stride 0 (a column of equal values) is copied.
   template <typename T, typename... More>
   lines::Cells cells_of(const py::array& array) {
-    if (py::isinstance<Array<T>>(array)) return span(py::cast<Array<T>>(array));
+    if (py::isinstance<py::array_t<T>>(array)) return span(py::cast<Array<T>>(array));
     if constexpr (sizeof...(More) != 0) return cells_of<More...>(array);
     throw py::type_error("no array of integers");
   }
@@ -236,10 +237,10 @@ void register_lines(py::module_& module) {
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
       .def("number", &LineWriter::number, py::arg("cells").noconvert(), py::arg("form"), py::kw_only(),
-           py::arg("known").noconvert() = py::none(), py::arg("unknown") = "", py::arg("before") = "",
+           py::arg("known") = py::none(), py::arg("unknown") = "", py::arg("before") = "",
            py::arg("after") = "", py::arg("width") = 0)
       .def("label", &LineWriter::label, py::arg("cells").noconvert(), py::arg("labels"), py::kw_only(),
-           py::arg("known").noconvert() = py::none(), py::arg("unknown") = "")
+           py::arg("known") = py::none(), py::arg("unknown") = "")
       .def("texts", &LineWriter::texts, py::arg("texts"))
       .def("address", &LineWriter::address, py::arg("style"), py::arg("end"), py::arg("ips"),
            py::arg("spaces"), py::arg("known") = py::none(), py::arg("times") = py::none())

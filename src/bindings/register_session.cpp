@@ -59,6 +59,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   }
   session->image = std::make_unique<image::Image>(session->bundle, std::move(read));
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
+  session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
   return session;
 }

@@ -2,13 +2,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <system_error>
-#include <thread>
 
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
+#include "columns/read/stream_crew.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -25,6 +23,7 @@ struct Part {
   std::vector<columns::Run> runs;  // of the last part
   py::dict given;
   bool runs_given = false;
+  py::dict arrays{py::reinterpret_steal<py::dict>(nullptr)};  // in `memory`
 };
 
 struct Reader {
@@ -131,7 +130,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.threads = threads;
   input.cut = engine == "ptkit";
   if (index != nullptr && !ticks) input.index = index->index;
-  input.memory = session->part_memory;
+  input.facts = session->facts;
   if (budget != nullptr) input.budget = budget;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();
@@ -189,28 +188,38 @@ py::dict arrays_of(const Reader& self, const columns::PartMemory& part, std::siz
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((request.mask >> i) & 1) == 0) continue;
     arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
-        read_only_array(infos[i].type, part.columns[i], rows, owner);
+        ((part.uniform >> i) & 1) != 0 ? uniform_array(infos[i].type, part.values[i], rows)
+                                       : read_only_array(infos[i].type, part.columns[i], rows, owner);
   }
   return arrays;
 }
 
-// Arrays by name with `rows` rows, which fill() writes.
-py::dict make_part(Reader& self, std::size_t rows) {
+// Takes memory for parts of `rows` rows, which fill() writes.
+void make_part(Reader& self, std::size_t rows) {
   const columns::Request& request = self.reader->request();
   const ExclusiveUse use(self.busy, kReaderInUse);
   Part part;
-  part.memory = columns::take_part(*self.session->part_memory, request.table, request.mask,
+  part.memory = columns::take_part(*columns::MemoryPool::of_process(), request.table, request.mask,
                                    rows + TableReader::kSlackRows);
   if (part.memory.memory == nullptr) throw std::bad_alloc();
   part.rows = rows;
-  py::dict arrays = arrays_of(self, part.memory, rows);
   self.part = std::move(part);
-  return arrays;
+}
+
+// The arrays of a part. Those of the memory that all parts share are made once, and again where other columns
+// are uniform.
+py::dict part_arrays(const Reader& self, Part& part, const columns::PartMemory& found) {
+  if (found.memory != part.memory.memory) return arrays_of(self, found, found.rows);
+  if (part.arrays && part.memory.uniform == found.uniform && part.memory.values == found.values)
+    return part.arrays;
+  part.memory.uniform = found.uniform;
+  part.memory.values = found.values;
+  part.arrays = arrays_of(self, part.memory, part.rows);
+  return part.arrays;
 }
 
 // Fills the part with rows, partially only at the end. Returns the number of rows, their runs (the same
-// object while they do not change), whether there are errors or gaps, and arrays if the rows are in other
-// memory.
+// object while they do not change), whether there are errors or gaps, and arrays, which may be longer.
 py::tuple fill(Reader& self, bool stop_on_error) {
   const ExclusiveUse use(self.busy, kReaderInUse);
   Part& part = self.part;
@@ -218,115 +227,17 @@ py::tuple fill(Reader& self, bool stop_on_error) {
   self.reader->attach(part.memory);
   work(self, part.rows, stop_on_error);
   std::vector<columns::Run> runs;
-  const columns::PartMemory rest = self.reader->end_part(part.rows, runs);
+  const columns::PartMemory found = self.reader->end_part(part.rows, runs);
   if (!part.runs_given || !same_runs(runs, part.runs)) {
     part.given = runs_to_python(runs);
     part.runs = std::move(runs);
     part.runs_given = true;
   }
-  const bool elsewhere = rest.memory != part.memory.memory;
-  return py::make_tuple(rest.rows, part.given, self.reader->has_side_rows(),
-                        elsewhere ? py::object(arrays_of(self, rest, rest.rows)) : py::object(py::none()));
+  return py::make_tuple(found.rows, part.given, self.reader->has_side_rows(), part_arrays(self, part, found));
 }
 
 py::object side(std::unique_ptr<columns::Batch> batch) {
   return batch == nullptr ? py::object(py::none()) : py::object(batch_to_python(std::move(batch)));
-}
-
-// Reads several readers to their ends, on several threads.
-class Crew {
- public:
-  Crew(const std::vector<Reader*>& readers, std::size_t threads)
-      : readers_(readers), working_(std::min(threads, readers.size())) {
-    start(working_);
-  }
-  ~Crew() {
-    if (stop_) {
-      for (Reader* reader : readers_) reader->reader->cancel();
-    }
-    for (auto& thread : threads_) thread.join();
-  }
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
-
-  // Runs without the GIL, and takes it regularly to check for signals.
-  void wait() {
-    std::unique_lock lock(mutex_);
-    while (!done_.wait_for(lock, kSignalPeriod, [this] { return working_ == 0; })) {
-      lock.unlock();
-      {
-        const py::gil_scoped_acquire gil;
-        try {
-          check_signals();
-          readers_.front()->rethrow();
-        } catch (...) {
-          stop_ = true;
-          throw;
-        }
-      }
-      lock.lock();
-    }
-  }
-  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
-
- private:
-  // Creates as many threads as the system permits.
-  void start(std::size_t count) {
-    try {
-      for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {
-      const std::scoped_lock lock(mutex_);
-      working_ -= count - threads_.size();
-      out_of_memory_ = threads_.empty();
-    }
-  }
-
-  void run() {
-    while (!stop_) {
-      const std::size_t index = next_++;
-      if (index >= readers_.size()) break;
-      try {
-        auto step = TableReader::Step::MORE;
-        while (step == TableReader::Step::MORE && !stop_) step = readers_[index]->reader->step(SIZE_MAX);
-        if (has_no_room(step)) out_of_memory_ = true;
-      } catch (const std::bad_alloc&) {
-        out_of_memory_ = true;
-      }
-      if (out_of_memory_) stop_ = true;
-    }
-    const std::scoped_lock lock(mutex_);
-    if (--working_ == 0) done_.notify_all();
-  }
-
-  const std::vector<Reader*>& readers_;
-  std::size_t working_;  // guarded by mutex_ once threads run
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> out_of_memory_{false};
-  std::mutex mutex_;
-  std::condition_variable done_;
-  std::vector<std::thread> threads_;
-};
-
-using TakeBatch = std::unique_ptr<columns::Batch> (*)(TableReader&);
-
-// Concatenates the readers' rows in the order of the readers.
-std::unique_ptr<columns::Batch> join(const std::vector<Reader*>& readers, TakeBatch take) {
-  std::unique_ptr<columns::Batch> all;
-  for (Reader* reader : readers) {
-    auto batch = take(*reader->reader);
-    if (batch == nullptr) continue;
-    if (all == nullptr) {
-      all = std::move(batch);
-    } else if (!all->append(std::move(*batch))) {
-      throw std::bad_alloc();
-    }
-  }
-  if (all != nullptr && all->table() == columns::TableId::edges && readers.size() > 1) {
-    if (!columns::combine_edges(*all)) throw std::bad_alloc();
-  }
-  if (all != nullptr) all->shrink();
-  return all;
 }
 
 // Gives several threads to streams that are larger than one thread's share: their segments are decoded in
@@ -343,19 +254,35 @@ void share_threads(const std::vector<Reader*>& readers, std::size_t threads) {
 py::tuple read_all(const std::vector<Reader*>& readers, std::size_t threads) {
   if (readers.empty()) throw py::value_error("no readers");
   share_threads(readers, threads);
-  bool out_of_memory = false;
+  std::vector<TableReader*> inner;
+  for (Reader* reader : readers) inner.push_back(reader->reader.get());
+  std::unique_ptr<columns::Batch> all, errors, gaps;
   {
     const py::gil_scoped_release release;
-    Crew crew(readers, std::max<std::size_t>(threads, 1));
-    crew.wait();
-    out_of_memory = crew.out_of_memory();
+    columns::StreamCrew crew(std::move(inner), threads);
+    while (!crew.wait_for(kSignalPeriod)) {
+      const py::gil_scoped_acquire gil;
+      check_signals();
+      readers.front()->rethrow();
+    }
+    if (!crew.out_of_memory()) {
+      all = crew.take_rows();
+      errors = crew.take_errors();
+      gaps = crew.take_gaps();
+    }
   }
   readers.front()->rethrow();
-  if (out_of_memory) throw std::bad_alloc();
-  auto all = join(readers, [](TableReader& reader) { return reader.take(SIZE_MAX); });
-  auto errors = join(readers, [](TableReader& reader) { return reader.take_errors(); });
-  auto gaps = join(readers, [](TableReader& reader) { return reader.take_gaps(); });
   return py::make_tuple(batch_to_python(std::move(all)), side(std::move(errors)), side(std::move(gaps)));
+}
+
+// Idle memory of the pool counts as free.
+base::MemoryLeft left_with_idle(const std::string& root) {
+  base::MemoryLeft left = base::memory_left(root);
+  const std::uint64_t idle = columns::MemoryPool::of_process()->idle_bytes();
+  for (base::MemoryBound* bound : {&left.address_space, &left.pages}) {
+    if (bound->bytes < UINT64_MAX - idle) bound->bytes += idle;
+  }
+  return left;
 }
 
 std::shared_ptr<columns::RowBudget> make_budget(std::uint64_t row_bytes, std::uint64_t after_bytes,
@@ -366,13 +293,13 @@ std::shared_ptr<columns::RowBudget> make_budget(std::uint64_t row_bytes, std::ui
   input.after_bytes = after_bytes;
   input.most_rows = most_rows.value_or(UINT64_MAX);
   input.estimate = estimate;
-  input.left = [root] { return base::memory_left(root); };
+  input.left = [root] { return left_with_idle(root); };
   return std::make_shared<columns::RowBudget>(std::move(input));
 }
 
 // (bytes that may be allocated, name of the limit): the smallest of all limits.
 py::tuple memory_left(const std::string& root) {
-  const base::MemoryBound least = base::memory_left(root).least();
+  const base::MemoryBound least = left_with_idle(root).least();
   return py::make_tuple(least.usable(), py::str(std::string(base::memory_limit_name(least.limit))));
 }
 
@@ -404,9 +331,20 @@ void register_tables(py::module_& module) {
       .def("fill", &fill, py::arg("stop_on_error") = false)
       .def("errors", [](Reader& self) { return side(self.reader->take_errors()); })
       .def("gaps", [](Reader& self) { return side(self.reader->take_gaps()); })
+      .def_property_readonly("prefers_segments",
+                             [](const Reader& self) { return self.reader->prefers_segments(); })
       .def_property_readonly("error_rows", [](const Reader& self) { return self.reader->error_rows(); })
       .def_property_readonly("bytes_done", [](const Reader& self) { return self.reader->bytes_done(); })
       .def_property_readonly("bytes_total", [](const Reader& self) { return self.reader->bytes_total(); });
+  module.def(
+      "trim_memory", [](std::uint64_t keep) { return columns::MemoryPool::of_process()->trim(keep); },
+      py::arg("keep") = 0, "Gives idle memory of the pool back to the system; returns the number of bytes.");
+  module.def(
+      "set_pool_limit", [](std::uint64_t bytes) { columns::MemoryPool::of_process()->set_most_idle(bytes); },
+      py::arg("bytes"));
+  module.def(
+      "pool_bytes", [] { return columns::MemoryPool::of_process()->idle_bytes(); },
+      "Idle bytes of the pool.");
   module.def("read_all", &read_all, py::arg("readers"), py::arg("threads"));
   module.def("engines", &engine_names, "Names of the engines of this build.");
 }

@@ -1,88 +1,109 @@
 #include "columns/batch.h"
 
-#include <malloc.h>
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
+#include <iterator>
 
 namespace ptkit::columns {
 namespace {
 
-// Large blocks get huge pages, because the first touch of small pages costs more than decoding. The advice
-// covers all pages of the block, and that of its header: realloc() moves the pages of one mapping only.
-void advise_huge(void* memory) noexcept {
-  constexpr std::size_t kLarge = std::size_t{2} << 20U;
-  constexpr std::uintptr_t kPage = 4096;
-  const std::size_t size = ::malloc_usable_size(memory);
-  if (size < kLarge) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  const std::uintptr_t offset = address % kPage;
-  static_cast<void>(::madvise(static_cast<std::uint8_t*>(memory) - offset,
-                              (size + offset + kPage - 1) / kPage * kPage, MADV_HUGEPAGE));
-}
+// append() frees memory after so many rows.
+constexpr std::size_t kAppendRows = std::size_t{1} << 20U;
+
+// Expected sizes are estimates: a little more room is cheaper than to grow again.
+[[nodiscard]] constexpr std::size_t with_margin(std::size_t rows) noexcept { return rows + rows / 16; }
 
 }  // namespace
 
-bool ColumnBuffer::reserve(std::size_t bytes) noexcept {
-  if (bytes <= capacity_) return true;
-  constexpr std::size_t kSmallest = 4096;
-  const std::size_t step = std::clamp(capacity_ / 2, kSmallest, kLargestStep);
-  std::size_t wanted = std::max(bytes, capacity_ + step);
-  void* const own = is_attached() ? nullptr : memory_.get();
-  void* memory = std::realloc(own, wanted);
-  if (memory == nullptr) {  // near the limit of memory: reserve no more than is needed
-    wanted = bytes;
-    memory = std::realloc(own, wanted);
-  }
-  if (memory == nullptr) return false;
-  if (is_attached()) std::memcpy(memory, memory_.get(), capacity_);
-  (void)memory_.release();  // realloc() has taken the ownership
-  memory_ = OwnedMemory(memory);
-  capacity_ = wanted;
-  advise_huge(memory);
-  return true;
-}
-
-void ColumnBuffer::attach(void* memory, std::size_t bytes) noexcept {
-  memory_ = OwnedMemory(memory, FreeMemory{true});
-  capacity_ = bytes;
-}
-
-void ColumnBuffer::shrink_to(std::size_t bytes) noexcept {
-  bytes = std::max<std::size_t>(bytes, 1);
-  if (memory_ == nullptr || bytes >= capacity_ || is_attached()) return;
-  if (void* memory = std::realloc(memory_.get(), bytes)) {
-    (void)memory_.release();
-    memory_.reset(memory);
-    capacity_ = bytes;
-  }
-}
-
-OwnedMemory ColumnBuffer::release() noexcept {
-  capacity_ = 0;
-  return std::move(memory_);
-}
-
 Batch::Batch(TableId table, ColumnMask mask) noexcept
-    : table_(table), mask_(mask & ((ColumnMask{1} << columns_of(table).size()) - 1)) {}
+    : table_(table),
+      mask_(mask & ((ColumnMask{1} << columns_of(table).size()) - 1)),
+      uniform_(mask_ & uniform_candidates(table)) {}
+
+Batch::~Batch() {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].data() != nullptr) buffers_[i].note_used((front_ + rows_) * size_of(i));
+  }
+}
+
+std::unique_ptr<Batch> Batch::successor() const {
+  auto next = std::make_unique<Batch>(table_, mask_);
+  if (!next->set_varying(varying_)) return nullptr;
+  if (!runs_.empty()) next->begin_run(runs_.back());
+  return next;
+}
 
 bool Batch::reserve(std::size_t extra) noexcept {
+  asked_ = std::max(asked_, front_ + rows_ + extra);
   if (has_room(extra)) return true;
   close_up();
   if (rows_ + extra <= room_) return true;
-  const auto columns = columns_of(table_);
   std::size_t room = SIZE_MAX;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0) continue;
-    const std::size_t size = cell_size(columns[i].type);
-    if (!buffers_[i].reserve((rows_ + extra) * size)) return false;
+  bool done = true;
+  for_each_stored([&](std::size_t i) {
+    const std::size_t size = size_of(i);
+    done = done && buffers_[i].reserve((rows_ + extra) * size, rows_ * size,
+                                       expected_ > rows_ ? (with_margin(expected_) + extra) * size : 0);
     room = std::min(room, buffers_[i].capacity() / size);
-  }
+  });
+  if (!done) return false;
   room_ = room;
-  if (!is_attached()) owner_.reset();
+  asked_ = rows_ + extra;
+  for (ColumnMask left = uniform_; left != 0; left &= left - 1)  // their memory was attached, if there is any
+    static_cast<void>(buffers_[static_cast<std::size_t>(std::countr_zero(left))].release());
+  attached_ = false;
+  owner_.reset();
   return true;
+}
+
+// A value that is not that of a uniform column: the first one becomes the column's value.
+bool Batch::differs(std::size_t index, std::size_t row, std::uint64_t value) noexcept {
+  if (rows_ == 0 && row == 0) {
+    values_[index] = value;
+    return false;
+  }
+  if (!store(index)) out_of_memory_ = true;
+  return !out_of_memory_;
+}
+
+// Writes the cells of a uniform column, with room for as many rows as the other columns have.
+bool Batch::store(std::size_t index) noexcept {
+  const std::size_t size = size_of(index);
+  if (!attached_) {
+    const std::size_t rows = std::max(room_ == SIZE_MAX ? asked_ : room_, front_ + rows_);
+    if (rows != 0 && !buffers_[index].reserve(rows * size, 0)) return false;
+    if (rows != 0) room_ = std::min(room_, buffers_[index].capacity() / size);
+  }
+  uniform_ &= ~(ColumnMask{1} << index);
+  write_value(index, 0, rows_, values_[index]);
+  return true;
+}
+
+bool Batch::set_varying(ColumnMask columns) noexcept {
+  varying_ |= columns & mask_;
+  for (ColumnMask left = varying_ & uniform_; left != 0; left &= left - 1) {
+    if (!store(static_cast<std::size_t>(std::countr_zero(left)))) return false;
+  }
+  return true;
+}
+
+void Batch::write_value(std::size_t index, std::size_t row, std::size_t count, std::uint64_t value) noexcept {
+  if (count == 0) return;
+  std::uint8_t* const first = at(index, row);
+  switch (columns_of(table_)[index].type) {
+    case CellType::U8:
+      std::memset(first, static_cast<int>(value), count);
+      return;
+    case CellType::U16:
+      std::fill_n(reinterpret_cast<std::uint16_t*>(first), count, static_cast<std::uint16_t>(value));
+      return;
+    case CellType::U32:
+    case CellType::I32:
+      std::fill_n(reinterpret_cast<std::uint32_t*>(first), count, static_cast<std::uint32_t>(value));
+      return;
+    case CellType::U64:
+      std::fill_n(reinterpret_cast<std::uint64_t*>(first), count, value);
+      return;
+  }
 }
 
 void Batch::begin_run(Run run) {
@@ -94,68 +115,26 @@ void Batch::begin_run(Run run) {
 
 std::unique_ptr<Batch> Batch::split(std::size_t row) {
   auto tail = std::make_unique<Batch>(table_, mask_);
-  const std::size_t count = rows_ - row;
-  if (!tail->reserve(count)) return nullptr;
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
-    const std::size_t size = cell_size(columns[i].type);
-    std::memcpy(tail->at(i, 0), at(i, row), count * size);
-  }
-  tail->rows_ = count;
+  if (!tail->set_varying(varying_)) return nullptr;
+  if (!tail->append_rows(*this, row, rows_ - row)) return nullptr;
   rows_ = row;
   const auto after =
       std::partition_point(runs_.begin(), runs_.end(), [row](const Run& run) { return run.row < row; });
-  if (after != runs_.begin()) {
-    tail->runs_.push_back(*std::prev(after));
-    tail->runs_.back().row = 0;
-  }
-  for (auto run = after; run != runs_.end(); ++run) {
-    if (!tail->runs_.empty() && run->row == row) tail->runs_.clear();
-    tail->runs_.push_back(*run);
-    tail->runs_.back().row -= row;
-  }
   runs_.erase(after, runs_.end());
   return tail;
 }
 
-bool Batch::append(Batch&& other) {
-  const bool grows = !has_room(other.rows_);
-  if (grows) close_up();
-  const auto columns = columns_of(table_);
-  std::size_t room = SIZE_MAX;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0) continue;
-    const std::size_t size = cell_size(columns[i].type);
-    if (grows && !buffers_[i].reserve((rows_ + other.rows_) * size)) return false;
-    room = std::min(room, buffers_[i].capacity() / size);
-    if (other.rows_ == 0) continue;
-    std::memcpy(at(i, rows_), other.at(i, 0), other.rows_ * size);
-    (void)other.buffers_[i].release();
+// Stores the columns that would not be uniform with the rows of `other`.
+bool Batch::store_unlike(const Batch& other) noexcept {
+  for (ColumnMask left = uniform_; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    if (other.is_uniform(i) && rows_ == 0) values_[i] = other.values_[i];
+    if ((!other.is_uniform(i) || other.values_[i] != values_[i]) && !store(i)) return false;
   }
-  if (grows) {
-    room_ = room;
-    if (!is_attached()) owner_.reset();
-  }
-  const std::size_t base = rows_;
-  for (const Run& run : other.runs_) {
-    rows_ = base + run.row;
-    begin_run(run);
-  }
-  rows_ = base + other.rows_;
-  other.rows_ = other.room_ = other.front_ = 0;
-  other.runs_.clear();
   return true;
 }
 
-bool Batch::append_rows(Batch& other, std::size_t first, std::size_t count) {
-  if (!reserve(count)) return false;
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
-    const std::size_t size = cell_size(columns[i].type);
-    std::memcpy(at(i, rows_), other.at(i, first), count * size);
-  }
+void Batch::add_runs(const Batch& other, std::size_t first, std::size_t count) {
   const std::size_t base = rows_;
   const auto after = std::partition_point(other.runs_.begin(), other.runs_.end(),
                                           [first](const Run& run) { return run.row <= first; });
@@ -165,15 +144,64 @@ bool Batch::append_rows(Batch& other, std::size_t first, std::size_t count) {
     begin_run(*run);
   }
   rows_ = base + count;
+}
+
+bool Batch::add_rows_like(const Batch& other, std::size_t first, std::size_t count) {
+  if (!reserve(count) || (count != 0 && !store_unlike(other))) return false;
+  add_runs(other, first, count);
+  return true;
+}
+
+void Batch::copy_cells(std::size_t row, const Batch& other, std::size_t first, std::size_t count) noexcept {
+  if (count == 0) return;
+  for_each_stored([&](std::size_t i) {
+    if (other.is_uniform(i)) {
+      write_value(i, row, count, other.values_[i]);
+    } else {
+      std::memcpy(at(i, row), other.at(i, first), count * size_of(i));
+    }
+  });
+}
+
+bool Batch::append_rows(const Batch& other, std::size_t first, std::size_t count) {
+  const std::size_t row = rows_;
+  if (!add_rows_like(other, first, count)) return false;
+  copy_cells(row, other, first, count);
+  return true;
+}
+
+bool Batch::append(Batch&& other) {
+  if (rows_ == 0 && runs_.empty() && !attached_ && !other.attached_ && varying_ == 0 && front_ == 0 &&
+      other.front_ == 0) {
+    *this = std::move(other);
+    other.rows_ = other.room_ = other.asked_ = 0;
+    other.runs_.clear();
+    return true;
+  }
+  const std::size_t row = rows_;
+  const std::size_t count = other.rows_;
+  if (!add_rows_like(other, 0, count)) return false;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t next = std::min(count - done, kAppendRows);
+    if (count > kAppendRows)
+      for_each_stored([&](std::size_t i) { buffers_[i].top_up((row + done) * size_of(i)); });
+    copy_cells(row + done, other, done, next);
+    done += next;
+    other.for_each_stored(
+        [&](std::size_t i) { other.buffers_[i].drop_front((other.front_ + done) * size_of(i)); });
+  }
+  for (ColumnBuffer& buffer : other.buffers_) {
+    buffer.note_used(buffer.capacity());
+    static_cast<void>(buffer.release());
+  }
+  other.rows_ = other.room_ = other.asked_ = other.front_ = 0;
+  other.runs_.clear();
   return true;
 }
 
 std::size_t Batch::bytes() const noexcept {
   std::size_t sum = runs_.size() * sizeof(Run);
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) != 0) sum += rows_ * cell_size(columns[i].type);
-  }
+  for_each_stored([&](std::size_t i) { sum += rows_ * size_of(i); });
   return sum;
 }
 
@@ -190,12 +218,19 @@ void Batch::drop_front(std::size_t count) {
 bool Batch::prepend(Batch& before) {
   const std::size_t count = before.rows_;
   if (count > front_) return false;
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || count == 0) continue;
-    const std::size_t bytes = count * cell_size(columns[i].type);
-    std::memcpy(at(i, 0) - bytes, before.at(i, 0), bytes);
-  }
+  if (count != 0 && !store_unlike(before)) return false;
+  for_each_stored([&](std::size_t i) {
+    if (count == 0) return;
+    const std::size_t size = size_of(i);
+    std::uint8_t* const first = at(i, 0) - count * size;
+    if (!before.is_uniform(i)) {
+      std::memcpy(first, before.at(i, 0), count * size);
+      return;
+    }
+    front_ -= count;
+    write_value(i, 0, count, before.values_[i]);
+    front_ += count;
+  });
   front_ -= count;
   std::vector<Run> own;
   std::swap(own, runs_);
@@ -215,23 +250,18 @@ bool Batch::prepend(Batch& before) {
 bool Batch::attach(std::span<void* const> columns, std::size_t capacity, std::shared_ptr<void> owner,
                    std::size_t front) noexcept {
   if (rows_ + front > capacity) return false;
-  const auto infos = columns_of(table_);
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0) continue;
-    const std::size_t size = cell_size(infos[i].type);
+  for (ColumnMask left = mask_; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    const std::size_t size = size_of(i);
     auto* const first = static_cast<std::uint8_t*>(columns[i]) + front * size;
-    if (rows_ != 0 && first != at(i, 0)) std::memmove(first, at(i, 0), rows_ * size);
+    if (!is_uniform(i) && rows_ != 0 && first != at(i, 0)) std::memmove(first, at(i, 0), rows_ * size);
     buffers_[i].attach(columns[i], capacity * size);
   }
   front_ = front;
   room_ = capacity;
+  attached_ = true;
   owner_ = std::move(owner);
   return true;
-}
-
-bool Batch::is_attached() const noexcept {
-  return std::any_of(buffers_.begin(), buffers_.end(),
-                     [](const ColumnBuffer& one) { return one.is_attached(); });
 }
 
 void Batch::clear() noexcept {
@@ -242,18 +272,16 @@ void Batch::clear() noexcept {
 // Moves the rows to the start of the memory.
 void Batch::close_up() noexcept {
   if (front_ == 0) return;
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (((mask_ >> i) & 1) == 0 || rows_ == 0) continue;
-    std::memmove(buffers_[i].data(), at(i, 0), rows_ * cell_size(columns[i].type));
-  }
+  for_each_stored([&](std::size_t i) {
+    if (rows_ != 0) std::memmove(buffers_[i].data(), at(i, 0), rows_ * size_of(i));
+  });
+  asked_ -= std::min(asked_, front_);
   front_ = 0;
 }
 
 void Batch::shrink() noexcept {
   close_up();
-  const auto columns = columns_of(table_);
-  for (std::size_t i = 0; i < columns.size(); ++i) buffers_[i].shrink_to(rows_ * cell_size(columns[i].type));
+  for_each_stored([&](std::size_t i) { buffers_[i].shrink_to(rows_ * size_of(i)); });
   room_ = 0;
 }
 

@@ -1,48 +1,19 @@
-// Rows as columns. Their memory grows without copying, and Python later owns it.
+// Rows as columns. Their memory grows without copying, and Python later owns it. A column of equal values has
+// no memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "columns/memory/column_buffer.h"
 #include "columns/schema.h"
 
 namespace ptkit::columns {
-
-struct FreeMemory {
-  bool external = false;  // another object owns the memory
-  void operator()(void* memory) const noexcept {
-    if (!external) std::free(memory);
-  }
-};
-using OwnedMemory = std::unique_ptr<void, FreeMemory>;
-
-// The cells of one column. The buffer grows by half, and by at most kLargestStep: the C library's realloc()
-// moves large blocks by page tables, and pages that are never written cost nothing. Attached memory is used
-// until it is too small.
-class ColumnBuffer {
- public:
-  static constexpr std::size_t kLargestStep = std::size_t{256} << 20;
-
-  [[nodiscard]] bool reserve(std::size_t bytes) noexcept;  // false: out of memory, nothing changed
-  void shrink_to(std::size_t bytes) noexcept;              // frees the memory after them
-  [[nodiscard]] OwnedMemory release() noexcept;            // the buffer is empty afterwards
-  void attach(void* memory, std::size_t bytes) noexcept;   // the owner of `memory` must outlive the use
-
-  template <typename T>
-  [[nodiscard]] T* cells() noexcept {
-    return static_cast<T*>(memory_.get());
-  }
-  [[nodiscard]] std::uint8_t* data() noexcept { return cells<std::uint8_t>(); }
-  [[nodiscard]] bool is_attached() const noexcept { return memory_.get_deleter().external; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-
- private:
-  OwnedMemory memory_;
-  std::size_t capacity_ = 0;
-};
 
 // From `row` on, rows belong to this stream, CPU, thread and address space.
 struct Run {
@@ -61,23 +32,60 @@ struct Run {
 };
 
 // Rows of one table. Only the columns of `mask` exist.
+//
+// States of a column that may be uniform (uniform_candidates()):
+//
+//   UNIFORM: all rows have one value, and there is no memory  ---- put() or fill() of another value,
+//                                                                  set_varying() ----> STORED
 class Batch {
  public:
   Batch(TableId table, ColumnMask mask) noexcept;
+  ~Batch();
+  Batch(Batch&&) noexcept = default;
+  Batch& operator=(Batch&&) noexcept = default;
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  // A batch without rows, for rows after those of this batch. Null: out of memory.
+  [[nodiscard]] std::unique_ptr<Batch> successor() const;
 
   // Makes room for `extra` more rows in every column. False: out of memory, and the rows are unchanged.
   [[nodiscard]] bool reserve(std::size_t extra) noexcept;
+  // The likely final number of rows, for reserve(); 0: not known.
+  void expect(std::size_t rows) noexcept { expected_ = rows; }
 
-  // The cells of a column, or null if the column is not selected. Valid until reserve().
+  // The cells of a column. Null if the column is not selected, or uniform. Valid until the batch grows.
   template <Column C>
   [[nodiscard]] Cell<C>* cells() noexcept {
+    if (is_uniform(index_of(C))) return nullptr;
     auto* first = buffers_[index_of(C)].template cells<Cell<C>>();
     return first == nullptr ? nullptr : first + front_;
   }
   template <Column C>
   void put(std::size_t row, std::type_identity_t<Cell<C>> value) noexcept {
+    if (is_uniform(index_of(C)) && !needs_cells(index_of(C), row, static_cast<std::uint64_t>(value))) return;
     if (auto* column = cells<C>()) column[row] = value;
   }
+  // The rows [begin, end), which come after all others, have this value.
+  template <Column C>
+  void fill(std::size_t begin, std::size_t end, std::type_identity_t<Cell<C>> value) noexcept {
+    if (begin == end ||
+        (is_uniform(index_of(C)) && !needs_cells(index_of(C), begin, static_cast<std::uint64_t>(value))))
+      return;
+    if (auto* column = cells<C>()) std::fill(column + begin, column + end, value);
+  }
+  // True if put() or fill() had no memory for cells.
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+
+  // Columns of which later rows have different values: they are stored from now on. False: out of memory.
+  [[nodiscard]] bool set_varying(ColumnMask columns) noexcept;
+  // The attached memory is to have rows of which these columns are uniform. Before the first row.
+  void adopt_uniform(ColumnMask columns, std::span<const std::uint64_t> values) noexcept {
+    uniform_ = columns & mask_;
+    std::copy_n(values.begin(), kMaxColumns, values_.begin());
+  }
+  [[nodiscard]] bool is_uniform(std::size_t index) const noexcept { return ((uniform_ >> index) & 1) != 0; }
+  [[nodiscard]] ColumnMask uniform() const noexcept { return uniform_; }
+  [[nodiscard]] std::uint64_t uniform_value(std::size_t index) const noexcept { return values_[index]; }
 
   [[nodiscard]] bool wants(Column column) const noexcept { return ((mask_ >> index_of(column)) & 1) != 0; }
   [[nodiscard]] TableId table() const noexcept { return table_; }
@@ -91,10 +99,15 @@ class Batch {
 
   // Moves the rows from `row` on into a new batch. Null: out of memory.
   [[nodiscard]] std::unique_ptr<Batch> split(std::size_t row);
-  // Appends the rows of `other` column by column, and frees each column afterwards. False: out of memory.
+  // Appends all rows of `other`, and frees its memory on the way, so that the rows are hardly ever held
+  // twice. False: out of memory.
   [[nodiscard]] bool append(Batch&& other);
   // Appends `count` rows of `other` from `first` on. False: out of memory.
-  [[nodiscard]] bool append_rows(Batch& other, std::size_t first, std::size_t count);
+  [[nodiscard]] bool append_rows(const Batch& other, std::size_t first, std::size_t count);
+  // The two halves of append_rows(). The first makes room, and adds the rows and their runs; the second
+  // writes the cells. Several threads may write different rows at once, while the batch does not grow.
+  [[nodiscard]] bool add_rows_like(const Batch& other, std::size_t first, std::size_t count);
+  void copy_cells(std::size_t row, const Batch& other, std::size_t first, std::size_t count) noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept;  // memory of the rows
   // Drops the first `count` rows, and keeps the memory.
   void drop_front(std::size_t count);
@@ -104,7 +117,7 @@ class Batch {
   // long as the rows are in its memory.
   [[nodiscard]] bool attach(std::span<void* const> columns, std::size_t capacity,
                             std::shared_ptr<void> owner = nullptr, std::size_t front = 0) noexcept;
-  [[nodiscard]] bool is_attached() const noexcept;
+  [[nodiscard]] bool is_attached() const noexcept { return attached_; }
   [[nodiscard]] const std::shared_ptr<void>& owner() const noexcept { return owner_; }
   // True if there is room for `extra` more rows without a move.
   [[nodiscard]] bool has_room(std::size_t extra) const noexcept { return front_ + rows_ + extra <= room_; }
@@ -113,24 +126,50 @@ class Batch {
   [[nodiscard]] bool prepend(Batch& before);
   // Drops all rows and runs, and keeps the memory.
   void clear() noexcept;
-  // The cells of the column with this index, as bytes.
-  [[nodiscard]] std::uint8_t* data(std::size_t index) noexcept { return at(index, 0); }
-  // The memory of a column, which starts with the first row. After shrink() only.
+  // The cells of the column with this index, as bytes. Not for uniform columns.
+  [[nodiscard]] std::uint8_t* data(std::size_t index) const noexcept { return at(index, 0); }
+  // The memory of a column, which starts with the first row; empty for a uniform column. After shrink() only.
   [[nodiscard]] ColumnBuffer& buffer(std::size_t index) noexcept { return buffers_[index]; }
   void shrink() noexcept;
 
  private:
-  [[nodiscard]] std::uint8_t* at(std::size_t column, std::size_t row) noexcept {
-    std::uint8_t* first = buffers_[column].data();
-    return first == nullptr ? nullptr : first + (front_ + row) * cell_size(columns_of(table_)[column].type);
+  [[nodiscard]] std::size_t size_of(std::size_t column) const noexcept {
+    return cell_size(columns_of(table_)[column].type);
   }
+  [[nodiscard]] std::uint8_t* at(std::size_t column, std::size_t row) const noexcept {
+    std::uint8_t* first = buffers_[column].data();
+    return first == nullptr ? nullptr : first + (front_ + row) * size_of(column);
+  }
+  // Calls visit(index) for the columns that have cells.
+  template <typename Visit>
+  void for_each_stored(Visit visit) const {
+    for (ColumnMask left = mask_ & ~uniform_; left != 0; left &= left - 1)
+      visit(static_cast<std::size_t>(std::countr_zero(left)));
+  }
+  // Whether cells have to be written, since the value is not that of a uniform column.
+  [[nodiscard]] bool needs_cells(std::size_t index, std::size_t row, std::uint64_t value) noexcept {
+    if (value == values_[index]) return false;
+    return differs(index, row, value);
+  }
+  [[nodiscard]] bool differs(std::size_t index, std::size_t row, std::uint64_t value) noexcept;
+  [[nodiscard]] bool store(std::size_t index) noexcept;
+  void write_value(std::size_t index, std::size_t row, std::size_t count, std::uint64_t value) noexcept;
+  [[nodiscard]] bool store_unlike(const Batch& other) noexcept;
+  void add_runs(const Batch& other, std::size_t first, std::size_t count);
   void close_up() noexcept;
 
   TableId table_;
   ColumnMask mask_;
+  ColumnMask uniform_;                               // columns without cells
+  ColumnMask varying_ = 0;                           // columns that set_varying() named
+  std::array<std::uint64_t, kMaxColumns> values_{};  // of the uniform columns
+  bool attached_ = false;
+  bool out_of_memory_ = false;
   std::size_t front_ = 0;  // dropped rows that are still in memory
   std::size_t rows_ = 0;
   std::size_t room_ = 0;
+  std::size_t asked_ = 0;  // rows that reserve() made room for, dropped ones included
+  std::size_t expected_ = 0;
   std::array<ColumnBuffer, kMaxColumns> buffers_;
   std::shared_ptr<void> owner_;  // owner of attached memory
   std::vector<Run> runs_;

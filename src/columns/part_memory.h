@@ -4,7 +4,7 @@
 #include <array>
 #include <memory>
 
-#include "columns/memory_pool.h"
+#include "columns/memory/memory_pool.h"
 #include "columns/schema.h"
 
 namespace ptkit::columns {
@@ -13,6 +13,9 @@ struct PartMemory {
   std::shared_ptr<void> memory;  // null: out of memory
   std::array<void*, kMaxColumns> columns{};
   std::size_t rows = 0;
+  // Columns that have one value in all rows, which is not in `columns`.
+  ColumnMask uniform = 0;
+  std::array<std::uint64_t, kMaxColumns> values{};
 };
 
 // Takes room for `rows` rows in every column of `mask`. `memory` is null if the pool has none.

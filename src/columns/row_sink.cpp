@@ -34,6 +34,16 @@ template <Column... COLUMNS>
   return (batch.wants(COLUMNS) || ...);
 }
 
+// The columns of which the values differ from row to row if rows have times.
+[[nodiscard]] ColumnMask time_columns(TableId table) noexcept {
+  ColumnMask mask = 0;
+  const auto columns = columns_of(table);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name.starts_with("tsc") || columns[i].name == "flags") mask |= ColumnMask{1} << i;
+  }
+  return mask & uniform_candidates(table);
+}
+
 // True if each row has a time. Otherwise rows must not query it, because rows in bulk do not, either.
 [[nodiscard]] bool rows_have_time(const Batch& batch) noexcept {
   switch (batch.table()) {
@@ -76,6 +86,7 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   instruction_ = order_ = 0;
   next_switch_ = 0;
   run_.stream = index;
+  expect_times(track != nullptr || request_.estimate);
   flow::Context context;
   context.space = stream.space;
   context.cpu = stream.cpu;
@@ -84,6 +95,10 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
     context.tid = stream.tid;
   }
   on_context(context);
+}
+
+void RowSink::expect_times(bool times) {
+  if (times && !main_->set_varying(time_columns(main_->table()))) out_of_memory_ = true;
 }
 
 void RowSink::continue_at(std::uint64_t instructions, std::uint64_t order, time::TimeTrack* track) noexcept {
@@ -129,7 +144,7 @@ bool RowSink::finish() {
 }
 
 bool RowSink::full() const {
-  return ++packets_ >= packet_limit_ || main_->rows() >= row_limit_ || out_of_memory_ ||
+  return ++packets_ >= packet_limit_ || main_->rows() >= row_limit_ || out_of_memory() ||
          cancelled_.load(std::memory_order_relaxed);
 }
 
@@ -209,7 +224,7 @@ bool RowSink::selects_branch(const flow::Branch& branch) const noexcept {
 }
 
 bool RowSink::room_for(Batch& batch, std::size_t rows) noexcept {
-  if (!out_of_memory_ && batch.reserve(rows)) return true;
+  if (!out_of_memory() && batch.reserve(rows)) return true;
   out_of_memory_ = true;
   return false;
 }
@@ -301,15 +316,13 @@ void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std
   }
   if (auto* cells = batch.cells<Column::instructions_instruction>())
     std::iota(cells + row, cells + row + count, instruction_ + span.first);
-  const auto fill = [row, count](auto* cells, auto value) {
-    if (cells != nullptr) std::fill_n(cells + row, count, value);
-  };
-  fill(batch.cells<Column::instructions_mode>(), static_cast<std::uint8_t>(block.mode));
-  fill(batch.cells<Column::instructions_flags>(), with(block.flags, range.known, flow::TIME_KNOWN));
-  fill(batch.cells<Column::instructions_tsc>(), range.tsc);
-  fill(batch.cells<Column::instructions_tsc_error>(), range.error);
-  fill(batch.cells<Column::instructions_tsc_source>(), static_cast<std::uint8_t>(range.source));
-  fill(batch.cells<Column::instructions_offset>(), block.place.offset);
+  const std::size_t end = row + count;
+  batch.fill<Column::instructions_mode>(row, end, static_cast<std::uint8_t>(block.mode));
+  batch.fill<Column::instructions_flags>(row, end, with(block.flags, range.known, flow::TIME_KNOWN));
+  batch.fill<Column::instructions_tsc>(row, end, range.tsc);
+  batch.fill<Column::instructions_tsc_error>(row, end, range.error);
+  batch.fill<Column::instructions_tsc_source>(row, end, static_cast<std::uint8_t>(range.source));
+  batch.fill<Column::instructions_offset>(row, end, block.place.offset);
   batch.add_rows(count);
   estimate_rows(count, instruction_ + span.first + 1, range);
 }

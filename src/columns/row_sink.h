@@ -70,9 +70,10 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Moves everything but the rows of the main table. False: out of memory.
   [[nodiscard]] bool append_rest(RowSink& next);
   // Defers times: fill_times() of the preceding sink fills them in.
-  void defer_times(const RowSink& before) noexcept {
+  void defer_times(const RowSink& before) {
     deferring_ = true;
     first_bits_ = before.first_bits_;
+    expect_times(true);
   }
   // Fills in up to `most` times of `next`; false when all are filled in.
   [[nodiscard]] bool fill_times(RowSink& next, std::size_t most);
@@ -102,7 +103,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
   [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }
   [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return gaps_; }
-  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_ || main_->out_of_memory(); }
 
  private:
   // BulkSink (row_sink_bulk.cpp).
@@ -126,6 +127,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool room_for(Batch& batch, std::size_t rows) noexcept;
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void begin_runs();
+  void expect_times(bool times);
   void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);

@@ -29,11 +29,6 @@ constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries o
   }
 }
 
-template <typename T>
-void fill(T* cells, std::size_t begin, std::size_t end, T value) noexcept {
-  if (cells != nullptr) std::fill(cells + begin, cells + end, value);
-}
-
 }  // namespace
 
 // The decoder emits rows one by one if each has to be checked, and events if these are the rows.
@@ -112,25 +107,49 @@ void RowSink::close(const flow::BulkRoom& room) {
   main_->add_rows(room.row - begin);
 }
 
+namespace {
+
+// No time is known.
+template <Column TSC, Column ERROR, Column SOURCE>
+void fill_no_time(Batch& batch, std::size_t begin, std::size_t end) noexcept {
+  batch.fill<TSC>(begin, end, 0);
+  batch.fill<ERROR>(begin, end, 0);
+  batch.fill<SOURCE>(begin, end, static_cast<std::uint8_t>(time::TimeSource::NONE));
+}
+
+}  // namespace
+
 // Fills the columns that need no packet: mode, instruction number, flags, estimate. Without a track, also the
 // columns of time: no time is known.
 void RowSink::fill_constants(std::size_t begin, const flow::BulkRoom& room) {
+  using enum Column;
   Batch& batch = *main_;
+  const std::size_t end = room.row;
   const auto mode = static_cast<std::uint8_t>(room.mode);
-  if (batch.table() == TableId::blocks) {
-    fill(batch.cells<Column::blocks_mode>(), begin, room.row, mode);
-  } else if (batch.table() == TableId::instructions) {
-    fill(batch.cells<Column::instructions_mode>(), begin, room.row, mode);
-    if (auto* const cells = batch.cells<Column::instructions_instruction>())
-      std::iota(cells + begin, cells + room.row, room.first_instruction);
+  const bool timeless = track_ == nullptr;
+  switch (batch.table()) {
+    case TableId::branches:
+      batch.fill<branches_tsc_estimate>(begin, end, 0);
+      if (timeless) fill_no_time<branches_tsc, branches_tsc_error, branches_tsc_source>(batch, begin, end);
+      return;
+    case TableId::blocks:
+      batch.fill<blocks_mode>(begin, end, mode);
+      batch.fill<blocks_flags>(begin, end, 0);
+      batch.fill<blocks_tsc_estimate>(begin, end, 0);
+      if (timeless) fill_no_time<blocks_tsc, blocks_tsc_error, blocks_tsc_source>(batch, begin, end);
+      return;
+    case TableId::instructions:
+      if (auto* const cells = batch.cells<instructions_instruction>())
+        std::iota(cells + begin, cells + end, room.first_instruction);
+      batch.fill<instructions_mode>(begin, end, mode);
+      batch.fill<instructions_flags>(begin, end, 0);
+      batch.fill<instructions_tsc_estimate>(begin, end, 0);
+      if (timeless)
+        fill_no_time<instructions_tsc, instructions_tsc_error, instructions_tsc_source>(batch, begin, end);
+      return;
+    default:
+      return;
   }
-  const PlaceCells cells = place_cells(batch);
-  if (batch.table() != TableId::branches) fill<std::uint8_t>(cells.flags, begin, room.row, 0);
-  fill<std::uint64_t>(estimate_cells(batch), begin, room.row, 0);
-  if (track_ != nullptr) return;
-  fill<std::uint64_t>(cells.tsc, begin, room.row, 0);
-  fill<std::uint32_t>(cells.tsc_error, begin, room.row, 0);
-  fill(cells.tsc_source, begin, room.row, static_cast<std::uint8_t>(time::TimeSource::NONE));
 }
 
 bool RowSink::takes_packets_in_bulk() const noexcept {
@@ -165,16 +184,13 @@ packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderS
 
 // Makes the same queries as on_packet(), in the same order.
 void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows) {
+  if (track_ == nullptr)
+    return fill_no_time<Column::packets_tsc, Column::packets_tsc_error, Column::packets_tsc_source>(
+        *main_, row, row + rows);
   auto* const tsc = main_->cells<Column::packets_tsc>();
   auto* const error = main_->cells<Column::packets_tsc_error>();
   auto* const source = main_->cells<Column::packets_tsc_source>();
   auto* const flags = main_->cells<Column::packets_flags>();
-  if (track_ == nullptr) {
-    fill<std::uint64_t>(tsc, row, row + rows, 0);
-    fill<std::uint32_t>(error, row, row + rows, 0);
-    fill(source, row, row + rows, static_cast<std::uint8_t>(time::TimeSource::NONE));
-    return;
-  }
   constexpr std::size_t kPart = 256;
   std::array<time::TimeQuery, kPart> queries;
   std::array<time::TimeRange, kPart> ranges;

@@ -1,5 +1,7 @@
 #include "columns/schema.h"
 
+#include <algorithm>
+
 namespace ptkit::columns {
 namespace {
 
@@ -103,6 +105,27 @@ ColumnMask usual_columns(TableId table) noexcept {
     if (!on_demand) mask |= ColumnMask{1} << i;
   }
   return mask;
+}
+
+ColumnMask uniform_candidates(TableId table) noexcept {
+  static constexpr std::array<std::string_view, 6> kNames{"tsc",          "tsc_error", "tsc_source",
+                                                          "tsc_estimate", "mode",      "flags"};
+  static const auto kMasks = [] {
+    std::array<ColumnMask, kTableCount> masks{};
+    for (const TableId one :
+         {TableId::packets, TableId::branches, TableId::blocks, TableId::instructions, TableId::events}) {
+      // Rows in bulk have flags of their own only if they are packets or branches.
+      const bool flags = one == TableId::blocks || one == TableId::instructions;
+      const auto columns = columns_of(one);
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        const bool candidate = std::find(kNames.begin(), kNames.end(), columns[i].name) != kNames.end();
+        if (candidate && (flags || columns[i].name != "flags"))
+          masks[static_cast<std::size_t>(one)] |= ColumnMask{1} << i;
+      }
+    }
+    return masks;
+  }();
+  return kMasks[static_cast<std::size_t>(table)];
 }
 
 }  // namespace ptkit::columns

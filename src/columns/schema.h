@@ -153,5 +153,8 @@ inline constexpr std::array<std::uint16_t, kTableCount> kFirstColumns = first_co
 using ColumnMask = std::uint64_t;
 inline constexpr ColumnMask kAllColumns = ~ColumnMask{0};
 [[nodiscard]] ColumnMask usual_columns(TableId table) noexcept;  // all columns but those on demand
+// Columns that have the same value in all rows of many tables: times and flags of a stream without times, and
+// the mode.
+[[nodiscard]] ColumnMask uniform_candidates(TableId table) noexcept;
 
 }  // namespace ptkit::columns

@@ -89,7 +89,7 @@ class TimeEstimates {
   }
   // Adds the next row of the table, its interval, and the instructions that were retired before it.
   void add_row(std::uint64_t retired, const time::TimeRange& range) { rows_.push_back({retired, range}); }
-  // Fills in the known estimates.
+  // Fills in the known estimates. Their column is not uniform: see Batch::set_varying().
   void fill(Batch& batch);
   // Ends the stream: no more rows follow.
   void end_stream(Batch& batch);

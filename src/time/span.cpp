@@ -121,4 +121,8 @@ std::optional<TimeSpan> span_of(const trace::Stream& stream, const trace::Clock&
   return span_of_packets(stream, clock, errata);
 }
 
+bool has_tsc(base::Bytes stream, const packet::Errata& errata) noexcept {
+  return first_tsc(stream, errata).has_value();
+}
+
 }  // namespace ptkit::time

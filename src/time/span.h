@@ -27,4 +27,7 @@ inline constexpr std::uint64_t kSpanSearchBytes = std::uint64_t{64} << 20U;
 [[nodiscard]] std::optional<TimeSpan> span_of(const trace::Stream& stream, const trace::Clock& clock,
                                               const packet::Errata& errata);
 
+// True if there is a TSC packet after the first PSB. Without one, no packet has a known time.
+[[nodiscard]] bool has_tsc(base::Bytes stream, const packet::Errata& errata) noexcept;
+
 }  // namespace ptkit::time

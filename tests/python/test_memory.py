@@ -32,12 +32,14 @@ def machine(folder: Path, free: int) -> str:
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make so many MiB free: of them, an eighth is not for tables."""
+    """Make so many MiB free: an eighth of them is not for tables. The pool is empty: it counts as free."""
 
     def make(mib: int) -> None:
         monkeypatch.setattr(memory, "ROOT", machine(tmp_path / f"root{mib}", mib * MIB))
+        ptkit.trim_memory(limit=0)
 
-    return make
+    yield make
+    ptkit.trim_memory(limit=1 << 30)
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +185,7 @@ folder = pathlib.Path(tempfile.mkdtemp())
 (folder / "proc").mkdir()
 (folder / "proc/meminfo").write_text("MemAvailable: 20480 kB\\n")
 memory.ROOT = str(folder)
+ptkit.trim_memory(limit=0)
 print(json.dumps([raised(lambda: getattr(trace, table)(threads=threads))
                   for threads in (1, 3) for table in ("branches", "instructions", "packets")]))
 import shutil
@@ -272,12 +275,13 @@ def test_parts_that_do_not_fit(dense_trace: Any, small: Any) -> None:
 def test_copies_of_a_table(dense_trace: Any, small: Any) -> None:
     pytest.importorskip("pandas")
     table = dense_trace.branches(columns=["from_ip", "to_ip", "kind"])
+    named = dense_trace.branches(columns=["from_symbol_offset"])
     taken = np.ones(len(table), np.bool_)
     small(24)
     copies = {
-        "to_pandas": lambda: table.to_pandas(),
+        "to_pandas": lambda: table.to_pandas(copy=True),
         "a copy of 6,000,000 rows": lambda: table[taken],
-        "column 'tid' of 6,000,000 rows": lambda: table["tid"],
+        "column 'from_symbol_offset' of 6,000,000 rows": lambda: named["from_symbol_offset"],
         "6,000,000 rows in pandas": lambda: dense_trace_to_pandas(table),
     }
     for words, copy in copies.items():
@@ -286,22 +290,25 @@ def test_copies_of_a_table(dense_trace: Any, small: Any) -> None:
         assert words in str(raised.value)
         assert "(MemAvailable); " in str(raised.value)
     assert len(table[:5_000_000]) == 5_000_000, "a slice is no copy"
+    assert len(table["tid"]) == 6_000_000, "one thread is one value in memory"
+    assert len(table.to_pandas(["from_ip", "kind"])) == 6_000_000, "views, and a mask"
     assert len(table[taken & (np.arange(len(table)) < 10)]) == 10
     small(400)
     assert len(table.to_pandas()) == 6_000_000
 
 
 def dense_trace_to_pandas(table: Any) -> Any:
-    return table.to_pandas(["from_ip", "to_ip"])
+    return table.to_pandas(["from_ip", "to_ip"], copy=True)
 
 
 def test_to_pandas_asks_before_it_reads(dense_trace: Any, small: Any) -> None:
     pytest.importorskip("pandas")
-    small(88)  # 77 for 51.5 MiB of rows and their copy
+    small(88)  # 77 for 51.5 MiB of rows and as much for their copy
     columns = ["from_ip", "kind"]
     assert len(dense_trace.branches(columns=columns)) == 6_000_000
     with pytest.raises(OutOfMemoryError, match=r"^branches: (about )?[56],\d{3},\d{3} rows take"):
-        dense_trace.to_pandas(columns=columns)
+        dense_trace.to_pandas(columns=columns, copy=True)
+    assert len(dense_trace.to_pandas(columns=columns)) == 6_000_000, "views, and a mask"
 
 
 def test_arrow_shares_what_it_can(dense_trace: Any, small: Any) -> None:

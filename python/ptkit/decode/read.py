@@ -128,7 +128,12 @@ def _read(plan: Plan, after: int) -> _Tables:
     Where rows that were read seem to be the first of more than fit, they are dropped and all are counted; if
     they fit after all, they are read again, into memory that does not grow.
     """
-    apart = len(plan.streams) > 1 and plan.threads > 1 and not plan.raises
+    apart = (
+        len(plan.streams) > 1
+        and plan.threads > 1
+        and not plan.raises
+        and not plan.reader(budget=memory.budget()).prefers_segments
+    )
     budget = memory.budget(plan.row_bytes, after)
     found = _attempt(plan, _read_apart if apart else _read_in_order, budget)
     if found is None:
@@ -204,7 +209,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     has_runs = bool(schema.names("run"))
     reader = plan.reader(budget=_part_budget(plan))
     try:
-        arrays = reader.make_part(rows)
+        reader.make_part(rows)
     except MemoryError:
         raise _part_too_large(plan, rows) from None
     no_sides = _no_side(plan, "errors"), _no_side(plan, "gaps")
@@ -213,7 +218,7 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
     count = rows
     while count == rows:
         try:
-            filled, found, has_sides, elsewhere = reader.fill(plan.raises)
+            filled, found, has_sides, arrays = reader.fill(plan.raises)
         except MemoryError:
             raise _part_too_large(plan, rows) from None
         plan.after()
@@ -225,12 +230,12 @@ def _parts_in_place(plan: Plan, rows: int) -> Iterator[Table]:
             kept = Runs(filled, found)
         count, runs = filled, found
         if count or has_sides:
-            if elsewhere is None and count < rows:
-                elsewhere = {name: array[:count] for name, array in arrays.items()}
+            if count < rows:
+                arrays = {name: array[:count] for name, array in arrays.items()}
             yield Table(
                 schema,
                 count,
-                elsewhere or arrays,
+                arrays,
                 kept,
                 columns=plan.shown,
                 context=plan.context,

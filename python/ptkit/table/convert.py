@@ -1,4 +1,4 @@
-"""Tables as DataFrames and as Arrow tables."""
+"""Tables as Arrow tables: columns are shared, and those without memory of their own get some."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from ptkit import _core, memory
 from ptkit.arguments import names
 from ptkit.schema import schema_of
+from ptkit.table.cells import contiguous
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
 
     from ptkit.table.table import Table
 
 # Format strings of the Arrow C data interface.
 _FORMATS = {
+    "int8": "c",
     "uint8": "C",
     "uint16": "S",
     "uint32": "I",
@@ -31,65 +32,24 @@ _FORMATS = {
 }
 
 
-def _names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+def shown_names(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Columns to convert: those of the table, unless others are asked for."""
     return table.columns if columns is None else tuple(names("columns", columns))
 
 
-_LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
+LESS = "choose columns=[...], or convert parts: for part in trace.iter_{}(): part.{}()"
 
 
-def _cell_bytes(table: str, name: str) -> int:
+def cell_bytes(table: str, name: str) -> int:
     """Bytes of a value; columns without a schema (``time_ns``) have eight."""
     column = schema_of(table).columns.get(name)
     return 8 if column is None else column.dtype.itemsize
 
 
-def pandas_bytes(table: str, columns: Sequence[str]) -> int:
-    """Bytes that a row of these columns of a table takes in a DataFrame, and on the way there."""
-    sizes = [_cell_bytes(table, name) for name in columns]
-    # Codes of a categorical are two bytes; a column of which values may be unknown has a mask beside it.
-    return max(sizes, default=0) + sum(size + 2 for size in sizes)
-
-
 def _arrow_bytes(table: Table, columns: Sequence[str]) -> int:
     """Bytes for each row: stored columns are shared, others are made; any may need a mask of known values."""
     stored = table._schema.names("stored")
-    return sum(1 if name in stored else 1 + _cell_bytes(table.name, name) for name in columns)
-
-
-def to_pandas(table: Table, columns: Sequence[str] | None) -> pandas.DataFrame:
-    """Copy a table into a DataFrame."""
-    import pandas
-
-    shown = _names(table, columns)
-    size = len(table) * pandas_bytes(table.name, shown)
-    memory.ask(f"{table.name}: {len(table):,} rows in pandas", size, _LESS.format(table.name, "to_pandas"))
-    frame: pandas.DataFrame = pandas.DataFrame(
-        {name: _pandas_column(table, name) for name in shown}, copy=False
-    )
-    return frame
-
-
-def _pandas_column(table: Table, name: str) -> Any:
-    import pandas
-
-    column = table.column(name)
-    if column.role == "derived":
-        made = table._derived_values(name)
-        if isinstance(made, Labels):
-            made = made.compact()
-            return pandas.Categorical.from_codes(made.codes, categories=pandas.Index(made.names))
-    values = np.asarray(table[name])
-    enum = column.enum
-    known = table.known(name)
-    if enum is not None:
-        codes = values.astype(np.int16)
-        if known is not None:
-            codes[~known] = -1
-        return pandas.Categorical.from_codes(codes, categories=pandas.Index([member.name for member in enum]))
-    if known is not None:
-        return pandas.arrays.IntegerArray(values.copy(), ~known)
-    return values.copy()
+    return sum(1 if name in stored else 1 + cell_bytes(table.name, name) for name in columns)
 
 
 def _bits(mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -101,27 +61,44 @@ _Names: TypeAlias = tuple[int, NDArray[np.int32], NDArray[np.uint8]]
 _Field: TypeAlias = tuple[str, str, str, NDArray[Any], NDArray[np.uint8] | None, int, _Names | None]
 
 
-def _fields(table: Table, columns: Sequence[str] | None) -> list[_Field]:
-    shown = _names(table, columns)
+def _fields(table: Table, columns: Sequence[str] | None, *, names_of_enums: bool = False) -> list[_Field]:
+    shown = shown_names(table, columns)
     size = len(table) * _arrow_bytes(table, shown)
-    memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, _LESS.format(table.name, "to_arrow"))
-    return [_field(table, name) for name in shown]
+    memory.ask(f"{table.name}: {len(table):,} rows in Arrow", size, LESS.format(table.name, "to_arrow"))
+    bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]] = {}  # by flag: columns may share one
+    return [_field(table, name, bits, names_of_enums=names_of_enums) for name in shown]
 
 
-def _field(table: Table, name: str) -> _Field:
+def _validity(known: NDArray[np.bool_] | None) -> tuple[NDArray[np.uint8] | None, int]:
+    """Bits of known values, and the number of unknown ones; None: all are known."""
+    nulls = 0 if known is None else len(known) - int(np.count_nonzero(known))
+    return (None, 0) if known is None or nulls == 0 else (_bits(contiguous(known)), nulls)
+
+
+def _field(
+    table: Table,
+    name: str,
+    bits: dict[str | None, tuple[NDArray[np.uint8] | None, int]],
+    *,
+    names_of_enums: bool,
+) -> _Field:
     column = table.column(name)
     dictionary = None
     values: NDArray[Any]
-    known: NDArray[np.bool_] | None
     made = table._derived_values(name) if column.dtype == object else None
     if isinstance(made, Labels):
         made = made.compact()
-        values, known, dictionary = made.codes, made.known(), _dictionary(made.names)
+        values, dictionary = made.codes, _dictionary(made.names)
+        validity, nulls = _validity(made.known())
     else:
-        values = np.ascontiguousarray(table[name])
-        known = table.known(name)
-    validity = None if known is None or bool(known.all()) else _bits(known)
-    nulls = 0 if validity is None or known is None else int(len(known) - np.count_nonzero(known))
+        values = contiguous(np.asarray(table[name]))
+        if names_of_enums and column.enum is not None:
+            values = values.view(np.int8)
+            dictionary = _dictionary([column.enum(value).name for value in range(len(column.enum))])
+        flag = None if column.role == "derived" else table._schema.validity.get(name)
+        if flag is None or flag not in bits:
+            bits[flag] = _validity(table.known(name))
+        validity, nulls = bits[flag]
     data: NDArray[Any] = _bits(values.astype(np.bool_, copy=False)) if column.dtype == np.bool_ else values
     return (
         name,
@@ -154,16 +131,18 @@ def arrow_stream(table: Table, columns: Sequence[str] | None) -> Any:
 class _Stream:
     """The capsule protocol around chosen columns."""
 
-    def __init__(self, table: Table, columns: Sequence[str] | None) -> None:
+    def __init__(self, table: Table, columns: Sequence[str] | None, names_of_enums: bool) -> None:
         self._table = table
         self._columns = columns
+        self._names_of_enums = names_of_enums
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return arrow_stream(self._table, self._columns)
+        fields = _fields(self._table, self._columns, names_of_enums=self._names_of_enums)
+        return _core.arrow_stream(len(self._table), fields)
 
 
-def to_arrow(table: Table, columns: Sequence[str] | None) -> pyarrow.Table:
-    """Share a table with pyarrow."""
+def to_arrow(table: Table, columns: Sequence[str] | None, *, names_of_enums: bool = False) -> pyarrow.Table:
+    """Share a table with pyarrow; values of enumerations are numbers, or dictionaries of their names."""
     import pyarrow
 
-    return pyarrow.table(_Stream(table, columns))
+    return pyarrow.table(_Stream(table, columns, names_of_enums))

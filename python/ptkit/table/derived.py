@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ def _nanoseconds(schema: TableSchema) -> list[Derived]:
 def _clock_column(name: str, ticks: str) -> Derived:
     def values(table: Table) -> NDArray[np.int64]:
         assert table._context.to_ns is not None
-        return table._context.to_ns(table._arrays[ticks])
+        values = table._arrays[ticks]
+        if is_uniform(values):
+            return uniform(table._context.to_ns(values[:1])[0], np.int64, len(values))
+        return table._context.to_ns(values)
 
     return Derived(
         _column(name, np.int64, "ns", f"`{ticks}` as nanoseconds of the recorder's clock"),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit.table.cells import uniform
+
 _NAMES = ("stream", "cpu", "pid", "tid", "space", "flags")
 
 
@@ -40,7 +42,15 @@ class Runs:
 
     def spread(self, name: str) -> NDArray[Any]:
         """The column's value for every row."""
-        return np.repeat(self.arrays[name], self._lengths())
+        values = self.arrays[name]
+        if len(values) and self.is_uniform(name):
+            return uniform(values[0], values.dtype, self.rows)
+        return np.repeat(values, self._lengths())
+
+    def is_uniform(self, name: str) -> bool:
+        """Whether all rows have the same value."""
+        values = self.arrays[name]
+        return bool((values == values[:1]).all())
 
     def take(self, index: Any) -> Runs:
         """Runs of the rows that an index (slice, mask or positions) chooses."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptkit import memory
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
+from ptkit.table.cells import held_bytes, is_uniform, join, read_only, take, where_set
 from ptkit.table.column_array import column_array
 from ptkit.table.derived import Derived, derived_of
 from ptkit.table.labels import Labels
@@ -19,6 +20,7 @@ from ptkit.table.runs import Runs
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 __all__ = ["Table", "TableContext", "concatenate"]
@@ -46,11 +48,6 @@ class TableContext:
     name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
     record_streams: frozenset[int] = frozenset()
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array
 
 
 class Table:
@@ -211,7 +208,7 @@ class Table:
 
     def _ask_copy(self, index: NDArray[Any]) -> None:
         rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
-        row_bytes = sum(array.dtype.itemsize for array in self._arrays.values())
+        row_bytes = sum(array.dtype.itemsize for array in self._arrays.values() if not is_uniform(array))
         self._ask(f"a copy of {rows:,} rows", rows * (row_bytes + _INDEX_BYTES))
 
     def _checked_index(self, key: Any) -> slice | NDArray[Any]:
@@ -244,7 +241,6 @@ class Table:
     def _rows_of(
         self, index: slice | NDArray[Any], errors: Table | None = None, gaps: Table | None = None
     ) -> Table:
-        arrays = {name: _read_only(array[index]) for name, array in self._arrays.items()}
         runs = None if self._runs is None else self._runs.take(index)
         rows = (
             len(range(*index.indices(self._rows)))
@@ -253,6 +249,7 @@ class Table:
             if index.dtype == np.bool_
             else len(index)
         )
+        arrays = {name: take(array, index, rows) for name, array in self._arrays.items()}
         return Table(
             self._schema,
             rows,
@@ -270,19 +267,34 @@ class Table:
 
     def _column_array(self, name: str) -> NDArray[Any]:
         column = self.column(name)
-        if column.role != "stored":
+        if column.role in ("stored", "on demand"):
+            return self._arrays[name]
+        if not self._is_free(name):
             self._ask(f"column {name!r} of {self._rows:,} rows", self._rows * column.dtype.itemsize)
         if column.role == "derived":
             values = self._derived_values(name)
-            return _read_only(values.texts() if isinstance(values, Labels) else values)
-        if column.role in ("stored", "on demand"):
-            return self._arrays[name]
+            return read_only(values.texts() if isinstance(values, Labels) else values)
         if column.role == "flag":
-            return _read_only((self._arrays["flags"] & column.mask) != 0)
+            return read_only(where_set(self._arrays["flags"], column.mask))
         assert self._runs is not None
         if column.role == "run":
-            return _read_only(self._runs.spread(name))
-        return _read_only((self._runs.spread("flags") & column.mask) != 0)
+            return read_only(self._runs.spread(name))
+        return read_only(where_set(self._runs.spread("flags"), column.mask))
+
+    def _is_free(self, name: str) -> bool:
+        """Whether a column is made without memory for each row, as all rows have one value."""
+        role = self.column(name).role
+        if role == "flag":
+            return is_uniform(self._arrays["flags"])
+        if role in ("run", "run flag") and self._runs is not None:
+            return self._runs.is_uniform(name if role == "run" else "flags")
+        return False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the table holds: one value of a column that has the same in all rows."""
+        runs = 0 if self._runs is None else sum(array.nbytes for array in self._runs.arrays.values())
+        return runs + sum(map(held_bytes, self._arrays.values()))
 
     def _has_read(self, names: Sequence[str]) -> bool:
         """Whether all of these columns are there, shown or not."""
@@ -319,8 +331,8 @@ class Table:
         if (
             column.role == "flag"
         ):  # the reader fills `flags` also where only a column that needs it was asked for
-            return (self._arrays["flags"] & column.mask) != 0 if "flags" in self._arrays else None
-        return None if self._runs is None else (self._runs.spread("flags") & column.mask) != 0
+            return where_set(self._arrays["flags"], column.mask) if "flags" in self._arrays else None
+        return None if self._runs is None else where_set(self._runs.spread("flags"), column.mask)
 
     def named(self, name: str) -> list[Any]:
         """A column as Python values: enumerations by name, None where a value is not known.
@@ -412,8 +424,46 @@ class Table:
 
     # Tables of other packages.
 
-    def to_pandas(self, columns: Sequence[str] | None = None) -> pandas.DataFrame:
-        """Copy to pandas: enumerations and names as categoricals, nullable integers for unknown values.
+    def to_pandas(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        copy: bool = False,
+        dtype_backend: str = "numpy_nullable",
+    ) -> pandas.DataFrame:
+        """View as a DataFrame of pandas that shares the table's memory.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Any of `available`; `columns` of the table by default.
+        copy : bool
+            Copy all columns, so that the frame can be written. Without it, the frame's columns are read-only
+            views: pandas raises ValueError where a value is assigned in place.
+        dtype_backend : str
+            ``"numpy_nullable"``: columns of which values may be unknown are nullable integers, also where all
+            are known. ``"pyarrow"``: all columns are of pandas.ArrowDtype.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Enumerations and names are categoricals (with pyarrow: dictionaries).
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column, or it was not asked for.
+        ConfigError
+            If `dtype_backend` is neither.
+        OutOfMemoryError
+            If masks, columns that are made on access, or copies take more memory than is free.
+        """
+        from ptkit.table.frames import to_pandas
+
+        return to_pandas(self, columns, copy=copy, dtype_backend=dtype_backend)
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> polars.DataFrame:
+        """View as a DataFrame of Polars; enumerations become polars.Enum, names polars.Categorical.
 
         Parameters
         ----------
@@ -422,16 +472,11 @@ class Table:
 
         Returns
         -------
-        pandas.DataFrame
-
-        Raises
-        ------
-        OutOfMemoryError
-            If the copy takes more memory than is free.
+        polars.DataFrame
         """
-        from ptkit.table.convert import to_pandas
+        from ptkit.table.frames import to_polars
 
-        return to_pandas(self, columns)
+        return to_polars(self, columns)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
         """Share with pyarrow: names as dictionaries of strings; values that are not known are null.
@@ -484,9 +529,7 @@ def concatenate(tables: Sequence[Table]) -> Table:
     first = tables[0]
     if len(tables) == 1:
         return first
-    arrays = {
-        name: _read_only(np.concatenate([part._arrays[name] for part in tables])) for name in first._arrays
-    }
+    arrays = {name: join([part._arrays[name] for part in tables]) for name in first._arrays}
     runs = None
     if first._runs is not None:
         runs = Runs.concatenate([part._runs for part in tables if part._runs is not None])

@@ -292,12 +292,20 @@ class Tables(Parts):
 
     # Tables of other packages.
 
-    def to_pandas(self, table: str = "branches", **query: Unpack[Query]) -> pandas.DataFrame:
+    def to_pandas(
+        self,
+        table: str = "branches",
+        *,
+        copy: bool = False,
+        dtype_backend: str = "numpy_nullable",
+        **query: Unpack[Query],
+    ) -> pandas.DataFrame:
         """Return a table as a pandas DataFrame; see `Table.to_pandas`."""
-        from ptkit.table.convert import pandas_bytes
+        from ptkit.table.frames import frame_bytes
 
         plan = self._plan(self._table(table), query)
-        return _decode.read(plan, pandas_bytes(plan.table, plan.shown)).to_pandas()
+        found = _decode.read(plan, frame_bytes(plan.table, plan.shown, copy=copy))
+        return found.to_pandas(copy=copy, dtype_backend=dtype_backend)
 
     def to_arrow(self, table: str = "branches", **query: Unpack[Query]) -> pyarrow.Table:
         """Return a table as a pyarrow Table; see `Table.to_arrow`."""

@@ -13,6 +13,8 @@ namespace {
 
 // Threads that decode speculatively take one part in kSpeculativeShare of the free memory.
 constexpr std::uint64_t kSpeculativeShare = 4;
+// Rows of all threads' streams may hold one part in kHeldTwice of a table for a second time.
+constexpr std::uint64_t kHeldTwice = 10;
 
 [[nodiscard]] bool has_packets(const trace::Stream& stream) noexcept {
   return stream.kind == trace::StreamKind::PROCESSOR_TRACE;
@@ -44,6 +46,7 @@ TableReader::TableReader(Input input, const Request& request)
     : input_(std::move(input)), request_(request), sink_(request_, cancelled_) {
   for (const auto stream : input_.streams) bytes_total_ += input_.bundle->streams[stream].data.size();
   input_.budget->add_streams(bytes_total_);
+  if (input_.facts == nullptr) input_.facts = std::make_shared<StreamFacts>(input_.bundle->streams.size());
 }
 
 std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& stream) const {
@@ -69,6 +72,25 @@ bool TableReader::can_count_phases() const noexcept {
          has_packets(*stream_) && !flow::changes_with_time(*input_.bundle, *stream_);
 }
 
+bool TableReader::prefers_segments() const noexcept {
+  if (request_.table == TableId::packets || request_.table == TableId::edges) return false;
+  std::uint64_t largest = 0;
+  std::uint64_t in_segments = 0;
+  for (const auto index : input_.streams) {
+    const trace::Stream& stream = input_.bundle->streams[index];
+    largest = std::max<std::uint64_t>(largest, stream.data.size());
+    if (can_cut(stream)) in_segments += stream.data.size();
+  }
+  return largest > bytes_total_ / (kHeldTwice * input_.threads) && in_segments > bytes_total_ / 10 * 9;
+}
+
+// A track of a stream without times would search all of it, and answer each query.
+bool TableReader::is_timeless(std::uint32_t index) const {
+  if (!has_packets(*stream_)) return false;
+  if (input_.index != nullptr) return input_.index->streams()[index].timeless;
+  return input_.facts->is_timeless(index, *stream_, input_.errata);
+}
+
 // Decodes only the segments that are selected, unless decoding the whole stream on all threads takes less
 // time.
 bool TableReader::open_indexed(std::uint32_t index) {
@@ -90,13 +112,11 @@ bool TableReader::open_indexed(std::uint32_t index) {
 void TableReader::open_stream() {
   const auto index = input_.streams[next_stream_++];
   stream_ = &input_.bundle->streams[index];
+  rows_before_ = sink_.main()->rows();
   const bool packets = request_.table == TableId::packets;
   const bool follow =
       packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
-  // Without this, a track would search for timing packets up to the end of the stream.
-  const bool timeless =
-      input_.index != nullptr && has_packets(*stream_) && input_.index->streams()[index].timeless;
-  if ((needs_time(request_) || follow) && !timeless) row_track_ = make_track(*stream_);
+  if ((needs_time(request_) || follow) && !is_timeless(index)) row_track_ = make_track(*stream_);
   sink_.begin_stream(index, *stream_, row_track_.get());
   if (request_.estimate) sink_.begin_estimates(row_track_ != nullptr ? make_track(*stream_) : nullptr);
   if (packets && !has_packets(*stream_)) {
@@ -129,7 +149,6 @@ void TableReader::open_stream() {
                                    input_.threads,
                                    input_.segment,
                                    row_track_ != nullptr,
-                                   input_.memory,
                                    part_.rows - std::min(part_.rows, kSlackRows),
                                    input_.budget->left().least().usable() / kSpeculativeShare};
     source_ = std::make_unique<SpeculativeSource>(std::move(input), sink_);
@@ -146,6 +165,7 @@ TableReader::Step TableReader::step(std::size_t rows) {
   if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
   if (source_ == nullptr) {
     if (next_stream_ < input_.streams.size()) {
+      if (next_stream_ == 0 && rows == SIZE_MAX) reserve_known_rows();
       open_stream();
     } else {
       if (!finished_ && !sink_.finish()) return Step::NO_MEMORY;
@@ -154,10 +174,14 @@ TableReader::Step TableReader::step(std::size_t rows) {
     }
   }
   if (!source_attaches_) sink_.attach_part();
+  if (rows == SIZE_MAX) expect_rows();
   const std::size_t limit = open == 0 ? rows : SIZE_MAX;
   sink_.begin_slice(std::min(limit, sink_.main()->rows() + kSliceRows), kSlicePackets);
   if (source_ == nullptr || !source_->run()) {
     sink_.end_estimates();
+    if (rows == SIZE_MAX && reads_all_rows() && !sink_.full())
+      input_.facts->note_rows(input_.streams[next_stream_ - 1], request_.table,
+                              sink_.main()->rows() - rows_before_);
     source_.reset();
     source_attaches_ = false;
     flow_track_.reset();
@@ -165,6 +189,34 @@ TableReader::Step TableReader::step(std::size_t rows) {
     bytes_before_ += stream_->data.size();
   }
   return sink_.out_of_memory() ? Step::NO_MEMORY : check_budget();
+}
+
+bool TableReader::reads_all_rows() const noexcept {
+  const Selection& selection = request_.selection;
+  return request_.sync && request_.table != TableId::edges && selection.ips.empty() &&
+         !selection.by_context() && !selection.by_time && selection.branches == flow::BranchChoice{};
+}
+
+// Takes the final memory at once if earlier reads counted the rows.
+void TableReader::reserve_known_rows() {
+  if (!reads_all_rows()) return;
+  std::size_t sum = 0;
+  for (const auto index : input_.streams) {
+    const auto rows = input_.facts->rows(index, request_.table);
+    if (!rows) return;
+    sum += *rows;
+  }
+  // Tables that do not fit are found out on the way.
+  if (sum > kSlackRows) static_cast<void>(sink_.main()->reserve(sum + kSlackRows));
+}
+
+// Extrapolates the rows by the bytes of the streams, so that columns get their final room early.
+void TableReader::expect_rows() {
+  const std::uint64_t done = bytes_done();
+  const auto rows = static_cast<double>(sink_.main()->rows());
+  if (done == 0 || sink_.main()->rows() < kSliceRows / 8) return;
+  sink_.main()->expect(
+      static_cast<std::size_t>(rows * static_cast<double>(bytes_total_) / static_cast<double>(done)));
 }
 
 TableReader::Step TableReader::check_budget() {
@@ -198,8 +250,7 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   if (rest->rows() > rows) {
     tail = rest->split(rows);
   } else {
-    tail = std::make_unique<Batch>(rest->table(), rest->mask());
-    if (!rest->runs().empty()) tail->begin_run(rest->runs().back());
+    tail = rest->successor();
   }
   if (tail == nullptr) return nullptr;
   std::swap(rest, tail);
@@ -220,9 +271,12 @@ PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
   part.rows = std::min(rows, rest.rows());
   const bool copies = rest.owner() == nullptr;
   part.memory = copies ? part_.memory : rest.owner();
+  part.uniform = rest.uniform();
   const auto infos = columns_of(rest.table());
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((rest.mask() >> i) & 1) == 0) continue;
+    part.values[i] = rest.uniform_value(i);
+    if (rest.is_uniform(i)) continue;
     part.columns[i] = copies ? part_.columns[i] : rest.data(i);
     if (copies && part.rows != 0)
       std::memcpy(part_.columns[i], rest.data(i), part.rows * cell_size(infos[i].type));
@@ -238,8 +292,8 @@ namespace {
 
 std::unique_ptr<Batch> take_side(std::unique_ptr<Batch>& side) {
   if (side == nullptr) return nullptr;
-  auto rest = std::make_unique<Batch>(side->table(), side->mask());
-  if (!side->runs().empty()) rest->begin_run(side->runs().back());
+  auto rest = side->successor();
+  if (rest == nullptr) return nullptr;
   std::swap(rest, side);
   rest->shrink();
   return rest;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "columns/read/row_budget.h"
+#include "columns/read/stream_facts.h"
 #include "columns/row_sink.h"
 #include "columns/sources/indexed_source.h"
 #include "columns/sources/speculative_source.h"
@@ -40,8 +41,8 @@ class TableReader {
     std::size_t segment = 0;                    // bytes, approximately; 0: automatic
     std::shared_ptr<const index::Index> index;  // index of the bundle; may be null
     bool cut = true;                            // allows to cut streams into segments
-    std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for rows of segments
     std::shared_ptr<RowBudget> budget = std::make_shared<RowBudget>();  // shared by all readers of the table
+    std::shared_ptr<StreamFacts> facts;                                 // of the bundle; null: none so far
   };
   TableReader(Input input, const Request& request);
 
@@ -64,7 +65,8 @@ class TableReader {
   // Attaches memory for the rows of the current part, unless the rows are in pool memory of the reader
   // already. `part` has room for kSlackRows more rows than the part.
   void attach(const PartMemory& part);
-  // Ends the current part: returns up to `rows` rows, and their memory. Further rows begin the next part.
+  // Ends the current part: returns up to `rows` rows, their memory, and the uniform columns. Further rows
+  // begin the next part.
   [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
   // Errors or gaps since the last call. Null: not kept.
   [[nodiscard]] std::unique_ptr<Batch> take_errors();
@@ -79,13 +81,20 @@ class TableReader {
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bytes_done() const noexcept;
   [[nodiscard]] std::uint64_t bytes_total() const noexcept { return bytes_total_; }
+  // True if segments of the streams, one stream after the other, keep all threads busy, and streams that are
+  // decoded at the same time would hold much of the table twice.
+  [[nodiscard]] bool prefers_segments() const noexcept;
   [[nodiscard]] const Request& request() const noexcept { return request_; }
 
  private:
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
+  [[nodiscard]] bool is_timeless(std::uint32_t index) const;
   [[nodiscard]] bool open_indexed(std::uint32_t index);
   [[nodiscard]] bool can_count_phases() const noexcept;
+  void expect_rows();
+  void reserve_known_rows();
+  [[nodiscard]] bool reads_all_rows() const noexcept;
   [[nodiscard]] Step check_budget();
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
 
@@ -103,6 +112,7 @@ class TableReader {
   bool source_attaches_ = false;  // source_ attaches parts itself
   bool finished_ = false;
   std::uint64_t bytes_before_ = 0;
+  std::size_t rows_before_ = 0;  // of the main table, at the start of the stream
   std::uint64_t bytes_total_ = 0;
 };
 

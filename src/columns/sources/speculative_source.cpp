@@ -46,7 +46,7 @@ SpeculativeSource::Job::Job(const SpeculativeSource& owner, std::size_t job_numb
   const std::size_t front = owner.input_.part <= kMostFront ? owner.input_.part : 0;
   const std::size_t row = std::max<std::size_t>(row_bytes(request.table, sink.main()->mask()), 1);
   const std::size_t rows = front + kBlockBytes / row;
-  sink.use_memory(take_part(*owner.input_.memory, request.table, sink.main()->mask(), rows), front);
+  sink.use_memory(take_part(*MemoryPool::of_process(), request.table, sink.main()->mask(), rows), front);
 }
 
 SpeculativeSource::SpeculativeSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {

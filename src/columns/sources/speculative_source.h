@@ -31,11 +31,10 @@ class SpeculativeSource final : public flow::RowSource {
     std::uint32_t index = 0;
     const trace::Stream& stream;
     flow::MakeDecoder make;
-    std::size_t threads = 2;  // with the thread that calls run()
-    std::size_t segment = 0;  // bytes, approximately; 0: automatic
-    bool times = false;       // `sink` has a track
-    std::shared_ptr<MemoryPool> memory = std::make_shared<MemoryPool>();  // for the rows of segments
-    std::size_t part = 0;                                                 // rows of a part that is read
+    std::size_t threads = 2;          // with the thread that calls run()
+    std::size_t segment = 0;          // bytes, approximately; 0: automatic
+    bool times = false;               // `sink` has a track
+    std::size_t part = 0;             // rows of a part that is read
     std::uint64_t room = UINT64_MAX;  // limit for the bytes of the segments' rows
   };
   // References in `input`, and `sink`, must outlive this.

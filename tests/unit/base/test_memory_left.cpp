@@ -109,6 +109,16 @@ TEST_F(MemoryLeftTest, ContainerHasItsCgroupAtTheMountPoint) {
   EXPECT_EQ(left().pages.limit, MemoryLimit::CGROUP);
 }
 
+TEST_F(MemoryLeftTest, LimitIsTheLeastOfCgroupsAndMachine) {
+  EXPECT_EQ(memory_limit(root_.string()), 16384 * kMiB);
+  write("proc/self/cgroup", "0::/user.slice/job\n");
+  write("proc/self/mountinfo", "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  write_cgroup("sys/fs/cgroup/user.slice", 3000 * kMiB, 1, 1);
+  write("sys/fs/cgroup/user.slice/job/memory.max", "max\n");
+  EXPECT_EQ(memory_limit(root_.string()), 3000 * kMiB);
+  EXPECT_EQ(memory_limit((root_ / "nowhere").string()), UINT64_MAX);
+}
+
 TEST_F(MemoryLeftTest, UsableKeepsAnEighthInReserve) {
   EXPECT_EQ((MemoryBound{800 * kMiB, MemoryLimit::CGROUP}.usable()), 700 * kMiB);
   EXPECT_EQ((MemoryBound{64 * 1024 * kMiB, MemoryLimit::CGROUP}.usable()), (64 * 1024 - 512) * kMiB);

@@ -84,6 +84,7 @@ inline std::unique_ptr<Batch> read_parts(TableReader& reader, std::size_t rows, 
     if (part_memory.memory != part.memory) ++elsewhere;
     Batch copy(request.table, request.mask);
     EXPECT_TRUE(copy.attach(part_memory.columns, count, part_memory.memory));
+    copy.adopt_uniform(part_memory.uniform, part_memory.values);
     for (const Run& run : runs) {
       copy.add_rows(run.row - copy.rows());
       copy.begin_run(run);
@@ -147,6 +148,7 @@ inline void expect_equal(Batch* a, Batch* b) {
   ASSERT_EQ(a == nullptr, b == nullptr);
   if (a == nullptr) return;
   ASSERT_EQ(a->rows(), b->rows());
+  ASSERT_TRUE(a->set_varying(kAllColumns) && b->set_varying(kAllColumns));  // uniform columns have no cells
   const auto columns = columns_of(a->table());
   for (std::size_t i = 0; i < columns.size() && a->rows() != 0; ++i) {
     ASSERT_EQ(std::memcmp(a->data(i), b->data(i), a->rows() * cell_size(columns[i].type)), 0)

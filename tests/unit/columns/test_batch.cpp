@@ -182,21 +182,119 @@ TEST(Batch, LeavesAttachedMemoryThatIsTooSmall) {
   EXPECT_EQ(attached.from[4], 99u);
 }
 
-TEST(ColumnBuffer, ReportsOutOfMemory) {
-  ColumnBuffer buffer;
-  ASSERT_TRUE(buffer.reserve(100));
-  buffer.data()[99] = 7;
-  EXPECT_FALSE(buffer.reserve(SIZE_MAX / 2));
-  EXPECT_EQ(buffer.data()[99], 7);
-  EXPECT_GE(buffer.capacity(), 100u);
+constexpr ColumnMask kTimed =
+    bit(Column::branches_from_ip) | bit(Column::branches_tsc) | bit(Column::branches_tsc_source);
+
+// `rows` rows with this time.
+Batch timed(std::size_t rows, std::uint64_t tsc, bool varying = false) {
+  Batch batch(TableId::branches, kTimed);
+  EXPECT_TRUE(batch.set_varying(varying ? kTimed : 0));
+  for (std::size_t row = 0; row < rows; ++row) {
+    EXPECT_TRUE(batch.reserve(1));
+    batch.put<Column::branches_from_ip>(row, row);
+    batch.put<Column::branches_tsc>(row, tsc);
+    batch.add_rows(1);
+  }
+  return batch;
 }
 
-TEST(ColumnBuffer, GrowsInStepsNotByDoubling) {
-  ColumnBuffer buffer;
-  const std::size_t gigabyte = std::size_t{1} << 30;
-  ASSERT_TRUE(buffer.reserve(gigabyte));  // never touched, so never backed
-  ASSERT_TRUE(buffer.reserve(gigabyte + 1));
-  EXPECT_LE(buffer.capacity(), gigabyte + ColumnBuffer::kLargestStep);
+std::vector<std::uint64_t> tscs(const Batch& batch) {
+  constexpr std::size_t kTsc = index_of(Column::branches_tsc);
+  if (batch.is_uniform(kTsc)) return std::vector<std::uint64_t>(batch.rows(), batch.uniform_value(kTsc));
+  const auto* const cells = reinterpret_cast<const std::uint64_t*>(batch.data(kTsc));
+  return {cells, cells + batch.rows()};
+}
+
+TEST(UniformColumns, HaveNoCells) {
+  Batch batch = timed(100, 7);
+  EXPECT_EQ(batch.uniform(), bit(Column::branches_tsc) | bit(Column::branches_tsc_source));
+  EXPECT_EQ(batch.cells<Column::branches_tsc>(), nullptr);
+  EXPECT_NE(batch.cells<Column::branches_from_ip>(), nullptr);
+  EXPECT_EQ(batch.bytes(), 800u);
+  EXPECT_EQ(tscs(batch), std::vector<std::uint64_t>(100, 7));
+}
+
+TEST(UniformColumns, AreStoredFromTheFirstOtherValueOn) {
+  for (const std::size_t rows : {1U, 3U, 5000U}) {
+    Batch batch = timed(rows, 7);
+    ASSERT_TRUE(batch.reserve(3));
+    batch.put<Column::branches_tsc>(rows, 8);
+    batch.add_rows(1);
+    batch.fill<Column::branches_tsc>(rows + 1, rows + 3, 9);
+    batch.add_rows(2);
+    std::vector<std::uint64_t> wanted(rows, 7);
+    wanted.insert(wanted.end(), {8, 9, 9});
+    EXPECT_EQ(tscs(batch), wanted);
+    EXPECT_FALSE(batch.out_of_memory());
+  }
+}
+
+TEST(UniformColumns, JoinWithAnyOther) {
+  for (const std::uint64_t first : {0U, 7U}) {
+    for (const std::uint64_t second : {0U, 7U}) {
+      for (const unsigned varying : {0U, 1U, 2U, 3U}) {
+        for (const std::size_t rows : {0U, 4U, 9000U}) {
+          SCOPED_TRACE(testing::Message() << first << ' ' << second << ' ' << varying << ' ' << rows);
+          Batch one = timed(rows, first, (varying & 1) != 0);
+          Batch other = timed(30, second, (varying & 2) != 0);
+          std::vector<std::uint64_t> wanted(rows, first);
+          wanted.insert(wanted.end(), 20, second);
+          ASSERT_TRUE(one.append_rows(other, 10, 20));
+          EXPECT_EQ(tscs(one), wanted);
+          EXPECT_EQ(one.is_uniform(index_of(Column::branches_tsc)),
+                    varying == 0 && (rows == 0 || first == second));
+          const auto tail = one.split(rows / 2);
+          ASSERT_NE(tail, nullptr);
+          EXPECT_EQ(tscs(*tail),
+                    std::vector<std::uint64_t>(wanted.begin() + static_cast<long>(rows / 2), wanted.end()));
+          wanted.resize(rows / 2);
+          wanted.insert(wanted.end(), 30, second);
+          ASSERT_TRUE(one.append(std::move(other)));
+          EXPECT_EQ(tscs(one), wanted);
+        }
+      }
+    }
+  }
+}
+
+TEST(UniformColumns, UseAttachedMemoryOnceStored) {
+  for (const bool before_is_stored : {false, true}) {
+    for (const std::uint64_t value : {7U, 8U}) {
+      std::vector<std::uint64_t> from(40), tsc(40);
+      std::vector<std::uint8_t> source(40);
+      std::vector<void*> columns(columns_of(TableId::branches).size());
+      columns[index_of(Column::branches_from_ip)] = from.data();
+      columns[index_of(Column::branches_tsc)] = tsc.data();
+      columns[index_of(Column::branches_tsc_source)] = source.data();
+      Batch batch(TableId::branches, kTimed);
+      ASSERT_TRUE(batch.attach(columns, 40, nullptr, 10));
+      Batch rows = timed(20, 7);
+      ASSERT_TRUE(batch.append_rows(rows, 0, 20));
+      EXPECT_EQ(from[29], 19u);
+      EXPECT_EQ(tsc[10], 0u) << "not written";
+      Batch before = timed(5, value, before_is_stored);
+      ASSERT_TRUE(batch.prepend(before));
+      std::vector<std::uint64_t> wanted(5, value);
+      wanted.insert(wanted.end(), 20, 7);
+      EXPECT_EQ(tscs(batch), wanted);
+      EXPECT_EQ(batch.is_uniform(index_of(Column::branches_tsc)), value == 7 && !before_is_stored);
+      // Rows that do not fit leave the memory, of which the batch keeps nothing.
+      ASSERT_TRUE(batch.reserve(100));
+      tsc.assign(40, 99);
+      batch.fill<Column::branches_tsc>(25, 125, 3);
+      batch.add_rows(100);
+      wanted.insert(wanted.end(), 100, 3);
+      EXPECT_EQ(tscs(batch), wanted);
+    }
+  }
+}
+
+TEST(UniformColumns, SuccessorKeepsWhatVaries) {
+  const Batch batch = timed(3, 7, true);
+  const auto next = batch.successor();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->uniform(), 0u);
+  EXPECT_EQ(timed(3, 7).successor()->uniform(), bit(Column::branches_tsc) | bit(Column::branches_tsc_source));
 }
 
 TEST(Edges, AreCountedBySpaceAndSorted) {

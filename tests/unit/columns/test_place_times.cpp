@@ -166,6 +166,8 @@ TEST(PlaceTimes, TablesWithoutPlacesHaveNoCells) {
   EXPECT_NE(place_cells(blocks).offset, nullptr);
   Batch instructions(TableId::instructions, kAllColumns);
   ASSERT_TRUE(instructions.reserve(1));
+  EXPECT_EQ(place_cells(instructions).tsc_error, nullptr) << "uniform so far";
+  ASSERT_TRUE(instructions.set_varying(kAllColumns));
   EXPECT_NE(place_cells(instructions).tsc_error, nullptr);
 }
 

@@ -141,7 +141,7 @@ constexpr ColumnMask bit(Column column) { return ColumnMask{1} << index_of(colum
 class Rows {
  public:
   explicit Rows(std::size_t most) : batch_(TableId::branches, bit(Column::branches_tsc_estimate)) {
-    EXPECT_TRUE(batch_.reserve(most));
+    EXPECT_TRUE(batch_.reserve(most) && batch_.set_varying(kAllColumns));
   }
   void add(TimeEstimates& estimates, std::uint64_t retired, const TimeRange& range) {
     batch_.add_rows(1);
@@ -248,6 +248,7 @@ TEST(TimeEstimates, ExistForTimedTablesOnly) {
   for (const TableId table : {TableId::errors, TableId::gaps, TableId::edges}) {
     EXPECT_FALSE(wants_estimate(table, ~ColumnMask{0})) << static_cast<int>(table);
     Batch batch(table, ~ColumnMask{0});
+    ASSERT_TRUE(batch.set_varying(kAllColumns));
     EXPECT_EQ(estimate_cells(batch), nullptr) << static_cast<int>(table);
   }
   EXPECT_FALSE(wants_estimate(TableId::branches, bit(Column::branches_tsc)));

@@ -32,8 +32,17 @@ struct Transitions {
     columns.resize(infos.size());
     for (std::size_t i = 0; i < infos.size(); ++i) {
       if (((batch.mask() >> i) & 1) == 0 || batch.rows() == 0) continue;
+      const std::size_t size = columns::cell_size(infos[i].type);
+      if (batch.is_uniform(i)) {
+        const std::uint64_t value = batch.uniform_value(i);
+        std::vector<std::uint8_t> cells(batch.rows() * size);
+        for (std::size_t k = 0; k < cells.size(); ++k)
+          cells[k] = static_cast<std::uint8_t>(value >> (k % size * 8));
+        columns[i].insert(columns[i].end(), cells.begin(), cells.end());
+        continue;
+      }
       const std::uint8_t* const data = batch.data(i);
-      columns[i].insert(columns[i].end(), data, data + batch.rows() * columns::cell_size(infos[i].type));
+      columns[i].insert(columns[i].end(), data, data + batch.rows() * size);
     }
     for (columns::Run run : batch.runs()) {
       if (run.row >= batch.rows()) continue;

@@ -43,6 +43,21 @@ std::optional<TimeSpan> span_of(std::vector<std::uint8_t> bytes) {
   return time::span_of(stream_of(std::move(bytes)), {}, {});
 }
 
+TEST(HasTsc, IsTrueWhereverOneIs) {
+  const auto has = [](const std::vector<std::uint8_t>& bytes) { return has_tsc(bytes, {}); };
+  std::vector<std::uint8_t> bytes;
+  EXPECT_FALSE(has(bytes));
+  put_tsc(bytes, 7);
+  EXPECT_FALSE(has(bytes)) << "before the first PSB nothing is read";
+  put_psb(bytes);
+  bytes.insert(bytes.end(), 300'000, 0x06);  // TNT packets
+  EXPECT_FALSE(has(bytes));
+  put_psb(bytes);
+  EXPECT_FALSE(has(bytes));
+  put_tsc(bytes, 7);
+  EXPECT_TRUE(has(bytes));
+}
+
 TEST(TimeSpan, CoversAllPackets) {
   for (const bool cyc : {false, true}) {
     for (std::uint64_t seed = 1; seed < 9; ++seed) {

@@ -1,0 +1,195 @@
+#include "columns/memory/memory_pool.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/memory_left.h"
+
+namespace ptkit::columns {
+namespace {
+
+constexpr std::size_t kMostShared = std::size_t{64} << 20U;
+constexpr std::uint64_t kShare = 8;  // of the memory that a process may have, this part may be idle
+
+[[nodiscard]] constexpr std::size_t whole_pages(std::size_t bytes, std::size_t size) noexcept {
+  const std::size_t unit = size < kLargeRange ? kSmallUnit : kHugePage;
+  return std::min((bytes + unit - 1) / unit * unit, size);
+}
+
+}  // namespace
+
+const std::shared_ptr<MemoryPool>& MemoryPool::of_process() {
+  // Arrays may outlive static objects, so the pool is never destroyed.
+  static const auto* const pool = [] {
+    auto* const made =
+        new std::shared_ptr<MemoryPool>(std::make_shared<MemoryPool>(base::memory_limit() / kShare));
+    static_cast<void>(::pthread_atfork(&lock_for_fork, &unlock_after_fork, &unlock_after_fork));
+    return made;
+  }();
+  return *pool;
+}
+
+void MemoryPool::lock_for_fork() { of_process()->mutex_.lock(); }
+void MemoryPool::unlock_after_fork() { of_process()->mutex_.unlock(); }
+
+// Idle memory is no reason to be out of memory.
+std::uint8_t* MemoryPool::map(std::size_t size) noexcept {
+  std::uint8_t* memory = map_range(size);
+  if (memory == nullptr && trim_locked(0) != 0) memory = map_range(size);
+  return memory;
+}
+
+// Moves idle pages to the part of a large range that has none.
+void MemoryPool::gather(PoolRange& range) noexcept {
+  if (range.size < kLargeRange) return;
+  while (range.resident < range.size && !large_.empty()) {
+    const auto [from, size, since] = large_.take_from_largest(range.size - range.resident);
+    std::size_t moved = 0;
+    const bool all = move_range(from, size, range.memory + range.resident, moved);
+    range.resident += moved;
+    if (all) continue;
+    unmap_range(from + moved, size - moved);
+    return;
+  }
+}
+
+PoolRange MemoryPool::take_range(std::size_t bytes) noexcept {
+  const std::size_t size = range_size(bytes);
+  if (size == 0) return {};
+  const std::scoped_lock lock(mutex_);
+  remove_old();
+  if (std::uint8_t* const idle = ranges_of(size).take(size)) return {idle, size, size};
+  PoolRange range{map(size), size, 0};
+  if (range.memory == nullptr) return {};
+  gather(range);
+  return range;
+}
+
+bool MemoryPool::grow(PoolRange& range, std::size_t bytes, std::size_t used) noexcept {
+  if (range.memory == nullptr || range.size < kLargeRange) {
+    PoolRange larger = take_range(bytes);
+    if (larger.memory == nullptr) return false;
+    if (used != 0) std::memcpy(larger.memory, range.memory, used);
+    larger.resident = std::max(larger.resident, whole_pages(used, larger.size));
+    release(range, used);
+    range = larger;
+    return true;
+  }
+  const std::size_t size = range_size(bytes);
+  if (size == 0) return false;
+  const std::size_t kept = std::max(range.resident, whole_pages(used, range.size));
+  const std::scoped_lock lock(mutex_);
+  PoolRange larger{map(size), size, 0};
+  if (larger.memory == nullptr) return false;
+  if (!move_range(range.memory, kept, larger.memory, larger.resident)) {
+    // The part that did not move is copied.
+    const std::size_t moved = larger.resident;
+    std::memcpy(larger.memory + moved, range.memory + moved, std::max(used, moved) - moved);
+    unmap_range(range.memory + moved, kept - moved);
+    larger.resident = kept;
+  }
+  unmap_range(range.memory + kept, range.size - kept);
+  gather(larger);
+  range = larger;
+  return true;
+}
+
+void MemoryPool::top_up(PoolRange& range, std::size_t used) noexcept {
+  range.resident = std::max(range.resident, whole_pages(used, range.size));
+  const std::scoped_lock lock(mutex_);
+  gather(range);
+}
+
+void MemoryPool::shrink(PoolRange& range, std::size_t used) noexcept {
+  const std::size_t kept =
+      std::max(whole_pages(used, range.size), range.size < kLargeRange ? kSmallUnit : kHugePage);
+  if (range.memory == nullptr || kept >= range.size) return;
+  const PoolRange rest{range.memory + kept, range.size - kept,
+                       range.resident > kept ? range.resident - kept : 0};
+  IdleRanges& ranges = ranges_of(range.size);
+  {
+    const std::scoped_lock lock(mutex_);
+    add(rest.memory, rest.resident, ranges);
+  }
+  unmap_range(rest.memory + rest.resident, rest.size - rest.resident);
+  range.size = kept;
+  range.resident = std::min(range.resident, kept);
+}
+
+void MemoryPool::release(PoolRange range, std::size_t used) noexcept {
+  if (range.memory == nullptr) return;
+  const std::size_t resident = std::max(range.resident, whole_pages(used, range.size));
+  unmap_range(range.memory + resident, range.size - resident);
+  const std::scoped_lock lock(mutex_);
+  add(range.memory, resident, ranges_of(range.size));
+  remove_old();
+}
+
+void MemoryPool::add(std::uint8_t* memory, std::size_t size, IdleRanges& ranges) noexcept {
+  if (size == 0) return;
+  if (!ranges.add(memory, size, now_())) unmap_range(memory, size);
+  static_cast<void>(trim_locked(most_idle_));
+}
+
+std::shared_ptr<void> MemoryPool::take(std::size_t bytes) {
+  const PoolRange range = take_range(bytes);
+  if (range.memory == nullptr) return nullptr;
+  try {
+    // All of a large range is seldom written.
+    const std::size_t used = range.size <= kMostShared ? range.size : 0;
+    return {range.memory, [pool = shared_from_this(), range, used](void*) { pool->release(range, used); }};
+  } catch (const std::bad_alloc&) {  // the deleter has been called
+    return nullptr;
+  }
+}
+
+void MemoryPool::remove_old() noexcept {
+  if (idle_locked() == 0) return;
+  const Clock::time_point limit = now_() - kIdleTime;
+  for (IdleRanges* ranges : {&small_, &large_}) {
+    for (auto oldest = ranges->oldest(); oldest && oldest->since < limit; oldest = ranges->oldest())
+      unmap_range(oldest->memory, ranges->take_from_oldest(oldest->size).size);
+  }
+}
+
+// The longest idle ranges go first; of a large one, only as much as has to.
+std::uint64_t MemoryPool::trim_locked(std::uint64_t most) noexcept {
+  const std::uint64_t before = idle_locked();
+  while (idle_locked() > most) {
+    const auto small = small_.oldest();
+    const auto large = large_.oldest();
+    const bool from_large = large && (!small || large->since < small->since);
+    std::size_t size = from_large ? large->size : small->size;
+    if (from_large) size = whole_pages(static_cast<std::size_t>(idle_locked() - most), size);
+    const auto range = (from_large ? large_ : small_).take_from_oldest(size);
+    unmap_range(range.memory, range.size);
+  }
+  return before - idle_locked();
+}
+
+std::uint64_t MemoryPool::trim(std::uint64_t most) noexcept {
+  const std::scoped_lock lock(mutex_);
+  return trim_locked(most);
+}
+
+void MemoryPool::set_most_idle(std::uint64_t bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  most_idle_ = bytes;
+  static_cast<void>(trim_locked(bytes));
+}
+
+std::uint64_t MemoryPool::most_idle() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  return most_idle_;
+}
+
+std::uint64_t MemoryPool::idle_bytes() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  return idle_locked();
+}
+
+}  // namespace ptkit::columns

@@ -1,0 +1,154 @@
+"""DataFrames of pandas and Polars: views, dtypes, and what is done with them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptkit
+from ptkit.errors import ConfigError
+
+NULLABLE = ("from_ip", "to_ip", "tsc", "tsc_error")
+
+
+@pytest.fixture
+def pandas() -> Any:
+    return pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def packets_table() -> Any:
+    """Two packets, one with an IP."""
+    return ptkit.packets(bytes.fromhex("711093388506f80000"))
+
+
+def test_views_share_memory(pandas: Any, loop_trace: Any) -> None:
+    table = loop_trace.branches()
+    frame = table.to_pandas()
+    assert np.shares_memory(frame["offset"].to_numpy(), table["offset"])
+    assert np.shares_memory(frame["from_ip"].array._data, table["from_ip"])
+    assert np.shares_memory(frame["kind"].array._codes, table["kind"])
+    masks = [frame[name].array._mask for name in NULLABLE]
+    assert all(np.shares_memory(masks[0], mask) for mask in masks), "nothing is unknown: one mask"
+
+
+def test_dtypes_do_not_depend_on_the_data(pandas: Any, loop_trace: Any, packets_table: Any) -> None:
+    known = loop_trace.packets()
+    for one, other in (
+        (known, packets_table),
+        (known, known[:0]),
+        (loop_trace.branches(), loop_trace.branches()[:0]),
+    ):
+        assert one.to_pandas().dtypes.to_dict() == other.to_pandas().dtypes.to_dict()
+        assert (
+            one.to_pandas(dtype_backend="pyarrow").dtypes.to_dict()
+            == other.to_pandas(dtype_backend="pyarrow").dtypes.to_dict()
+        )
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_values(pandas: Any, backend: str, loop_trace: Any, packets_table: Any) -> None:
+    if backend == "pyarrow":
+        pytest.importorskip("pyarrow")
+    columns = ["from_ip", "kind", "tsc", "tsc_source", "offset", "taken", "tid", "cpu", "stream"]
+    for table in (loop_trace.branches(columns=columns), packets_table):
+        for copy in (False, True):
+            frame = table.to_pandas(copy=copy, dtype_backend=backend)
+            assert list(frame.columns) == list(table.columns)
+            for name in table.columns:
+                found = [
+                    None if value is pandas.NA or value != value else value for value in frame[name].tolist()
+                ]
+                assert found == table.named(name), name
+
+
+def test_views_cannot_be_written(pandas: Any, loop_trace: Any) -> None:
+    table = loop_trace.branches()
+    before = {name: table[name].tolist() for name in table.columns}
+    frame = table.to_pandas()
+    for name in ("offset", "from_ip", "tsc"):
+        values = frame[name].array
+        data = values._data if hasattr(values, "_data") else values.to_numpy()
+        assert not data.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            data[0] = 1
+    for name in ("offset", "from_ip"):
+        with contextlib.suppress(ValueError):  # pandas copies first, or refuses
+            frame.loc[0, name] = 99
+    assert {name: table[name].tolist() for name in table.columns} == before
+    frame["sum"] = frame["offset"] + 1
+    assert frame["sum"].iloc[0] == table["offset"][0] + 1
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_copies_can_be_written(pandas: Any, backend: str, loop_trace: Any) -> None:
+    if backend == "pyarrow":
+        pytest.importorskip("pyarrow")
+    table = loop_trace.branches(columns=["from_ip", "to_ip", "kind", "offset", "tsc", "tid"])
+    before = {name: table[name].tolist() for name in table.columns}
+    frame = table.to_pandas(copy=True, dtype_backend=backend)
+    frame.loc[0, "offset"] = 99
+    frame.loc[1, "from_ip"] = 98
+    frame.loc[2, "from_ip"] = pandas.NA
+    frame.loc[3, "kind"] = "CALL"
+    frame.loc[4, "tid"] = 5
+    assert frame["offset"].iloc[0] == 99
+    assert frame["from_ip"].iloc[1] == 98
+    assert frame["from_ip"].iloc[2] is pandas.NA
+    assert frame["to_ip"].notna().all(), "columns do not share a mask that can be written"
+    assert frame["kind"].iloc[3] == "CALL"
+    assert frame["tid"].iloc[4] == 5
+    assert {name: table[name].tolist() for name in table.columns} == before
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_merge_groupby_and_sort(pandas: Any, backend: str, loop_trace: Any) -> None:
+    if backend == "pyarrow":
+        pytest.importorskip("pyarrow")
+    table = loop_trace.branches(columns=["from_ip", "to_ip", "kind", "offset", "tsc", "tid", "stream"])
+    frame = table.to_pandas(dtype_backend=backend)
+    counts = frame.groupby("from_ip")["offset"].count()
+    names, numbers = np.unique(np.asarray(table["from_ip"]), return_counts=True)
+    assert dict(zip(counts.index.tolist(), counts.tolist(), strict=True)) == dict(
+        zip(names.tolist(), numbers.tolist(), strict=True)
+    )
+    assert int(frame.groupby("kind", observed=True)["tsc"].max()["COND"]) == int(
+        table.where(kind="COND")["tsc"].max()
+    )
+    assert frame.groupby("stream")["tsc"].min().tolist() == [int(table["tsc"].min())]
+    assert frame.groupby("tid", dropna=False)["offset"].count().tolist() == [len(table)]
+    edges = loop_trace.edges().to_pandas(["from_ip", "to_ip", "count"], dtype_backend=backend)
+    merged = frame.merge(edges, on=["from_ip", "to_ip"])
+    assert len(merged) == len(frame)
+    assert int(merged["count"].max()) == 1000
+    assert frame.sort_values("tsc", ascending=False)["tsc"].iloc[0] == table["tsc"].max()
+    assert frame["kind"].value_counts()["COND"] == len(table.where(kind="COND"))
+
+
+def test_unknown_backend(pandas: Any, loop_trace: Any) -> None:
+    with pytest.raises(ConfigError, match="dtype_backend='arrow' is not one of 'numpy_nullable', 'pyarrow'"):
+        loop_trace.branches().to_pandas(dtype_backend="arrow")
+
+
+def test_polars(loop_trace: Any, packets_table: Any) -> None:
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    table = loop_trace.branches(columns=["from_ip", "to_ip", "kind", "offset", "tsc", "tid", "taken"])
+    for one in (table, packets_table):
+        frame = one.to_polars()
+        assert frame.columns == list(one.columns)
+        for name in one.columns:
+            assert frame[name].to_list() == one.named(name), name
+    frame = table.to_polars()
+    assert isinstance(frame["kind"].dtype, polars.Enum)
+    counts = frame.group_by("from_ip").len().sort("from_ip")
+    assert counts["len"].to_list() == [1200, 200]
+    joined = frame.join(loop_trace.edges().to_polars(["from_ip", "to_ip", "count"]), on=["from_ip", "to_ip"])
+    assert joined["count"].max() == 1000
+    changed = frame.with_columns(offset=polars.lit(1, polars.UInt64))
+    assert changed["offset"].to_list() == [1] * len(table)
+    assert frame["offset"].to_list() == table["offset"].tolist()
+    assert polars.DataFrame(table).columns == list(table.columns)

@@ -1,0 +1,110 @@
+// Streams that threads read at the same time give the table that one reader gives.
+#include <gtest/gtest.h>
+
+#include "columns/read/stream_crew.h"
+#include "unit/columns/recordings.h"
+
+namespace ptkit::columns {
+namespace {
+
+// Streams of different lengths, with and without times, and an empty one.
+std::shared_ptr<trace::TraceBundle> several(unsigned streams) {
+  const auto bundle = recording(5, 3, true, true);
+  const auto timeless = recording(5, 3, true, true);
+  const trace::Stream whole = bundle->streams[0];
+  bundle->streams.clear();
+  for (unsigned i = 0; i < streams; ++i) {
+    trace::Stream stream = whole;
+    const base::Bytes bytes = whole.data.bytes();
+    std::vector<std::uint8_t> part(bytes.begin(),
+                                   bytes.begin() + static_cast<long>(bytes.size() * (i % 4) / 4));
+    if (i % 3 == 1) {  // PAD for every TSC packet
+      packet::PacketDecoder decoder(bytes, {}, {});
+      packet::Packet packet;
+      while (decoder.next(packet) == base::Status::OK) {
+        if (packet.kind == packet::PacketKind::TSC && packet.offset + packet.size <= part.size())
+          std::fill_n(part.begin() + static_cast<long>(packet.offset), packet.size, std::uint8_t{0});
+      }
+    }
+    stream.cpu = static_cast<std::int32_t>(i);
+    stream.data = trace::TraceBuffer::from_vector(std::move(part));
+    bundle->streams.push_back(std::move(stream));
+  }
+  return bundle;
+}
+
+struct Readers {
+  Readers(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request)
+      : image(bundle), pool(image) {
+    for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) {
+      TableReader::Input input;
+      input.bundle = bundle;
+      input.streams = {i};
+      input.factory = [this, bundle](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack*) {
+        return std::make_unique<flow::FlowDecoder>(bundle->streams[stream], bundle->configuration, image,
+                                                   flow::FlowOptions{}, sink, nullptr, &pool);
+      };
+      input.facts = facts;
+      made.push_back(std::make_unique<TableReader>(std::move(input), request));
+      all.push_back(made.back().get());
+    }
+  }
+  image::Image image;
+  flow::CodeCachePool pool;
+  std::shared_ptr<StreamFacts> facts = std::make_shared<StreamFacts>(64);
+  std::vector<std::unique_ptr<TableReader>> made;
+  std::vector<TableReader*> all;
+};
+
+TEST(StreamCrew, EqualsOneReader) {
+  const auto bundle = several(13);
+  for (const TableId table : kTables) {
+    for (const bool time : {false, true}) {
+      SCOPED_TRACE(testing::Message() << table_name(table) << (time ? " with times" : ""));
+      const Request request = request_of(table, time);
+      Table plain = read(bundle, request, {});
+      for (const std::size_t threads : {1U, 2U, 5U}) {
+        Readers readers(bundle, request);
+        StreamCrew crew(readers.all, threads);
+        while (!crew.wait_for(std::chrono::milliseconds(50))) {
+        }
+        ASSERT_FALSE(crew.out_of_memory());
+        const auto rows = crew.take_rows();
+        const auto errors = crew.take_errors();
+        const auto gaps = crew.take_gaps();
+        expect_equal(plain.rows.get(), rows.get());
+        expect_equal(plain.errors.get(), errors.get());
+        expect_equal(plain.gaps.get(), gaps.get());
+      }
+    }
+  }
+}
+
+TEST(StreamCrew, StopsSoonWhenItIsCancelled) {
+  const auto bundle = several(13);
+  Readers readers(bundle, request_of(TableId::branches, true));
+  StreamCrew crew(readers.all, 2);
+  crew.cancel();
+  EXPECT_TRUE(crew.wait_for(std::chrono::seconds(60)));
+  EXPECT_FALSE(crew.out_of_memory());
+}
+
+TEST(StreamFacts, KnowsTimelessStreamsAndRows) {
+  const auto bundle = several(5);
+  StreamFacts facts(bundle->streams.size());
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint32_t i = 1; i < 4; ++i)
+      EXPECT_EQ(facts.is_timeless(i, bundle->streams[i], {}), i % 3 == 1) << i;
+  }
+  EXPECT_FALSE(facts.is_timeless(99, bundle->streams[1], {})) << "not a stream of the bundle";
+  trace::Stream lossy = bundle->streams[4];
+  lossy.losses.push_back({});
+  EXPECT_FALSE(facts.is_timeless(4, lossy, {})) << "not certain after a loss";
+  EXPECT_EQ(facts.rows(2, TableId::blocks), std::nullopt);
+  facts.note_rows(2, TableId::blocks, 0);
+  EXPECT_EQ(facts.rows(2, TableId::blocks), 0u);
+  EXPECT_EQ(facts.rows(2, TableId::branches), std::nullopt);
+}
+
+}  // namespace
+}  // namespace ptkit::columns
