@@ -112,6 +112,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override;
   void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
+  void close_events(const flow::BulkRoom& room);
   [[nodiscard]] bool take_memory(RowSink& next);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
@@ -168,6 +169,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::uint64_t instruction_ = 0;       // instructions of the stream so far
   std::uint64_t order_ = 0;             // events, errors and gaps of the stream so far
   std::vector<flow::PlaceRun> places_;  // places of rows in bulk
+  std::vector<flow::BulkEvent> bulk_events_;
   std::vector<std::uint64_t> offsets_;  // offsets of packets, if there is no column of offsets
   std::size_t row_limit_ = 0;
   std::size_t packet_limit_ = 0;

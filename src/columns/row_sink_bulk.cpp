@@ -12,6 +12,7 @@ namespace ptkit::columns {
 namespace {
 
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
+constexpr std::size_t kMostEvents = std::size_t{1} << 12U;
 constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
 
 [[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
@@ -24,6 +25,8 @@ constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries o
       return flow::BulkRows::BLOCKS;
     case TableId::instructions:
       return flow::BulkRows::INSTRUCTIONS;
+    case TableId::events:
+      return flow::BulkRows::EVENTS;
     default:
       return flow::BulkRows::NONE;
   }
@@ -31,14 +34,14 @@ constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries o
 
 }  // namespace
 
-// The decoder emits rows one by one if each has to be checked, and events if these are the rows.
+// The decoder emits rows one by one if each has to be checked.
 flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
   // A count does not show the direction of a conditional branch.
   const bool by_direction = request_.table == TableId::edges && !selection.branches.both_ways();
   const bool by_time = selection.by_time && !counts_phases();
   const bool by_row = !selection.ips.empty() || by_time || by_direction || request_.estimate;
-  return by_row || request_.table == TableId::events || request_.table == TableId::packets ? nullptr : this;
+  return by_row || request_.table == TableId::packets ? nullptr : this;
 }
 
 bool RowSink::counts_phases() const noexcept {
@@ -57,6 +60,12 @@ bool RowSink::open(flow::BulkRoom& room) {
   room.limit = SIZE_MAX;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return true;
   room.limit = room.row + std::min(row_limit_ - std::min(row_limit_, room.row), kMostAtOnce);
+  if (room.kind == flow::BulkRows::EVENTS) {
+    bulk_events_.resize(kMostEvents);
+    room.event = bulk_events_.data();
+    room.limit = std::min(room.limit, room.row + kMostEvents);
+    return true;
+  }
   if (!room_for(batch, room.limit - room.row + flow::BulkRoom::kSlack)) return false;
   switch (room.kind) {
     case flow::BulkRows::BRANCHES:
@@ -91,9 +100,10 @@ bool RowSink::open(flow::BulkRoom& room) {
 
 void RowSink::close(const flow::BulkRoom& room) {
   constexpr std::uint64_t kCheapBytes = 64;  // cost as much as a packet that is decoded alone
+  packets_ += room.used_bytes / kCheapBytes;
+  if (room.kind == flow::BulkRows::EVENTS) return close_events(room);
   instruction_ += room.instructions;
   order_ += room.events;
-  packets_ += room.used_bytes / kCheapBytes;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
   const std::size_t begin = main_->rows();
   fill_constants(begin, room);
@@ -105,6 +115,20 @@ void RowSink::close(const flow::BulkRoom& room) {
   }
   fill_places(places, begin, track_, cells);
   main_->add_rows(room.row - begin);
+}
+
+void RowSink::close_events(const flow::BulkRoom& room) {
+  const std::size_t begin = main_->rows();
+  for (const flow::BulkEvent& one : std::span(room.event, room.row - begin)) {
+    flow::Event event;
+    event.place = {one.offset, one.offset};
+    event.ip = one.ip;
+    event.kind = one.kind;
+    event.flags = one.flags;
+    instruction_ = room.first_instruction + one.instructions;
+    on_event(event);
+  }
+  instruction_ = room.first_instruction + room.instructions;
 }
 
 namespace {

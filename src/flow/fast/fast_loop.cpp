@@ -144,6 +144,19 @@ class Pass {
     const Path& path = paths_.paths()[transition.path];
     calls_.call(paths_.pushed() + path.push, path.pushes, path.depth);
   }
+  // After a TIP.PGE or TIP.PGD: see EventBinder::bind_enabled() and bind_disabled().
+  void add_event(const Transition& transition, bool ip_known, std::uint64_t ip, std::uint64_t offset) {
+    BulkEvent event{.ip = ip_known ? ip : 0, .offset = offset, .instructions = instructions_};
+    if (ip_known) event.flags = EV_IP_KNOWN;
+    if ((transition.flags & TRANSITION_OFF) != 0) {
+      event.kind = EventKind::DISABLED;
+    } else {
+      const std::uint64_t resume =
+          left_ == 0 ? state_.resume_ip : paths_.leave(paths_.paths()[left_]).resume_ip;
+      if (resume != 0 && resume == ip) event.flags |= EV_RESUMED;
+    }
+    rows_.event(event);
+  }
   void finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip);
   template <typename Bits>
   [[nodiscard]] FastStop take_bits(Bits bits, std::uint32_t& base, std::uint64_t offset);
@@ -294,6 +307,7 @@ template <typename Rows, Places kPlaces>
 template <typename Rows, Places kPlaces>
 [[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
                                                      std::uint64_t& last_ip) {
+  if constexpr (Rows::kEvents) return false;
   if (static_cast<std::uint64_t>(at - base_) > state_.last_psb || !may_build()) return false;
   PsbHeader header;
   if (!read_psb(at, base_ + state_.end - kWindow, state_.known, header)) return false;
@@ -447,6 +461,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       } else {
         if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
         ++room_.events;
+        if constexpr (Rows::kEvents) add_event(*transition, form.size != 1, ip, offset);
         watch_ = kNoWatch;
         tip_order_.other();
       }
@@ -502,6 +517,8 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
       return pass<BlockRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::INSTRUCTIONS:
       return pass<InsnRows>(paths, filter_, calls_, base, state, room);
+    case BulkRows::EVENTS:
+      return Pass<EventRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
     case BulkRows::NONE:
       break;
   }

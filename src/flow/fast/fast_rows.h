@@ -12,6 +12,7 @@ namespace ptkit::flow {
 struct NoRows {
   static constexpr bool kBounded = false;    // limited by the room's rows
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
+  static constexpr bool kEvents = false;     // has event()
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
   void begin(PathCache&) noexcept {}
   void bits(Transition&) noexcept {}
@@ -55,11 +56,26 @@ struct UsedRows : NoRows {
   PathCache* paths_ = nullptr;
 };
 
+// ENABLED and DISABLED events. The simple decoder emits those of PSB+.
+struct EventRows : NoRows {
+  static constexpr bool kBounded = true;
+  static constexpr bool kEvents = true;
+  explicit EventRows(const BulkRoom& room) : NoRows(room), next_(room.event) {}
+  void event(const BulkEvent& event) noexcept {
+    *next_++ = event;
+    ++rows;
+  }
+
+ private:
+  BulkEvent* next_;
+};
+
 // kChosen: only the branches of the room's choice. kCounted: with the number of preceding instructions.
 template <bool kChosen, bool kCounted>
 struct BranchRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = kChosen;
+  static constexpr bool kEvents = false;
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row),
         choice_(room.choice),
@@ -152,6 +168,7 @@ void copy_insns(T* to, const T* from, std::size_t count) noexcept {
 struct InsnRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
+  static constexpr bool kEvents = false;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
@@ -184,6 +201,7 @@ struct InsnRows {
 struct BlockRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
+  static constexpr bool kEvents = false;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row),
         ip_(room.ip),

@@ -11,7 +11,7 @@
 
 namespace ptkit::flow {
 
-enum class BulkRows : std::uint8_t { NONE, EDGES, BRANCHES, BLOCKS, INSTRUCTIONS };
+enum class BulkRows : std::uint8_t { NONE, EDGES, BRANCHES, BLOCKS, INSTRUCTIONS, EVENTS };
 
 // A run of rows with one StreamSpan: the rows from the previous run's `row_end` up to this `row_end`.
 struct PlaceRun {
@@ -27,6 +27,15 @@ struct EdgeCount {
   std::uint64_t to_ip = 0;
   std::uint64_t count = 0;
   BranchKind kind = BranchKind::COND;
+};
+
+// An ENABLED or DISABLED event. Its StreamSpan is the packet at `offset` alone.
+struct BulkEvent {
+  std::uint64_t ip = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t instructions = 0;  // of the pass, before the event
+  EventKind kind = EventKind::ENABLED;
+  std::uint16_t flags = 0;
 };
 
 // Memory that a sink provides for one pass of the fast path. The pass may write up to kSlack rows after
@@ -50,6 +59,7 @@ struct BulkRoom {
   std::uint32_t* bytes = nullptr;  // BLOCKS
   std::uint32_t* insns = nullptr;
   std::uint64_t* instruction = nullptr;  // BRANCHES, BLOCKS: number of instructions before the row
+  BulkEvent* event = nullptr;            // EVENTS: for the rows from `row` to `limit`
   std::uint64_t first_instruction = 0;   // number of instructions before the first row
   std::size_t row = 0;
   std::size_t limit = 0;
@@ -62,8 +72,9 @@ struct BulkRoom {
   std::size_t place_limit = 0;
   // Results of the pass.
   std::uint64_t instructions = 0;
-  std::uint64_t events = 0;      // number of ENABLED and DISABLED events, which are not emitted one by one
-  std::uint64_t used_bytes = 0;  // bytes of the stream
+  // number of ENABLED and DISABLED events, which are not emitted one by one; with those of PSB+
+  std::uint64_t events = 0;
+  std::uint64_t used_bytes = 0;                  // bytes of the stream
   insn::ExecMode mode = insn::ExecMode::BITS64;  // of all rows
 };
 
