@@ -21,7 +21,7 @@ Batch::Batch(TableId table, ColumnMask mask) noexcept
 
 Batch::~Batch() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (buffers_[i].data() != nullptr) buffers_[i].note_used((front_ + rows_) * size_of(i));
+    if (buffers_[i].data() != nullptr) buffers_[i].note_used(std::max(written_, front_ + rows_) * size_of(i));
   }
 }
 
@@ -46,6 +46,7 @@ bool Batch::reserve(std::size_t extra) noexcept {
     room = std::min(room, buffers_[i].capacity() / size);
   });
   if (!done) return false;
+  written_ = 0;
   room_ = room;
   asked_ = rows_ + extra;
   for (ColumnMask left = uniform_; left != 0; left &= left - 1)  // their memory was attached, if there is any
@@ -117,6 +118,7 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
   auto tail = std::make_unique<Batch>(table_, mask_);
   if (!tail->set_varying(varying_)) return nullptr;
   if (!tail->append_rows(*this, row, rows_ - row)) return nullptr;
+  written_ = std::max(written_, front_ + rows_);
   rows_ = row;
   const auto after =
       std::partition_point(runs_.begin(), runs_.end(), [row](const Run& run) { return run.row < row; });
@@ -206,6 +208,7 @@ std::size_t Batch::bytes() const noexcept {
 }
 
 void Batch::drop_front(std::size_t count) {
+  written_ = std::max(written_, front_ + rows_);
   front_ += count;
   rows_ -= count;
   if (rows_ == 0) front_ = 0;
@@ -265,6 +268,7 @@ bool Batch::attach(std::span<void* const> columns, std::size_t capacity, std::sh
 }
 
 void Batch::clear() noexcept {
+  written_ = std::max(written_, front_ + rows_);
   front_ = rows_ = 0;
   runs_.clear();
 }
@@ -272,6 +276,7 @@ void Batch::clear() noexcept {
 // Moves the rows to the start of the memory.
 void Batch::close_up() noexcept {
   if (front_ == 0) return;
+  written_ = std::max(written_, front_ + rows_);
   for_each_stored([&](std::size_t i) {
     if (rows_ != 0) std::memmove(buffers_[i].data(), at(i, 0), rows_ * size_of(i));
   });

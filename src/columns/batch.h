@@ -167,6 +167,7 @@ class Batch {
   bool out_of_memory_ = false;
   std::size_t front_ = 0;  // dropped rows that are still in memory
   std::size_t rows_ = 0;
+  std::size_t written_ = 0;  // rows of this memory that were written, as far as they are no rows any more
   std::size_t room_ = 0;
   std::size_t asked_ = 0;  // rows that reserve() made room for, dropped ones included
   std::size_t expected_ = 0;

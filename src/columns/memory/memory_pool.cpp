@@ -136,21 +136,38 @@ void MemoryPool::add(std::uint8_t* memory, std::size_t size, IdleRanges& ranges)
 }
 
 std::shared_ptr<void> MemoryPool::take(std::size_t bytes) {
-  const PoolRange range = take_range(bytes);
+  const PoolRange range = range_size(bytes) < kLargeRange ? take_range(bytes) : take_block(bytes);
   if (range.memory == nullptr) return nullptr;
   try {
-    // All of a large range is seldom written.
-    const std::size_t used = range.size <= kMostShared ? range.size : 0;
-    return {range.memory, [pool = shared_from_this(), range, used](void*) { pool->release(range, used); }};
+    return {range.memory, [pool = shared_from_this(), range](void*) { pool->release_block(range); }};
   } catch (const std::bad_alloc&) {  // the deleter has been called
     return nullptr;
   }
 }
 
+PoolRange MemoryPool::take_block(std::size_t bytes) noexcept {
+  const std::size_t size = range_size(bytes);
+  if (size == 0) return {};
+  const std::scoped_lock lock(mutex_);
+  remove_old();
+  if (std::uint8_t* const idle = blocks_.take(size)) return {idle, size, size};
+  return {map(size), size, 0};
+}
+
+void MemoryPool::release_block(const PoolRange& range) noexcept {
+  if (range.size < kLargeRange) return release(range, range.size);
+  // All of a very large block is seldom written.
+  const std::size_t kept = range.size <= kMostShared ? range.size : range.resident;
+  unmap_range(range.memory + kept, range.size - kept);
+  const std::scoped_lock lock(mutex_);
+  add(range.memory, kept, blocks_);
+  remove_old();
+}
+
 void MemoryPool::remove_old() noexcept {
   if (idle_locked() == 0) return;
   const Clock::time_point limit = now_() - kIdleTime;
-  for (IdleRanges* ranges : {&small_, &large_}) {
+  for (IdleRanges* ranges : {&small_, &large_, &blocks_}) {
     for (auto oldest = ranges->oldest(); oldest && oldest->since < limit; oldest = ranges->oldest())
       unmap_range(oldest->memory, ranges->take_from_oldest(oldest->size).size);
   }
@@ -160,12 +177,17 @@ void MemoryPool::remove_old() noexcept {
 std::uint64_t MemoryPool::trim_locked(std::uint64_t most) noexcept {
   const std::uint64_t before = idle_locked();
   while (idle_locked() > most) {
-    const auto small = small_.oldest();
-    const auto large = large_.oldest();
-    const bool from_large = large && (!small || large->since < small->since);
-    std::size_t size = from_large ? large->size : small->size;
-    if (from_large) size = whole_pages(static_cast<std::size_t>(idle_locked() - most), size);
-    const auto range = (from_large ? large_ : small_).take_from_oldest(size);
+    IdleRanges* from = nullptr;
+    IdleRanges::Range oldest;
+    for (IdleRanges* ranges : {&small_, &large_, &blocks_}) {
+      const auto found = ranges->oldest();
+      if (!found || (from != nullptr && found->since >= oldest.since)) continue;
+      from = ranges;
+      oldest = *found;
+    }
+    std::size_t size = oldest.size;
+    if (from != &small_) size = whole_pages(static_cast<std::size_t>(idle_locked() - most), size);
+    const auto range = from->take_from_oldest(size);
     unmap_range(range.memory, range.size);
   }
   return before - idle_locked();

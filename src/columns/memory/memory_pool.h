@@ -56,7 +56,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   // `used`: bytes at the start that may have been written.
   void release(PoolRange range, std::size_t used) noexcept;
 
-  // The same, for memory that several owners share. The last owner releases it.
+  // The same, for memory that several owners share. The last owner releases it. Such blocks are written here
+  // and there: only other blocks get their memory.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes);
 
   // Gives idle memory back to the system until at most `most` bytes are left. Returns the number of bytes.
@@ -69,12 +70,16 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   [[nodiscard]] IdleRanges& ranges_of(std::size_t size) noexcept {
     return size < kLargeRange ? small_ : large_;
   }
+  [[nodiscard]] PoolRange take_block(std::size_t bytes) noexcept;
+  void release_block(const PoolRange& range) noexcept;
   [[nodiscard]] std::uint8_t* map(std::size_t size) noexcept;
   void gather(PoolRange& range) noexcept;
   void add(std::uint8_t* memory, std::size_t size, IdleRanges& ranges) noexcept;
   void remove_old() noexcept;
   [[nodiscard]] std::uint64_t trim_locked(std::uint64_t most) noexcept;
-  [[nodiscard]] std::uint64_t idle_locked() const noexcept { return small_.bytes() + large_.bytes(); }
+  [[nodiscard]] std::uint64_t idle_locked() const noexcept {
+    return small_.bytes() + large_.bytes() + blocks_.bytes();
+  }
   static void lock_for_fork();
   static void unlock_after_fork();
 
@@ -82,8 +87,10 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   std::uint64_t most_idle_;
   std::function<Clock::time_point()> now_;
   // Small and large ranges are kept apart: they differ in alignment and in the size of their pages.
+  // So are blocks: a range must not take over pages that were never written.
   IdleRanges small_;
   IdleRanges large_;
+  IdleRanges blocks_;
 };
 
 }  // namespace ptkit::columns

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "columns/batch.h"
 #include "columns/edges.h"
 
@@ -295,6 +297,27 @@ TEST(UniformColumns, SuccessorKeepsWhatVaries) {
   ASSERT_NE(next, nullptr);
   EXPECT_EQ(next->uniform(), 0u);
   EXPECT_EQ(timed(3, 7).successor()->uniform(), bit(Column::branches_tsc) | bit(Column::branches_tsc_source));
+}
+
+// Pages that were written are worth keeping, also when the rows are gone.
+TEST(BatchMemory, PagesOfDroppedRowsGoBackToThePool) {
+  constexpr std::size_t kRows = std::size_t{1} << 20U;
+  using Drop = void (*)(Batch&);
+  const std::array<Drop, 3> drops{[](Batch& batch) { batch.clear(); },
+                                  [](Batch& batch) { batch.drop_front(batch.rows()); },
+                                  [](Batch& batch) { ASSERT_NE(batch.split(0), nullptr); }};
+  const auto& pool = MemoryPool::of_process();
+  for (const Drop drop : drops) {
+    static_cast<void>(pool->trim(0));
+    {
+      Batch batch(TableId::branches, bit(Column::branches_from_ip));
+      ASSERT_TRUE(batch.reserve(kRows));
+      batch.fill<Column::branches_from_ip>(0, kRows, 1);
+      batch.add_rows(kRows);
+      drop(batch);
+    }
+    EXPECT_GE(pool->idle_bytes(), kRows * sizeof(std::uint64_t));
+  }
 }
 
 TEST(Edges, AreCountedBySpaceAndSorted) {

@@ -73,7 +73,8 @@ TEST(IdleRanges, RandomOperationsLoseNoByte) {
       case 1:
         if (ranges.empty()) break;
         std::tie(memory, got) = [&] {
-          const auto range = random() % 2 == 0 ? ranges.take_from_largest(size) : ranges.take_from_oldest(size);
+          const auto range =
+              random() % 2 == 0 ? ranges.take_from_largest(size) : ranges.take_from_oldest(size);
           return std::pair(range.memory, range.size);
         }();
         break;

@@ -47,6 +47,24 @@ TEST(MemoryPool, ReusesReleasedMemory) {
   }
 }
 
+// Owners of a range expect that all its pages were written.
+TEST(MemoryPool, BlocksWithUnwrittenPagesAreUsedForBlocksOnly) {
+  const auto pool = std::make_shared<MemoryPool>();
+  auto block = pool->take(4 * kMiB);
+  ASSERT_NE(block, nullptr);
+  std::memset(block.get(), 1, kMiB);
+  const auto* const address = static_cast<std::uint8_t*>(block.get());
+  block.reset();
+  const PoolRange range = pool->take_range(4 * kMiB);
+  ASSERT_NE(range.memory, nullptr);
+  EXPECT_EQ(range.resident, 0u);
+  EXPECT_NE(range.memory, address);
+  EXPECT_EQ(pool->take(4 * kMiB).get(), address);
+  pool->release(range, 0);
+  EXPECT_EQ(pool->trim(0), 4 * kMiB);
+  EXPECT_EQ(pool->idle_bytes(), 0u);
+}
+
 TEST(MemoryPool, SmallRangesAreNoHugePages) {
   const auto pool = std::make_shared<MemoryPool>();
   for (std::size_t size = 1; size < 3 * kMiB; size += 60'000) {
