@@ -36,8 +36,9 @@ for python in "$@"; do
   rm -rf "$tree/build/test"
   "$python" -m venv --clear "$tree/.venv"
   "$tree/.venv/bin/pip" install --quiet "scikit-build-core>=0.11" "pybind11>=3.0"
-  "$tree/.venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" -C build-dir=build/test \
-    -C cmake.define.PTKIT_WHEEL=ON -C cmake.define.PTKIT_UNITY=ON -C cmake.define.PTKIT_WERROR=ON "$tree"
+  "$tree/.venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$raw" --config-settings build-dir=build/test \
+    --config-settings cmake.define.PTKIT_WHEEL=ON --config-settings cmake.define.PTKIT_UNITY=ON \
+    --config-settings cmake.define.PTKIT_WERROR=ON "$tree"  # pip before 23.1 has no -C
   "$python" -m venv "$env"
   "$work/tools/bin/python" "$root/tools/repair_wheel.py" "$raw"/ptkit-*.whl "$new" >"$work/repair.log" 2>&1 || { cat "$work/repair.log"; exit 1; }
   "$env/bin/pip" install --quiet "$new"/ptkit-*.whl
