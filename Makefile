@@ -89,13 +89,14 @@ $(STAMPS)/packages-emulated: tools/install_packages.sh
 	bash tools/install_packages.sh build emulated
 	@touch $@
 
-# One process: two would boot two machines. The first run downloads and builds for some minutes.
+# Two machines at a time, of a gigabyte each. The first run downloads and builds for some minutes.
 # FULL=1 adds what takes an hour and more: the walk over all sequences of requests, ten minutes of random requests.
 # COMMIT=HEAD: the quick set and a quarter of the others, which the commit's hash chooses (tests/support/emulated_sets.py).
 emulated: build $(STAMPS)/packages-emulated
 	PTKIT_EMULATED=1 $(if $(FULL),PTKIT_WALK=1 PTKIT_FUZZ_SECONDS=600) \
 	  $(if $(COMMIT),PTKIT_EMULATED_COMMIT=$$(git rev-parse $(COMMIT))) timeout $(EMULATED_SECONDS) \
-	  $(VENV)/bin/python -m pytest -q --durations=10 --junit-xml=$(BUILD)/emulated.xml tests/emulated tests/kernel
+	  $(VENV)/bin/python -m pytest -q -n 2 --dist loadfile --durations=10 --junit-xml=$(BUILD)/emulated.xml \
+	  tests/emulated tests/kernel
 	$(PYTHON) tools/report_skips.py emulated $(BUILD)/emulated.xml
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
