@@ -90,9 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("PTKIT_DEBUG", "0") != "0":
             raise
-        say(f"ptkit {options.verb}: error: {_sentence(error)}", errors=True)
+        say(f"ptkit {options.verb}: error: {_with_option(_sentence(error), words)}", errors=True)
         return EXIT_USAGE
     return status
+
+
+def _with_option(sentence: str, words: Sequence[str]) -> str:
+    """A sentence about an argument of Python names the option that was given instead."""
+    name, colon, rest = sentence.partition(": ")
+    option = f"--{name.replace('_', '-')}"
+    given = any(word == option or word.startswith(f"{option}=") for word in words)
+    return f"{option}{colon}{rest}" if colon and given else sentence
 
 
 def _sentence(error: Exception) -> str:

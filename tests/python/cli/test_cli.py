@@ -293,6 +293,15 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.parametrize("words", [["--backend", "ptrace"], ["--backend=ptrace"]])
+def test_an_error_names_the_option_that_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    status, _, err = run(capsys, "record", "-o", str(tmp_path / "new.ptk"), *words, "--", "true")
+    assert status == 2
+    assert err.startswith("ptkit record: error: --backend: expected one of auto, ")
+
+
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "raw.pt"
     path.write_bytes(STREAM * 20000)
