@@ -53,8 +53,8 @@ struct PsbRange {
   std::uint64_t end = PhaseStretch::kNoPsb;
 };
 
-// Counts the edges of a request by time, from the decoder's position, `range.begin`, to `range.end`. `track`
-// is there, too, without queries so far.
+// Counts the edges of a request by time, from `range.begin`, where the decoder and the survey are, to
+// `range.end`.
 [[nodiscard]] std::unique_ptr<flow::RowSource> phased(std::unique_ptr<flow::FlowDecoder> decoder,
                                                       const Request& request, const trace::Stream& stream,
                                                       time::TimeSurvey& survey, PsbRange range,
