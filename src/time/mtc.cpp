@@ -107,8 +107,9 @@ class MtcResolver {
     return forward_ && first_step_ == 0 && earliest_first_ + tolerance() >= bounds_.begin;
   }
 
-  // Finds the gaps that may contain wraps: where packets are missing, or everywhere if no packets are
-  // missing.
+  // Finds the gaps that may contain wraps: where packets are missing. If whole wraps are missing, no gap is
+  // visible. A TSC outside of PSB+ comes after a pause (SDM, TSC packet: wake from a C-state), so the gap is
+  // before it. Otherwise it may be anywhere.
   void find_gaps() {
     std::size_t index = 0;  // MTC index of a gap: the gap is before this MTC
     const TscMtcPoint* before = nullptr;
@@ -127,7 +128,7 @@ class MtcResolver {
     const double remaining = bounds_.end - (earliest_first_ + distance_ + shift_);
     if (remaining > edge_ + tolerance()) note_gap(index);
     if (any_gap_) return;
-    note_gap(0);
+    if (frame_.end_in_psb) note_gap(0);
     note_gap(index);
   }
   // True if a CYC packet between the preceding point and point `index` may follow missing packets.

@@ -176,6 +176,38 @@ TEST(TimeTrack, LongSleeps) {
   static_cast<void>(branches(config));
 }
 
+// A sleep of 256 MTC periods has no visible gap. A TSC outside of PSB+ is the wake-up.
+TEST(TimeTrack, SleepOfWholeWraps) {
+  const trace::Clock clock = synthesize({}).clock;
+  constexpr std::uint64_t kGap = 672;
+  constexpr std::uint64_t kWrap = 256 * kGap;
+  for (const bool in_psb : {false, true}) {
+    std::vector<std::uint8_t> bytes;
+    const auto add = [&bytes](std::initializer_list<std::uint8_t> more) { bytes.insert(bytes.end(), more); };
+    const auto psb = [&add] {
+      for (int i = 0; i < 8; ++i) add({0x02, 0x82});
+    };
+    const auto tsc_tma = [&](std::uint64_t tsc, std::uint8_t ctc) {
+      add({0x19});
+      for (unsigned i = 0; i < 7; ++i) add({static_cast<std::uint8_t>(tsc >> 8 * i)});
+      add({0x02, 0x73, ctc, 0, 0, 0, 0});
+    };
+    psb();
+    tsc_tma(1'000'000, 0);
+    add({0x02, 0x23});
+    for (std::uint8_t i = 1; i <= 3; ++i) add({0x59, i, 0x06});  // MTC, TNT
+    const std::uint64_t before = bytes.size() - 4;  // the TNT between the second MTC and the third
+    if (in_psb) psb();
+    tsc_tma(1'000'000 + 2 * kWrap + 3 * kGap, 3 << 3);
+    if (in_psb) add({0x02, 0x23});
+    add({0x06});
+    TimeTrack track(bytes, clock, {});
+    const TimeRange range = track.at(before, before);
+    EXPECT_EQ(range.tsc, 1'000'000U + 2 * kGap);
+    EXPECT_EQ(range.error, in_psb ? kGap + 2 * kWrap : kGap);
+  }
+}
+
 TEST(TimeTrack, LostMtc) {
   SyntheticConfig config;
   config.mtc_loss = 0.1;
