@@ -70,7 +70,7 @@ base::Bytes RecordBytes::bytes() {
 // ---- all
 
 // The first nanosecond that converts to a TSC not before `tsc`: times read from perf.data are written
-// unchanged.
+// unchanged. 0 before perf's clock began: its time is negative there.
 std::uint64_t Records::ns(std::uint64_t tsc) const noexcept {
   if (tsc == trace::kTscMin) return 0;
   constexpr unsigned kMostSteps = 3;  // both conversions round down
@@ -79,7 +79,7 @@ std::uint64_t Records::ns(std::uint64_t tsc) const noexcept {
     if (static_cast<std::int64_t>(trace::perf_tsc_from_ns(clock_, ns) - tsc) >= 0) break;
     ++ns;
   }
-  return ns;
+  return static_cast<std::int64_t>(ns) < 0 ? 0 : ns;
 }
 
 void Records::put(RecordBytes& record, const Stamp& stamp, std::uint8_t rank) {

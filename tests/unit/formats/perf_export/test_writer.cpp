@@ -530,6 +530,18 @@ TEST(PerfWriteClock, ConvertsTimesBackUnchanged) {
   }
 }
 
+// A guest's perf clock may begin seconds after its TSC.
+TEST(PerfWriteClock, IsZeroBeforePerfClockBegan) {
+  trace::Clock clock;
+  clock.perf_time_known = true;
+  clock.time_mult = 1;
+  clock.time_zero = std::uint64_t{0} - 5000;
+  const perf::Records records(clock);
+  EXPECT_EQ(records.ns(1), 0U);
+  EXPECT_EQ(records.ns(4999), 0U);
+  EXPECT_EQ(records.ns(5001), 1U);
+}
+
 TEST(PerfWriteClock, MakesAConversionForUnknownClocks) {
   trace::Clock ticks = perf::written_clock({});
   EXPECT_EQ(ticks.time_mult, 1U);
