@@ -118,6 +118,7 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
   auto tail = std::make_unique<Batch>(table_, mask_);
   if (!tail->set_varying(varying_)) return nullptr;
   if (!tail->append_rows(*this, row, rows_ - row)) return nullptr;
+  if (!runs_.empty() && runs_.back().row == rows_) tail->begin_run(runs_.back());  // it has no rows yet
   written_ = std::max(written_, front_ + rows_);
   rows_ = row;
   const auto after =

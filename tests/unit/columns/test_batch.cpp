@@ -93,6 +93,17 @@ TEST(Batch, SplitAndAppendAreInverse) {
   }
 }
 
+// A thread is switched in after the last row: the rows that follow are in the tail.
+TEST(Batch, SplitKeepsRunWithoutRows) {
+  Batch batch = filled(20);
+  batch.begin_run({.stream = 99});
+  const auto tail = batch.split(15);
+  ASSERT_NE(tail, nullptr);
+  ASSERT_EQ(tail->runs().back().stream, 99U);
+  EXPECT_EQ(tail->runs().back().row, 5U);
+  EXPECT_NE(batch.runs().back().stream, 99U);
+}
+
 TEST(Batch, DropFrontKeepsRuns) {
   for (std::size_t count = 0; count <= 20; ++count) {
     Batch batch = filled(20);
