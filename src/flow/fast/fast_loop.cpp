@@ -317,9 +317,9 @@ template <typename Rows, Places kPlaces>
     Transition* const transition = find_target(base, Packet::PSB, header.ip);
     if (transition == nullptr) return false;
     rows_.target(*transition);
-    instructions_ += transition->insns;
-    base = transition->next;
-    via_ = transition;
+    follow(*transition, base);
+    // Returns may go back over the PSB: see CallStack.
+    if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
     add_place_run(rows_.rows, since_, offset);
   }
   calls_.flush();

@@ -181,6 +181,7 @@ Transition* PathCache::add_status(NodeId from, std::uint64_t ip) {
   Transition& transition = add_target(from, Packet::PSB, ip, node(ip));
   transition.path = add_path(builder);
   transition.insns = static_cast<std::uint16_t>(builder.insns);
+  transition.flags = calls_of(builder);
   return &transition;
 }
 

@@ -9,6 +9,7 @@
 #include "flow/fast/path_cache.h"
 #include "unit/flow/damage.h"
 #include "unit/flow/tables.h"
+#include "unit/support/changes.h"
 #include "unit/support/roundtrip.h"
 #include "unit/support/scene.h"
 
@@ -162,42 +163,6 @@ void add_losses(trace::Stream& stream, std::mt19937_64& random) {
     stream.losses.push_back({offset, base::Status::RING_WRAPPED, random() % 2 * 100});
 }
 
-// Replaces code, and switches threads of several processes, at some times of the first stream.
-void add_changes(trace::TraceBundle& bundle, const FlowOptions& options, std::mt19937_64& random) {
-  trace::Stream& stream = bundle.streams[0];
-  const base::Bytes bytes = stream.data.bytes();
-  time::TimeTrack track(bytes, bundle.configuration.clock, options.errata);
-  std::vector<std::uint64_t> times;
-  for (std::uint64_t offset = random() % (bytes.size() / 4 + 1); offset < bytes.size();
-       offset += 1 + random() % (bytes.size() / 8 + 1)) {
-    const time::TimeRange range = track.at(offset, offset);
-    if (range.known) times.push_back(range.tsc + random() % (std::uint64_t{range.error} + 2));
-  }
-  std::sort(times.begin(), times.end());
-  bundle.spaces.resize(2);
-  // User code alone, or an unknown privilege level.
-  bundle.configuration.rtit_ctl_known = bundle.configuration.rtit_ctl_known || random() % 2 == 0;
-  for (const std::uint64_t tsc : times) {
-    if (random() % 2 == 0) {
-      // The same code in both, or in one only.
-      const trace::SpaceId space = random() % 8 == 0 ? 1 : random() % 2 == 0 ? 0 : trace::kAnySpace;
-      stream.switches.push_back({tsc, 7, static_cast<std::int64_t>(random() % 3), space});
-      continue;
-    }
-    trace::CodeRegion& region = bundle.code[random() % bundle.code.size()];
-    if (tsc <= region.tsc_from || region.tsc_to <= tsc) continue;
-    trace::CodeRegion later = region;
-    region.tsc_to = later.tsc_from = tsc;
-    if (random() % 3 == 0) {
-      const base::Bytes old = region.bytes.bytes();
-      std::vector<std::uint8_t> changed(old.begin(), old.end());
-      if (!changed.empty()) changed[random() % changed.size()] = 0x90;
-      later.bytes = trace::TraceBuffer::from_vector(std::move(changed));
-    }
-    bundle.code.push_back(std::move(later));
-  }
-}
-
 // Switches threads of several processes, some without code, at some offsets of the first stream.
 void add_places(trace::TraceBundle& bundle, std::mt19937_64& random) {
   trace::Stream& stream = bundle.streams[0];
@@ -239,9 +204,13 @@ TEST_P(FastPath, EqualsSimpleDecoderWithChangingCodeAndThreads) {
     std::mt19937_64 random(seed);
     const auto bundle = bundle_of(GetParam(), seed, 1000);
     const FlowOptions options = some_options(random);
-    add_changes(*bundle, options, random);
+    changes::add_at_times(*bundle, options.errata, random);
     expect_same(bundle, options);
     expect_same(bundle, options, some_reading(random));
+    Reading cut;
+    cut.threads = 3;
+    cut.segment = 512;
+    expect_same(bundle, options, cut);
     if (HasFailure()) return;
   }
 }
@@ -436,6 +405,17 @@ TEST(FastByHand, DeferredTips) {
     EXPECT_TRUE(scene.decode().errors.empty());
     if (HasFailure()) return;
   }
+}
+
+// `jz 1000; call 1009; jmp 1000; ret`: some encoders compress a return to a call before the PSB.
+TEST(FastByHand, ReturnsOverPsb) {
+  Scene scene({0x74, 0xfe, 0xe8, 0x02, 0x00, 0x00, 0x00, 0xeb, 0xf7, 0xc3});
+  scene.begin();
+  for (unsigned i = 0; i < 40; ++i) {
+    scene.tnt("tttttn").psb().mode(64).fup(Scene::kCode + 9).psbend().tnt("t").tnt("tttttt");
+  }
+  expect_same(scene);
+  EXPECT_TRUE(scene.decode().errors.empty());
 }
 
 TEST(FastByHand, ReturnsWithoutCalls) {
