@@ -90,7 +90,8 @@ class Fields {
   [[nodiscard]] base::Bytes take_bytes(std::size_t count) noexcept;
   [[nodiscard]] std::string text() noexcept;  // up to a zero or the end; does not advance
   void skip(std::size_t count) noexcept { static_cast<void>(take_bytes(count)); }
-  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - at_; }
+  // Bytes that can be taken: none after a failure.
+  [[nodiscard]] std::size_t left() const noexcept { return ok_ ? bytes_.size() - at_ : 0; }
   [[nodiscard]] bool ok() const noexcept { return ok_; }
 
  private:

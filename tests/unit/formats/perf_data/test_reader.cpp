@@ -426,6 +426,13 @@ TEST_F(PerfData, SurvivesCutIdTables) {
   const std::string names = event_desc(77, "cycles:ppp");
   for (std::size_t size = 0; size < names.size(); ++size)
     expect_one_cpu(read(test::perf_file({{}}, one_cpu(), {{9, test::kCpuid}, {12, names.substr(0, size)}})));
+  // 2^32 - 1 numbers of an event with a name that is longer than the table.
+  const std::string endless = Bytes()
+                                  .add(std::uint32_t{1}, std::uint32_t{0})
+                                  .add(~std::uint32_t{0}, ~std::uint32_t{0})
+                                  .raw(std::string(64, '\0'))
+                                  .str();
+  expect_one_cpu(read(test::perf_file({{}}, one_cpu(), {{9, test::kCpuid}, {12, endless}})));
 }
 
 TEST_F(PerfData, ReportsAuxtraceErrors) {
