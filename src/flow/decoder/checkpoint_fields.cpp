@@ -123,9 +123,14 @@ bool is_mode(insn::ExecMode mode) noexcept {
   return mode == insn::ExecMode::BITS16 || mode == insn::ExecMode::BITS32 || mode == insn::ExecMode::BITS64;
 }
 
-// True if all indices and offsets are in range.
+// True if all indices and offsets are in range. Packets and places are before the position.
 bool fits(const Checkpoint& checkpoint, const trace::Stream& stream, const trace::TraceBundle& bundle) {
-  return checkpoint.packets.position <= stream.data.size() && checkpoint.next_loss <= stream.losses.size() &&
+  const std::uint64_t position = checkpoint.packets.position;
+  const Checkpoint::Events& events = checkpoint.events;
+  const StreamSpan& place = checkpoint.walk.place;
+  return position <= stream.data.size() && events.psb < position && events.since < position &&
+         events.tnt_before.value_or(0) < position && place.since < position && place.offset < position &&
+         checkpoint.next_loss <= stream.losses.size() &&
          checkpoint.tracker.next_switch <= stream.switches.size() &&
          checkpoint.tracker.context.space < bundle.spaces.size() && is_mode(checkpoint.tracker.mode);
 }
