@@ -39,12 +39,21 @@ void touch(SegmentSink& sink, const flow::Checkpoint& at) {
 }  // namespace
 
 StreamBuilder::StreamBuilder(Input input) : input_(std::move(input)), bytes_(input_.stream.data.bytes()) {
-  if (!flow::can_speculate(input_.bundle, input_.stream)) input_.threads = 1;
+  if (!flow::can_speculate(input_.bundle)) input_.threads = 1;
+  if (!input_.make || !flow::changes_with_time(input_.bundle, input_.stream)) return;
+  like_ = std::make_unique<time::TimeTrack>(bytes_, input_.bundle.configuration.clock, input_.errata,
+                                            input_.stream.losses);
+  track_ = track_from(0, {});
+}
+
+std::unique_ptr<time::TimeTrack> StreamBuilder::track_from(std::uint64_t psb,
+                                                           const time::CarriedTime& carried) const {
+  if (like_ == nullptr) return nullptr;
+  return std::make_unique<time::TimeTrack>(like_->begin_at(psb, carried));
 }
 
 void StreamBuilder::find_psbs() {
-  const bool cut = input_.make && !flow::changes_with_time(input_.bundle, input_.stream);
-  while (cut && psbs_.back() + input_.segment < bytes_.size()) {
+  while (input_.make && psbs_.back() + input_.segment < bytes_.size()) {
     const std::uint64_t next = packet::find_psb(bytes_, psbs_.back() + input_.segment);
     if (next >= bytes_.size()) break;
     psbs_.push_back(next);
@@ -111,12 +120,14 @@ void StreamBuilder::work_locked(std::unique_lock<std::mutex>& lock) {
     turn_taken_ = false;
     ++turn_;
     if (actual_) predicted_ = *actual_;
+    if (track_ != nullptr) carried_ = track_->carried();
     ended_ = !actual_;
   } else if (may_claim()) {
     const std::size_t number = next_claim_++;
     const flow::Checkpoint predicted = predicted_;
+    auto track = track_from(psbs_[number], carried_);
     lock.unlock();
-    Speculative speculative = decode_speculatively(number, predicted);
+    Speculative speculative = decode_speculatively(number, predicted, std::move(track));
     lock.lock();
     speculative_.emplace(number, std::move(speculative));
   } else {
@@ -128,8 +139,9 @@ void StreamBuilder::work_locked(std::unique_lock<std::mutex>& lock) {
 
 void StreamBuilder::take_turn(Speculative* speculative) {
   Done done;
-  if (speculative != nullptr && speculative->result.usable && !speculative->sink->lost_packets() &&
-      flow::equivalent(speculative->result.begin, *actual_, speculative->result.deps)) {
+  if (speculative != nullptr && !speculative->sink->lost_packets() &&
+      flow::is_valid(speculative->result, *actual_, track_.get())) {
+    track_ = std::move(speculative->track);
     done = {actual_, speculative->result.end, speculative->result.at_stream_end, std::move(speculative->sink),
             speculative->bytes_sum};
     flow::complete(done.end, *actual_);
@@ -144,14 +156,16 @@ void StreamBuilder::take_turn(Speculative* speculative) {
 }
 
 StreamBuilder::Speculative StreamBuilder::decode_speculatively(std::size_t number,
-                                                               const flow::Checkpoint& predicted) const {
+                                                               const flow::Checkpoint& predicted,
+                                                               std::unique_ptr<time::TimeTrack> track) const {
   Speculative speculative;
   speculative.sink = std::make_unique<SegmentSink>(SegmentSink::Rows::IN_BULK, input_.cancelled);
   flow::SegmentDecoder decoder(input_.make, input_.stream, *speculative.sink, psbs_[number],
-                               psbs_[number + 1], predicted);
+                               psbs_[number + 1], predicted, std::move(track));
   while (!input_.cancelled && decoder.run()) {
   }
   speculative.result = decoder.result();
+  speculative.track = decoder.take_track();
   if (!speculative.result.usable || input_.cancelled) return speculative;
   const std::uint64_t end =
       speculative.result.at_stream_end ? bytes_.size() : speculative.result.end.packets.position;
@@ -161,11 +175,15 @@ StreamBuilder::Speculative StreamBuilder::decode_speculatively(std::size_t numbe
 }
 
 // Decodes from the end of the preceding segment.
-StreamBuilder::Done StreamBuilder::decode(SegmentSink::Rows rows) const {
+StreamBuilder::Done StreamBuilder::decode(SegmentSink::Rows rows) {
   Done done;
   done.begin = actual_;
   done.sink = std::make_unique<SegmentSink>(rows, input_.cancelled);
-  const auto decoder = input_.make(*done.sink, actual_ ? &*actual_ : nullptr, false);
+  if (track_ != nullptr && rows == SegmentSink::Rows::ONE_BY_ONE) {  // once more
+    track_ = track_from(0, {});
+    if (actual_) track_->not_before(actual_->tracker.tsc);
+  }
+  const auto decoder = input_.make(*done.sink, track_.get(), actual_ ? &*actual_ : nullptr, false);
   if (psbs_[turn_ + 1] != flow::kNoPsb) decoder->stop_after_psb_above(psbs_[turn_ + 1]);
   while (!input_.cancelled && decoder->run()) {
   }

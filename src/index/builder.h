@@ -48,6 +48,7 @@ class StreamBuilder {
   // A segment that was decoded from a predicted state.
   struct Speculative {
     flow::Segment result;
+    std::unique_ptr<time::TimeTrack> track;  // at its end; null as track_
     std::unique_ptr<SegmentSink> sink;
     std::uint64_t bytes_sum = 0;
   };
@@ -58,8 +59,11 @@ class StreamBuilder {
   [[nodiscard]] bool may_take_turn() const;
   [[nodiscard]] bool may_claim() const;
   void take_turn(Speculative* speculative);
-  [[nodiscard]] Speculative decode_speculatively(std::size_t number, const flow::Checkpoint& predicted) const;
-  [[nodiscard]] Done decode(SegmentSink::Rows rows) const;
+  [[nodiscard]] Speculative decode_speculatively(std::size_t number, const flow::Checkpoint& predicted,
+                                                 std::unique_ptr<time::TimeTrack> track) const;
+  [[nodiscard]] std::unique_ptr<time::TimeTrack> track_from(std::uint64_t psb,
+                                                            const time::CarriedTime& carried) const;
+  [[nodiscard]] Done decode(SegmentSink::Rows rows);
   void add_packet_ips(SegmentSink& sink, packet::DecoderState state, std::uint64_t end) const;
   [[nodiscard]] std::uint64_t sum_of(std::uint64_t begin, std::uint64_t end) const;
   void add(Done done);
@@ -70,7 +74,10 @@ class StreamBuilder {
   std::vector<std::uint64_t> psbs_{0};  // approximate starts of segments; the last one is kNoPsb
   std::atomic<std::uint64_t> position_{0};
 
+  std::unique_ptr<time::TimeTrack> like_;  // without queries; null: code and thread do not depend on time
+
   // Only for the thread that has the turn (turn_taken_).
+  std::unique_ptr<time::TimeTrack> track_;  // at `actual_`; null as like_
   std::optional<flow::Checkpoint> actual_;  // start of the next segment; none: the start of the stream
   BuiltStream built_;
   std::vector<std::uint64_t> psb_ends_;  // by segment: end of the PSB+ before it
@@ -82,6 +89,7 @@ class StreamBuilder {
   std::mutex mutex_;  // guards the members below
   std::condition_variable moved_;
   std::map<std::size_t, Speculative> speculative_;
+  time::CarriedTime carried_;  // at the turn, if there is a track
   flow::Checkpoint predicted_;
   std::size_t turn_ = 0;  // index in psbs_
   bool turn_taken_ = false;

@@ -48,6 +48,14 @@ FrameReader::FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> l
   first_psb_ = decoder_.position();
 }
 
+void FrameReader::begin_at(std::uint64_t psb, const CarriedTime& carried) {
+  tsc_ = carried.tsc;
+  ratio_ = carried.ratio;
+  ratio_before_ = carried.ratio_before;
+  ended_ = decoder_.sync_forward(psb) != Status::OK;
+  while (next_loss_ < losses_.size() && losses_[next_loss_].offset <= psb) ++next_loss_;
+}
+
 // True if bytes are missing before `end`. Decoding then continues at the first PSB after the loss.
 bool FrameReader::cross_loss(std::uint64_t end) {
   bool crossed = false;

@@ -35,6 +35,11 @@ class FrameReader {
   // `losses` (by offset): where bytes are missing from the stream.
   FrameReader(base::Bytes stream, std::span<const trace::KnownLoss> losses, const packet::Errata& errata);
 
+  // Before the first frame: begins at the PSB at this offset.
+  void begin_at(std::uint64_t psb, const CarriedTime& carried);
+  [[nodiscard]] CarriedTime carried() const noexcept {
+    return {.tsc = tsc_, .ratio = ratio_, .ratio_before = ratio_before_};
+  }
   // Reads the next frame into the memory of the last one. False at the end of the stream.
   [[nodiscard]] bool next(Frame& frame);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/fields.h"
 #include "time/calibrate.h"
 #include "time/timeline.h"
 
@@ -32,12 +31,7 @@ class TimeSurvey::Impl {
   }
 
   [[nodiscard]] std::vector<std::uint8_t> state_at(std::uint64_t psb) const {
-    const Timeline::State* const found = line_.state_at(psb);
-    if (found == nullptr) return {};
-    Timeline::State state = *found;
-    base::FieldWriter fields;
-    (void)state.describe(fields);
-    return std::move(fields.bytes());
+    return line_.state_bytes_at(psb);
   }
 
   [[nodiscard]] bool needs_all_queries() const noexcept { return line_.model().long_tnt; }

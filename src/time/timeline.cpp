@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "base/fields.h"
 #include "time/cycles.h"
 
 namespace ptkit::time {
@@ -18,6 +20,26 @@ Timeline::Timeline(base::Bytes stream, std::span<const trace::KnownLoss> losses,
 Timeline::Timeline(const Timeline& like, const State& state)
     : reader_(state.reader), model_(like.model_), opening_(state.opening), wraps_seen_(state.wraps_seen) {
   history_.begin(state.tsc);
+}
+
+Timeline::Timeline(const Timeline& like, std::uint64_t psb, const CarriedTime& carried)
+    : reader_(like.reader_), model_(like.model_), wraps_seen_(carried.wraps_seen) {
+  reader_.begin_at(psb, carried);
+}
+
+CarriedTime Timeline::carried() const noexcept {
+  CarriedTime carried = reader_.carried();
+  carried.wraps_seen = wraps_seen_;
+  return carried;
+}
+
+std::vector<std::uint8_t> Timeline::state_bytes_at(std::uint64_t psb) const {
+  const State* const found = state_at(psb);
+  if (found == nullptr) return {};
+  State state = *found;
+  base::FieldWriter fields;
+  (void)state.describe(fields);
+  return std::move(fields.bytes());
 }
 
 const Timeline::State* Timeline::state_at(std::uint64_t psb) const noexcept {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "time/history.h"
 #include "time/mtc.h"
@@ -54,10 +55,14 @@ class Timeline {
   };
   // Continues from a state of the same stream.
   Timeline(const Timeline& like, const State& state);
+  // Begins at a PSB. `like`: of the same stream, before its first frame.
+  Timeline(const Timeline& like, std::uint64_t psb, const CarriedTime& carried);
   // An empty state with the reader of this timeline.
   [[nodiscard]] State blank_state() const { return {kUnknown, reader_, {}, false, {}}; }
   // The state at the TSC of the PSB+ at `psb`; null if the PSB+ is not read yet, was dropped, or has no TSC.
   [[nodiscard]] const State* state_at(std::uint64_t psb) const noexcept;
+  [[nodiscard]] std::vector<std::uint8_t> state_bytes_at(std::uint64_t psb) const;  // empty: null
+  [[nodiscard]] CarriedTime carried() const noexcept;
 
   // Reads until a point after `offset` is known, or the stream ends. May drop points before: indices then
   // decrease by the growth of forgotten().

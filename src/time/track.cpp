@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -39,8 +40,11 @@ class TimeTrack::Impl {
         line_(stream, *losses_, errata, calibrate(stream, *losses_, clock, errata)) {}
 
   Impl(const Impl& like, const Timeline::State& state) : losses_(like.losses_), line_(like.line_, state) {}
+  Impl(const Impl& like, std::uint64_t psb, const CarriedTime& carried)
+      : losses_(like.losses_), line_(like.line_, psb, carried) {}
 
   [[nodiscard]] Timeline& timeline() noexcept { return line_; }
+  [[nodiscard]] const Timeline& timeline() const noexcept { return line_; }
 
   [[nodiscard]] std::unique_ptr<Impl> from(base::Bytes bytes) const {
     base::FieldReader fields(bytes);
@@ -64,6 +68,11 @@ class TimeTrack::Impl {
     last_ = asked;
     last_range_ = find(asked.since, std::max(asked.since, asked.packet()), asked.before_first_bit());
     return last_range_;
+  }
+
+  void not_before(std::uint64_t tsc) noexcept {
+    newest_low_ = std::max(newest_low_, tsc);
+    any_known_ = any_known_ || tsc != 0;
   }
 
   [[nodiscard]] bool cyc_times_first_bits() const noexcept {
@@ -372,6 +381,8 @@ void TimeTrack::at(std::span<const TimeQuery> queries, TimeRange* out) {
   for (const TimeQuery& asked : queries) *out++ = records_->at(asked.packet());
 }
 
+void TimeTrack::not_before(std::uint64_t tsc) noexcept { impl_->not_before(tsc); }
+
 Timeline& TimeTrack::timeline() noexcept { return impl_->timeline(); }
 
 bool TimeTrack::cyc_times_first_bits() const noexcept {
@@ -395,5 +406,15 @@ std::optional<TimeTrack> TimeTrack::from(base::Bytes state) const {
   if (impl == nullptr) return std::nullopt;
   return TimeTrack(std::move(impl));
 }
+
+TimeTrack TimeTrack::begin_at(std::uint64_t psb, const CarriedTime& carried) const {
+  return TimeTrack(std::make_unique<Impl>(*impl_, psb, carried));
+}
+
+std::vector<std::uint8_t> TimeTrack::state_at(std::uint64_t psb) const {
+  return std::as_const(*impl_).timeline().state_bytes_at(psb);
+}
+
+CarriedTime TimeTrack::carried() const noexcept { return std::as_const(*impl_).timeline().carried(); }
 
 }  // namespace ptkit::time

@@ -60,6 +60,14 @@ struct TimePoints {
   bool at_after = false;   // the last row at this position has the time of `after`
 };
 
+// What a track has from packets that may be far back. A track that begins at a PSB cannot know it.
+struct CarriedTime {
+  std::uint64_t tsc = 0;          // of the last TSC, with its upper byte
+  std::uint8_t ratio = 0;         // core:bus ratio
+  std::uint8_t ratio_before = 0;  // another ratio that was in force since the last CYC
+  bool wraps_seen = false;        // more than 256 MTC packets in a row were missing
+};
+
 class RecordTrack;
 class Timeline;
 
@@ -97,9 +105,19 @@ class TimeTrack {
   // == offset). Returns `offset` if nothing is certain.
   [[nodiscard]] std::uint64_t all_before_until(std::uint64_t offset, std::uint64_t tsc);
 
+  // No later answer of at() is before `tsc`, as if an earlier answer had been. Only for a stream of packets.
+  void not_before(std::uint64_t tsc) noexcept;
+
   // A track of the same stream that continues from TimeSurvey's state at a PSB+; none if the state is
   // invalid.
   [[nodiscard]] std::optional<TimeTrack> from(base::Bytes state) const;
+  // A track of the same stream that begins at a PSB, before anything was asked of this one. `carried`: of a
+  // track that has read some of the stream before, as a prediction. From a PSB+ on where both have the same
+  // state_at(), both have the same answers.
+  [[nodiscard]] TimeTrack begin_at(std::uint64_t psb, const CarriedTime& carried) const;
+  // The state at the PSB+ at `psb`, for from(). Empty: unknown, or too far from the last answer.
+  [[nodiscard]] std::vector<std::uint8_t> state_at(std::uint64_t psb) const;
+  [[nodiscard]] CarriedTime carried() const noexcept;
   // The timing packets as far as they are read; only for a stream of packets.
   [[nodiscard]] Timeline& timeline() noexcept;
 

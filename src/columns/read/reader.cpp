@@ -56,20 +56,27 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
                                            input_.errata, stream.losses);
 }
 
-// Code that changes with time can only be followed from the start of a stream. So can times that decide which
-// rows are selected.
+flow::MakeDecoder TableReader::decoders_of(std::uint32_t index) const {
+  return [this, index](flow::FlowSink& sink, time::TimeTrack* track, const flow::Checkpoint* from,
+                       bool ahead) { return input_.decoder(index, sink, track, from, ahead); };
+}
+
+// Whether code or thread of the stream depends on time.
+bool TableReader::follows_time() const noexcept { return flow::changes_with_time(*input_.bundle, *stream_); }
+
+// Times that decide which rows are selected are computed from the start of a stream.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
   if (request_.estimate || input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream))
     return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : SpeculativeSource::kSmallestSegment;
   return stream.data.size() >= least * 2 && !request_.selection.by_time &&
-         flow::can_speculate(*input_.bundle, stream);
+         flow::can_speculate(*input_.bundle);
 }
 
-// Edges by time, where flow does not depend on time, too.
+// Edges by time.
 bool TableReader::can_count_phases() const noexcept {
   return sink_.counts_phases() && row_track_ != nullptr && input_.decoder && input_.cut &&
-         has_packets(*stream_) && !flow::changes_with_time(*input_.bundle, *stream_);
+         has_packets(*stream_);
 }
 
 bool TableReader::prefers_segments() const noexcept {
@@ -100,11 +107,9 @@ bool TableReader::open_indexed(std::uint32_t index) {
     return false;
   if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
-  const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
-    return input_.decoder(index, sink, from, ahead);
-  };
-  source_ = IndexedSource::make({request_, *input_.bundle, *stream_, make, input_.index,
-                                 input_.index->streams()[index], row_track_.get()},
+  if (follows_time()) flow_track_ = make_track(*stream_);
+  source_ = IndexedSource::make({request_, *input_.bundle, *stream_, decoders_of(index), input_.index,
+                                 input_.index->streams()[index], row_track_.get(), flow_track_.get()},
                                 least, sink_);
   return source_ != nullptr;
 }
@@ -135,27 +140,27 @@ void TableReader::open_stream() {
   if (can_count_phases()) {
     time::TimeSurvey survey(stream_->data.bytes(), input_.bundle->configuration.clock, input_.errata,
                             stream_->losses);
-    source_ = phased(input_.decoder(index, sink_, nullptr, false), request_, *stream_, survey, {}, sink_);
+    if (follows_time()) flow_track_ = make_track(*stream_);
+    source_ = phased(input_.decoder(index, sink_, flow_track_.get(), nullptr, false), request_, *stream_,
+                     survey, {}, sink_);
     return;
   }
   if (can_cut(*stream_)) {
-    const auto make = [this, index](flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead) {
-      return input_.decoder(index, sink, from, ahead);
-    };
-    SpeculativeSource::Input input{request_,
-                                   index,
-                                   *stream_,
-                                   make,
-                                   input_.threads,
-                                   input_.segment,
-                                   row_track_ != nullptr,
-                                   part_.rows - std::min(part_.rows, kSlackRows),
-                                   input_.budget->left().least().usable() / kSpeculativeShare};
+    SpeculativeSource::Input input{.request = request_,
+                                   .index = index,
+                                   .stream = *stream_,
+                                   .make = decoders_of(index),
+                                   .track = follows_time() ? make_track(*stream_) : nullptr,
+                                   .threads = input_.threads,
+                                   .segment = input_.segment,
+                                   .times = row_track_ != nullptr,
+                                   .part = part_.rows - std::min(part_.rows, kSlackRows),
+                                   .room = input_.budget->left().least().usable() / kSpeculativeShare};
     source_ = std::make_unique<SpeculativeSource>(std::move(input), sink_);
     source_attaches_ = true;
     return;
   }
-  if (flow::changes_with_time(*input_.bundle, *stream_)) flow_track_ = make_track(*stream_);
+  if (follows_time()) flow_track_ = make_track(*stream_);
   source_ = input_.factory(index, sink_, flow_track_.get());
 }
 

@@ -19,9 +19,10 @@ namespace ptkit::columns {
 using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
     std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track)>;
 
-// Makes a FlowDecoder of a stream, from a checkpoint on (null: from the start); see flow::FlowDecoder.
+// Makes a FlowDecoder of a stream; see flow::MakeDecoder.
 using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
-    std::uint32_t stream, flow::FlowSink& sink, const flow::Checkpoint* from, bool ahead)>;
+    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track, const flow::Checkpoint* from,
+    bool ahead)>;
 
 // Makes the source of a stream's packets, from its first byte or its first PSB.
 using PacketFactory =
@@ -90,6 +91,8 @@ class TableReader {
   void open_stream();
   [[nodiscard]] std::unique_ptr<time::TimeTrack> make_track(const trace::Stream& stream) const;
   [[nodiscard]] bool is_timeless(std::uint32_t index) const;
+  [[nodiscard]] flow::MakeDecoder decoders_of(std::uint32_t index) const;
+  [[nodiscard]] bool follows_time() const noexcept;
   [[nodiscard]] bool open_indexed(std::uint32_t index);
   [[nodiscard]] bool can_count_phases() const noexcept;
   void expect_rows();

@@ -38,8 +38,7 @@ bool IndexedSource::plan(double least) {
     if (!is_needed(segments[i], good)) continue;
     std::size_t first = i;
     // Times can be queried from some segments on only.
-    const bool times = input_.track != nullptr && !input_.of_stream.timeless;
-    while (times && first > 0 && segments[first].blob.time == 0) --first;
+    while (needs_times() && first > 0 && segments[first].blob.time == 0) --first;
     if (runs_.empty() || runs_.back().last < first) {
       runs_.push_back({first, i + 1});
     } else {
@@ -60,10 +59,14 @@ bool IndexedSource::plan(double least) {
   return true;
 }
 
+bool IndexedSource::needs_times() const noexcept {
+  return (input_.track != nullptr || input_.flow_track != nullptr) && !input_.of_stream.timeless;
+}
+
 bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
-  const bool times = input_.track != nullptr && !input_.of_stream.timeless;
   if (run.first == 0) {
-    if (times) begin.track = input_.track;
+    if (needs_times()) begin.track = input_.track;
+    begin.flow_track = input_.flow_track;
     return true;
   }
   const index::Segment& segment = input_.of_stream.segments[run.first];
@@ -72,12 +75,18 @@ bool IndexedSource::load(const SegmentRun& run, Begin& begin) const {
       begin.checkpoint.packets.position != segment.begin) {
     return false;
   }
-  if (!times) return true;
-  auto track = input_.track->from(parts.time);
-  if (!track) return false;
-  begin.own_track = std::make_unique<time::TimeTrack>(std::move(*track));
-  begin.track = begin.own_track.get();
-  return true;
+  if (!needs_times()) return true;
+  const auto continues = [&parts](const time::TimeTrack* like, std::unique_ptr<time::TimeTrack>& own,
+                                  time::TimeTrack*& track) {
+    if (like == nullptr) return true;
+    auto found = like->from(parts.time);
+    if (!found) return false;
+    own = std::make_unique<time::TimeTrack>(std::move(*found));
+    track = own.get();
+    return true;
+  };
+  if (!continues(input_.flow_track, begin.own_flow_track, begin.flow_track)) return false;
+  return continues(input_.track, begin.own_track, begin.track);
 }
 
 // load() has found the state valid.
@@ -97,7 +106,7 @@ bool IndexedSource::begin_run() {
   begin_ = {};
   if (!load(run, begin_)) return false;
   sink_.continue_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
-  auto decoder = input_.make(sink_, run.first == 0 ? nullptr : &begin_.checkpoint, false);
+  auto decoder = input_.make(sink_, begin_.flow_track, run.first == 0 ? nullptr : &begin_.checkpoint, false);
   const bool to_end = run.last == segments.size();
   if (sink_.counts_phases() && begin_.track != nullptr) {
     const std::uint64_t end = to_end ? PhaseStretch::kNoPsb : segments[run.last].psb;

@@ -27,7 +27,9 @@ class IndexedSource final : public flow::RowSource {
     flow::MakeDecoder make;
     std::shared_ptr<const index::Index> index;
     const index::StreamIndex& of_stream;  // of `index`
-    time::TimeTrack* track = nullptr;     // without queries so far; null: times are not selected
+    // Without queries so far.
+    time::TimeTrack* track = nullptr;       // null: times are not selected
+    time::TimeTrack* flow_track = nullptr;  // null: code and thread do not depend on time
   };
 
   // Null if the index is damaged or of another stream, or if it would save less than `least` of the stream's
@@ -41,12 +43,15 @@ class IndexedSource final : public flow::RowSource {
   struct Begin {
     flow::Checkpoint checkpoint;
     std::unique_ptr<time::TimeTrack> own_track;
+    std::unique_ptr<time::TimeTrack> own_flow_track;
     time::TimeTrack* track = nullptr;
+    time::TimeTrack* flow_track = nullptr;
   };
   IndexedSource(Input input, RowSink& sink) : input_(std::move(input)), sink_(sink) {}
 
   [[nodiscard]] bool plan(double least);
   [[nodiscard]] bool is_needed(const index::Segment& segment, bool& good) const;
+  [[nodiscard]] bool needs_times() const noexcept;
   [[nodiscard]] bool load(const SegmentRun& run, Begin& begin) const;
   [[nodiscard]] std::unique_ptr<time::TimeSurvey> survey_at(const SegmentRun& run) const;
   [[nodiscard]] bool begin_run();

@@ -34,11 +34,11 @@ constexpr auto kPatience = std::chrono::milliseconds(5);
 }  // namespace
 
 SpeculativeSource::Job::Job(const SpeculativeSource& owner, std::size_t job_number,
-                            const flow::Checkpoint& predicted)
+                            const flow::Checkpoint& predicted, std::unique_ptr<time::TimeTrack> track)
     : number(job_number),
       sink(owner.input_.request, owner.stop_),
       decoder(owner.input_.make, owner.input_.stream, sink, owner.psbs_[job_number],
-              owner.psbs_[job_number + 1], predicted) {
+              owner.psbs_[job_number + 1], predicted, std::move(track)) {
   sink.begin_stream(owner.input_.index, owner.input_.stream, nullptr);
   if (owner.input_.times) sink.defer_times(owner.sink_);
   const Request& request = owner.input_.request;
@@ -78,7 +78,8 @@ SpeculativeSource::~SpeculativeSource() {
 
 void SpeculativeSource::start() {
   started_ = true;
-  decoder_ = input_.make(sink_, nullptr, false);
+  if (input_.track != nullptr) track_ = std::make_unique<time::TimeTrack>(input_.track->begin_at(0, {}));
+  decoder_ = input_.make(sink_, track_.get(), nullptr, false);
   const std::uint64_t first = psb(1);
   if (first == flow::kNoPsb) return;
   decoder_->stop_after_psb_above(first);
@@ -122,7 +123,10 @@ SpeculativeSource::Job* SpeculativeSource::claim(std::size_t threads) {
   if (stop_ || next_claim_ >= turn_ + threads * kSegmentsPerThread || psb(next_claim_) == flow::kNoPsb)
     return nullptr;
   (void)psb(next_claim_ + 1);
-  jobs_.emplace_back(*this, next_claim_, predicted_);
+  std::unique_ptr<time::TimeTrack> track;
+  if (input_.track != nullptr)
+    track = std::make_unique<time::TimeTrack>(input_.track->begin_at(psb(next_claim_), carried_));
+  jobs_.emplace_back(*this, next_claim_, predicted_, std::move(track));
   ++next_claim_;
   return &jobs_.back();
 }
@@ -249,9 +253,7 @@ bool SpeculativeSource::join() {
 }
 
 bool SpeculativeSource::is_valid(const Job& job) const noexcept {
-  const flow::Segment& segment = job.decoder.result();
-  return !job.sink.out_of_memory() && segment.usable &&
-         flow::equivalent(segment.begin, actual_, segment.deps);
+  return !job.sink.out_of_memory() && flow::is_valid(job.decoder.result(), actual_, track_.get());
 }
 
 // Decodes segment `next_` in turn.
@@ -268,6 +270,7 @@ std::uint64_t SpeculativeSource::begin_turn(std::size_t number) {
     const std::scoped_lock lock(mutex_);
     turn_ = next_;
     predicted_ = actual_;
+    if (track_ != nullptr) carried_ = track_->carried();
     if (mispredictions_ >= kMispredictions)
       next_claim_ = std::max(next_claim_, next_ + (std::size_t{1} << mispredictions_));
     begin = psb(next_);
@@ -277,7 +280,7 @@ std::uint64_t SpeculativeSource::begin_turn(std::size_t number) {
 }
 
 void SpeculativeSource::decode_up_to(std::uint64_t psb) {
-  if (decoder_ == nullptr) decoder_ = input_.make(sink_, &actual_, false);
+  if (decoder_ == nullptr) decoder_ = input_.make(sink_, track_.get(), &actual_, false);
   at_stop_ = false;
   if (psb != flow::kNoPsb) decoder_->stop_after_psb_above(psb);
 }
@@ -294,6 +297,7 @@ bool SpeculativeSource::take() {
   taking_ = nullptr;
   const bool ended = job->decoder.result().at_stream_end;
   flow::Checkpoint end = job->decoder.result().end;
+  if (track_ != nullptr) track_ = job->decoder.take_track();
   drop(job);
   if (ended) return false;
   flow::complete(end, actual_);

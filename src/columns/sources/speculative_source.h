@@ -31,6 +31,8 @@ class SpeculativeSource final : public flow::RowSource {
     std::uint32_t index = 0;
     const trace::Stream& stream;
     flow::MakeDecoder make;
+    // Without queries so far; null: code and thread do not depend on time.
+    std::unique_ptr<time::TimeTrack> track;
     std::size_t threads = 2;          // with the thread that calls run()
     std::size_t segment = 0;          // bytes, approximately; 0: automatic
     bool times = false;               // `sink` has a track
@@ -56,7 +58,8 @@ class SpeculativeSource final : public flow::RowSource {
  private:
   // One segment. The alignment avoids false sharing between threads.
   struct alignas(256) Job {
-    Job(const SpeculativeSource& owner, std::size_t number, const flow::Checkpoint& predicted);
+    Job(const SpeculativeSource& owner, std::size_t number, const flow::Checkpoint& predicted,
+        std::unique_ptr<time::TimeTrack> track);
     std::size_t number;
     RowSink sink;
     flow::SegmentDecoder decoder;
@@ -90,6 +93,7 @@ class SpeculativeSource final : public flow::RowSource {
   std::atomic<bool> stop_{false};
 
   // Used by the thread that calls run().
+  std::unique_ptr<time::TimeTrack> track_;      // of decoder_; null as input_.track
   std::unique_ptr<flow::FlowDecoder> decoder_;  // decodes segments in turn
   bool started_ = false;
   bool at_stop_ = false;  // `actual_` is the state before segment `next_`
@@ -105,6 +109,7 @@ class SpeculativeSource final : public flow::RowSource {
   std::condition_variable room_;
   std::condition_variable done_;
   std::vector<std::uint64_t> psbs_{0};  // PSBs where the warm-up of segments begins, as far as searched
+  time::CarriedTime carried_;           // at the turn, if there is a track
   std::list<Job> jobs_;
   std::size_t next_claim_ = 1;
   std::size_t segment_ = 0;

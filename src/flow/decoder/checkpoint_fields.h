@@ -9,7 +9,7 @@
 namespace ptkit::flow {
 
 // Changes with the fields of a Checkpoint, and with their meaning.
-inline constexpr std::uint32_t kCheckpointVersion = 2;
+inline constexpr std::uint32_t kCheckpointVersion = 3;
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(const Checkpoint& checkpoint);
 

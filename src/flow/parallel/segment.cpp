@@ -2,23 +2,26 @@
 
 #include <algorithm>
 
-#include "flow/events/stream_traits.h"
-
 namespace ptkit::flow {
 
-bool can_speculate(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept {
-  if (changes_with_time(bundle, stream)) return false;
+bool can_speculate(const trace::TraceBundle& bundle) noexcept {
   return std::none_of(bundle.code.begin(), bundle.code.end(), [](const trace::CodeRegion& region) {
     return CallStack::may_hold_placeholder(region.address, region.size);
   });
 }
 
+bool is_valid(const Segment& segment, const Checkpoint& actual, const time::TimeTrack* track) {
+  return segment.usable && equivalent(segment.begin, actual, segment.deps) &&
+         (track == nullptr || segment.begin_times == track->state_at(actual.events.psb));
+}
+
 SegmentDecoder::SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink,
-                               std::uint64_t psb, std::uint64_t next_psb, const Checkpoint& predicted)
-    : make_(make), sink_(sink), next_psb_(next_psb) {
+                               std::uint64_t psb, std::uint64_t next_psb, const Checkpoint& predicted,
+                               std::unique_ptr<time::TimeTrack> track)
+    : make_(make), sink_(sink), next_psb_(next_psb), track_(std::move(track)) {
   Checkpoint from = predicted;
   from.begin_at_psb(psb, stream);
-  decoder_ = make_(discard_, &from, false);
+  decoder_ = make_(discard_, track_.get(), &from, false);
   decoder_->stop_after_psb_above(psb);
 }
 
@@ -29,8 +32,9 @@ bool SegmentDecoder::warm_up() {
   if (decoder_->run()) return decoder_->position() < next_psb_;
   if (!decoder_->stopped() || decoder_->position() > next_psb_) return false;
   result_.begin = decoder_->checkpoint();
+  if (track_ != nullptr) result_.begin_times = track_->state_at(result_.begin.events.psb);
   decoder_.reset();  // releases its code caches
-  decoder_ = make_(sink_, &result_.begin, true);
+  decoder_ = make_(sink_, track_.get(), &result_.begin, true);
   if (next_psb_ != kNoPsb) decoder_->stop_after_psb_above(next_psb_);
   warming_up_ = false;
   return true;

@@ -3,39 +3,49 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "flow/decoder/checkpoint.h"
 #include "flow/decoder/decoder.h"
+#include "time/track.h"
 
 namespace ptkit::flow {
 
-// Makes a decoder of one stream, from a checkpoint on (null: from the start); see FlowDecoder.
-using MakeDecoder =
-    std::function<std::unique_ptr<FlowDecoder>(FlowSink& sink, const Checkpoint* from, bool speculative)>;
+// Makes a decoder of one stream, from a checkpoint on (null: from the start); see FlowDecoder. `track`: the
+// time that code and thread depend on; null if they do not.
+using MakeDecoder = std::function<std::unique_ptr<FlowDecoder>(FlowSink& sink, time::TimeTrack* track,
+                                                               const Checkpoint* from, bool speculative)>;
 
-// True if segments of the stream can be decoded speculatively.
-[[nodiscard]] bool can_speculate(const trace::TraceBundle& bundle, const trace::Stream& stream) noexcept;
+// True if segments of its streams can be decoded speculatively.
+[[nodiscard]] bool can_speculate(const trace::TraceBundle& bundle) noexcept;
 
 inline constexpr std::uint64_t kNoPsb = ~std::uint64_t{0};
 
-// Result of a segment. Its rows are valid if `begin` is equivalent() to the actual state there, which the
-// decoder of the preceding segment has.
+// Result of a segment. Its rows are valid if is_valid().
 struct Segment {
   bool usable = false;  // false: the segment has to be decoded again
   Checkpoint begin;
   Checkpoint end;
   bool at_stream_end = false;
   SpeculationDeps deps;
+  // Of the track at `begin`, if there is one: TimeTrack::state_at() of its PSB.
+  std::vector<std::uint8_t> begin_times;
 };
+
+// True if the rows are valid: the decoder of the preceding segment ended in the state `actual`, with `track`
+// (null: code and thread do not depend on time).
+[[nodiscard]] bool is_valid(const Segment& segment, const Checkpoint& actual, const time::TimeTrack* track);
 
 // Decodes from the end of the first PSB+ after `psb` to the end of the first PSB+ after `next_psb` (kNoPsb:
 // to the end of the stream). The decoder warms up on the PSB interval before, from `psb` on, and emits no
 // rows for it.
 class SegmentDecoder {
  public:
-  // All references must outlive the object. `predicted`: a checkpoint of this stream.
+  // All references must outlive the object. `predicted`: a checkpoint of this stream. `track`: it
+  // begins at `psb`; null if code and thread do not depend on time.
   SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink, std::uint64_t psb,
-                 std::uint64_t next_psb, const Checkpoint& predicted);
+                 std::uint64_t next_psb, const Checkpoint& predicted,
+                 std::unique_ptr<time::TimeTrack> track = nullptr);
   SegmentDecoder(const SegmentDecoder&) = delete;
   SegmentDecoder& operator=(const SegmentDecoder&) = delete;
 
@@ -44,6 +54,8 @@ class SegmentDecoder {
   // Ends the segment at the next PSB+, because it has enough rows.
   void stop_at_next_psb() noexcept;
   [[nodiscard]] const Segment& result() const noexcept { return result_; }  // valid once run() returned false
+  // The track at the segment's end, to go on from there.
+  [[nodiscard]] std::unique_ptr<time::TimeTrack> take_track() noexcept { return std::move(track_); }
 
  private:
   // Discards all rows, and makes run() return from time to time.
@@ -72,6 +84,7 @@ class SegmentDecoder {
   std::uint64_t next_psb_;
   DiscardSink discard_;
   bool warming_up_ = true;
+  std::unique_ptr<time::TimeTrack> track_;
   std::unique_ptr<FlowDecoder> decoder_;
   Segment result_;
 };

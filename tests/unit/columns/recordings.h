@@ -104,16 +104,16 @@ inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Reque
   TableReader::Input input;
   input.bundle = bundle;
   for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) input.streams.push_back(i);
-  const auto make = [&](std::uint32_t stream, flow::FlowSink& sink, const flow::Checkpoint* from,
-                        bool ahead) {
+  const auto make = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track,
+                        const flow::Checkpoint* from, bool ahead) {
     const trace::Stream& of = bundle->streams[stream];
     return from == nullptr ? std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
-                                                                 sink, nullptr, &pool)
+                                                                 sink, track, &pool)
                            : std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
-                                                                 sink, nullptr, &pool, *from, ahead);
+                                                                 sink, track, &pool, *from, ahead);
   };
-  input.factory = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack*) {
-    return make(stream, sink, nullptr, false);
+  input.factory = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track) {
+    return make(stream, sink, track, nullptr, false);
   };
   input.decoder = make;
   input.threads = how.threads;

@@ -90,13 +90,14 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
     return std::make_unique<FlowDecoder>(bundle->streams[stream], bundle->configuration, image, options, sink,
                                          track, pool);
   };
-  input.decoder = [&](std::uint32_t stream, FlowSink& sink, const Checkpoint* from, bool speculative) {
+  input.decoder = [&](std::uint32_t stream, FlowSink& sink, time::TimeTrack* track, const Checkpoint* from,
+                      bool speculative) {
     const trace::Stream& one = bundle->streams[stream];
     if (from == nullptr) {
-      return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, nullptr, pool);
+      return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, track, pool);
     }
-    return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, nullptr, pool,
-                                         *from, speculative);
+    return std::make_unique<FlowDecoder>(one, bundle->configuration, image, options, sink, track, pool, *from,
+                                         speculative);
   };
   columns::TableReader reader(std::move(input), request);
   // Edges are counted over the whole stream: their table has no parts.

@@ -1,6 +1,7 @@
 // Decodes only the segments that an index selects, and emits the rows of a sequential decode.
 #include "index/builder.h"
 #include "unit/columns/recordings.h"
+#include "unit/support/changes.h"
 #include "unit/support/random_machine.h"
 
 namespace ptkit::columns {
@@ -130,12 +131,17 @@ TEST(IndexedSource, DoesNotDependOnThreads) {
   for (unsigned i = 0; i < 5; ++i) EXPECT_EQ(build(bundle, 2000, 4), alone);
 }
 
-TEST(IndexedSource, DecodesChangingCodeFromStart) {
-  const auto bundle = recording(3, 0, true, true);
-  bundle->streams[0].switches.push_back({});
-  auto opened = open(build(bundle, 1000, 3), *bundle);
-  ASSERT_TRUE(opened.ok());
-  EXPECT_EQ(opened.value()->streams()[0].segments.size(), 1U);
+TEST(IndexedSource, FollowsCodeAndThreadsThatChangeWithTime) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = recording(seed, seed % 4 == 3 ? 5 : 0, seed % 3 != 0, seed % 2 == 0);
+    changes::add_at_times(*bundle, {}, random);
+    if (seed % 4 == 1) repeat(*bundle, 2);  // time goes back
+    expect_same_rows(bundle, 1500, seed % 2 == 0 ? 1 : 3);
+    EXPECT_EQ(build(bundle, 1500, 1), build(bundle, 1500, 3));
+    if (HasFailure()) return;
+  }
 }
 
 TEST(IndexedSource, FollowsSwitchesByOffset) {

@@ -2,7 +2,9 @@
 // number of threads.
 #include <gtest/gtest.h>
 
+#include "flow/events/stream_traits.h"
 #include "unit/columns/recordings.h"
+#include "unit/support/changes.h"
 
 namespace ptkit::columns {
 namespace {
@@ -47,6 +49,18 @@ TEST(SpeculativeSource, EqualsSequentialDecodeOfDamagedStreams) {
     loss.lost_bytes = 17;
     bundle->streams[0].losses = {loss};
     expect_same_tables(bundle, 1000);
+  }
+}
+
+TEST(SpeculativeSource, EqualsSequentialDecodeOfCodeAndThreadsThatChangeWithTime) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto bundle = recording(seed, seed % 4 == 3 ? 5 : 0, seed % 3 != 0, seed % 2 == 0);
+    changes::add_at_times(*bundle, {}, random);
+    if (seed % 4 == 1) repeat(*bundle, 2);  // time goes back
+    expect_same_tables(bundle, 1500);
+    if (HasFailure()) return;
   }
 }
 
@@ -98,14 +112,18 @@ class Cut {
     RowSink sink(request_, cancelled);
     const trace::Stream& stream = bundle_->streams[0];
     sink.begin_stream(0, stream, nullptr);
-    const auto make = [&](flow::FlowSink& rows, const flow::Checkpoint* from, bool ahead) {
-      return from == nullptr ? std::make_unique<flow::FlowDecoder>(stream, bundle_->configuration, image_,
-                                                                   flow::FlowOptions{}, rows, nullptr, &pool_)
-                             : std::make_unique<flow::FlowDecoder>(stream, bundle_->configuration, image_,
-                                                                   flow::FlowOptions{}, rows, nullptr, &pool_,
-                                                                   *from, ahead);
-    };
-    SpeculativeSource source({request_, 0, stream, make, 3, segment}, sink);
+    SpeculativeSource::Input input{.request = request_,
+                                   .index = 0,
+                                   .stream = stream,
+                                   .make = flow::roundtrip::maker_of(stream, *bundle_, image_, pool_),
+                                   .track = nullptr,
+                                   .threads = 3,
+                                   .segment = segment};
+    if (flow::changes_with_time(*bundle_, stream)) {
+      input.track = std::make_unique<time::TimeTrack>(stream.data.bytes(), bundle_->configuration.clock,
+                                                      packet::Errata{});
+    }
+    SpeculativeSource source(std::move(input), sink);
     for (unsigned i = 0; i < slices; ++i) {
       sink.begin_slice(sink.main()->rows() + 4096, 64);
       if (!source.run()) break;
@@ -147,6 +165,18 @@ TEST(SpeculativeSource, KeepsContextOfStream) {
   const SpeculativeSource::Figures figures = figures_of(bundle);
   EXPECT_GE(figures.taken, 20U);
   EXPECT_LE(figures.again * 10, figures.taken);
+}
+
+TEST(SpeculativeSource, FollowsThreadsThatChangeWithTime) {
+  const auto bundle = recording(4, 0, true, false);
+  std::mt19937_64 random(1);
+  changes::add_at_times(*bundle, {}, random);
+  ASSERT_GE(bundle->streams[0].switches.size(), 5U);
+  for (trace::Switch& one : bundle->streams[0].switches) one.space = trace::kAnySpace;
+  std::erase_if(bundle->code, [](const trace::CodeRegion& region) { return region.tsc_from != 0; });
+  for (trace::CodeRegion& region : bundle->code) region.tsc_to = trace::kTscMax;
+  // The largest core:bus ratio so far is predicted, too. In a short stream it may still grow.
+  EXPECT_GE(figures_of(bundle).taken, 20U);
 }
 
 // A source that is not read to its end leaves neither threads nor memory.

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "flow/decoder/checkpoint_fields.h"
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
 #include "unit/support/roundtrip.h"
@@ -56,12 +57,10 @@ class Recording {
 
   [[nodiscard]] const trace::Stream& stream() const { return bundle_->streams[0]; }
   [[nodiscard]] MakeDecoder maker() const {
-    return [this](FlowSink& sink, const Checkpoint* from, bool speculative) {
-      if (from == nullptr) {
-        return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink,
-                                             nullptr);
-      }
-      return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink, nullptr,
+    return [this](FlowSink& sink, time::TimeTrack* track, const Checkpoint* from, bool speculative) {
+      if (from == nullptr)
+        return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink, track);
+      return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink, track,
                                            nullptr, *from, speculative);
     };
   }
@@ -106,7 +105,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
   for (std::size_t i = 0; i < psbs.size(); i += step) {
     SCOPED_TRACE(testing::Message() << "PSB at " << psbs[i]);
     Lines all;
-    const auto actual = make(all, nullptr, false);
+    const auto actual = make(all, nullptr, nullptr, false);
     actual->stop_after_psb_above(psbs[i]);
     finish(*actual);
     if (!actual->stopped()) continue;
@@ -118,7 +117,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
     finish(*actual);
 
     Lines resumed;
-    const auto again = make(resumed, &checkpoint, false);
+    const auto again = make(resumed, nullptr, &checkpoint, false);
     if (next != kNoPsb) again->stop_after_psb_above(next);
     finish(*again);
     expect_tail(all, before, resumed);
@@ -185,6 +184,38 @@ walk::Walk walk_of(const Variant& variant, std::uint64_t seed) {
   options.overflow_per_mille = variant.overflow_per_mille;
   options.odd_return_per_mille = variant.odd_return_per_mille;
   return walk::random_walk(options);
+}
+
+// A damaged file may have any value.
+TEST_P(Segments, RefuseCheckpointsWithPlacesAfterThem) {
+  const auto bundle = bundle_of(walk_of(GetParam(), 1), GetParam().config);
+  const Recording recording(bundle);
+  Lines rows;
+  const auto decoder = recording.maker()(rows, nullptr, nullptr, false);
+  decoder->stop_after_psb_above(recording.psbs()[3]);
+  finish(*decoder);
+  ASSERT_TRUE(decoder->stopped());
+  const Checkpoint good = decoder->checkpoint();
+  const auto reads = [&](const Checkpoint& checkpoint) {
+    Checkpoint out;
+    return from_bytes(to_bytes(checkpoint), recording.stream(), *bundle, out);
+  };
+  EXPECT_TRUE(reads(good));
+  const std::uint64_t position = good.packets.position;
+  Checkpoint bad = good;
+  bad.packets.position = recording.stream().data.size() + 1;
+  EXPECT_FALSE(reads(bad));
+  for (std::uint64_t* const place :
+       {&bad.events.psb, &bad.events.since, &bad.walk.place.since, &bad.walk.place.offset}) {
+    bad = good;
+    *place = position - 1;
+    EXPECT_TRUE(reads(bad));
+    *place = position;
+    EXPECT_FALSE(reads(bad));
+  }
+  bad = good;
+  bad.events.tnt_before = position;
+  EXPECT_FALSE(reads(bad));
 }
 
 TEST_P(Segments, EqualSequentialDecodeIfPredictionIsValid) {
