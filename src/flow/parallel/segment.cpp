@@ -11,8 +11,10 @@ bool can_speculate(const trace::TraceBundle& bundle) noexcept {
 }
 
 bool is_valid(const Segment& segment, const Checkpoint& actual, const time::TimeTrack* track) {
-  return segment.usable && equivalent(segment.begin, actual, segment.deps) &&
-         (track == nullptr || segment.begin_times == track->state_at(actual.events.psb));
+  if (!segment.usable || !equivalent(segment.begin, actual, segment.deps)) return false;
+  if (track == nullptr) return true;
+  // A PSB+ without a TSC has no state to compare.
+  return !segment.begin_times.empty() && segment.begin_times == track->state_at(actual.events.psb);
 }
 
 SegmentDecoder::SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink,

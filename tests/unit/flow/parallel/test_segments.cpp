@@ -218,6 +218,14 @@ TEST_P(Segments, RefuseCheckpointsWithPlacesAfterThem) {
   EXPECT_FALSE(reads(bad));
 }
 
+TEST(Segment, IsNotValidWithoutStateOfItsTimes) {
+  Segment segment;
+  segment.usable = true;
+  const time::TimeTrack track({}, {}, {});
+  EXPECT_TRUE(is_valid(segment, segment.begin, nullptr));
+  EXPECT_FALSE(is_valid(segment, segment.begin, &track));
+}
+
 TEST_P(Segments, EqualSequentialDecodeIfPredictionIsValid) {
   Tally tally;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
