@@ -176,9 +176,7 @@ bool Batch::append_rows(const Batch& other, std::size_t first, std::size_t count
 bool Batch::append(Batch&& other) {
   if (rows_ == 0 && runs_.empty() && !attached_ && !other.attached_ && varying_ == 0 && front_ == 0 &&
       other.front_ == 0) {
-    *this = std::move(other);
-    other.rows_ = other.room_ = other.asked_ = 0;
-    other.runs_.clear();
+    std::swap(*this, other);
     return true;
   }
   const std::size_t row = rows_;
