@@ -31,6 +31,14 @@ struct Run {
   }
 };
 
+// Rows [begin, end).
+struct RowRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  bool operator==(const RowRange&) const = default;
+};
+
 // Rows of one table. Only the columns of `mask` exist.
 //
 // States of a column that may be uniform (uniform_candidates()):
@@ -92,6 +100,8 @@ class Batch {
   [[nodiscard]] ColumnMask mask() const noexcept { return mask_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   void add_rows(std::size_t count) noexcept { rows_ += count; }
+  // Cells were written after the last row, up to `end`. Those of `kept` become rows. Ranges ascend.
+  void add_rows_of(std::span<const RowRange> kept, std::size_t end) noexcept;
 
   // Starts a run at the next row. Replaces a run without rows, and drops a run that equals the previous one.
   void begin_run(Run run);

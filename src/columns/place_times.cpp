@@ -57,6 +57,18 @@ class Part {
     if (track != nullptr) track->at(std::span(queries_).first(size_), ranges_.data());
   }
 
+  void select(TimeFilter& filter) const {
+    for_each([&](std::size_t row, std::size_t end, std::size_t i) {
+      const time::TimeRange& range = ranges_[i];
+      if (!range.known || range.tsc < filter.begin || range.tsc >= filter.end) return;
+      if (!filter.kept.empty() && filter.kept.back().end == row) {
+        filter.kept.back().end = end;
+      } else {
+        filter.kept.push_back({row, end});
+      }
+    });
+  }
+
   void fill(const PlaceCells& cells) const noexcept {
     if (cells.tsc != nullptr && cells.tsc_error != nullptr) {
       fill_times(cells.tsc, cells.tsc_error);
@@ -195,13 +207,14 @@ PlaceCells place_cells(Batch& batch) noexcept {
 }
 
 void fill_places(std::span<const flow::PlaceRun> runs, std::size_t first_row, time::TimeTrack* track,
-                 const PlaceCells& cells) {
-  const bool times = cells.any_time();
+                 const PlaceCells& cells, TimeFilter* filter) {
+  const bool times = cells.any_time() || filter != nullptr;
   if (!times && cells.offset == nullptr) return;
   Part part;
   while (!runs.empty()) {
     part.take(runs, first_row);
     if (times) part.ask(track);
+    if (filter != nullptr) part.select(*filter);
     part.fill(cells);
     first_row = part.row_end();
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "columns/batch.h"
 #include "flow/rows/bulk.h"
@@ -35,9 +36,16 @@ struct PlaceCells {
 inline constexpr std::size_t kPlaceSlack = 16;
 static_assert(kPlaceSlack <= flow::BulkRoom::kSlack);
 
+// Keeps the rows of a known time in [begin, end).
+struct TimeFilter {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::vector<RowRange> kept;  // ascending, with rows between two ranges
+};
+
 // Fills the rows from `first_row` to the end of the last run, with the results of track->at() for each run
-// and the same restrictions on the order. Null track: no time is known.
+// and the same restrictions on the order. Null track: no time is known. `filter` may be null.
 void fill_places(std::span<const flow::PlaceRun> runs, std::size_t first_row, time::TimeTrack* track,
-                 const PlaceCells& cells);
+                 const PlaceCells& cells, TimeFilter* filter = nullptr);
 
 }  // namespace ptkit::columns

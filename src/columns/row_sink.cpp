@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "columns/place_times.h"
-
 namespace ptkit::columns {
 namespace {
 
@@ -86,6 +84,7 @@ void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, tim
   instruction_ = order_ = 0;
   next_switch_ = 0;
   run_.stream = index;
+  begin_phase(Phase::by_row(), 0);
   expect_times(track != nullptr || request_.estimate);
   flow::Context context;
   context.space = stream.space;

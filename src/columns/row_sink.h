@@ -9,6 +9,7 @@
 #include "columns/deferred_times.h"
 #include "columns/edges.h"
 #include "columns/part_memory.h"
+#include "columns/place_times.h"
 #include "columns/request.h"
 #include "columns/time_estimate.h"
 #include "flow/rows/sink.h"
@@ -52,14 +53,14 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   [[nodiscard]] bool full() const override;
   [[nodiscard]] flow::BulkSink* bulk() override;
 
-  // Edges by time: how those up to a stream offset are counted. Rows that come one by one, and all rows after
-  // it, count by their times. At first: all rows.
-  void count_phase(Phase phase, std::uint64_t until) noexcept {
+  // Rows that are selected by time: which those up to a stream offset are. Rows that come one by one, and all
+  // rows after it, are selected by their own times. At first: all rows.
+  void begin_phase(Phase phase, std::uint64_t until) noexcept {
     phase_ = phase;
     phase_until_ = until;
   }
-  // Whether edges are selected by nothing that rows in bulk do not have, besides their times.
-  [[nodiscard]] bool counts_phases() const noexcept;
+  // Whether rows are selected by time, and else by nothing that rows in bulk do not have.
+  [[nodiscard]] bool takes_phases() const noexcept;
 
   // Rows of another sink, with numbers from 0 on; see speculative_source.h.
   // adds the instruction and event numbers of `before` to the rows
@@ -113,6 +114,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
   void close_events(const flow::BulkRoom& room);
+  [[nodiscard]] bool selects_none_at(std::uint64_t position) const noexcept;
   [[nodiscard]] bool take_memory(RowSink& next);
 
   [[nodiscard]] Batch* batch_for(TableId table, bool side) noexcept;
@@ -170,6 +172,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   std::uint64_t order_ = 0;             // events, errors and gaps of the stream so far
   std::vector<flow::PlaceRun> places_;  // places of rows in bulk
   std::vector<flow::BulkEvent> bulk_events_;
+  TimeFilter filter_;                   // of rows in bulk
   std::vector<std::uint64_t> offsets_;  // offsets of packets, if there is no column of offsets
   std::size_t row_limit_ = 0;
   std::size_t packet_limit_ = 0;

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include "columns/place_times.h"
 #include "columns/row_sink.h"
 
 namespace ptkit::columns {
@@ -39,21 +38,29 @@ flow::BulkSink* RowSink::bulk() {
   const Selection& selection = request_.selection;
   // A count does not show the direction of a conditional branch.
   const bool by_direction = request_.table == TableId::edges && !selection.branches.both_ways();
-  const bool by_time = selection.by_time && !counts_phases();
-  const bool by_row = !selection.ips.empty() || by_time || by_direction || request_.estimate;
+  const bool by_row = !selection.ips.empty() || by_direction || request_.estimate;
   return by_row || request_.table == TableId::packets ? nullptr : this;
 }
 
-bool RowSink::counts_phases() const noexcept {
+bool RowSink::takes_phases() const noexcept {
   const Selection& selection = request_.selection;
-  return request_.table == TableId::edges && selection.by_time && selection.ips.empty() &&
-         selection.branches.both_ways();
+  return selection.by_time && selection.ips.empty() && !request_.estimate &&
+         request_.table != TableId::packets &&
+         (request_.table != TableId::edges || selection.branches.both_ways());
+}
+
+// Whether the selected times have no rows in bulk from there on.
+bool RowSink::selects_none_at(std::uint64_t position) const noexcept {
+  if (!request_.selection.by_time) return false;
+  return track_ == nullptr || (phase_ == Phase::none() && position < phase_until_);
 }
 
 bool RowSink::open(flow::BulkRoom& room) {
   Batch& batch = *main_;
-  if (request_.selection.by_time && (phase_.rows || room.position >= phase_until_)) return false;
-  room.kind = context_selected_ ? rows_of(batch.table()) : flow::BulkRows::NONE;
+  const bool edges_by_time = request_.selection.by_time && batch.table() == TableId::edges;
+  if (edges_by_time && (phase_.rows || room.position >= phase_until_)) return false;
+  const bool selects_none = !context_selected_ || selects_none_at(room.position);
+  room.kind = selects_none ? flow::BulkRows::NONE : rows_of(batch.table());
   room.space = run_.space;
   room.first_instruction = instruction_;
   room.row = batch.rows();
@@ -89,7 +96,8 @@ bool RowSink::open(flow::BulkRoom& room) {
       break;
   }
   const PlaceCells cells = place_cells(batch);
-  if (((track_ != nullptr || deferring_) && cells.any_time()) || cells.offset != nullptr) {
+  const bool needs_times = (track_ != nullptr || deferring_) && cells.any_time();
+  if (needs_times || cells.offset != nullptr || request_.selection.by_time) {
     places_.resize(kPlaces);
     room.places = places_.data();
     room.place_limit = kPlaces;
@@ -113,8 +121,14 @@ void RowSink::close(const flow::BulkRoom& room) {
     deferred_.add(*main_, places);
     cells = PlaceCells{.offset = cells.offset};
   }
-  fill_places(places, begin, track_, cells);
-  main_->add_rows(room.row - begin);
+  if (!request_.selection.by_time) {
+    fill_places(places, begin, track_, cells);
+    return main_->add_rows(room.row - begin);
+  }
+  filter_ = {request_.selection.tsc_begin, request_.selection.tsc_end, std::move(filter_.kept)};
+  filter_.kept.clear();
+  fill_places(places, begin, track_, cells, &filter_);
+  main_->add_rows_of(filter_.kept, room.row);
 }
 
 void RowSink::close_events(const flow::BulkRoom& room) {

@@ -19,13 +19,16 @@ class TimeSurvey::Impl {
 
   // The `tsc` of an answer is the lower limit of a point within the query, or of an earlier answer.
   Limits read_to(std::uint64_t end) {
-    Limits limits{known_, last_low_, most_, last_least_};
+    Limits limits{known_, last_low_, most_, last_least_, false};
     for (;;) {
       take_points(end, limits);
       if (line_.is_past(end) || !line_.read_frame()) break;
     }
     // After the last point the upper limit at the end of the stream counts.
-    if (line_.is_past(kUnknown)) limits.least_low = std::min(limits.least_low, line_.tail());
+    if (line_.is_past(kUnknown)) {
+      limits.least_low = std::min(limits.least_low, line_.tail());
+      limits.go_back = limits.go_back || line_.tail() < most_;
+    }
     limits.most_tsc = most_;
     return limits;
   }
@@ -47,6 +50,7 @@ class TimeSurvey::Impl {
       const std::uint64_t least = std::min({low, points.high(i), points.high_before(i)});
       limits.least_tsc = limits.any ? std::min(limits.least_tsc, low) : low;
       limits.least_low = limits.any ? std::min(limits.least_low, least) : least;
+      limits.go_back = limits.go_back || least < most_;
       limits.any = known_ = true;
       most_ = std::max(most_, low);
       last_low_ = low;

@@ -30,6 +30,7 @@ class TimeSurvey {
     std::uint64_t most_tsc = 0;  // largest `tsc` of an answer
     // least lower or upper limit in the part, before the limits of earlier queries are applied
     std::uint64_t least_low = 0;
+    bool go_back = false;  // a limit is below that of an earlier point: answers depend on earlier queries
   };
   // Limits of the part from the previous `end` to this `end`, an offset. Offsets ascend.
   [[nodiscard]] Limits read_to(std::uint64_t end);

@@ -73,9 +73,9 @@ bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
          flow::can_speculate(*input_.bundle);
 }
 
-// Edges by time.
-bool TableReader::can_count_phases() const noexcept {
-  return sink_.counts_phases() && row_track_ != nullptr && input_.decoder && input_.cut &&
+// Rows that are selected by time.
+bool TableReader::can_take_phases() const noexcept {
+  return sink_.takes_phases() && row_track_ != nullptr && input_.decoder && input_.cut &&
          has_packets(*stream_);
 }
 
@@ -137,7 +137,7 @@ void TableReader::open_stream() {
     return;
   }
   if (open_indexed(index)) return;
-  if (can_count_phases()) {
+  if (can_take_phases()) {
     time::TimeSurvey survey(stream_->data.bytes(), input_.bundle->configuration.clock, input_.errata,
                             stream_->losses);
     if (follows_time()) flow_track_ = make_track(*stream_);

@@ -94,7 +94,7 @@ class TableReader {
   [[nodiscard]] flow::MakeDecoder decoders_of(std::uint32_t index) const;
   [[nodiscard]] bool follows_time() const noexcept;
   [[nodiscard]] bool open_indexed(std::uint32_t index);
-  [[nodiscard]] bool can_count_phases() const noexcept;
+  [[nodiscard]] bool can_take_phases() const noexcept;
   void expect_rows();
   void reserve_known_rows();
   [[nodiscard]] bool reads_all_rows() const noexcept;

@@ -108,7 +108,7 @@ bool IndexedSource::begin_run() {
   sink_.continue_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
   auto decoder = input_.make(sink_, begin_.flow_track, run.first == 0 ? nullptr : &begin_.checkpoint, false);
   const bool to_end = run.last == segments.size();
-  if (sink_.counts_phases() && begin_.track != nullptr) {
+  if (sink_.takes_phases() && begin_.track != nullptr) {
     const std::uint64_t end = to_end ? PhaseStretch::kNoPsb : segments[run.last].psb;
     const auto survey = survey_at(run);
     decoder_ = phased(std::move(decoder), input_.request, input_.stream, *survey,

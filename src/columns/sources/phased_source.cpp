@@ -46,7 +46,8 @@ Phase phase_of(const Part& part, const Part* before, std::span<const std::uint64
 
 std::optional<std::vector<PhaseStretch>> cut_into_phases(base::Bytes stream, time::TimeSurvey& survey,
                                                          std::span<const std::uint64_t> limits,
-                                                         std::uint64_t begin, std::uint64_t end) {
+                                                         std::uint64_t begin, std::uint64_t end,
+                                                         bool all_sides) {
   if (survey.needs_all_queries()) return std::nullopt;
   const std::vector<Part> parts = parts_of(stream, survey, begin, end);
   std::vector<Phase> phases;
@@ -54,6 +55,7 @@ std::optional<std::vector<PhaseStretch>> cut_into_phases(base::Bytes stream, tim
     phases.push_back(phase_of(parts[i], i == 0 ? nullptr : &parts[i - 1], limits));
     // The time of a row is not below that of the row before. The rows of one more part are asked for their
     // times, so that those that are skipped matter only if time goes back.
+    if (all_sides && parts[i].limits.go_back) return std::nullopt;
     if (i == 0 || !phases[i].rows || phases[i - 1].rows) continue;
     phases[i - 1] = Phase::by_row();
     if (i >= 2 && parts[i - 1].limits.least_low < parts[i - 2].limits.most_tsc) return std::nullopt;
@@ -79,7 +81,7 @@ bool PhasedSource::run() {
     begun_ = true;
     // Where the decoder cannot stop at the PSB, rows after it are counted one by one.
     const bool last = stretch.psb == kNoPsb;
-    sink_.count_phase(stretch.phase, last ? kNoPsb : stretch.psb + kHeaderBytes);
+    sink_.begin_phase(stretch.phase, last ? kNoPsb : stretch.psb + kHeaderBytes);
     if (!last) decoder_->stop_after_psb_above(stretch.psb - 1);
   }
   if (decoder_->run()) return true;
@@ -95,9 +97,9 @@ std::unique_ptr<flow::RowSource> phased(std::unique_ptr<flow::FlowDecoder> decod
                                         RowSink& sink) {
   std::vector<std::uint64_t> limits = request.bins;
   if (limits.empty()) limits = {request.selection.tsc_begin, request.selection.tsc_end};
-  auto stretches = cut_into_phases(stream.data.bytes(), survey, limits, range.begin, range.end);
-  if (!stretches) stretches = {{range.end, Phase::by_row()}};
   const bool ends = request.select_sides || !request.side_tables;
+  auto stretches = cut_into_phases(stream.data.bytes(), survey, limits, range.begin, range.end, !ends);
+  if (!stretches) stretches = {{range.end, Phase::by_row()}};
   return std::make_unique<PhasedSource>(std::move(decoder), std::move(*stretches), ends, sink);
 }
 

@@ -1,6 +1,7 @@
-// Counts edges by phases of time. Where all rows up to a PSB are of one phase they are counted in bulk;
-// around the limits of phases each row is counted by its time. The counts are those of rows that are counted
-// one by one.
+// Rows that are selected by time, and counts of edges by phases of time. A stream is cut into stretches at
+// PSBs. Where no row has a selected time, the decoder makes no rows; where all edges are of one phase, they
+// are counted in bulk. In the other stretches each row is selected by its time. The rows are those of a
+// decoder that selects all rows by their times.
 #pragma once
 
 #include <memory>
@@ -23,12 +24,13 @@ struct PhaseStretch {
 };
 
 // Cuts a stream at PSBs. `begin`: where decoding begins; `end`: a PSB at which it ends, or kNoPsb. `survey`
-// is at `begin`. None if times of rows depend on rows of other phases, because time goes back.
+// is at `begin`. `all_sides`: all errors and gaps need their times, those outside of the phases, too. None if
+// times depend on rows of other phases, because time goes back.
 [[nodiscard]] std::optional<std::vector<PhaseStretch>> cut_into_phases(base::Bytes stream,
                                                                        time::TimeSurvey& survey,
                                                                        std::span<const std::uint64_t> limits,
-                                                                       std::uint64_t begin,
-                                                                       std::uint64_t end);
+                                                                       std::uint64_t begin, std::uint64_t end,
+                                                                       bool all_sides);
 
 class PhasedSource final : public flow::RowSource {
  public:
@@ -53,8 +55,7 @@ struct PsbRange {
   std::uint64_t end = PhaseStretch::kNoPsb;
 };
 
-// Counts the edges of a request by time, from `range.begin`, where the decoder and the survey are, to
-// `range.end`.
+// Selects rows by time, from `range.begin`, where the decoder and the survey are, to `range.end`.
 [[nodiscard]] std::unique_ptr<flow::RowSource> phased(std::unique_ptr<flow::FlowDecoder> decoder,
                                                       const Request& request, const trace::Stream& stream,
                                                       time::TimeSurvey& survey, PsbRange range,

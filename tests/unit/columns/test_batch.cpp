@@ -93,6 +93,21 @@ TEST(Batch, SplitAndAppendAreInverse) {
   }
 }
 
+TEST(Batch, AddsSomeOfTheCells) {
+  Batch batch = filled(10);
+  ASSERT_TRUE(batch.reserve(20));
+  for (std::size_t row = 10; row < 30; ++row) batch.cells<Column::branches_from_ip>()[row] = 1000 + row;
+  const std::vector<RowRange> kept{{10, 12}, {15, 16}, {20, 28}};
+  batch.add_rows_of(kept, 30);
+  ASSERT_EQ(batch.rows(), 21u);
+  std::vector<std::uint64_t> expected;
+  for (std::size_t row = 0; row < 28; ++row) {
+    if (row < 12 || row == 15 || row >= 20) expected.push_back(1000 + row);
+  }
+  const std::uint64_t* cells = batch.cells<Column::branches_from_ip>();
+  EXPECT_EQ(std::vector<std::uint64_t>(cells, cells + batch.rows()), expected);
+}
+
 // A thread is switched in after the last row: the rows that follow are in the tail.
 TEST(Batch, SplitKeepsRunWithoutRows) {
   Batch batch = filled(20);

@@ -136,6 +136,32 @@ TEST(PlaceTimes, EqualTimesOfSingleRows) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) compare(Scene(seed), kAllColumns, 1, true);
 }
 
+TEST(PlaceTimes, KeepsRowsOfATime) {
+  const Scene scene(3);
+  Batch batch = batch_of(bit(Column::branches_from_ip), scene.rows());
+  time::TimeTrack bulk(scene.bytes, {}, {});
+  TimeFilter filter{1'020'000, 1'090'000, {}};
+  fill_places(scene.runs, scene.first_row, &bulk, place_cells(batch), &filter);
+  time::TimeTrack track(scene.bytes, {}, {});
+  std::vector<bool> expected(scene.rows(), false);
+  std::size_t row = scene.first_row;
+  for (const flow::PlaceRun& run : scene.runs) {
+    if (run.row_end <= row) continue;
+    const time::TimeRange range = track.at(run.since, run.offset);
+    const bool kept = range.known && range.tsc >= filter.begin && range.tsc < filter.end;
+    for (; row < run.row_end; ++row) expected[row] = kept;
+  }
+  std::vector<bool> kept(scene.rows(), false);
+  for (const RowRange& range : filter.kept) {
+    ASSERT_LT(range.begin, range.end);
+    ASSERT_TRUE(range.begin == 0 || !kept[range.begin - 1]);  // ranges that touch are one
+    for (std::size_t i = range.begin; i < range.end; ++i) kept[i] = true;
+  }
+  EXPECT_EQ(kept, expected);
+  EXPECT_GT(std::count(kept.begin(), kept.end(), true), 0);
+  EXPECT_GT(std::count(kept.begin() + 3, kept.end(), false), 0);
+}
+
 TEST(PlaceTimes, InParts) {
   for (const std::size_t parts : {2U, 7U, 100U}) compare(Scene(parts), kAllColumns, parts, true);
 }
