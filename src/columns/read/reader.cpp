@@ -107,7 +107,6 @@ bool TableReader::open_indexed(std::uint32_t index) {
     return false;
   if (!has_packets(*stream_)) return false;
   const double least = can_cut(*stream_) ? 1 - 1 / static_cast<double>(input_.threads) : 0;
-  if (follows_time()) flow_track_ = make_track(*stream_);
   source_ = IndexedSource::make({request_, *input_.bundle, *stream_, decoders_of(index), input_.index,
                                  input_.index->streams()[index], row_track_.get(), flow_track_.get()},
                                 least, sink_);
@@ -136,11 +135,11 @@ void TableReader::open_stream() {
                                           request_.sync, sink_);
     return;
   }
+  if (follows_time()) flow_track_ = make_track(*stream_);
   if (open_indexed(index)) return;
   if (can_take_phases()) {
     time::TimeSurvey survey(stream_->data.bytes(), input_.bundle->configuration.clock, input_.errata,
                             stream_->losses);
-    if (follows_time()) flow_track_ = make_track(*stream_);
     source_ = phased(input_.decoder(index, sink_, flow_track_.get(), nullptr, false), request_, *stream_,
                      survey, {}, sink_);
     return;
@@ -150,7 +149,7 @@ void TableReader::open_stream() {
                                    .index = index,
                                    .stream = *stream_,
                                    .make = decoders_of(index),
-                                   .track = follows_time() ? make_track(*stream_) : nullptr,
+                                   .track = std::move(flow_track_),
                                    .threads = input_.threads,
                                    .segment = input_.segment,
                                    .times = row_track_ != nullptr,
@@ -160,7 +159,6 @@ void TableReader::open_stream() {
     source_attaches_ = true;
     return;
   }
-  if (follows_time()) flow_track_ = make_track(*stream_);
   source_ = input_.factory(index, sink_, flow_track_.get());
 }
 
