@@ -60,12 +60,7 @@ class Part {
   void select(TimeFilter& filter) const {
     for_each([&](std::size_t row, std::size_t end, std::size_t i) {
       const time::TimeRange& range = ranges_[i];
-      if (!range.known || range.tsc < filter.begin || range.tsc >= filter.end) return;
-      if (!filter.kept.empty() && filter.kept.back().end == row) {
-        filter.kept.back().end = end;
-      } else {
-        filter.kept.push_back({row, end});
-      }
+      if (range.known && range.tsc >= filter.begin && range.tsc < filter.end) filter.keep(row, end);
     });
   }
 

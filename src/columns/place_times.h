@@ -41,6 +41,15 @@ struct TimeFilter {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::vector<RowRange> kept;  // ascending, with rows between two ranges
+
+  // Rows after those that are kept already.
+  void keep(std::size_t first, std::size_t last) {
+    if (!kept.empty() && kept.back().end == first) {
+      kept.back().end = last;
+    } else {
+      kept.push_back({first, last});
+    }
+  }
 };
 
 // Fills the rows from `first_row` to the end of the last run, with the results of track->at() for each run

@@ -114,6 +114,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
   void close_events(const flow::BulkRoom& room);
+  void add_timed_events(std::span<const flow::BulkEvent> events);
   [[nodiscard]] bool selects_none_at(std::uint64_t position) const noexcept;
   [[nodiscard]] bool take_memory(RowSink& next);
 

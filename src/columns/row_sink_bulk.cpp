@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
 constexpr std::size_t kMostEvents = std::size_t{1} << 12U;
+constexpr std::size_t kTimesAtOnce = 256;
 constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
 
 [[nodiscard]] flow::BulkRows rows_of(TableId table) noexcept {
@@ -131,21 +132,16 @@ void RowSink::close(const flow::BulkRoom& room) {
   main_->add_rows_of(filter_.kept, room.row);
 }
 
-void RowSink::close_events(const flow::BulkRoom& room) {
-  const std::size_t begin = main_->rows();
-  for (const flow::BulkEvent& one : std::span(room.event, room.row - begin)) {
-    flow::Event event;
-    event.place = {one.offset, one.offset};
-    event.ip = one.ip;
-    event.kind = one.kind;
-    event.flags = one.flags;
-    instruction_ = room.first_instruction + one.instructions;
-    on_event(event);
-  }
-  instruction_ = room.first_instruction + room.instructions;
-}
-
 namespace {
+
+// Writes value(event) for each event, from row `row` on.
+template <Column C, typename Value>
+void put_events(Batch& batch, std::size_t row, std::span<const flow::BulkEvent> events,
+                Value value) noexcept {
+  auto* const cells = batch.cells<C>();
+  if (cells == nullptr) return;
+  for (std::size_t i = 0; i < events.size(); ++i) cells[row + i] = static_cast<Cell<C>>(value(events[i]));
+}
 
 // No time is known.
 template <Column TSC, Column ERROR, Column SOURCE>
@@ -156,6 +152,62 @@ void fill_no_time(Batch& batch, std::size_t begin, std::size_t end) noexcept {
 }
 
 }  // namespace
+
+// Rows that on_event() adds, column by column.
+void RowSink::close_events(const flow::BulkRoom& room) {
+  using enum Column;
+  Batch& batch = *main_;
+  const std::size_t begin = batch.rows();
+  const std::span<const flow::BulkEvent> events(room.event, room.row - begin);
+  if (!room_for(batch, events.size())) return;
+  const std::uint64_t first = room.first_instruction;
+  put_events<events_kind>(batch, begin, events, [](const auto& one) { return one.kind; });
+  put_events<events_ip>(batch, begin, events, [](const auto& one) { return one.ip; });
+  put_events<events_payload>(batch, begin, events, [](const auto&) { return 0; });
+  put_events<events_payload2>(batch, begin, events, [](const auto&) { return 0; });
+  put_events<events_payload3>(batch, begin, events, [](const auto&) { return 0; });
+  put_events<events_flags>(batch, begin, events, [](const auto& one) { return one.flags; });
+  put_events<events_offset>(batch, begin, events, [](const auto& one) { return one.offset; });
+  put_events<events_instruction>(batch, begin, events,
+                                 [first](const auto& one) { return first + one.instructions; });
+  put_events<events_order>(batch, begin, events, [order = order_](const auto&) mutable { return order++; });
+  batch.fill<events_tsc_estimate>(begin, room.row, 0);
+  order_ += events.size();
+  instruction_ = first + room.instructions;
+  if (track_ == nullptr)
+    fill_no_time<events_tsc, events_tsc_error, events_tsc_source>(batch, begin, room.row);
+  if (track_ != nullptr) return add_timed_events(events);
+  if (!deferring_) return batch.add_rows(events.size());
+  for (const flow::BulkEvent& one : events) {
+    deferred_.add(batch, batch, {one.offset, one.offset});
+    batch.add_rows(1);
+  }
+}
+
+// Adds rows of which all cells but those of times are written.
+void RowSink::add_timed_events(std::span<const flow::BulkEvent> events) {
+  using enum Column;
+  Batch& batch = *main_;
+  const std::size_t end = batch.rows() + events.size();
+  auto* const flags = batch.cells<events_flags>();
+  std::array<time::TimeQuery, kTimesAtOnce> queries;
+  std::array<time::TimeRange, kTimesAtOnce> ranges;
+  filter_.kept.clear();
+  for (std::size_t row = batch.rows(); !events.empty();
+       events = events.subspan(std::min(kTimesAtOnce, events.size()))) {
+    const std::size_t count = std::min(kTimesAtOnce, events.size());
+    for (std::size_t i = 0; i < count; ++i) queries[i] = {events[i].offset, events[i].offset};
+    track_->at(std::span(queries).first(count), ranges.data());
+    for (std::size_t i = 0; i < count; ++i, ++row) {
+      batch.put<events_tsc>(row, ranges[i].tsc);
+      batch.put<events_tsc_error>(row, ranges[i].error);
+      batch.put<events_tsc_source>(row, static_cast<std::uint8_t>(ranges[i].source));
+      if (flags != nullptr && ranges[i].known) flags[row] |= std::uint16_t{flow::EV_TIME_KNOWN};
+      if (selects_time(ranges[i])) filter_.keep(row, row + 1);
+    }
+  }
+  batch.add_rows_of(filter_.kept, end);
+}
 
 // Fills the columns that need no packet: mode, instruction number, flags, estimate. Without a track, also the
 // columns of time: no time is known.
@@ -229,11 +281,10 @@ void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> 
   auto* const error = main_->cells<Column::packets_tsc_error>();
   auto* const source = main_->cells<Column::packets_tsc_source>();
   auto* const flags = main_->cells<Column::packets_flags>();
-  constexpr std::size_t kPart = 256;
-  std::array<time::TimeQuery, kPart> queries;
-  std::array<time::TimeRange, kPart> ranges;
-  for (; !offsets.empty(); offsets = offsets.subspan(std::min(kPart, offsets.size()))) {
-    const std::size_t count = std::min(kPart, offsets.size());
+  std::array<time::TimeQuery, kTimesAtOnce> queries;
+  std::array<time::TimeRange, kTimesAtOnce> ranges;
+  for (; !offsets.empty(); offsets = offsets.subspan(std::min(kTimesAtOnce, offsets.size()))) {
+    const std::size_t count = std::min(kTimesAtOnce, offsets.size());
     for (std::size_t i = 0; i < count; ++i) queries[i] = {offsets[i], offsets[i]};
     track_->at(std::span(queries).first(count), ranges.data());
     for (std::size_t i = 0; i < count; ++i, ++row) {
