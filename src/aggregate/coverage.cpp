@@ -45,7 +45,8 @@ class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSin
     instructions += room.instructions;
     order_ += room.events;
   }
-  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override {
+  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space,
+                 std::uint32_t /*phase*/) override {
     tally.add_each(edges, space);
   }
 

@@ -115,7 +115,11 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.side_tables = side_tables;
   request.select_sides = select_sides;
   request.selection = selection_of(selection);
-  if (selection.contains("bins")) request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
+  if (selection.contains("bins")) {
+    request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
+    if (selection["by"].cast<std::string>() == "instructions")
+      request.phases_by = columns::PhasesBy::INSTRUCTIONS;
+  }
   for (const auto stream : streams) check_stream(*session->bundle, stream, engine);
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
@@ -334,6 +338,7 @@ void register_tables(py::module_& module) {
       .def_property_readonly("prefers_segments",
                              [](const Reader& self) { return self.reader->prefers_segments(); })
       .def_property_readonly("error_rows", [](const Reader& self) { return self.reader->error_rows(); })
+      .def_property_readonly("instructions", [](const Reader& self) { return self.reader->instructions(); })
       .def_property_readonly("bytes_done", [](const Reader& self) { return self.reader->bytes_done(); })
       .def_property_readonly("bytes_total", [](const Reader& self) { return self.reader->bytes_total(); });
   module.def(

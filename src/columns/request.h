@@ -32,6 +32,10 @@ struct Selection {
   [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty(); }
 };
 
+// What numbers the phases of edges: the earliest time of a branch (TSC ticks), or the instructions of its
+// stream before it, as in the column `instruction`.
+enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
+
 struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
@@ -42,9 +46,14 @@ struct Request {
   bool select_sides = false;  // keep only the selected errors and gaps
   bool sync = true;           // packets: start at the first PSB
   Selection selection;
-  // Edges: limits of phases of time (TSC ticks, ascending), for the column `bin`; then rows of other times
-  // are not selected. Empty: one phase, that of the selection.
+  // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one
+  // phase, that of the selection.
   std::vector<std::uint64_t> bins;
+  PhasesBy phases_by = PhasesBy::TIME;
+
+  [[nodiscard]] bool by_instructions() const noexcept {
+    return !bins.empty() && phases_by == PhasesBy::INSTRUCTIONS;
+  }
 };
 
 }  // namespace ptkit::columns

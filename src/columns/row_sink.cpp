@@ -198,11 +198,12 @@ bool RowSink::selects_time(const time::TimeRange& range) const noexcept {
          (range.known && range.tsc >= selection.tsc_begin && range.tsc < selection.tsc_end);
 }
 
-// Of a selected time.
-std::size_t RowSink::bin_of(std::uint64_t tsc) const noexcept {
+// Of a time or a number of instructions. At least edges_.size(): it is in no phase.
+std::size_t RowSink::bin_of(std::uint64_t position) const noexcept {
   const auto& limits = request_.bins;
   if (limits.empty()) return 0;
-  return static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), tsc) - limits.begin() - 1);
+  return static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), position) - limits.begin()) -
+         1;
 }
 
 bool RowSink::selects_ip(std::uint64_t ip) const noexcept { return selects_ips(ip, ip); }
@@ -335,8 +336,10 @@ void RowSink::on_branch(const flow::Branch& branch) {
   if (edges) {
     constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
     if ((branch.flags & kBoth) != kBoth) return;
-    edges_[bin_of(range.tsc)].add(
-        {branch.from_ip, branch.to_ip, run_.space, static_cast<std::uint8_t>(branch.kind)});
+    const std::uint64_t before = instruction_ - (branch.is_counted() ? 1 : 0);
+    const std::size_t bin = bin_of(request_.by_instructions() ? before : range.tsc);
+    if (bin < edges_.size())
+      edges_[bin].add({branch.from_ip, branch.to_ip, run_.space, static_cast<std::uint8_t>(branch.kind)});
     return;
   }
   Batch& batch = *main_;

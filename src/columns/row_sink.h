@@ -101,6 +101,9 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Rows of the main table until the sink is full.
   [[nodiscard]] std::size_t room() const noexcept { return row_limit_ - std::min(row_limit_, main_->rows()); }
 
+  // Instructions of the stream so far.
+  [[nodiscard]] std::uint64_t instructions() const noexcept { return instruction_; }
+
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
   [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }
   [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return gaps_; }
@@ -110,7 +113,8 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // BulkSink (row_sink_bulk.cpp).
   [[nodiscard]] bool open(flow::BulkRoom& room) override;
   void close(const flow::BulkRoom& room) override;
-  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) override;
+  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space, std::uint32_t phase) override;
+  [[nodiscard]] bool open_edges(flow::BulkRoom& room) const noexcept;
   void fill_packet_times(std::size_t row, std::span<const std::uint64_t> offsets, std::size_t rows);
   void fill_constants(std::size_t begin, const flow::BulkRoom& room);
   void close_events(const flow::BulkRoom& room);
@@ -124,7 +128,7 @@ class RowSink final : public flow::FlowSink, private flow::BulkSink {
   // Of a branch, a block or its instructions.
   [[nodiscard]] time::TimeRange row_time(flow::StreamSpan place);
   [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept;
-  [[nodiscard]] std::size_t bin_of(std::uint64_t tsc) const noexcept;
+  [[nodiscard]] std::size_t bin_of(std::uint64_t position) const noexcept;
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept;
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
   [[nodiscard]] bool selects_branch(const flow::Branch& branch) const noexcept;

@@ -66,7 +66,8 @@ bool RowSink::open(flow::BulkRoom& room) {
   room.first_instruction = instruction_;
   room.row = batch.rows();
   room.limit = SIZE_MAX;
-  if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return true;
+  if (room.kind == flow::BulkRows::EDGES) return open_edges(room);
+  if (room.kind == flow::BulkRows::NONE) return true;
   room.limit = room.row + std::min(row_limit_ - std::min(row_limit_, room.row), kMostAtOnce);
   if (room.kind == flow::BulkRows::EVENTS) {
     bulk_events_.resize(kMostEvents);
@@ -104,6 +105,25 @@ bool RowSink::open(flow::BulkRoom& room) {
     room.place_limit = kPlaces;
     room.first_bits = first_bits_;
   }
+  return true;
+}
+
+// Phases by instructions: a pass ends before it may reach the next limit, and branches around the limit are
+// emitted one by one.
+bool RowSink::open_edges(flow::BulkRoom& room) const noexcept {
+  room.phase = static_cast<std::uint32_t>(phase_.number);
+  if (!request_.by_instructions()) return true;
+  const auto& limits = request_.bins;
+  const auto next = std::upper_bound(limits.begin(), limits.end(), instruction_);
+  // The first branch of a pass may be the instruction before it.
+  if (next != limits.begin() && *(next - 1) == instruction_ && instruction_ != 0) return false;
+  if (next == limits.end()) {
+    room.kind = flow::BulkRows::NONE;
+    return true;
+  }
+  if (*next - instruction_ <= flow::BulkRoom::kSlack) return false;
+  room.most_instructions = *next - instruction_ - flow::BulkRoom::kSlack;
+  room.phase = static_cast<std::uint32_t>(next - limits.begin()) - 1;
   return true;
 }
 
@@ -296,9 +316,9 @@ void RowSink::fill_packet_times(std::size_t row, std::span<const std::uint64_t> 
   }
 }
 
-void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
-  if (!phase_.counts) return;
-  EdgeCounter& counter = edges_[phase_.number];
+void RowSink::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space, std::uint32_t phase) {
+  if (phase >= edges_.size()) return;  // before the first phase
+  EdgeCounter& counter = edges_[phase];
   if (request_.selection.branches == flow::BranchChoice{}) return counter.add_ordered(edges, space);
   std::vector<flow::EdgeCount> chosen;
   std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen),

@@ -44,7 +44,8 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
 
   [[nodiscard]] bool open(flow::BulkRoom& room) override;
   void close(const flow::BulkRoom& room) override;
-  void add_edges(std::span<const flow::EdgeCount> /*edges*/, std::uint32_t /*space*/) override {}
+  void add_edges(std::span<const flow::EdgeCount> /*edges*/, std::uint32_t /*space*/,
+                 std::uint32_t /*phase*/) override {}
   void note(const flow::StreamSpan& place) noexcept;
 
   Rows rows_;

@@ -1,4 +1,4 @@
-"""Phases of a trace: the edges of each interval of time are counted in one pass."""
+"""Phases of a trace: the edges of each interval of time or of instructions are counted in one pass."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, integer
-from ptkit.decode import Plan
+from ptkit.decode import Plan, iterate
 from ptkit.decode.plan import check_choice
 from ptkit.errors import ConfigError
 
 __all__ = ["check_columns", "in_bins"]
 
 _MOST_BINS = 1 << 16
+_ROWS = 1 << 16
 
 
 def check_columns(columns: Sequence[str] | None) -> None:
@@ -27,6 +29,7 @@ def in_bins(
     by: str | None,
     bins: int | Sequence[int] | None,
     find_span: Callable[[], tuple[int, int] | None],
+    find_branches: Callable[[], Plan],
 ) -> Plan:
     """Plan counts of edges by phase.
 
@@ -38,6 +41,8 @@ def in_bins(
         Of `Tables.edges`.
     find_span : callable
         First and last time of the trace (TSC ticks); None: it has no times.
+    find_branches : callable
+        Plan of all branches with their column ``instruction``.
 
     Raises
     ------
@@ -48,25 +53,63 @@ def in_bins(
         check_columns(plan.shown)
         return plan
     if by is None or bins is None:
-        raise ConfigError('phases take both: by="time", and bins=20 or a sequence of TSC ticks')
-    check_choice("by", by, ("time",))
-    span = find_span()
-    if span is None:
-        raise ConfigError("edges by time: the trace has no times (no TSC packet)")
-    begin, end = plan.selection.get("time", (0, LAST_ADDRESS))
-    limits = _limits(bins, max(begin, span[0]), min(end, span[1] + 1))
-    # What is selected besides lies within.
-    begin, end = max(begin, limits[0]), min(end, limits[-1])
-    selection = plan.selection | {"time": (begin, max(begin, end)), "bins": limits}
-    columns = {"stored": (*plan.stored, "bin"), "shown": tuple(dict.fromkeys((*plan.shown, "bin")))}
-    return replace(plan, selection=selection, time=True, **columns)  # type: ignore[arg-type]
+        raise ConfigError(
+            'phases take both: by="time" or "instructions", and bins=20 or a sequence of limits'
+        )
+    check_choice("by", by, ("time", "instructions"))
+    time = by == "time"
+    selection = plan.selection | {"by": by}
+    if time:
+        span = find_span()
+        if span is None:
+            raise ConfigError("edges by time: the trace has no times (no TSC packet)")
+        begin, end = plan.selection.get("time", (0, LAST_ADDRESS))
+        limits = _limits(by, bins, lambda: (max(begin, span[0]), min(end, span[1] + 1)))
+        # What is selected besides lies within.
+        begin, end = max(begin, limits[0]), min(end, limits[-1])
+        selection |= {"time": (begin, max(begin, end))}
+    else:
+        limits = _limits(by, bins, lambda: _numbers(plan, find_branches))
+    return replace(
+        plan,
+        selection=selection | {"bins": limits},
+        time=time or plan.time,
+        stored=(*plan.stored, "bin"),
+        shown=tuple(dict.fromkeys((*plan.shown, "bin"))),
+    )
 
 
-def _limits(bins: int | Sequence[int], begin: int, end: int) -> list[int]:
+def _numbers(plan: Plan, find_branches: Callable[[], Plan]) -> tuple[int, int]:
+    """Find the first number of instructions before a branch, and the one after the last."""
+    if "time" in plan.selection:
+        selection = {"time": plan.selection["time"]}
+        branches = replace(
+            find_branches(),
+            streams=plan.streams,
+            selection=selection,
+            time=True,
+            sides=False,
+            threads=plan.threads,
+        )
+        numbers = (part["instruction"] for part in iterate(branches, _ROWS, reuse=True))
+        found = [(int(some.min()), int(some.max()) + 1) for some in numbers if len(some)]
+        return min((low for low, _ in found), default=0), max((high for _, high in found), default=0)
+    # Reading errors passes over the instructions of a stream without making rows of them.
+    counting = replace(plan.counting(), table="errors", selection={}, time=False)
+    readers = [counting.reader([stream]) for stream in plan.streams]
+    if not readers:
+        return 0, 0
+    _core.read_all(readers, plan.threads)
+    # A branch that is no instruction, such as an interrupt, may come after all of them.
+    return 0, max(reader.instructions for reader in readers) + 1
+
+
+def _limits(by: str, bins: int | Sequence[int], find_range: Callable[[], tuple[int, int]]) -> list[int]:
     if hasattr(bins, "__index__"):
         count = integer("bins", bins, 1, _MOST_BINS)
+        begin, end = find_range()
         if end <= begin:
-            raise ConfigError("edges by time: nothing is selected")
+            raise ConfigError(f"edges by {by}: nothing is selected")
         return [begin + (end - begin) * bin // count for bin in range(count + 1)]
     limits = [integer("bins", limit, 0, LAST_ADDRESS) for limit in bins]
     if not 2 <= len(limits) <= _MOST_BINS + 1:

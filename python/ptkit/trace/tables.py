@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ptkit import decode as _decode
@@ -195,10 +196,12 @@ class Tables(Parts):
         Parameters
         ----------
         by : str, optional
-            ``"time"``: count the edges of each phase of the trace, or of the selected time, in one pass.
+            Count the edges of each phase of the trace, or of the selected time, in one pass: ``"time"``, or
+            ``"instructions"``, the number of instructions that the stream retired before the branch (column
+            ``instruction`` of `branches`).
         bins : int or sequence of int, optional
-            Number of phases, which are equally long, or their limits: ascending TSC ticks, one more than
-            there are phases.
+            Number of phases, which are equally long, or their limits: ascending TSC ticks or numbers of
+            instructions, one more than there are phases.
         **query
             See `ptkit.decode.Query`.
 
@@ -220,9 +223,15 @@ class Tables(Parts):
         -----
         Counts of the rows of `branches`, in memory that grows with distinct edges only.
 
-        A branch is counted once, in the phase that has its ``tsc``, the earliest time of its interval
-        [``tsc``, ``tsc`` + ``tsc_error``]: also if the interval reaches into the next phase. So phase i has
-        the rows of ``between(limits[i], limits[i + 1]).edges()``. Branches without a known time are in none.
+        By time, a branch is counted once, in the phase that has its ``tsc``, the earliest time of its
+        interval [``tsc``, ``tsc`` + ``tsc_error``]: also if the interval reaches into the next phase. So
+        phase i has the rows of ``between(limits[i], limits[i + 1]).edges()``. Branches without a known time
+        are in none.
+
+        By instructions, each stream counts from its own begin, without instructions that were not decoded
+        (gaps), also in a part of the trace (`Trace.between`). So phase 0 of several streams has the first
+        instructions of each, and the last phase those of the longest. No times are needed. If ``bins`` is a
+        number, the instructions are counted first, by one more pass on all threads.
 
         Examples
         --------
@@ -232,7 +241,9 @@ class Tables(Parts):
         >>> sorted(set(phases["bin"].tolist())) == [0, 1, 2, 3]
         True
         """
-        return _decode.read(in_bins(self._plan("edges", query), by, bins, self._span))
+        plan = self._plan("edges", query)
+        branches = partial(self._plan, "branches", Query(columns=["instruction"]))
+        return _decode.read(in_bins(plan, by, bins, self._span, branches))
 
     @property
     def errors(self) -> Table:

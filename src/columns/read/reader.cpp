@@ -64,12 +64,13 @@ flow::MakeDecoder TableReader::decoders_of(std::uint32_t index) const {
 // Whether code or thread of the stream depends on time.
 bool TableReader::follows_time() const noexcept { return flow::changes_with_time(*input_.bundle, *stream_); }
 
-// Times that decide which rows are selected are computed from the start of a stream.
+// Times that decide which rows are selected are computed from the start of a stream, and so are phases by
+// instructions.
 bool TableReader::can_cut(const trace::Stream& stream) const noexcept {
   if (request_.estimate || input_.threads < 2 || !input_.decoder || !input_.cut || !has_packets(stream))
     return false;
   const std::size_t least = input_.segment != 0 ? input_.segment : SpeculativeSource::kSmallestSegment;
-  return stream.data.size() >= least * 2 && !request_.selection.by_time &&
+  return stream.data.size() >= least * 2 && !request_.selection.by_time && !request_.by_instructions() &&
          flow::can_speculate(*input_.bundle);
 }
 

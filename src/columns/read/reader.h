@@ -85,6 +85,8 @@ class TableReader {
   // True if segments of the streams, one stream after the other, keep all threads busy, and streams that are
   // decoded at the same time would hold much of the table twice.
   [[nodiscard]] bool prefers_segments() const noexcept;
+  // Of the stream that was read last.
+  [[nodiscard]] std::uint64_t instructions() const noexcept { return sink_.instructions(); }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
 
  private:

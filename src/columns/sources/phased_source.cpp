@@ -96,7 +96,8 @@ std::unique_ptr<flow::RowSource> phased(std::unique_ptr<flow::FlowDecoder> decod
                                         const trace::Stream& stream, time::TimeSurvey& survey, PsbRange range,
                                         RowSink& sink) {
   std::vector<std::uint64_t> limits = request.bins;
-  if (limits.empty()) limits = {request.selection.tsc_begin, request.selection.tsc_end};
+  if (limits.empty() || request.by_instructions())
+    limits = {request.selection.tsc_begin, request.selection.tsc_end};
   const bool ends = request.select_sides || !request.side_tables;
   auto stretches = cut_into_phases(stream.data.bytes(), survey, limits, range.begin, range.end, !ends);
   if (!stretches) stretches = {{range.end, Phase::by_row()}};

@@ -74,8 +74,9 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   if (!bulk_->open(room)) return false;
   PathCache* paths = &PathCache::of(*walker_.cache_, walker_.return_compression_);
   if (room.kind == BulkRows::EDGES) {
-    if (room.space != counted_space_) emit_counts();
+    if (room.space != counted_space_ || room.phase != counted_phase_) emit_counts();
     counted_space_ = room.space;
+    counted_phase_ = room.phase;
     in_order_ = room.in_order;
   }
   if (paths->bytes() > most_bytes_) {
@@ -180,7 +181,7 @@ void FastFlow::emit_counts() {
 }
 
 void FastFlow::emit_counts(PathCache& paths) {
-  bulk_->add_edges(paths.take_counts(in_order_), counted_space_);
+  bulk_->add_edges(paths.take_counts(in_order_), counted_space_, counted_phase_);
 }
 
 }  // namespace ptkit::flow

@@ -50,7 +50,8 @@ class FastFlow {
   std::vector<BlockCache*> counted_;  // caches with a path cache that may have counts
   std::uint64_t retry_at_ = 0;        // stream offset before which code or threads may change
   std::uint32_t counted_space_ = 0;   // address space of the counts
-  bool in_order_ = true;              // BulkRoom::in_order of the counts
+  std::uint32_t counted_phase_ = 0;
+  bool in_order_ = true;  // BulkRoom::in_order of the counts
 };
 
 }  // namespace ptkit::flow

@@ -249,7 +249,7 @@ template <typename Bits>
   unsigned used = 0;
   const std::uint64_t before = instructions_;
   while (bits > 1) {
-    if (kLong && rows_.rows - first_row > kMostRows) break;
+    if (kLong && (rows_.rows - first_row > kMostRows || instructions_ - before > kMostRows)) break;
     const std::uint32_t first = first_of(bits);
     Transition* transition = &TntTransitions::at(bits_, base, first);
     if (transition->from != base) {
@@ -370,7 +370,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
 //               |
 //               +-- any other packet, or a step that fails ---------------> PACKET --+
 //               +-- the rest of a TNT packet needs the Walker ------------> REST ----+--> finish()
-//               `-- limit of rows, places, bytes or built paths ----------> FULL ----+
+//               `-- limit of rows, instructions, places, bytes, built paths -> FULL -+
 //
 // finish() stores the state for the simple decoder, which uses the next packet after PACKET and REST.
 template <typename Rows, Places kPlaces>
@@ -388,6 +388,9 @@ FastStop Pass<Rows, kPlaces>::run() {
   while (at < end) {
     if constexpr (Rows::kBounded) {
       if (rows_.rows >= room_.limit) break;
+    }
+    if constexpr (Rows::kPhases) {
+      if (instructions_ >= room_.most_instructions) break;
     }
     if constexpr (kPlaces != Places::NONE) {
       if (room_.place_count > place_limit) break;
@@ -502,6 +505,8 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
   const std::uint8_t* const base = stream_.data();
   switch (room.kind) {
     case BulkRows::EDGES:
+      if (room.most_instructions != UINT64_MAX)
+        return Pass<PhaseRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
       return room.in_order ? pass<EdgeRows>(paths, filter_, calls_, base, state, room)
                            : pass<UsedRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:

@@ -13,6 +13,7 @@ struct NoRows {
   static constexpr bool kBounded = false;    // limited by the room's rows
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
   static constexpr bool kEvents = false;     // has event()
+  static constexpr bool kPhases = false;     // limited by the room's instructions
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
   void begin(PathCache&) noexcept {}
   void bits(Transition&) noexcept {}
@@ -37,6 +38,12 @@ struct EdgeRows : NoRows {
 
  private:
   PathCache* paths_ = nullptr;
+};
+
+// EdgeRows of one of several phases.
+struct PhaseRows : EdgeRows {
+  static constexpr bool kPhases = true;
+  using EdgeRows::EdgeRows;
 };
 
 // Counts transitions, and notes those that are counted for the first time.
@@ -76,6 +83,7 @@ struct BranchRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = kChosen;
   static constexpr bool kEvents = false;
+  static constexpr bool kPhases = false;
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row),
         choice_(room.choice),
@@ -169,6 +177,7 @@ struct InsnRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kPhases = false;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
@@ -202,6 +211,7 @@ struct BlockRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kPhases = false;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row),
         ip_(room.ip),

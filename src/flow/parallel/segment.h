@@ -71,7 +71,7 @@ class SegmentDecoder {
       return true;
     }
     void close(const BulkRoom&) override {}
-    void add_edges(std::span<const EdgeCount>, std::uint32_t) override {}
+    void add_edges(std::span<const EdgeCount>, std::uint32_t, std::uint32_t) override {}
 
     mutable unsigned packets_ = 0;
   };

@@ -44,7 +44,10 @@ struct BulkRoom {
   static constexpr std::size_t kSlack = std::size_t{1} << 14U;
 
   BulkRows kind = BulkRows::NONE;
-  std::uint32_t space = 0;     // address space of the counted edges
+  std::uint32_t space = 0;  // address space of the counted edges
+  std::uint32_t phase = 0;  // EDGES: phase of the counted edges
+  // EDGES: instructions of the pass. It may have up to kSlack more.
+  std::uint64_t most_instructions = UINT64_MAX;
   std::uint64_t position = 0;  // stream offset where the pass begins
   bool in_order = true;        // EDGES: see add_edges(). All rooms of a decode have the same value.
   BranchChoice choice;         // BRANCHES: the selected ones
@@ -84,10 +87,11 @@ class BulkSink {
   // False: for now, rows are only emitted one by one.
   [[nodiscard]] virtual bool open(BulkRoom& room) = 0;
   virtual void close(const BulkRoom& room) = 0;
-  // EDGES: the counts of one address space, at the end of the decode at the latest. They are sorted by from,
-  // to and kind, and each edge occurs once. Without `in_order` the order is arbitrary, and the cost depends
-  // on the number of used edges, not on the number of known edges.
-  virtual void add_edges(std::span<const EdgeCount> edges, std::uint32_t space) = 0;
+  // EDGES: the counts of one address space and phase, before those of the next one, and at the end of the
+  // decode at the latest. They are sorted by from, to and kind, and each edge occurs once. Without `in_order`
+  // the order is arbitrary, and the cost depends on the number of used edges, not on the number of known
+  // edges.
+  virtual void add_edges(std::span<const EdgeCount> edges, std::uint32_t space, std::uint32_t phase) = 0;
 };
 
 }  // namespace ptkit::flow

@@ -1,4 +1,4 @@
-"""Edges by phases of time: the counts are those of branches that are counted one by one."""
+"""Edges by phases of time and instructions: the counts are those of branches that are counted one by one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "gzip.ptk")
 
 
-def counted(branches: ptkit.Table, limits: list[int]) -> list[Counter[tuple[int, ...]]]:
+def counted(branches: ptkit.Table, limits: list[int], by: str = "tsc") -> list[Counter[tuple[int, ...]]]:
     """Edges of each phase by the rows of branches."""
-    known = branches["from_known"] & branches["to_known"] & branches["time_known"]
+    known = branches["from_known"] & branches["to_known"]
+    if by == "tsc":
+        known &= branches["time_known"]
     columns = (branches[name][known].tolist() for name in ("from_ip", "to_ip", "kind", "space"))
-    bins = (np.searchsorted(np.array(limits, np.uint64), branches["tsc"][known], side="right") - 1).tolist()
+    bins = (np.searchsorted(np.array(limits, np.uint64), branches[by][known], side="right") - 1).tolist()
     found: list[Counter[tuple[int, ...]]] = [Counter() for _ in limits[1:]]
     for number, *edge in zip(bins, *columns, strict=True):
         if 0 <= number < len(found):
@@ -68,6 +70,42 @@ def test_phases_are_those_of_branches(recording: str, indexed: bool, count: int)
     limits = [begin + (end - begin) * i // count for i in range(count + 1)]
     assert phases_of(edges, count) == counted(trace.branches(), limits)
     assert np.array_equal(edges["bin"], np.sort(edges["bin"]))
+
+
+NUMBERED = ("from_ip", "to_ip", "kind", "flags", "tsc", "instruction")
+
+
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+@pytest.mark.parametrize("count", [1, 2, 7, 50])
+def test_phases_by_instructions_are_those_of_branches(recording: str, engine: str, count: int) -> None:
+    trace = ptkit.open(recording, engine=engine)
+    branches = trace.branches(columns=NUMBERED)
+    end = int(trace.instructions(columns=["instruction"])["instruction"][-1]) + 2
+    edges = trace.edges(by="instructions", bins=count)
+    limits = [end * i // count for i in range(count + 1)]
+    assert phases_of(edges, count) == counted(branches, limits, "instruction")
+    assert int(edges["count"].sum()) == int(trace.edges()["count"].sum())
+
+
+def test_phases_by_instructions_of_a_part(recording: str) -> None:
+    trace = ptkit.open(recording)
+    part = trace.between(percent=(20, 60))
+    branches = part.branches(columns=NUMBERED)
+    begin, end = int(branches["instruction"].min()), int(branches["instruction"].max()) + 1
+    limits = [begin + (end - begin) * i // 3 for i in range(4)]
+    edges = part.edges(by="instructions", bins=3)
+    assert phases_of(edges, 3) == counted(branches, limits, "instruction")
+    assert equal(edges, trace.edges(by="instructions", bins=limits, time=part._bound["time"]))
+    # Limits that leave out both ends, and lie at numbers of branches.
+    numbers = np.unique(branches["instruction"]).tolist()
+    limits = [numbers[len(numbers) // 4], numbers[len(numbers) // 2], numbers[len(numbers) // 4 * 3] + 1]
+    assert phases_of(part.edges(by="instructions", bins=limits), 2) == counted(
+        branches, limits, "instruction"
+    )
+    chosen = part.edges(by="instructions", bins=limits, kind="cond")
+    assert set(chosen["kind"].tolist()) == {ptkit.BranchKind.COND}
+    with pytest.raises(ConfigError, match="edges by instructions: nothing is selected"):
+        trace.between(percent=(20, 20)).edges(by="instructions", bins=3)
 
 
 @pytest.mark.parametrize("engine", ["ptkit", "simple"])
@@ -123,6 +161,7 @@ def test_streams_without_times_and_mistakes(packets: Any, recording: str) -> Non
     timeless = ptkit.open(stream, images=[{0x1000: b"\x90\xff\xe0"}], cpu="6/142/9")
     with pytest.raises(ConfigError, match="no times"):
         timeless.edges(by="time", bins=4)
+    assert timeless.edges(by="instructions", bins=4)["count"].tolist() == timeless.edges()["count"].tolist()
     trace = ptkit.open(recording)
     for options, words in (
         ({"by": "time"}, "take both"),
@@ -145,3 +184,14 @@ def test_several_streams(spaces: Any) -> None:
     alone = [spaces.edges(by="time", bins=2, stream=i) for i in range(3)]
     assert int(edges["count"].sum()) == sum(int(one["count"].sum()) for one in alone) > 0
     assert len(edges) == sum(map(len, alone))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_each_stream_counts_its_own_instructions(spaces: Any, threads: int) -> None:
+    branches = spaces.branches(columns=NUMBERED)
+    longest = int(branches["instruction"].max())
+    limits = [0, 1, longest // 2, longest + 2]
+    edges = spaces.edges(by="instructions", bins=limits, threads=threads)
+    assert phases_of(edges, 3) == counted(branches, limits, "instruction")
+    every = spaces.edges(by="instructions", bins=5, threads=threads)
+    assert int(every["count"].sum()) == int(spaces.edges()["count"].sum()) > 0

@@ -11,13 +11,14 @@
 namespace ptkit::columns {
 
 inline std::shared_ptr<trace::TraceBundle> recording(std::uint64_t seed, std::uint32_t overflow_per_mille,
-                                                     bool return_compression, bool timing) {
+                                                     bool return_compression, bool timing, bool tsc = true) {
   softpt::GeneratorConfig config;
   config.ptw = true;
   config.psb_bytes = 512;
   config.tsc_ctc_numerator = 168;
   config.tsc_ctc_denominator = 2;
   config.return_compression = return_compression;
+  config.tsc = tsc;
   config.mtc = config.cyc = timing;
   walk::WalkOptions options;
   options.seed = seed;

@@ -1,6 +1,5 @@
 // Decodes only the segments that an index selects, and emits the rows of a sequential decode.
-#include "index/builder.h"
-#include "unit/columns/recordings.h"
+#include "unit/columns/indexes.h"
 #include "unit/support/changes.h"
 #include "unit/support/random_machine.h"
 
@@ -8,27 +7,6 @@ namespace ptkit::columns {
 namespace {
 
 using index::Index;
-
-std::vector<std::uint8_t> build(const std::shared_ptr<trace::TraceBundle>& bundle, std::size_t segment,
-                                std::size_t threads) {
-  const image::Image image(bundle);
-  flow::CodeCachePool pool(image);
-  const std::atomic<bool> cancelled{false};
-  std::vector<index::BuiltStream> streams;
-  for (const trace::Stream& stream : bundle->streams) {
-    const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
-    index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
-    auto built = builder.build();
-    EXPECT_TRUE(built.has_value());
-    streams.push_back(std::move(*built));
-  }
-  return index::to_bytes(std::move(streams), index::identity_of(*bundle, flow::Resync::IP), {});
-}
-
-base::Result<std::shared_ptr<const Index>> open(std::vector<std::uint8_t> bytes,
-                                                const trace::TraceBundle& bundle) {
-  return Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), bundle, flow::Resync::IP, {});
-}
 
 // An address or a time of the rows, now and then of none.
 Selection choose(const Index& index, Batch& blocks, std::mt19937_64& random) {
@@ -53,7 +31,7 @@ Selection choose(const Index& index, Batch& blocks, std::mt19937_64& random) {
 
 void expect_same_rows(const std::shared_ptr<trace::TraceBundle>& bundle, std::size_t segment,
                       std::size_t threads) {
-  auto opened = open(build(bundle, segment, threads), *bundle);
+  auto opened = open_index(build_index(bundle, segment, threads), *bundle);
   ASSERT_TRUE(opened.ok()) << opened.failure().detail;
   const auto& index = opened.value();
   ASSERT_GT(index->streams()[0].segments.size(), 3U);
@@ -127,8 +105,8 @@ TEST(IndexedSource, EqualsSequentialDecodeWithCsBase) {
 
 TEST(IndexedSource, DoesNotDependOnThreads) {
   const auto bundle = recording(5, 3, true, true);
-  const auto alone = build(bundle, 2000, 1);
-  for (unsigned i = 0; i < 5; ++i) EXPECT_EQ(build(bundle, 2000, 4), alone);
+  const auto alone = build_index(bundle, 2000, 1);
+  for (unsigned i = 0; i < 5; ++i) EXPECT_EQ(build_index(bundle, 2000, 4), alone);
 }
 
 TEST(IndexedSource, FollowsCodeAndThreadsThatChangeWithTime) {
@@ -139,7 +117,7 @@ TEST(IndexedSource, FollowsCodeAndThreadsThatChangeWithTime) {
     changes::add_at_times(*bundle, {}, random);
     if (seed % 4 == 1) repeat(*bundle, 2);  // time goes back
     expect_same_rows(bundle, 1500, seed % 2 == 0 ? 1 : 3);
-    EXPECT_EQ(build(bundle, 1500, 1), build(bundle, 1500, 3));
+    EXPECT_EQ(build_index(bundle, 1500, 1), build_index(bundle, 1500, 3));
     if (HasFailure()) return;
   }
 }
@@ -156,38 +134,38 @@ TEST(IndexedSource, FollowsSwitchesByOffset) {
   }
   expect_same_rows(bundle, 1500, 1);
   expect_same_rows(bundle, 1500, 3);
-  const auto bytes = build(bundle, 1500, 1);
-  EXPECT_TRUE(open(bytes, *bundle).ok());
+  const auto bytes = build_index(bundle, 1500, 1);
+  EXPECT_TRUE(open_index(bytes, *bundle).ok());
   stream.switches[20].offset += 1;
-  EXPECT_FALSE(open(bytes, *bundle).ok());
+  EXPECT_FALSE(open_index(bytes, *bundle).ok());
 }
 
 TEST(IndexedSource, RejectsIndexOfOtherTrace) {
   const auto bundle = recording(6, 0, true, true);
-  const auto bytes = build(bundle, 2000, 1);
-  EXPECT_TRUE(open(bytes, *bundle).ok());
+  const auto bytes = build_index(bundle, 2000, 1);
+  EXPECT_TRUE(open_index(bytes, *bundle).ok());
   trace::TraceBundle other = *bundle;
   damage(other, 1, 1);
-  EXPECT_FALSE(open(bytes, other).ok());
+  EXPECT_FALSE(open_index(bytes, other).ok());
   other = *bundle;
   other.configuration.clock.mtc_period ^= 1U;
-  EXPECT_FALSE(open(bytes, other).ok());
+  EXPECT_FALSE(open_index(bytes, other).ok());
   other = *bundle;
   other.configuration.cs_base = 0x1000;
-  EXPECT_FALSE(open(bytes, other).ok());
+  EXPECT_FALSE(open_index(bytes, other).ok());
   other = *bundle;
   const base::Bytes code = other.code[0].bytes.bytes();
   std::vector<std::uint8_t> changed(code.begin(), code.end());
   changed.back() ^= 1U;
   other.code[0].bytes = trace::TraceBuffer::from_vector(std::move(changed));
-  EXPECT_FALSE(open(bytes, other).ok());
+  EXPECT_FALSE(open_index(bytes, other).ok());
   EXPECT_FALSE(Index::read(trace::TraceBuffer::from_vector(bytes), *bundle, flow::Resync::PSB, {}).ok());
 }
 
 // Whatever becomes of the file: it is refused, or rows are right.
 TEST(IndexedSource, SurvivesDamagedFile) {
   const auto bundle = recording(7, 2, true, true);
-  const auto bytes = build(bundle, 3000, 2);
+  const auto bytes = build_index(bundle, 3000, 2);
   Request request = request_of(TableId::branches, true);
   const Table blocks = read(bundle, request_of(TableId::blocks, false), {});
   request.selection.ips.push_back({blocks.rows->cells<Column::blocks_ip>()[100], ~std::uint64_t{0} >> 1U});
@@ -202,7 +180,7 @@ TEST(IndexedSource, SurvivesDamagedFile) {
       const std::size_t begin = i % 2 == 0 ? 0 : damaged.size() / 4;
       damaged[begin + random() % (damaged.size() - begin)] ^= static_cast<std::uint8_t>(1 + random() % 255);
     }
-    auto opened = open(std::move(damaged), *bundle);
+    auto opened = open_index(std::move(damaged), *bundle);
     if (!opened.ok() || i % 8 != 0) continue;
     const Table some = read(bundle, request, {.index = opened.value()});
     expect_equal(whole.rows.get(), some.rows.get());

@@ -1,0 +1,30 @@
+// Indexes of recordings, in memory.
+#pragma once
+
+#include "index/builder.h"
+#include "unit/columns/recordings.h"
+
+namespace ptkit::columns {
+
+inline std::vector<std::uint8_t> build_index(const std::shared_ptr<trace::TraceBundle>& bundle,
+                                             std::size_t segment, std::size_t threads) {
+  const image::Image image(bundle);
+  flow::CodeCachePool pool(image);
+  const std::atomic<bool> cancelled{false};
+  std::vector<index::BuiltStream> streams;
+  for (const trace::Stream& stream : bundle->streams) {
+    const auto make = flow::roundtrip::maker_of(stream, *bundle, image, pool);
+    index::StreamBuilder builder({*bundle, stream, {}, make, segment, threads, cancelled});
+    auto built = builder.build();
+    EXPECT_TRUE(built.has_value());
+    streams.push_back(std::move(*built));
+  }
+  return index::to_bytes(std::move(streams), index::identity_of(*bundle, flow::Resync::IP), {});
+}
+
+inline base::Result<std::shared_ptr<const index::Index>> open_index(std::vector<std::uint8_t> bytes,
+                                                                    const trace::TraceBundle& bundle) {
+  return index::Index::read(trace::TraceBuffer::from_vector(std::move(bytes)), bundle, flow::Resync::IP, {});
+}
+
+}  // namespace ptkit::columns
