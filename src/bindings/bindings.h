@@ -64,6 +64,8 @@ struct IndexHandle {
 };
 
 [[noreturn]] void raise_failure(const base::Failure& failure);
+// Takes the room that a stream's bytes need, or raises an error.
+void prepare_stream(const trace::Stream& stream);
 
 template <typename T>
 T value_or_raise(base::Result<T> result) {

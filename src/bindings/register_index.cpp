@@ -49,6 +49,7 @@ std::shared_ptr<IndexHandle> build(std::shared_ptr<Session> session, const std::
   if (session->callback != nullptr) throw py::value_error("code of a callback may change: it has no index");
   const auto options = options_of(*session, resync);
   const index::Stamp stamp = index::stamp_of(trace);
+  for (const trace::Stream& stream : session->bundle->streams) prepare_stream(stream);
   std::atomic<bool> cancelled{false};
   auto work = std::async(std::launch::async,
                          [&] { return build_bytes(session, options, threads, segment, stamp, cancelled); });

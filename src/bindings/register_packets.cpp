@@ -15,6 +15,7 @@ constexpr std::uint64_t kSliceBytes = std::uint64_t{32} << 20;
 py::dict count_stream(const Session& session, std::uint32_t stream, bool sync) {
   const trace::Stream& counted = session.bundle->streams.at(stream);
   const bool has_packets = counted.kind == trace::StreamKind::PROCESSOR_TRACE;
+  if (has_packets) prepare_stream(counted);
   const base::Bytes bytes = has_packets ? counted.data.bytes() : base::Bytes{};
   packet::PacketCounter counter(bytes, sync, packet::errata_for(session.bundle->configuration.cpu));
   const auto run = [&counter] {

@@ -44,6 +44,15 @@ void CodeCallback::rethrow() {
   if (raised != nullptr) std::rethrow_exception(raised);
 }
 
+void prepare_stream(const trace::Stream& stream) {
+  std::optional<base::Failure> failure;
+  {
+    const py::gil_scoped_release release;
+    failure = stream.data.prepare();
+  }
+  if (failure) raise_failure(*failure);
+}
+
 namespace {
 
 std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::object& callback) {

@@ -120,7 +120,10 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
     if (selection["by"].cast<std::string>() == "instructions")
       request.phases_by = columns::PhasesBy::INSTRUCTIONS;
   }
-  for (const auto stream : streams) check_stream(*session->bundle, stream, engine);
+  for (const auto stream : streams) {
+    check_stream(*session->bundle, stream, engine);
+    prepare_stream(session->bundle->streams[stream]);
+  }
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
   options.errata = packet::errata_for(session->bundle->configuration.cpu);

@@ -18,6 +18,8 @@ class TraceBuffer;
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
+  // See TraceBuffer.
+  [[nodiscard]] virtual std::optional<base::Failure> prepare() { return std::nullopt; }
   // Produces bytes [begin, end). They never change afterwards.
   virtual void need(std::size_t begin, std::size_t end) noexcept = 0;
   // See TraceBuffer. again() returns nullopt if there is no memory. forget_before() applies to buffers of
@@ -39,6 +41,11 @@ class TraceBuffer {
   [[nodiscard]] static base::Result<TraceBuffer> map_file(const std::string& path);  // read-only mmap
   [[nodiscard]] TraceBuffer slice(std::size_t offset, std::size_t size) const;       // shares the owner
 
+  // Takes the room that the bytes need. Without this call, bytes() and part() take it, and cannot report a
+  // failure.
+  [[nodiscard]] std::optional<base::Failure> prepare() const {
+    return source_ == nullptr ? std::nullopt : source_->prepare();
+  }
   [[nodiscard]] base::Bytes bytes() const noexcept {
     if (source_ != nullptr) source_->need(0, bytes_.size());
     return bytes_;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/map_memory.h"
+#include "base/memory_left.h"
 
 namespace ptkit::formats {
 
@@ -47,6 +49,12 @@ ReservedMemory::~ReservedMemory() {
   if (memory_ != nullptr) ::munmap(memory_, size_);
 }
 
+bool ReservedMemory::map(int file, std::uint64_t offset) noexcept {
+  // Private pages show the file until they are written to.
+  return ::mmap(memory_, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file,
+                static_cast<::off_t>(offset)) != MAP_FAILED;
+}
+
 void ReservedMemory::release(std::size_t begin, std::size_t end) noexcept {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   begin = begin / page * page;  // bytes before `begin` are released, too
@@ -57,16 +65,67 @@ void ReservedMemory::release(std::size_t begin, std::size_t end) noexcept {
   static_cast<void>(::madvise(memory_ + begin, end - begin, MADV_DONTNEED));
 }
 
-LazyBytes::LazyBytes(std::vector<std::size_t> begins, std::size_t size)
-    : begins_(std::move(begins)), produced_(begins_.size()), missing_(begins_.size()), memory_(size) {}
+LazyBytes::LazyBytes(std::vector<std::size_t> begins, std::size_t size, std::shared_ptr<UnpackedFile> file)
+    : begins_(std::move(begins)),
+      produced_(begins_.size()),
+      missing_(begins_.size()),
+      memory_(size),
+      file_(std::move(file)) {
+  if (file_ != nullptr) file_offset_ = file_->add(size);
+}
+
+std::optional<base::Failure> LazyBytes::prepare() {
+  const std::scoped_lock lock(mutex_);
+  return take_room();
+}
+
+// Takes memory if the disk has no room.
+std::optional<base::Failure> LazyBytes::take_room() {
+  if (has_room_ || file_ == nullptr) return {};
+  const std::size_t size = memory_.bytes().size();
+  if (auto failure = file_->reserve(file_offset_, size)) {
+    const base::MemoryBound free = base::memory_left().least();
+    if (size > free.usable()) {
+      failure->detail = "the trace takes " + std::to_string(size) + " bytes unpacked; of memory " +
+                        std::to_string(free.usable()) + " are free (" +
+                        std::string(base::memory_limit_name(free.limit)) + "), and " + failure->detail +
+                        "; set TMPDIR to a folder on a disk with room";
+      return failure;
+    }
+    has_room_ = true;
+    return {};
+  }
+  has_room_ = true;
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i < begins_.size(); ++i) largest = std::max(largest, end_of(i) - begins_[i]);
+  std::vector<std::uint8_t> scratch(largest);
+  if (memory_.map(file_->file().descriptor(), file_offset_)) scratch_ = std::move(scratch);
+  return {};
+}
+
+void LazyBytes::put(std::size_t part) noexcept {
+  const std::span<std::uint8_t> out = memory_.bytes().subspan(begins_[part], end_of(part) - begins_[part]);
+  if (scratch_.empty()) return produce(part, out);
+  const std::span<std::uint8_t> made = std::span(scratch_).first(out.size());
+  produce(part, made);
+  if (file_->file().write(file_offset_ + begins_[part], made)) return;
+  // This part and later ones stay in memory, with the rest of pages that they share with earlier ones.
+  std::copy(made.begin(), made.end(), out.begin());
+  scratch_ = {};
+}
 
 void LazyBytes::need(std::size_t begin, std::size_t end) noexcept {
   if (missing_.load(std::memory_order_acquire) == 0 || begin >= end) return;
   const auto first = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
   const std::scoped_lock lock(mutex_);
+  try {
+    if (take_room()) has_room_ = true;
+  } catch (const std::bad_alloc&) {
+    has_room_ = true;
+  }
   for (auto i = static_cast<std::size_t>(first); i < begins_.size() && begins_[i] < end; ++i) {
     if (produced_[i]) continue;
-    produce(i, memory_.bytes().subspan(begins_[i], end_of(i) - begins_[i]));
+    put(i);
     produced_[i] = true;
     forgotten_ = std::min(forgotten_, i);
     missing_.fetch_sub(1, std::memory_order_release);

@@ -1,4 +1,4 @@
-// Stream bytes that are produced part by part on first access, into reserved memory.
+// Stream bytes that are produced part by part on first access, into reserved memory or into a file.
 #pragma once
 
 #include <atomic>
@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "formats/common/unpacked_file.h"
 #include "trace/buffer.h"
 
 namespace ptkit::formats {
@@ -19,6 +20,8 @@ class ReservedMemory {
   ReservedMemory& operator=(const ReservedMemory&) = delete;
 
   [[nodiscard]] bool good() const noexcept { return memory_ != nullptr; }
+  // Replaces the memory by a part of a file. What is written to it later stays in memory.
+  [[nodiscard]] bool map(int file, std::uint64_t offset) noexcept;
   // Frees whole pages in [begin, end). They read as zeros after that.
   void release(std::size_t begin, std::size_t end) noexcept;
   [[nodiscard]] std::span<std::uint8_t> bytes() const noexcept { return {memory_, size_}; }
@@ -30,11 +33,14 @@ class ReservedMemory {
 
 class LazyBytes : public trace::ByteSource {
  public:
-  // `begins`: offsets of the parts, the first is 0. The last part ends at `size`.
-  LazyBytes(std::vector<std::size_t> begins, std::size_t size);
+  // `begins`: offsets of the parts, the first is 0. The last part ends at `size`. `file`: where they are
+  // written; null: in memory.
+  LazyBytes(std::vector<std::size_t> begins, std::size_t size, std::shared_ptr<UnpackedFile> file = nullptr);
 
   [[nodiscard]] bool good() const noexcept { return memory_.good(); }
   [[nodiscard]] base::Bytes bytes() const noexcept { return memory_.bytes(); }
+  // Fails if neither the disk nor the free memory has room.
+  [[nodiscard]] std::optional<base::Failure> prepare() final;
   void need(std::size_t begin, std::size_t end) noexcept final;
   void forget_before(std::size_t end) noexcept final;
 
@@ -48,12 +54,19 @@ class LazyBytes : public trace::ByteSource {
     return part + 1 < begins_.size() ? begins_[part + 1] : memory_.bytes().size();
   }
 
+  [[nodiscard]] std::optional<base::Failure> take_room();
+  void put(std::size_t part) noexcept;
+
   std::vector<std::size_t> begins_;
   std::vector<bool> produced_;
   std::size_t forgotten_ = 0;  // index of the first part that forget_before() did not free
   std::atomic<std::size_t> missing_;
   std::mutex mutex_;
   ReservedMemory memory_;
+  std::shared_ptr<UnpackedFile> file_;
+  std::uint64_t file_offset_ = 0;
+  bool has_room_ = false;
+  std::vector<std::uint8_t> scratch_;  // of the largest part, if parts are written to the file
 };
 
 // Returns the source's bytes as a TraceBuffer. nullopt: the source could not reserve memory.

@@ -31,6 +31,13 @@ bool sniff(const std::string& path) {
   return sniff_bytes({reinterpret_cast<const std::uint8_t*>(head.data()), head.size()});
 }
 
+// Whether traces of so many bytes are unpacked into a file: more than a GiB, or an eighth of the free memory.
+bool is_large(std::uint64_t trace) {
+  constexpr std::uint64_t kSmall = std::uint64_t{64} << 20U;
+  constexpr std::uint64_t kLarge = std::uint64_t{1} << 30U;
+  return trace > kLarge || (trace > kSmall && trace > base::memory_left().least().usable() / 8);
+}
+
 // Maps ids, which the writer chose freely, to indexes in the bundle, which are contiguous.
 using Ids = std::map<std::uint32_t, std::size_t>;
 
@@ -225,6 +232,9 @@ class Reader {
     bundle_.metadata = meta_.dump(-1, ' ', false, Json::error_handler_t::replace);
     for (const auto& [id, at] : streams_)
       parts_.try_emplace(id);  // losses stand in streams without DATA, too
+    std::uint64_t trace = 0;
+    for (const auto& [id, parts] : parts_) trace += parts.size();
+    if (is_large(trace)) unpacked_ = std::make_shared<UnpackedFile>();
     for (auto& [id, parts] : parts_) finish_stream(id, parts);
     for (auto& [id, offsets] : switch_offsets_) set_switch_offsets(id, offsets);
     for (trace::Stream& stream : bundle_.streams) {
@@ -257,7 +267,7 @@ class Reader {
       add_warning(warn(WarningCode::STREAM_NOT_DESCRIBED, id));
       bundle_.streams.emplace_back().name = "stream " + std::to_string(id);
     }
-    const auto holes = parts.assemble(bundle_.streams[at->second], open_);
+    const auto holes = parts.assemble(bundle_.streams[at->second], open_, unpacked_);
     if (!holes.ok()) {
       failure_ = bad_file(path_, holes.failure().detail);
       return;
@@ -303,7 +313,8 @@ class Reader {
   std::string path_;
   base::Bytes file_;
   std::shared_ptr<const ptk::OpenFile> open_;
-  std::vector<std::uint8_t> stored_;  // stored bytes of the current DATA chunk
+  std::shared_ptr<UnpackedFile> unpacked_;  // null: streams are unpacked into memory
+  std::vector<std::uint8_t> stored_;        // stored bytes of the current DATA chunk
   trace::TraceBundle bundle_;
   std::optional<base::Failure> failure_;
   Json meta_ = Json::object();

@@ -42,8 +42,9 @@ std::vector<StreamAssembler::Hole> StreamAssembler::holes() const {
 }
 
 base::Result<std::vector<StreamAssembler::Hole>> StreamAssembler::assemble(
-    trace::Stream& stream, const std::shared_ptr<const OpenFile>& file) {
-  auto data = make_stream_data(file, std::move(chunks_), size_);
+    trace::Stream& stream, const std::shared_ptr<const OpenFile>& file,
+    const std::shared_ptr<UnpackedFile>& unpacked) {
+  auto data = make_stream_data(file, std::move(chunks_), size_, unpacked);
   if (!data.ok()) return data.failure();
   stream.data = std::move(data.value());
   const auto by_offset = [](const trace::KnownLoss& a, const trace::KnownLoss& b) {

@@ -22,10 +22,12 @@ class StreamAssembler {
     std::uint64_t end = 0;
     std::uint64_t unexplained = 0;  // missing bytes that no recorded loss accounts for
   };
-  // Sets the data of `stream`, which is read lazily from `file`. The losses' stream offsets become offsets in
-  // that data. Holes that no loss accounts for are added as losses and returned.
+  // Sets the data of `stream`, which is read lazily from `file` into `unpacked`. The losses' stream offsets
+  // become offsets in that data. Holes that no loss accounts for are added as losses and returned.
   [[nodiscard]] base::Result<std::vector<Hole>> assemble(trace::Stream& stream,
-                                                         const std::shared_ptr<const OpenFile>& file);
+                                                         const std::shared_ptr<const OpenFile>& file,
+                                                         const std::shared_ptr<UnpackedFile>& unpacked);
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // Converts a stream offset to an offset in the data. A missing byte's offset is that of the next byte.
   [[nodiscard]] std::uint64_t data_offset(std::uint64_t place) const;
 

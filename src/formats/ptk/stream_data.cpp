@@ -25,11 +25,14 @@ std::vector<std::size_t> begins_of(const std::vector<DataChunk>& chunks) {
 
 class StreamData final : public LazyBytes {
  public:
-  StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataChunk> chunks, std::size_t size)
-      : LazyBytes(begins_of(chunks), size), file_(std::move(file)), chunks_(std::move(chunks)) {}
+  StreamData(std::shared_ptr<const OpenFile> file, std::vector<DataChunk> chunks, std::size_t size,
+             std::shared_ptr<UnpackedFile> unpacked)
+      : LazyBytes(begins_of(chunks), size, std::move(unpacked)),
+        file_(std::move(file)),
+        chunks_(std::move(chunks)) {}
 
   [[nodiscard]] std::optional<trace::TraceBuffer> again() const override {
-    return buffer_of(std::make_shared<StreamData>(file_, chunks_, bytes().size()));
+    return buffer_of(std::make_shared<StreamData>(file_, chunks_, bytes().size(), nullptr));
   }
 
  private:
@@ -70,9 +73,11 @@ bool OpenFile::read(std::uint64_t offset, std::span<std::uint8_t> out) const noe
 }
 
 base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
-                                                  std::vector<DataChunk> chunks, std::size_t size) {
+                                                  std::vector<DataChunk> chunks, std::size_t size,
+                                                  std::shared_ptr<UnpackedFile> unpacked) {
   if (size == 0) return trace::TraceBuffer{};
-  if (auto data = buffer_of(std::make_shared<StreamData>(std::move(file), std::move(chunks), size)))
+  if (auto data = buffer_of(
+          std::make_shared<StreamData>(std::move(file), std::move(chunks), size, std::move(unpacked))))
     return std::move(*data);
   return base::Failure{
       base::Status::IO_ERROR, 0,

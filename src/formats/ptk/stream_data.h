@@ -10,6 +10,7 @@
 
 #include "base/regular_file.h"
 #include "base/status.h"
+#include "formats/common/unpacked_file.h"
 #include "formats/ptk/layout.h"
 #include "trace/buffer.h"
 
@@ -37,9 +38,11 @@ struct DataChunk {
   ChunkHeader header;
 };
 
-// Concatenates the chunks, `size` bytes in all. IO_ERROR if address space cannot be reserved.
+// Concatenates the chunks, `size` bytes in all. They are unpacked into `unpacked`; null: into memory.
+// IO_ERROR if address space cannot be reserved.
 [[nodiscard]] base::Result<trace::TraceBuffer> make_stream_data(std::shared_ptr<const OpenFile> file,
                                                                 std::vector<DataChunk> chunks,
-                                                                std::size_t size);
+                                                                std::size_t size,
+                                                                std::shared_ptr<UnpackedFile> unpacked);
 
 }  // namespace ptkit::formats::ptk

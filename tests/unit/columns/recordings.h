@@ -45,6 +45,18 @@ inline void damage(trace::TraceBundle& bundle, unsigned places, std::uint64_t se
   bundle.streams[0].data = trace::TraceBuffer::from_vector(std::move(bytes));
 }
 
+// Overflows, damage, and with some seeds a loss, or times that go back.
+inline std::shared_ptr<trace::TraceBundle> recording_with_gaps(std::uint64_t seed) {
+  const auto bundle = recording(seed, 5, seed % 2 == 0, seed % 3 == 0);
+  if (seed > 3) repeat(*bundle, 2);
+  damage(*bundle, static_cast<unsigned>(seed * 4), seed);
+  trace::KnownLoss loss;
+  loss.offset = bundle->streams[0].data.size() / (seed + 1);
+  loss.lost_bytes = 17;
+  if (seed % 2 == 0) bundle->streams[0].losses = {loss};
+  return bundle;
+}
+
 struct Table {
   std::unique_ptr<Batch> rows;
   std::unique_ptr<Batch> errors;

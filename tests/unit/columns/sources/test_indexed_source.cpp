@@ -65,13 +65,7 @@ TEST(IndexedSource, EqualsSequentialDecode) {
 TEST(IndexedSource, EqualsSequentialDecodeOfDamagedStreams) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
-    const auto bundle = recording(seed, 5, seed % 2 == 0, seed % 3 == 0);
-    if (seed > 3) repeat(*bundle, 2);  // time goes back
-    damage(*bundle, static_cast<unsigned>(seed * 4), seed);
-    trace::KnownLoss loss;
-    loss.offset = bundle->streams[0].data.size() / (seed + 1);
-    loss.lost_bytes = 17;
-    if (seed % 2 == 0) bundle->streams[0].losses = {loss};
+    const auto bundle = recording_with_gaps(seed);
     expect_same_rows(bundle, 1000, 1 + seed % 3);
   }
 }
