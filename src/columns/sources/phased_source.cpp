@@ -11,7 +11,7 @@ constexpr std::uint64_t kNoPsb = PhaseStretch::kNoPsb;
 // A PSB+ has its timing packets within so many bytes.
 constexpr std::uint64_t kHeaderBytes = 128;
 
-// Times of the rows of one PSB interval.
+// Times of the rows from one PSB to another. The part before has the times of its first PSB+.
 struct Part {
   std::uint64_t psb = kNoPsb;  // where it ends
   time::TimeSurvey::Limits limits;
@@ -22,7 +22,7 @@ std::vector<Part> parts_of(base::Bytes stream, time::TimeSurvey& survey, std::ui
   std::vector<Part> parts;
   const std::uint64_t last = std::min<std::uint64_t>(end, stream.size());
   for (std::uint64_t psb = begin; psb < last;) {
-    psb = packet::find_psb(stream, psb + 1);
+    psb = packet::find_psb(stream, psb + kHeaderBytes);
     if (psb >= last) psb = end;
     const std::uint64_t until = psb == kNoPsb ? stream.size() : psb + kHeaderBytes;
     parts.push_back({psb, survey.read_to(std::min<std::uint64_t>(until, stream.size()))});

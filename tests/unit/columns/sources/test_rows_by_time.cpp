@@ -112,6 +112,30 @@ TEST(RowsByTime, AreFoundWhereCodeAndThreadsChange) {
   }
 }
 
+// Limits of times are read for some bytes after a PSB, here for those of the next PSBs, too.
+TEST(RowsByTime, AreFoundWherePsbsAreClose) {
+  softpt::GeneratorConfig config;
+  config.psb_bytes = 24;
+  walk::WalkOptions options;
+  options.steps = 20000;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    options.seed = seed;
+    const auto bundle = flow::roundtrip::bundle_of(walk::random_walk(options), config);
+    expect_rows_of_times(bundle, seed);
+    const Table all = read(bundle, request_of(TableId::branches, true), {.fast = false});
+    std::mt19937_64 random(seed);
+    for (unsigned i = 0; i < 12; ++i) {
+      const Window window = choose(*all.rows, times_of(*all.rows), random);
+      Request request = request_of(TableId::edges, true);
+      request.selection.by_time = true;
+      request.selection.tsc_begin = window.begin;
+      request.selection.tsc_end = window.end;
+      expect_equal(read(bundle, request, {}).rows.get(), read(bundle, request, {.fast = false}).rows.get());
+    }
+  }
+}
+
 // The phases of a stream say nothing of the next one.
 TEST(RowsByTime, AreNotOfAStreamWithoutTimes) {
   const auto bundle = recording(1, 0, true, true);
