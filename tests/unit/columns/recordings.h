@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "columns/read/reader.h"
+#include "unit/support/changes.h"
 #include "unit/support/roundtrip.h"
 
 namespace ptkit::columns {
@@ -54,6 +55,15 @@ inline std::shared_ptr<trace::TraceBundle> recording_with_gaps(std::uint64_t see
   loss.offset = bundle->streams[0].data.size() / (seed + 1);
   loss.lost_bytes = 17;
   if (seed % 2 == 0) bundle->streams[0].losses = {loss};
+  return bundle;
+}
+
+// Code and threads change with time; in some, data is lost or time goes back.
+inline std::shared_ptr<trace::TraceBundle> changing_recording(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto bundle = recording(seed, seed % 4 == 3 ? 5 : 0, seed % 3 != 0, seed % 2 == 0);
+  changes::add_at_times(*bundle, {}, random);
+  if (seed % 4 == 1) repeat(*bundle, 2);
   return bundle;
 }
 

@@ -1,6 +1,5 @@
 // Decodes only the segments that an index selects, and emits the rows of a sequential decode.
 #include "unit/columns/indexes.h"
-#include "unit/support/changes.h"
 #include "unit/support/random_machine.h"
 
 namespace ptkit::columns {
@@ -106,10 +105,7 @@ TEST(IndexedSource, DoesNotDependOnThreads) {
 TEST(IndexedSource, FollowsCodeAndThreadsThatChangeWithTime) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto bundle = recording(seed, seed % 4 == 3 ? 5 : 0, seed % 3 != 0, seed % 2 == 0);
-    changes::add_at_times(*bundle, {}, random);
-    if (seed % 4 == 1) repeat(*bundle, 2);  // time goes back
+    const auto bundle = changing_recording(seed);
     expect_same_rows(bundle, 1500, seed % 2 == 0 ? 1 : 3);
     EXPECT_EQ(build_index(bundle, 1500, 1), build_index(bundle, 1500, 3));
     if (HasFailure()) return;

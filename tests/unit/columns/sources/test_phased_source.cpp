@@ -5,7 +5,6 @@
 
 #include "columns/sources/phased_source.h"
 #include "unit/columns/indexes.h"
-#include "unit/support/changes.h"
 
 namespace ptkit::columns {
 namespace {
@@ -175,10 +174,7 @@ TEST(PhasedSource, CountsRowsBetweenGaps) {
 TEST(PhasedSource, CountsRowsOfChangingCodeAndThreads) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto bundle = recording(seed, 0, seed % 2 != 0, seed % 2 == 0);
-    changes::add_at_times(*bundle, {}, random);
-    expect_phases(bundle, seed);
+    expect_phases(changing_recording(seed), seed);
   }
 }
 

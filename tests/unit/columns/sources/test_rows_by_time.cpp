@@ -1,7 +1,6 @@
 // Rows that are selected by time. All rows of the simple decoder, of which those of other times are left out,
 // are the rows that have to be found.
 #include "unit/columns/recordings.h"
-#include "unit/support/changes.h"
 
 namespace ptkit::columns {
 namespace {
@@ -105,10 +104,7 @@ TEST(RowsByTime, AreFoundWhereTraceIsLost) {
 TEST(RowsByTime, AreFoundWhereCodeAndThreadsChange) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto bundle = recording(seed, 0, seed % 3 != 0, seed % 2 == 0);
-    changes::add_at_times(*bundle, {}, random);
-    expect_rows_of_times(bundle, seed);
+    expect_rows_of_times(changing_recording(seed), seed);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "flow/events/stream_traits.h"
 #include "unit/columns/recordings.h"
-#include "unit/support/changes.h"
 
 namespace ptkit::columns {
 namespace {
@@ -55,10 +54,7 @@ TEST(SpeculativeSource, EqualsSequentialDecodeOfDamagedStreams) {
 TEST(SpeculativeSource, EqualsSequentialDecodeOfCodeAndThreadsThatChangeWithTime) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
-    const auto bundle = recording(seed, seed % 4 == 3 ? 5 : 0, seed % 3 != 0, seed % 2 == 0);
-    changes::add_at_times(*bundle, {}, random);
-    if (seed % 4 == 1) repeat(*bundle, 2);  // time goes back
+    const auto bundle = changing_recording(seed);
     expect_same_tables(bundle, 1500);
     if (HasFailure()) return;
   }
