@@ -65,7 +65,7 @@ ROOM_RANKS = {
         "perf": 6,
         "driver": 6,
     },
-    "columns": {"memory": 0, ".": 1, "sources": 2, "read": 3},
+    "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
 }
 
 # Stages of the Python package, lowest first; modules of one stage do not import each other, unless they

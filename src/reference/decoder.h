@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "flow/decoder/decoder.h"
 
 namespace ptkit::reference {

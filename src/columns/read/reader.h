@@ -8,7 +8,7 @@
 
 #include "columns/read/row_budget.h"
 #include "columns/read/stream_facts.h"
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "columns/sources/indexed_source.h"
 #include "columns/sources/speculative_source.h"
 #include "packet/errata.h"

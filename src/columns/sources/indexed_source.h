@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "flow/parallel/segment.h"
 #include "index/index.h"
 #include "time/survey.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "packet/decoder.h"
 
 namespace ptkit::columns {

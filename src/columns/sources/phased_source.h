@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "flow/decoder/decoder.h"
 #include "time/survey.h"
 

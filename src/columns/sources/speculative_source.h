@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "flow/parallel/segment.h"
 
 namespace ptkit::columns {

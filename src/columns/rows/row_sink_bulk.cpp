@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 
 namespace ptkit::columns {
 namespace {

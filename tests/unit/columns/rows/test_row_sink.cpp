@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 #include "columns/sources/packet_source.h"
 
 namespace ptkit::columns {

@@ -1,4 +1,4 @@
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Rows of one sink after those of another.
-#include "columns/row_sink.h"
+#include "columns/rows/row_sink.h"
 
 namespace ptkit::columns {
 namespace {
