@@ -105,7 +105,7 @@ bool IndexedSource::begin_run() {
   const std::vector<index::Segment>& segments = input_.of_stream.segments;
   begin_ = {};
   if (!load(run, begin_)) return false;
-  sink_.continue_at(segments[run.first].instructions, segments[run.first].order, begin_.track);
+  sink_.continue_at({segments[run.first].instructions, segments[run.first].order}, begin_.track);
   auto decoder = input_.make(sink_, begin_.flow_track, run.first == 0 ? nullptr : &begin_.checkpoint, false);
   const bool to_end = run.last == segments.size();
   if (sink_.takes_phases() && begin_.track != nullptr) {

@@ -1,0 +1,160 @@
+#include "columns/rows/bulk_writer.h"
+
+#include <algorithm>
+
+#include "columns/rows/bulk_cells.h"
+
+namespace ptkit::columns {
+namespace {
+
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
+constexpr std::size_t kMostEvents = std::size_t{1} << 12U;
+constexpr std::size_t kPlaces = std::size_t{1} << 11U;  // between two queries of times
+
+}  // namespace
+
+bool BulkWriter::any() const noexcept {
+  const Request& request = sink_.request;
+  // A count does not show the direction of a conditional branch.
+  const bool by_direction = request.table == TableId::edges && !request.selection.branches.both_ways();
+  const bool by_row = sink_.filter.by_ip() || by_direction || request.estimate;
+  return !by_row && request.table != TableId::packets;
+}
+
+bool BulkWriter::takes_phases() const noexcept { return sink_.filter.by_time() && any(); }
+
+// Whether the selected times have no rows in bulk from there on.
+bool BulkWriter::selects_none_at(std::uint64_t position) const noexcept {
+  if (!sink_.filter.by_time()) return false;
+  return sink_.times.track() == nullptr || (phase_ == Phase::none() && position < phase_until_);
+}
+
+bool BulkWriter::open(flow::BulkRoom& room) {
+  Batch& batch = sink_.tables.rows();
+  const bool edges_by_time = sink_.filter.by_time() && batch.table() == TableId::edges;
+  if (edges_by_time && (phase_.rows || room.position >= phase_until_)) return false;
+  const bool selects_none = !sink_.filter.selects_context() || selects_none_at(room.position);
+  room.kind = selects_none ? flow::BulkRows::NONE : bulk_rows_of(batch.table());
+  room.space = sink_.filter.space();
+  room.first_instruction = sink_.counts.instructions;
+  room.row = batch.rows();
+  room.limit = SIZE_MAX;
+  if (room.kind == flow::BulkRows::EDGES) return open_edges(room);
+  if (room.kind == flow::BulkRows::NONE) return true;
+  room.limit = room.row + std::min(sink_.slice.room(room.row), kMostAtOnce);
+  if (room.kind == flow::BulkRows::EVENTS) {
+    open_events(room);
+    return true;
+  }
+  if (!sink_.tables.room_for(batch, room.limit - room.row + flow::BulkRoom::kSlack)) return false;
+  set_columns(room, batch);
+  room.choice = sink_.filter.branches();
+  const PlaceCells cells = place_cells(batch);
+  const bool needs_times = sink_.times.any() && cells.any_time();
+  if (needs_times || cells.offset != nullptr || sink_.filter.by_time()) {
+    places_.resize(kPlaces);
+    room.places = places_.data();
+    room.place_limit = kPlaces;
+    room.first_bits = sink_.times.first_bits();
+  }
+  return true;
+}
+
+// Phases by instructions: a pass ends before it may reach the next limit, and branches around the limit are
+// emitted one by one.
+bool BulkWriter::open_edges(flow::BulkRoom& room) const noexcept {
+  room.phase = static_cast<std::uint32_t>(phase_.number);
+  if (!sink_.request.by_instructions()) return true;
+  const auto& limits = sink_.request.bins;
+  const std::uint64_t instructions = sink_.counts.instructions;
+  const auto next = std::upper_bound(limits.begin(), limits.end(), instructions);
+  // The first branch of a pass may be the instruction before it.
+  if (next != limits.begin() && *(next - 1) == instructions && instructions != 0) return false;
+  if (next == limits.end()) {
+    room.kind = flow::BulkRows::NONE;
+    return true;
+  }
+  if (*next - instructions <= flow::BulkRoom::kSlack) return false;
+  room.most_instructions = *next - instructions - flow::BulkRoom::kSlack;
+  room.phase = static_cast<std::uint32_t>(next - limits.begin()) - 1;
+  return true;
+}
+
+void BulkWriter::open_events(flow::BulkRoom& room) {
+  events_.resize(kMostEvents);
+  room.event = events_.data();
+  room.limit = std::min(room.limit, room.row + kMostEvents);
+}
+
+void BulkWriter::close(const flow::BulkRoom& room) {
+  constexpr std::uint64_t kCheapBytes = 64;  // cost as much as a packet that is decoded alone
+  sink_.slice.packets += room.used_bytes / kCheapBytes;
+  if (room.kind == flow::BulkRows::EVENTS) return close_events(room);
+  sink_.counts.instructions += room.instructions;
+  sink_.counts.order += room.events;
+  if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
+  Batch& batch = sink_.tables.rows();
+  time::TimeTrack* const track = sink_.times.track();
+  const std::size_t begin = batch.rows();
+  fill_constants(batch, room, track == nullptr);
+  const std::span<const flow::PlaceRun> places(room.places, room.place_count);
+  PlaceCells cells = place_cells(batch);
+  if (sink_.times.deferring()) {
+    sink_.times.deferred().add(batch, places);
+    cells = PlaceCells{.offset = cells.offset};
+  }
+  if (!sink_.filter.by_time()) {
+    fill_places(places, begin, track, cells);
+    return batch.add_rows(room.row - begin);
+  }
+  const Selection& selection = sink_.request.selection;
+  filter_ = {selection.tsc_begin, selection.tsc_end, std::move(filter_.kept)};
+  filter_.kept.clear();
+  fill_places(places, begin, track, cells, &filter_);
+  batch.add_rows_of(filter_.kept, room.row);
+}
+
+// Rows that RowSink::on_event() adds, column by column.
+void BulkWriter::close_events(const flow::BulkRoom& room) {
+  using enum Column;
+  Batch& batch = sink_.tables.rows();
+  const std::size_t begin = batch.rows();
+  const std::span<const flow::BulkEvent> events(room.event, room.row - begin);
+  if (!sink_.tables.room_for(batch, events.size())) return;
+  fill_events(batch, events, room.first_instruction, sink_.counts.order);
+  sink_.counts.order += events.size();
+  sink_.counts.instructions = room.first_instruction + room.instructions;
+  if (sink_.times.track() != nullptr) return add_timed_events(events);
+  fill_no_time<events_tsc, events_tsc_error, events_tsc_source>(batch, begin, room.row);
+  if (!sink_.times.deferring()) return batch.add_rows(events.size());
+  for (const flow::BulkEvent& one : events) {
+    sink_.times.deferred().add(batch, batch, {one.offset, one.offset});
+    batch.add_rows(1);
+  }
+}
+
+// Adds rows of which all cells but those of times are written.
+void BulkWriter::add_timed_events(std::span<const flow::BulkEvent> events) {
+  using enum Column;
+  Batch& batch = sink_.tables.rows();
+  const std::size_t begin = batch.rows();
+  auto* const flags = batch.cells<events_flags>();
+  filter_.kept.clear();
+  visit_times(
+      *sink_.times.track(), events.size(), [events](std::size_t i) { return events[i].offset; },
+      [&](std::size_t i, const time::TimeRange& range) {
+        const std::size_t row = begin + i;
+        batch.put<events_tsc>(row, range.tsc);
+        batch.put<events_tsc_error>(row, range.error);
+        batch.put<events_tsc_source>(row, static_cast<std::uint8_t>(range.source));
+        if (flags != nullptr && range.known) flags[row] |= std::uint16_t{flow::EV_TIME_KNOWN};
+        if (sink_.filter.selects_time(range)) filter_.keep(row, row + 1);
+      });
+  batch.add_rows_of(filter_.kept, begin + events.size());
+}
+
+void BulkWriter::add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space, std::uint32_t phase) {
+  sink_.edges.add(edges, space, phase);
+}
+
+}  // namespace ptkit::columns

@@ -1,0 +1,50 @@
+#include "columns/rows/edge_phases.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ptkit::columns {
+
+EdgePhases::EdgePhases(const Request& request)
+    : request_(request), counters_(std::max<std::size_t>(request.bins.size(), 2) - 1) {}
+
+// counters_.size() or more: in no phase.
+std::size_t EdgePhases::phase_of(std::uint64_t position) const noexcept {
+  const auto& limits = request_.bins;
+  if (limits.empty()) return 0;
+  return static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end(), position) - limits.begin()) -
+         1;
+}
+
+void EdgePhases::add(const flow::Branch& branch, trace::SpaceId space, std::uint64_t position) {
+  constexpr std::uint8_t kBoth = flow::FROM_KNOWN | flow::TO_KNOWN;
+  if ((branch.flags & kBoth) != kBoth) return;
+  const std::size_t phase = phase_of(position);
+  if (phase < counters_.size())
+    counters_[phase].add({branch.from_ip, branch.to_ip, space, static_cast<std::uint8_t>(branch.kind)});
+}
+
+void EdgePhases::add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase) {
+  if (phase >= counters_.size()) return;  // before the first phase
+  EdgeCounter& counter = counters_[phase];
+  const flow::BranchChoice& choice = request_.selection.branches;
+  if (choice == flow::BranchChoice{}) return counter.add_ordered(edges, space);
+  std::vector<flow::EdgeCount> chosen;
+  std::copy_if(edges.begin(), edges.end(), std::back_inserter(chosen),
+               [&choice](const flow::EdgeCount& edge) { return choice.has(edge.kind); });
+  counter.add_ordered(chosen, space);
+}
+
+void EdgePhases::add_all(const EdgePhases& others) {
+  for (std::size_t phase = 0; phase < counters_.size(); ++phase)
+    counters_[phase].add_all(others.counters_[phase]);
+}
+
+bool EdgePhases::move_to(Batch& edges) {
+  for (std::size_t phase = 0; phase < counters_.size(); ++phase) {
+    if (!counters_[phase].move_to(edges, static_cast<std::uint32_t>(phase))) return false;
+  }
+  return true;
+}
+
+}  // namespace ptkit::columns

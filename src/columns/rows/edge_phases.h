@@ -1,0 +1,33 @@
+// Counts of edges, for each phase of a request.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "columns/edges.h"
+#include "columns/request.h"
+#include "flow/rows/rows.h"
+
+namespace ptkit::columns {
+
+class EdgePhases {
+ public:
+  explicit EdgePhases(const Request& request);
+
+  // Counts a branch, if both of its ends are known. `position` is the number or the time by which the request
+  // has phases.
+  void add(const flow::Branch& branch, trace::SpaceId space, std::uint64_t position);
+  // Counts of flow::BulkSink::add_edges().
+  void add(std::span<const flow::EdgeCount> edges, trace::SpaceId space, std::uint32_t phase);
+  void add_all(const EdgePhases& others);
+  // Appends all edges, by phase, and removes them here. False: out of memory.
+  [[nodiscard]] bool move_to(Batch& edges);
+
+ private:
+  [[nodiscard]] std::size_t phase_of(std::uint64_t position) const noexcept;
+
+  const Request& request_;
+  std::vector<EdgeCounter> counters_;  // by phase
+};
+
+}  // namespace ptkit::columns

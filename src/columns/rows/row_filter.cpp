@@ -1,0 +1,54 @@
+#include "columns/rows/row_filter.h"
+
+#include <algorithm>
+
+namespace ptkit::columns {
+namespace {
+
+[[nodiscard]] bool has_any(const std::vector<std::int64_t>& wanted, std::int64_t id) noexcept {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), id) != wanted.end();
+}
+
+}  // namespace
+
+void RowFilter::follow(const flow::Context& context) noexcept {
+  space_ = context.space;
+  context_selected_ = has_any(selection_.pids, context.pid) && has_any(selection_.tids, context.tid);
+}
+
+bool RowFilter::selects_ips(std::uint64_t first, std::uint64_t last) const noexcept {
+  const auto& ranges = selection_.ips;
+  if (ranges.empty()) return true;
+  return std::any_of(ranges.begin(), ranges.end(), [=, space = space_](const IpRange& range) {
+    return range.first <= last && first <= range.last && (range.space == kEverySpace || range.space == space);
+  });
+}
+
+bool RowFilter::selects(const packet::Packet& packet) const noexcept {
+  if (!context_selected_) return false;
+  return !by_ip() || selects_end((packet.flags & packet::Packet::IP_KNOWN) != 0, packet.ip);
+}
+
+bool RowFilter::selects(const flow::Branch& branch) const noexcept {
+  if (!context_selected_ || !selection_.branches.has(branch.kind, branch.flags)) return false;
+  return !by_ip() || selects_end((branch.flags & flow::FROM_KNOWN) != 0, branch.from_ip) ||
+         selects_end((branch.flags & flow::TO_KNOWN) != 0, branch.to_ip);
+}
+
+bool RowFilter::selects(const flow::Event& event) const noexcept {
+  if (!context_selected_) return false;
+  return !by_ip() || selects_end((event.flags & flow::EV_IP_KNOWN) != 0, event.ip);
+}
+
+bool RowFilter::selects(const flow::FlowError& error) const noexcept {
+  if (!context_selected_) return false;
+  return !by_ip() || selects_end(error.ip_known, error.ip);
+}
+
+bool RowFilter::selects(const flow::Gap& gap) const noexcept {
+  if (!context_selected_) return false;
+  return !by_ip() || selects_end((gap.flags & flow::FROM_KNOWN) != 0, gap.from_ip) ||
+         selects_end((gap.flags & flow::TO_KNOWN) != 0, gap.to_ip);
+}
+
+}  // namespace ptkit::columns

@@ -1,0 +1,53 @@
+// Which rows a request selects, by thread, address, time and kind.
+#pragma once
+
+#include "columns/request.h"
+#include "flow/rows/rows.h"
+#include "packet/packet.h"
+#include "time/track.h"
+
+namespace ptkit::columns {
+
+class RowFilter {
+ public:
+  explicit RowFilter(const Selection& selection) noexcept : selection_(selection) {}
+
+  // The following rows are of this context.
+  void follow(const flow::Context& context) noexcept;
+  // The following rows are of the context of `other`, which has the same selection.
+  void follow(const RowFilter& other) noexcept {
+    space_ = other.space_;
+    context_selected_ = other.context_selected_;
+  }
+
+  // Whether rows of the context are selected.
+  [[nodiscard]] bool selects_context() const noexcept { return context_selected_; }
+  [[nodiscard]] bool selects_time(const time::TimeRange& range) const noexcept {
+    return !selection_.by_time ||
+           (range.known && range.tsc >= selection_.tsc_begin && range.tsc < selection_.tsc_end);
+  }
+  [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept { return selects_ips(ip, ip); }
+  [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
+  // Whether a row is selected, but for its time.
+  [[nodiscard]] bool selects(const packet::Packet& packet) const noexcept;
+  [[nodiscard]] bool selects(const flow::Branch& branch) const noexcept;
+  [[nodiscard]] bool selects(const flow::Event& event) const noexcept;
+  [[nodiscard]] bool selects(const flow::FlowError& error) const noexcept;
+  [[nodiscard]] bool selects(const flow::Gap& gap) const noexcept;
+
+  [[nodiscard]] bool by_time() const noexcept { return selection_.by_time; }
+  [[nodiscard]] bool by_ip() const noexcept { return !selection_.ips.empty(); }
+  [[nodiscard]] const flow::BranchChoice& branches() const noexcept { return selection_.branches; }
+  [[nodiscard]] trace::SpaceId space() const noexcept { return space_; }  // of the context
+
+ private:
+  [[nodiscard]] bool selects_end(bool known, std::uint64_t ip) const noexcept {
+    return known && selects_ip(ip);
+  }
+
+  const Selection& selection_;
+  trace::SpaceId space_ = 0;
+  bool context_selected_ = true;
+};
+
+}  // namespace ptkit::columns
