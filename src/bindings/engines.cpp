@@ -58,7 +58,7 @@ columns::DecoderFactory make_decoder_factory(const std::string& engine,
   ours.fast = engine == "ptkit";
   return
       [session = std::move(session), ours](std::uint32_t index, flow::FlowSink& sink, time::TimeTrack* track,
-                                           const flow::Checkpoint* from, bool speculative) {
+                                           const flow::FlowState* from, bool speculative) {
         const auto& bundle = *session->bundle;
         const trace::Stream& stream = bundle.streams[index];
         flow::CodeCachePool* pool = session->code_caches.get();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check_sum.h"
-#include "flow/decoder/checkpoint_fields.h"
+#include "flow/decoder/state_bytes.h"
 #include "flow/events/stream_traits.h"
 #include "packet/scan.h"
 #include "time/survey.h"
@@ -22,10 +22,10 @@ constexpr auto kPatience = std::chrono::milliseconds(20);
 
 // Rows after the checkpoint, or right before it, may have these addresses although no block has. 0 means no
 // address, except for the IP.
-void touch(SegmentSink& sink, const flow::Checkpoint& at) {
-  if (at.walk.ip != 0 || at.binder.state == flow::EventBinder::State::ON) sink.touch(at.walk.ip);
-  if (at.walk.binding_known) sink.touch(at.walk.binding_ip);
-  if (at.binder.abort_known) sink.touch(at.binder.abort_ip);
+void touch(SegmentSink& sink, const flow::FlowState& at) {
+  if (at.walk.ip != 0 || at.binder.flow == flow::BinderState::Flow::ON) sink.touch(at.walk.ip);
+  if (at.walk.binding) sink.touch(at.walk.binding->ip);
+  if (at.binder.abort_ip) sink.touch(*at.binder.abort_ip);
   if (at.binder.resume_ip != 0) sink.touch(at.binder.resume_ip);
   if (!at.walk.branch) return;
   const flow::BasicBlock& block = *at.walk.branch;
@@ -124,7 +124,7 @@ void StreamBuilder::work_locked(std::unique_lock<std::mutex>& lock) {
     ended_ = !actual_;
   } else if (may_claim()) {
     const std::size_t number = next_claim_++;
-    const flow::Checkpoint predicted = predicted_;
+    const flow::FlowState predicted = predicted_;
     auto track = track_from(psbs_[number], carried_);
     lock.unlock();
     Speculative speculative = decode_speculatively(number, predicted, std::move(track));
@@ -156,7 +156,7 @@ void StreamBuilder::take_turn(Speculative* speculative) {
 }
 
 StreamBuilder::Speculative StreamBuilder::decode_speculatively(std::size_t number,
-                                                               const flow::Checkpoint& predicted,
+                                                               const flow::FlowState& predicted,
                                                                std::unique_ptr<time::TimeTrack> track) const {
   Speculative speculative;
   speculative.sink = std::make_unique<SegmentSink>(SegmentSink::Rows::IN_BULK, input_.cancelled);
@@ -181,7 +181,7 @@ StreamBuilder::Done StreamBuilder::decode(SegmentSink::Rows rows) {
   done.sink = std::make_unique<SegmentSink>(rows, input_.cancelled);
   if (track_ != nullptr && rows == SegmentSink::Rows::ONE_BY_ONE) {  // once more
     track_ = track_from(0, {});
-    if (actual_) track_->not_before(actual_->tracker.tsc);
+    if (actual_) track_->not_before(actual_->context.tsc);
   }
   const auto decoder = input_.make(*done.sink, track_.get(), actual_ ? &*actual_ : nullptr, false);
   if (psbs_[turn_ + 1] != flow::kNoPsb) decoder->stop_after_psb_above(psbs_[turn_ + 1]);
@@ -228,16 +228,16 @@ void StreamBuilder::add(Done done) {
   Content content;
   std::uint64_t psb_end = 0;
   if (done.begin) {
-    const flow::Checkpoint& begin = *done.begin;
+    const flow::FlowState& begin = *done.begin;
     touch(*done.sink, begin);
     segment.psb = begin.events.psb;
     segment.begin = begin.packets.position;
     segment.ip = begin.walk.ip;
-    if (begin.binder.state == flow::EventBinder::State::ON) segment.flags |= Segment::IP_KNOWN;
+    if (begin.binder.flow == flow::BinderState::Flow::ON) segment.flags |= Segment::IP_KNOWN;
     psb_end = begin.events.since;
     content.checkpoint = flow::to_bytes(begin);
   }
-  const flow::Context context = done.begin ? done.begin->tracker.context
+  const flow::Context context = done.begin ? done.begin->context.thread
                                            : flow::Context{0, input_.stream.space, input_.stream.cpu,
                                                            input_.stream.pid, input_.stream.tid};
   segment.space = context.space;

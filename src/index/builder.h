@@ -39,8 +39,8 @@ class StreamBuilder {
  private:
   // A decoded segment.
   struct Done {
-    std::optional<flow::Checkpoint> begin;  // none: the start of the stream
-    flow::Checkpoint end;
+    std::optional<flow::FlowState> begin;  // none: the start of the stream
+    flow::FlowState end;
     bool at_stream_end = false;
     std::unique_ptr<SegmentSink> sink;
     std::uint64_t bytes_sum = 0;
@@ -59,7 +59,7 @@ class StreamBuilder {
   [[nodiscard]] bool may_take_turn() const;
   [[nodiscard]] bool may_claim() const;
   void take_turn(Speculative* speculative);
-  [[nodiscard]] Speculative decode_speculatively(std::size_t number, const flow::Checkpoint& predicted,
+  [[nodiscard]] Speculative decode_speculatively(std::size_t number, const flow::FlowState& predicted,
                                                  std::unique_ptr<time::TimeTrack> track) const;
   [[nodiscard]] std::unique_ptr<time::TimeTrack> track_from(std::uint64_t psb,
                                                             const time::CarriedTime& carried) const;
@@ -78,7 +78,7 @@ class StreamBuilder {
 
   // Only for the thread that has the turn (turn_taken_).
   std::unique_ptr<time::TimeTrack> track_;  // at `actual_`; null as like_
-  std::optional<flow::Checkpoint> actual_;  // start of the next segment; none: the start of the stream
+  std::optional<flow::FlowState> actual_;   // start of the next segment; none: the start of the stream
   BuiltStream built_;
   std::vector<std::uint64_t> psb_ends_;  // by segment: end of the PSB+ before it
   std::vector<std::uint64_t> oldest_;    // by segment: smallest StreamSpan::since of its rows
@@ -90,7 +90,7 @@ class StreamBuilder {
   std::condition_variable moved_;
   std::map<std::size_t, Speculative> speculative_;
   time::CarriedTime carried_;  // at the turn, if there is a track
-  flow::Checkpoint predicted_;
+  flow::FlowState predicted_;
   std::size_t turn_ = 0;  // index in psbs_
   bool turn_taken_ = false;
   std::size_t next_claim_ = 1;

@@ -12,7 +12,7 @@
 #include "base/check_sum.h"
 #include "base/fields.h"
 #include "base/new_file.h"
-#include "flow/decoder/checkpoint_fields.h"
+#include "flow/decoder/state_bytes.h"
 
 namespace ptkit::index {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::uint32_t kMostStreams = 1U << 20U;
 struct Header {
   std::uint64_t magic = kMagic;
   std::uint32_t format = kFormat;
-  std::uint32_t decoder = flow::kCheckpointVersion;
+  std::uint32_t decoder = flow::kStateVersion;
   std::uint64_t size = 0;  // of the file
   std::uint64_t identity = 0;
   Stamp stamp;
@@ -168,7 +168,7 @@ base::Result<std::shared_ptr<const Index>> Index::read(const trace::TraceBuffer&
   Header header;
   header.describe(fields);
   if (header.magic != kMagic) return failed("is no index");
-  if (header.format != kFormat || header.decoder != flow::kCheckpointVersion)
+  if (header.format != kFormat || header.decoder != flow::kStateVersion)
     return failed("was made by another version of ptkit");
   std::uint64_t sum = 0;
   fields(sum);

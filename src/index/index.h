@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "flow/decoder/checkpoint.h"
 #include "flow/decoder/decoder.h"
+#include "flow/decoder/flow_state.h"
 #include "index/line_set.h"
 #include "trace/buffer.h"
 

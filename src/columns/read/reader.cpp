@@ -57,7 +57,7 @@ std::unique_ptr<time::TimeTrack> TableReader::make_track(const trace::Stream& st
 }
 
 flow::MakeDecoder TableReader::decoders_of(std::uint32_t index) const {
-  return [this, index](flow::FlowSink& sink, time::TimeTrack* track, const flow::Checkpoint* from,
+  return [this, index](flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
                        bool ahead) { return input_.decoder(index, sink, track, from, ahead); };
 }
 

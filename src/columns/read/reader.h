@@ -21,7 +21,7 @@ using SourceFactory = std::function<std::unique_ptr<flow::RowSource>(
 
 // Makes a FlowDecoder of a stream; see flow::MakeDecoder.
 using DecoderFactory = std::function<std::unique_ptr<flow::FlowDecoder>(
-    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track, const flow::Checkpoint* from,
+    std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track, const flow::FlowState* from,
     bool ahead)>;
 
 // Makes the source of a stream's packets, from its first byte or its first PSB.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "columns/sources/phased_source.h"
-#include "flow/decoder/checkpoint_fields.h"
+#include "flow/decoder/state_bytes.h"
 
 namespace ptkit::columns {
 

@@ -41,7 +41,7 @@ class IndexedSource final : public flow::RowSource {
 
  private:
   struct Begin {
-    flow::Checkpoint checkpoint;
+    flow::FlowState checkpoint;
     std::unique_ptr<time::TimeTrack> own_track;
     std::unique_ptr<time::TimeTrack> own_flow_track;
     time::TimeTrack* track = nullptr;

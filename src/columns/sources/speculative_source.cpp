@@ -34,7 +34,7 @@ constexpr auto kPatience = std::chrono::milliseconds(5);
 }  // namespace
 
 SpeculativeSource::Job::Job(const SpeculativeSource& owner, std::size_t job_number,
-                            const flow::Checkpoint& predicted, std::unique_ptr<time::TimeTrack> track)
+                            const flow::FlowState& predicted, std::unique_ptr<time::TimeTrack> track)
     : number(job_number),
       sink(owner.input_.request, owner.stop_),
       decoder(owner.input_.make, owner.input_.stream, sink, owner.psbs_[job_number],
@@ -296,7 +296,7 @@ bool SpeculativeSource::take() {
   Job* job = taking_;
   taking_ = nullptr;
   const bool ended = job->decoder.result().at_stream_end;
-  flow::Checkpoint end = job->decoder.result().end;
+  flow::FlowState end = job->decoder.result().end;
   if (track_ != nullptr) track_ = job->decoder.take_track();
   drop(job);
   if (ended) return false;

@@ -58,7 +58,7 @@ class SpeculativeSource final : public flow::RowSource {
  private:
   // One segment. The alignment avoids false sharing between threads.
   struct alignas(256) Job {
-    Job(const SpeculativeSource& owner, std::size_t number, const flow::Checkpoint& predicted,
+    Job(const SpeculativeSource& owner, std::size_t number, const flow::FlowState& predicted,
         std::unique_ptr<time::TimeTrack> track);
     std::size_t number;
     RowSink sink;
@@ -97,7 +97,7 @@ class SpeculativeSource final : public flow::RowSource {
   std::unique_ptr<flow::FlowDecoder> decoder_;  // decodes segments in turn
   bool started_ = false;
   bool at_stop_ = false;  // `actual_` is the state before segment `next_`
-  flow::Checkpoint actual_;
+  flow::FlowState actual_;
   std::size_t next_ = 1;         // number of the next segment in stream order
   Job* taking_ = nullptr;        // segment with a valid prediction; its rows are taken
   bool filling_times_ = false;   // times are filled in
@@ -114,7 +114,7 @@ class SpeculativeSource final : public flow::RowSource {
   std::size_t next_claim_ = 1;
   std::size_t segment_ = 0;
   std::uint64_t most_bytes_ = 0;  // limit for one segment's rows
-  flow::Checkpoint predicted_;
+  flow::FlowState predicted_;
   std::size_t turn_ = 1;  // equal to next_
 
   std::vector<std::thread> threads_;

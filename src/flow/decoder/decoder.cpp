@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/bits.h"
-#include "flow/decoder/checkpoint.h"
 #include "flow/decoder/decoder_context.h"
+#include "flow/decoder/flow_state.h"
 #include "flow/fast/fast_flow.h"
 #include "ptkit/rtit_regs.h"
 
@@ -58,10 +58,11 @@ class FlowDecoder::Impl : private DecoderContext {
       walker_.set_return_compression(false);
   }
 
-  void load(const Checkpoint& from, bool speculative);
-  [[nodiscard]] Checkpoint checkpoint() const;
+  void load(const FlowState& from, bool speculative);
+  [[nodiscard]] FlowState checkpoint() const;
   [[nodiscard]] SpeculationDeps speculation_deps() const noexcept {
-    return CheckpointAccess::speculation_deps(events_, binder_, walker_);
+    return {walker_.calls().used_placeholder(), binder_.depends_on_deferral(),
+            events_.depends_on_event_trace()};
   }
   void stop_after_psb_above(std::uint64_t psb) noexcept { stop_after_ = psb; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
@@ -72,7 +73,7 @@ class FlowDecoder::Impl : private DecoderContext {
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   [[nodiscard]] bool is_stop(packet::PacketKind kind) const noexcept {
-    return kind == packet::PacketKind::PSBEND && stop_after_ != kNever && events_.header_at() > stop_after_ &&
+    return kind == packet::PacketKind::PSBEND && stop_after_ != kNever && events_.state().psb > stop_after_ &&
            events_.at_rest();
   }
   void begin();
@@ -94,28 +95,23 @@ class FlowDecoder::Impl : private DecoderContext {
   bool stopped_ = false;
 };
 
-void FlowDecoder::Impl::load(const Checkpoint& from, bool speculative) {
+void FlowDecoder::Impl::load(const FlowState& from, bool speculative) {
   begun_ = true;
   synchronized_ = true;
   next_loss_ = from.next_loss;
   packets_.set_state(from.packets);
   select_part();
-  CheckpointAccess::load(context_, from);
-  CheckpointAccess::load(walker_, from);
-  CheckpointAccess::load(binder_, from);
-  CheckpointAccess::load(events_, from);
-  if (speculative) CheckpointAccess::begin_speculation(walker_);
+  context_.set_state(from.context, from.packets.position);
+  walker_.set_state(from.walk);
+  binder_.set_state(from.binder);
+  events_.set_state(from.events);
+  recovery_.set_gap(from.gap);
+  if (speculative) walker_.calls().fill_with_placeholders();
 }
 
-Checkpoint FlowDecoder::Impl::checkpoint() const {
-  Checkpoint out;
-  out.packets = packets_.state();
-  out.next_loss = next_loss_;
-  CheckpointAccess::save(events_, out);
-  CheckpointAccess::save(binder_, out);
-  CheckpointAccess::save(walker_, out);
-  CheckpointAccess::save(context_, out);
-  return out;
+FlowState FlowDecoder::Impl::checkpoint() const {
+  return {packets_.state(), next_loss_,       events_.state(), binder_.state(),
+          walker_.state(),  context_.state(), recovery_.gap()};
 }
 
 // Selects the part of the stream up to the next loss. Packets never span a loss.
@@ -236,8 +232,7 @@ FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration
 
 FlowDecoder::FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
                          const image::Image& image, const FlowOptions& options, FlowSink& sink,
-                         time::TimeTrack* track, CodeCachePool* pool, const Checkpoint& from,
-                         bool speculative)
+                         time::TimeTrack* track, CodeCachePool* pool, const FlowState& from, bool speculative)
     : FlowDecoder(stream, configuration, image, options, sink, track, pool) {
   impl_->load(from, speculative);
 }
@@ -248,7 +243,7 @@ void FlowDecoder::stop_after_psb_above(std::uint64_t psb) noexcept { impl_->stop
 
 bool FlowDecoder::stopped() const noexcept { return impl_->stopped(); }
 
-Checkpoint FlowDecoder::checkpoint() const { return impl_->checkpoint(); }
+FlowState FlowDecoder::checkpoint() const { return impl_->checkpoint(); }
 
 SpeculationDeps FlowDecoder::speculation_deps() const noexcept { return impl_->speculation_deps(); }
 

@@ -12,7 +12,7 @@
 
 namespace ptkit::flow {
 
-struct Checkpoint;
+struct FlowState;
 struct SpeculationDeps;
 
 enum class Resync : std::uint8_t {
@@ -45,14 +45,14 @@ class FlowDecoder final : public RowSource {
   // records what it depends on (see speculation_deps()).
   FlowDecoder(const trace::Stream& stream, const trace::Configuration& configuration,
               const image::Image& image, const FlowOptions& options, FlowSink& sink, time::TimeTrack* track,
-              CodeCachePool* pool, const Checkpoint& from, bool speculative);
+              CodeCachePool* pool, const FlowState& from, bool speculative);
   ~FlowDecoder() override;
 
   // Makes run() stop (and return false) after the first complete PSB+ with its PSB above offset `psb`.
   // The next run() continues to the end.
   void stop_after_psb_above(std::uint64_t psb) noexcept;
   [[nodiscard]] bool stopped() const noexcept;  // at such a PSB+, and not at the end
-  [[nodiscard]] Checkpoint checkpoint() const;  // if stopped(): state there; at the end: the final state
+  [[nodiscard]] FlowState checkpoint() const;   // if stopped(): state there; at the end: the final state
   [[nodiscard]] SpeculationDeps speculation_deps() const noexcept;
 
   [[nodiscard]] bool run() override;

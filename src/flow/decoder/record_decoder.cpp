@@ -85,7 +85,7 @@ void RecordDecoder::close_gap(std::uint64_t offset, const std::uint64_t* to_ip) 
 // Opens a gap. The IP after the last record becomes unknown.
 void RecordDecoder::open_gap(GapCause cause, Status code) {
   // Closes a gap of missing code, because the new gap has another cause.
-  if (recovery_.is_open() && recovery_.gap().cause == GapCause::ERROR) close_gap(position_, nullptr);
+  if (recovery_.is_open() && recovery_.gap()->cause == GapCause::ERROR) close_gap(position_, nullptr);
   recovery_.open(gap_begin(), known_ ? &ip_ : nullptr, cause, code);
   known_ = false;
 }
@@ -93,7 +93,7 @@ void RecordDecoder::open_gap(GapCause cause, Status code) {
 // Reports a bad record. `argument`: number of bytes of a truncated record. Successive bad records give one
 // row.
 void RecordDecoder::bad_record(const std::uint64_t* ip, std::uint64_t argument) {
-  if (recovery_.is_open() && recovery_.gap().code == Status::BAD_RECORD) return;
+  if (recovery_.is_open() && recovery_.gap()->code == Status::BAD_RECORD) return;
   recovery_.error(StreamSpan{position_, position_}, Status::BAD_RECORD, ip, argument, 0, nullptr);
   open_gap(GapCause::ERROR, Status::BAD_RECORD);
 }
@@ -173,7 +173,7 @@ void RecordDecoder::leave(const BranchRecord& record) {
 bool RecordDecoder::begin_at(const BranchRecord& record) {
   if (!known_) context_.set_mode(mode_after(record));
   const Status status = route_.find(record.from_ip, record.from_ip);
-  const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap().code);
+  const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap()->code);
   if (status == Status::OK || !goes_on) close_gap(position_, &record.from_ip);
   if (status == Status::OK) return true;
   // A branch between user and kernel code may come from a privilege level that is not recorded: missing code
@@ -185,7 +185,7 @@ bool RecordDecoder::begin_at(const BranchRecord& record) {
 // The route leads to an instruction that cannot be decoded. Successive missing code gives one gap.
 void RecordDecoder::miss_code(Status status) {
   const std::uint64_t ip = route_.ip();
-  const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap().code) && route_.empty();
+  const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap()->code) && route_.empty();
   if (!goes_on) {
     close_gap(last_offset_, &ip_);
     route_.emit(false);

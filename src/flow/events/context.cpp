@@ -27,10 +27,10 @@ std::uint64_t half_round(const trace::Clock& clock) {
 ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
                                FlowSink& sink, Walker& walker)
     : stream_(stream), image_(image), track_(track), sink_(sink), walker_(walker) {
-  context_.space = stream.space;
-  context_.cpu = stream.cpu;
-  context_.pid = stream.pid;
-  context_.tid = stream.tid;
+  state_.thread.space = stream.space;
+  state_.thread.cpu = stream.cpu;
+  state_.thread.pid = stream.pid;
+  state_.thread.tid = stream.tid;
   const trace::Configuration& configuration = image.bundle().configuration;
   const bool kernel = (configuration.rtit_ctl >> PT_CTL_OS & 1U) != 0;
   has_pips_ = configuration.rtit_ctl_known && kernel;
@@ -46,16 +46,25 @@ ContextTracker::ContextTracker(const trace::Stream& stream, const image::Image& 
 
 void ContextTracker::start() { emit_row(0); }
 
-void ContextTracker::emit_row(std::uint64_t offset) {
-  context_.offset = offset;
-  sink_.on_context(context_);
+void ContextTracker::set_state(const ContextState& state, std::uint64_t offset) {
+  state_ = state;
+  find_switch_at();
+  look_up_code();
+  emit_row(offset);
 }
 
-void ContextTracker::look_up_code() { walker_.set_code(image_.view(context_.space, tsc_), mode_); }
+void ContextTracker::emit_row(std::uint64_t offset) {
+  state_.thread.offset = offset;
+  sink_.on_context(state_.thread);
+}
+
+void ContextTracker::look_up_code() {
+  walker_.set_code(image_.view(state_.thread.space, state_.tsc), state_.mode);
+}
 
 void ContextTracker::set_mode(insn::ExecMode mode) {
-  if (mode == mode_) return;
-  mode_ = mode;
+  if (mode == state_.mode) return;
+  state_.mode = mode;
   look_up_code();
 }
 
@@ -63,10 +72,10 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
   // Without recorded context switches, only CR3 gives the process. A CR3 of no known process then means an
   // unknown process, if the CR3 of some process is known; otherwise the process stays.
   if (stream_.switches.empty())
-    set_space(offset, image_.space_of_cr3(cr3, page_tables_known_ ? stream_.space : context_.space));
+    set_space(offset, image_.space_of_cr3(cr3, page_tables_known_ ? stream_.space : state_.thread.space));
   // Switches by offset are exact. PIPs give changes of page tables without a switch.
   else if (stream_.switches_by_offset)
-    set_space(offset, image_.space_of_cr3(cr3, context_.space));
+    set_space(offset, image_.space_of_cr3(cr3, state_.thread.space));
   else if (has_pips_)
     switch_by_cr3(offset, cr3);
   // Otherwise only the recorder's context switches, by time, are used. They are better than CR3: kernel and
@@ -74,13 +83,13 @@ void ContextTracker::set_cr3(std::uint64_t offset, std::uint64_t cr3) {
 }
 
 void ContextTracker::set_space(std::uint64_t offset, trace::SpaceId space) {
-  if (space == context_.space) return;
-  context_.space = space;
+  if (space == state_.thread.space) return;
+  state_.thread.space = space;
   const auto& spaces = image_.bundle().spaces;
   const std::int64_t pid = space < spaces.size() ? spaces[space].pid : trace::kNoId;
-  const bool same_process = pid == context_.pid && (pid != trace::kNoId || !stream_.switches_by_offset);
-  if (!same_process) context_.tid = trace::kNoId;
-  context_.pid = pid;
+  const bool same_process = pid == state_.thread.pid && (pid != trace::kNoId || !stream_.switches_by_offset);
+  if (!same_process) state_.thread.tid = trace::kNoId;
+  state_.thread.pid = pid;
   look_up_code();
   emit_row(offset);
 }
@@ -99,35 +108,35 @@ void ContextTracker::switch_by_cr3(std::uint64_t offset, std::uint64_t cr3) {
   const auto has = [&](trace::SpaceId space) {
     return space < spaces.size() && image::has_cr3(spaces[space], cr3);
   };
-  if (has(context_.space)) return;
+  if (has(state_.thread.space)) return;
   const time::TimeRange now = track_ != nullptr ? track_->at(offset, offset) : time::TimeRange{};
   const auto& switches = stream_.switches;
-  const std::size_t end = std::min(switches.size(), next_switch_ + kSwitchesAhead);
-  for (std::size_t i = next_switch_; i < end; ++i) {
+  const std::size_t end = std::min(switches.size(), state_.next_switch + kSwitchesAhead);
+  for (std::size_t i = state_.next_switch; i < end; ++i) {
     if (!has(switches[i].space)) continue;
     if (!now.known || switches[i].tsc > now.tsc + now.error) return set_space(offset, switches[i].space);
     take_switch(switches[i]);
-    next_switch_ = i + 1;
+    state_.next_switch = i + 1;
     look_up_code();
     return emit_row(offset);
   }
-  set_space(offset, image_.space_of_cr3(cr3, context_.space));
+  set_space(offset, image_.space_of_cr3(cr3, state_.thread.space));
 }
 
 void ContextTracker::take_switch(const trace::Switch& to) {
-  context_.space = to.space;
-  context_.pid = to.pid;
-  context_.tid = to.tid;
+  state_.thread.space = to.space;
+  state_.thread.pid = to.pid;
+  state_.thread.tid = to.tid;
 }
 
 void ContextTracker::find_switch_at() noexcept {
-  const bool more = stream_.switches_by_offset && next_switch_ < stream_.switches.size();
-  switch_at_ = more ? stream_.switches[next_switch_].offset : kNever;
+  const bool more = stream_.switches_by_offset && state_.next_switch < stream_.switches.size();
+  switch_at_ = more ? stream_.switches[state_.next_switch].offset : kNever;
 }
 
 void ContextTracker::switch_by_offset(std::uint64_t offset) {
   while (switch_at_ <= offset) {
-    take_switch(stream_.switches[next_switch_++]);
+    take_switch(stream_.switches[state_.next_switch++]);
     find_switch_at();
   }
   look_up_code();
@@ -136,8 +145,8 @@ void ContextTracker::switch_by_offset(std::uint64_t offset) {
 
 std::uint64_t ContextTracker::unchanged_until(std::uint64_t offset) {
   std::uint64_t tsc = walker_.view().valid_to();
-  if (!stream_.switches_by_offset && next_switch_ < stream_.switches.size())
-    tsc = std::min(tsc, stream_.switches[next_switch_].tsc);
+  if (!stream_.switches_by_offset && state_.next_switch < stream_.switches.size())
+    tsc = std::min(tsc, stream_.switches[state_.next_switch].tsc);
   if (offset < unchanged_end_ && tsc == unchanged_tsc_) return unchanged_end_;
   unchanged_tsc_ = tsc;
   unchanged_end_ = track_->all_before_until(offset, tsc);
@@ -148,7 +157,7 @@ void ContextTracker::follow_time(std::uint64_t offset, bool on) {
   const time::TimeRange now = track_->at(offset, offset);
   if (!now.known) return;
   // Later code is not older than this.
-  tsc_ = now.tsc;
+  state_.tsc = now.tsc;
   // Switches happen while packets of a user-only trace are disabled, so packets before and after a switch are
   // far apart. Where packets are enabled, a possible switch is still to come. Where only TSC packets give the
   // time, they come right before TIP.PGE; otherwise the middle of the interval is the best single estimate.
@@ -157,18 +166,18 @@ void ContextTracker::follow_time(std::uint64_t offset, bool on) {
       now.source == time::TimeSource::TSC || (user_only_ && on) || now.error >= stopped_ticks_;
   const std::uint64_t estimate = earliest ? now.tsc : now.tsc + now.error / 2;
   bool switched = false;
-  while (!stream_.switches_by_offset && next_switch_ < stream_.switches.size() &&
-         stream_.switches[next_switch_].tsc <= estimate) {
-    const trace::Switch& to = stream_.switches[next_switch_];
+  while (!stream_.switches_by_offset && state_.next_switch < stream_.switches.size() &&
+         stream_.switches[state_.next_switch].tsc <= estimate) {
+    const trace::Switch& to = stream_.switches[state_.next_switch];
     // A PIP will give the offset of this switch. If the PIP was lost, the switch is applied once its time has
     // certainly passed.
-    if (to.tsc > now.tsc && to.space != context_.space && page_tables_known(to.space)) break;
-    ++next_switch_;
+    if (to.tsc > now.tsc && to.space != state_.thread.space && page_tables_known(to.space)) break;
+    ++state_.next_switch;
     take_switch(to);
     switched = true;
   }
   const image::CodeView& view = walker_.view();
-  if (switched || tsc_ < view.valid_from() || tsc_ >= view.valid_to()) look_up_code();
+  if (switched || state_.tsc < view.valid_from() || state_.tsc >= view.valid_to()) look_up_code();
   if (switched) emit_row(offset);
 }
 

@@ -11,12 +11,23 @@
 
 namespace ptkit::flow {
 
+// State of the ContextTracker between two packets.
+struct ContextState {
+  Context thread;
+  insn::ExecMode mode = insn::ExecMode::BITS64;
+  std::uint64_t tsc = trace::kTscMin;  // time of the code
+  std::size_t next_switch = 0;         // index in Stream::switches
+};
+
 class ContextTracker {
  public:
   ContextTracker(const trace::Stream& stream, const image::Image& image, time::TimeTrack* track,
                  FlowSink& sink, Walker& walker);
 
   void start();  // emits the first context row
+  // The state between two packets. set_state() also selects the code, and emits a row at `offset`.
+  [[nodiscard]] const ContextState& state() const noexcept { return state_; }
+  void set_state(const ContextState& state, std::uint64_t offset);
   void set_mode(insn::ExecMode mode);
   void set_cr3(std::uint64_t offset, std::uint64_t cr3);  // PIP
   // The packet at `offset` may have advanced time. `on`: packets are enabled after it.
@@ -29,14 +40,11 @@ class ContextTracker {
     if (offset >= switch_at_) switch_by_offset(offset);
   }
   [[nodiscard]] std::uint64_t next_switch_at() const noexcept { return switch_at_; }
-  [[nodiscard]] const Context& now() const noexcept { return context_; }
+  [[nodiscard]] const Context& now() const noexcept { return state_.thread; }
   // Returns the largest end such that packets in [offset, end) change neither code nor thread.
   [[nodiscard]] std::uint64_t unchanged_until(std::uint64_t offset);
 
  private:
-  friend struct CheckpointAccess;
-  friend class FastFlow;
-
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   void follow_time(std::uint64_t offset, bool on);
@@ -54,10 +62,7 @@ class ContextTracker {
   time::TimeTrack* track_;
   FlowSink& sink_;
   Walker& walker_;
-  Context context_;
-  insn::ExecMode mode_ = insn::ExecMode::BITS64;
-  std::uint64_t tsc_ = trace::kTscMin;
-  std::size_t next_switch_ = 0;
+  ContextState state_;
   std::uint64_t switch_at_ = kNever;  // offset of the next context switch, if switches have offsets
   bool follows_time_ = false;
   bool has_pips_ = false;  // every change of page tables has a PIP, because the kernel is traced

@@ -19,44 +19,42 @@ bool may_interrupt(EventKind kind) noexcept {
 }  // namespace
 
 void EventBinder::tnt(std::uint64_t bits, unsigned count) {
-  after_branch_ = true;
-  if (state_ == State::LOST) {
-    bits_dropped_ = true;
+  state_.after_branch = true;
+  if (state_.flow == Flow::LOST) {
+    state_.bits_dropped = true;
     return;
   }
-  if (state_ == State::OFF) return contradiction(Status::UNEXPECTED_PACKET);
+  if (state_.flow == Flow::OFF) return contradiction(Status::UNEXPECTED_PACKET);
   const Status status = waits_for_target() ? Status::TIP_MISMATCH : walker_.take_bits(bits, count);
-  trig_base_known_ = true;
-  trig_base_ = walker_.instructions();
+  walker_.begin_icnt();
   if (status == Status::OK) return;
   fail(status, nullptr);
-  bits_dropped_ = true;
+  state_.bits_dropped = true;
 }
 
 void EventBinder::more_tnt(std::uint64_t bits, unsigned count) {
-  if (state_ == State::ON && waits_for_target()) return walker_.add_bits(bits, count);
-  if (state_ != State::OFF) tnt(bits, count);
+  if (state_.flow == Flow::ON && waits_for_target()) return walker_.add_bits(bits, count);
+  if (state_.flow != Flow::OFF) tnt(bits, count);
 }
 
 bool EventBinder::tip(std::uint64_t ip, bool deferred) {
-  after_branch_ = true;
-  if (state_ == State::OFF) {
+  state_.after_branch = true;
+  if (state_.flow == Flow::OFF) {
     contradiction(Status::UNEXPECTED_PACKET);
     if (needs_psb_) return false;
   }
-  if (state_ == State::ON) {
+  if (state_.flow == Flow::ON) {
     const bool waited = waits_for_target();
     const Status status = walker_.take_target(ip, deferred);
-    trig_base_known_ = true;
-    trig_base_ = walker_.instructions();
+    walker_.begin_icnt();
     if (status == Status::OK) return !waited && walker_.target_was_near();
     if (!lost_to_missing_tnt(status)) fail(status, nullptr);
     // Bits after the target did not match: the target is useless, and so are targets that were deferred with
     // it.
-    bits_dropped_ = waited;
+    state_.bits_dropped = waited;
     if (needs_psb_ || waited) return false;
   }
-  if (bits_dropped_ && tips_deferred_) {
+  if (state_.bits_dropped && state_.tips_deferred) {
     depends_on_deferral_ = true;
     return false;
   }
@@ -66,12 +64,12 @@ bool EventBinder::tip(std::uint64_t ip, bool deferred) {
 }
 
 void EventBinder::event(Event event) {
-  if (state_ == State::ON && waits_for_target() && !may_interrupt(event.kind)) {
+  if (state_.flow == Flow::ON && waits_for_target() && !may_interrupt(event.kind)) {
     // Bits remain at an indirect branch, and no target followed.
     fail(Status::TIP_MISMATCH, nullptr);
     if (needs_psb_) return;
   }
-  if (state_ == State::LOST) return bind_lost(event);
+  if (state_.flow == Flow::LOST) return bind_lost(event);
   const bool ip_reported = ip_known(event);
   const Status status = bind(event);
   if (status == Status::OK) return emit(event, ip_reported);
@@ -88,23 +86,22 @@ void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
     event.ip = ip;
   }
   if (first) {
-    state_ = State::LOST;
-  } else if (state_ != State::LOST && enabled != on()) {
+    set_flow(Flow::LOST);
+  } else if (state_.flow != Flow::LOST && enabled != on()) {
     contradiction(Status::UNEXPECTED_PACKET);
     if (needs_psb_) return;
-  } else if (state_ == State::ON) {
+  } else if (state_.flow == Flow::ON) {
     const Status status = waits_for_target() ? Status::TIP_MISMATCH : walker_.walk_to_ip(ip);
     if (status != Status::OK && !lost_to_missing_tnt(status)) fail(status, &event);
     if (needs_psb_) return;
   }
   // Earlier findings are void: return compression does not span a PSB.
   walker_.calls().flush();
-  if (state_ == State::LOST) {
+  if (state_.flow == Flow::LOST) {
     if (enabled) {
       resync(ip);
     } else {
-      state_ = State::OFF;
-      resume_ip_ = 0;
+      set_flow(Flow::OFF);
       recovery_.close(walker_.place().offset, nullptr);
     }
   }
@@ -113,27 +110,27 @@ void EventBinder::status(bool enabled, std::uint64_t ip, bool first) {
 
 void EventBinder::pause() {
   const std::uint64_t ip = walker_.ip();
-  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, GapCause::OVERFLOW,
+  recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, GapCause::OVERFLOW,
                  Status::OVERFLOW_LOST);
-  state_ = State::LOST;
+  set_flow(Flow::LOST);
   walker_.drop_bits();
   walker_.calls().flush();
-  trig_base_known_ = false;
+  walker_.end_icnt();
 }
 
 void EventBinder::lose(GapCause cause, Status code) {
   walker_.charge_error();
   const std::uint64_t ip = walker_.ip();
-  recovery_.open(walker_.place().offset, state_ == State::ON ? &ip : nullptr, cause, code);
-  state_ = State::LOST;
+  recovery_.open(walker_.place().offset, state_.flow == Flow::ON ? &ip : nullptr, cause, code);
+  set_flow(Flow::LOST);
   walker_.drop_bits();
   walker_.calls().reset();
   walker_.set_in_tx(false);
-  trig_base_known_ = false;
+  walker_.end_icnt();
 }
 
 void EventBinder::finish() {
-  if (state_ == State::ON && waits_for_target()) walker_.drop_bits();
+  if (state_.flow == Flow::ON && waits_for_target()) walker_.drop_bits();
   recovery_.close(walker_.place().offset, nullptr);
 }
 
@@ -141,7 +138,7 @@ void EventBinder::contradiction(Status code) { contradiction(code, static_cast<s
 
 void EventBinder::contradiction(Status code, std::uint64_t argument, std::uint64_t argument2) {
   const std::uint64_t ip = walker_.ip();
-  recovery_.error(walker_.place(), code, state_ == State::ON ? &ip : nullptr, argument, argument2,
+  recovery_.error(walker_.place(), code, state_.flow == Flow::ON ? &ip : nullptr, argument, argument2,
                   &walker_.view());
   lose(GapCause::ERROR, code);
   if (options_.to_next_psb) needs_psb_ = true;
@@ -159,8 +156,8 @@ void EventBinder::fail(Status status, const Event* event) {
 bool EventBinder::lost_to_missing_tnt(Status status) {
   if (status != Status::TNT_MISMATCH && status != Status::FUP_MISMATCH) return false;
   if (!walker_.at_branch() || walker_.branch_end() != Terminator::COND) return false;
-  if (!options_.tnt_disabled && !probe_.no_tnt()) return false;
-  options_.tnt_disabled = true;
+  if (!state_.tnt_disabled && !probe_.no_tnt()) return false;
+  state_.tnt_disabled = true;
   lose(GapCause::TNT_DISABLED, Status::OK);
   return true;
 }
@@ -168,8 +165,8 @@ bool EventBinder::lost_to_missing_tnt(Status status) {
 // Emits the branch to a target after conditional branches that were not recorded (DisTNT). The branch was not
 // walked. It is still known if all paths from the conditional branch lead to the same indirect branch.
 void EventBinder::emit_unseen_branch(std::uint64_t to_ip) {
-  if (!recovery_.is_open() || recovery_.gap().cause != GapCause::TNT_DISABLED) return;
-  const BasicBlock* only = walker_.only_indirect_from(recovery_.gap().from_ip);
+  if (!recovery_.is_open() || recovery_.gap()->cause != GapCause::TNT_DISABLED) return;
+  const BasicBlock* only = walker_.only_indirect_from(recovery_.gap()->from_ip);
   if (only != nullptr) {
     walker_.emit_unseen_branch(*only, to_ip);
   } else {
@@ -180,9 +177,9 @@ void EventBinder::emit_unseen_branch(std::uint64_t to_ip) {
 // Without code nothing can be walked: packets are enabled, but the position stays unknown.
 void EventBinder::resync_without_code(std::uint64_t ip) {
   walker_.jump_to(ip);
-  state_ = State::LOST;
-  if (!no_code_reported_) {
-    no_code_reported_ = true;
+  set_flow(Flow::LOST);
+  if (!state_.no_code_reported) {
+    state_.no_code_reported = true;
     recovery_.error(walker_.place(), Status::NO_CODE, &ip, 0, 0, &walker_.view());
   }
   recovery_.open(walker_.place().offset, &ip, GapCause::ERROR, Status::NO_CODE);
@@ -190,18 +187,16 @@ void EventBinder::resync_without_code(std::uint64_t ip) {
 
 void EventBinder::resync(std::uint64_t ip) {
   if (options_.no_code) return resync_without_code(ip);
-  state_ = State::ON;
-  bits_dropped_ = false;
+  set_flow(Flow::ON);
+  state_.bits_dropped = false;
   walker_.drop_bits();
   walker_.jump_to(ip);
-  trig_base_known_ = true;
-  trig_base_ = walker_.instructions();
+  walker_.begin_icnt();
   recovery_.close(walker_.place().offset, &ip);
 }
 
 void EventBinder::switch_off(std::uint64_t resume_ip) {
-  state_ = State::OFF;
-  resume_ip_ = resume_ip;
+  set_flow(Flow::OFF, resume_ip);
   walker_.drop_bits();
   walker_.calls().flush();  // return compression does not span disabled packets
 }
@@ -214,12 +209,12 @@ void EventBinder::emit(Event event, bool ip_reported) {
   }
   event.place = walker_.place();
   sink_.on_event(event);
-  move_trig_base(event.kind, ip_reported);
-  after_branch_ = false;
+  move_icnt(event.kind, ip_reported);
+  state_.after_branch = false;
 }
 
-// ICNT of TRIG packets counts instructions from the last packet with an IP: moves that base.
-void EventBinder::move_trig_base(EventKind kind, bool ip_reported) {
+// ICNT of TRIG packets counts instructions from the last packet with an IP.
+void EventBinder::move_icnt(EventKind kind, bool ip_reported) {
   switch (kind) {
     case EventKind::PAGING:
     case EventKind::VMCS:
@@ -232,12 +227,11 @@ void EventBinder::move_trig_base(EventKind kind, bool ip_reported) {
       return;
     case EventKind::DISABLED:
     case EventKind::ASYNC_DISABLED:
-      trig_base_known_ = false;
+      walker_.end_icnt();
       return;
     default:
       if (!ip_reported && kind != EventKind::TRIG) return;
-      trig_base_known_ = true;
-      trig_base_ = walker_.instructions();
+      walker_.begin_icnt();
   }
 }
 
@@ -254,8 +248,8 @@ void EventBinder::apply_state(const Event& event) {
     case EventKind::TSX_COMMIT:
     case EventKind::TSX_ABORT:
       walker_.set_in_tx(event.kind == EventKind::TSX_BEGIN);
-      abort_known_ = event.kind == EventKind::TSX_ABORT && ip_known(event);
-      abort_ip_ = event.ip;
+      state_.abort_ip.reset();
+      if (event.kind == EventKind::TSX_ABORT && ip_known(event)) state_.abort_ip = event.ip;
       break;
     default:
       break;

@@ -2,6 +2,9 @@
 // the instruction of each event, emits rows, and turns mismatches into errors and gaps.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "flow/events/context.h"
 #include "flow/events/recovery.h"
 #include "flow/events/tnt_probe.h"
@@ -12,19 +15,36 @@ namespace ptkit::flow {
 
 struct BinderOptions {
   bool to_next_psb = false;   // after an error, skip packets up to the next PSB
-  bool tnt_disabled = false;  // IA32_RTIT_CTL.DisTNT was set
+  bool tnt_disabled = false;  // IA32_RTIT_CTL.DisTNT was set: see BinderState
   bool ptw_disabled = false;  // IA32_RTIT_CTL.PTWEn was clear: PTW packets come from the recorder
   bool no_code = false;       // the image has no code: emit what needs no code, and report one error
   packet::Errata errata;
 };
 
-class EventBinder {
- public:
-  enum class State : std::uint8_t {
+// State of the EventBinder between two packets. Where the position is part of it, the Walker has that.
+struct BinderState {
+  enum class Flow : std::uint8_t {
     OFF,   // packets are disabled: no control flow
     ON,    // packets are enabled, and the walker knows the IP
     LOST,  // packets are enabled, and the IP is unknown; a gap is open
   };
+
+  Flow flow = Flow::OFF;
+  // While LOST: TNT bits were dropped, and later TIPs may have been deferred over some of them.
+  bool bits_dropped = false;
+  // False once the stream shows that this processor does not defer TIPs. This needs less proof than TipOrder:
+  // a wrong value here causes an error and a gap, which are visible; a wrong time would not be visible.
+  bool tips_deferred = true;
+  bool tnt_disabled = false;  // conditional branches are not recorded
+  bool no_code_reported = false;
+  bool after_branch = false;              // no event was bound since the last branch that used a packet
+  std::optional<std::uint64_t> abort_ip;  // a transaction was aborted there, and its TIP follows
+  std::uint64_t resume_ip = 0;  // OFF: where packets are enabled if nothing else executes; 0: nowhere
+};
+
+class EventBinder {
+ public:
+  using Flow = BinderState::Flow;
 
   EventBinder(FlowSink& sink, Walker& walker, ContextTracker& context, Recovery& recovery, TntProbe& probe,
               const BinderOptions& options)
@@ -33,10 +53,19 @@ class EventBinder {
         context_(context),
         recovery_(recovery),
         probe_(probe),
-        options_(options) {}
+        options_(options) {
+    state_.tnt_disabled = options.tnt_disabled;
+  }
 
-  [[nodiscard]] State state() const noexcept { return state_; }
-  [[nodiscard]] bool on() const noexcept { return state_ != State::OFF; }
+  // The state between two packets.
+  [[nodiscard]] const BinderState& state() const noexcept { return state_; }
+  void set_state(const BinderState& state) noexcept { state_ = state; }
+  // True if a target was dropped because of BinderState::tips_deferred: for SpeculationDeps.
+  [[nodiscard]] bool depends_on_deferral() const noexcept { return depends_on_deferral_; }
+
+  [[nodiscard]] bool on() const noexcept { return state_.flow != Flow::OFF; }
+  [[nodiscard]] bool lost() const noexcept { return state_.flow == Flow::LOST; }
+  [[nodiscard]] bool has_code() const noexcept { return !options_.no_code; }
   [[nodiscard]] bool waits_for_target() const noexcept { return walker_.bits_left() != 0; }
   // True if decoding can only continue at a PSB: after an error with to_next_psb, or after a contradiction in
   // a PSB+.
@@ -53,8 +82,8 @@ class EventBinder {
   // call and no TNT bits waited for the target.
   bool tip(std::uint64_t ip, bool deferred);
   // a packet flushed the TNT bits, and no TIP is deferred over it
-  void tnt_flushed() noexcept { bits_dropped_ = false; }
-  void tips_are_not_deferred() noexcept { tips_deferred_ = false; }
+  void tnt_flushed() noexcept { state_.bits_dropped = false; }
+  void tips_are_not_deferred() noexcept { state_.tips_deferred = false; }
   void event(Event event);  // EV_IP_KNOWN: the event has the IP of a FUP or TIP
   // A PSB+ reports whether packets are enabled. `first`: earlier state is void.
   void status(bool enabled, std::uint64_t ip, bool first);
@@ -66,9 +95,6 @@ class EventBinder {
   void contradiction(base::Status code, std::uint64_t argument, std::uint64_t argument2);
 
  private:
-  friend struct CheckpointAccess;
-  friend class FastFlow;
-
   base::Status bind(Event& event);
   base::Status bind_enabled(Event& event);
   base::Status bind_disabled(Event& event);
@@ -90,7 +116,11 @@ class EventBinder {
   void resync(std::uint64_t ip);
   void resync_without_code(std::uint64_t ip);
   void switch_off(std::uint64_t resume_ip);
-  void move_trig_base(EventKind kind, bool ip_reported);
+  void set_flow(Flow flow, std::uint64_t resume_ip = 0) noexcept {
+    state_.flow = flow;
+    state_.resume_ip = resume_ip;
+  }
+  void move_icnt(EventKind kind, bool ip_reported);
 
   FlowSink& sink_;
   Walker& walker_;
@@ -99,23 +129,9 @@ class EventBinder {
   TntProbe& probe_;
   BinderOptions options_;
   packet::PacketKind packet_ = packet::PacketKind::PAD;
-  State state_ = State::OFF;
+  BinderState state_;
   bool needs_psb_ = false;
-  // While LOST: TNT bits were dropped, and later TIPs may have been deferred over some of them.
-  bool bits_dropped_ = false;
-  // False once the stream shows that this processor does not defer TIPs. This needs less proof than TipOrder:
-  // a wrong value here causes an error and a gap, which are visible; a wrong time would not be visible.
-  bool tips_deferred_ = true;
-  bool depends_on_deferral_ = false;  // a target was dropped because of tips_deferred_; for SpeculationDeps
-  bool no_code_reported_ = false;
-  bool after_branch_ = false;  // no event was bound since the last branch that used a packet
-  bool abort_known_ = false;   // a transaction was aborted at abort_ip_, and its TIP follows
-  bool trig_base_known_ = false;
-  std::uint64_t bound_ = 0;  // kinds of events (bits) that are bound to the current instruction
-  std::uint64_t abort_ip_ = 0;
-  std::uint64_t resume_ip_ = 0;  // where packets are enabled if nothing else executes; 0: nowhere
-  // value of instructions() at the last packet with an IP, from which ICNT of TRIG packets counts
-  std::uint64_t trig_base_ = 0;
+  bool depends_on_deferral_ = false;
 };
 
 }  // namespace ptkit::flow

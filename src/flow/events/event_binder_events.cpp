@@ -24,7 +24,7 @@ Status EventBinder::bind(Event& event) {
       return bind_overflow(event);
     case EventKind::STOP:
       // Packets are disabled before TraceStop.
-      if (state_ == State::ON) return Status::UNEXPECTED_PACKET;
+      if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
       recovery_.open(walker_.place().offset, nullptr, GapCause::TRACE_STOP, Status::OK);
       return Status::OK;
     case EventKind::PAGING:
@@ -55,7 +55,7 @@ Status EventBinder::bind(Event& event) {
 }
 
 Status EventBinder::bind_at_ip(const Event& event) {
-  if (state_ == State::ON && ip_known(event)) {
+  if (state_.flow == Flow::ON && ip_known(event)) {
     if (const Status status = walker_.walk_to_ip(event.ip); status != Status::OK) return status;
   }
   apply_state(event);
@@ -65,42 +65,40 @@ Status EventBinder::bind_at_ip(const Event& event) {
 // Binds an event to an instruction: the one at the event's IP, or the next of its kind. `after`: the event
 // happens after the instruction.
 Status EventBinder::bind_at(Event& event, BindingInsn insn_kind, bool after) {
-  if (state_ == State::ON) {
-    const std::uint64_t bit = std::uint64_t{1} << static_cast<unsigned>(event.kind);
+  if (state_.flow == Flow::ON) {
     if (ip_known(event)) {
       if (const Status status = walker_.walk_to_ip(event.ip); status != Status::OK) return status;
-      bound_ = 0;
+      walker_.unbind_all();
       if (after && !walker_.at_branch()) {
         if (const Status status = walker_.walk_over(); status != Status::OK) return status;
       }
     } else {
       // Several packets may belong to one instruction (PIP and VMCS of a VM entry), but not two of the same
       // kind.
-      if (!walker_.at_binding_insn(insn_kind) || (bound_ & bit) != 0) {
-        bound_ = 0;
+      if (!walker_.at_binding_insn(insn_kind) || walker_.is_bound(event.kind)) {
         if (const Status status = walker_.walk_to_binding_insn(insn_kind); status != Status::OK)
           return status;
       }
       event.ip = walker_.binding_ip();
       event.flags |= EV_IP_KNOWN;
     }
-    bound_ |= bit;
+    walker_.bind(event.kind);
   }
   apply_state(event);
   return Status::OK;
 }
 
 Status EventBinder::bind_enabled(Event& event) {
-  if (state_ == State::ON) return Status::UNEXPECTED_PACKET;
+  if (state_.flow == Flow::ON) return Status::UNEXPECTED_PACKET;
   if (!ip_known(event)) return Status::NO_IP;
-  if (resume_ip_ != 0 && resume_ip_ == event.ip) event.flags |= EV_RESUMED;
+  if (state_.resume_ip != 0 && state_.resume_ip == event.ip) event.flags |= EV_RESUMED;
   resync(event.ip);
   return Status::OK;
 }
 
 Status EventBinder::bind_disabled(Event& event) {
-  if (state_ == State::OFF) return Status::UNEXPECTED_PACKET;
-  if (options_.tnt_disabled) {
+  if (state_.flow == Flow::OFF) return Status::UNEXPECTED_PACKET;
+  if (state_.tnt_disabled) {
     // The branch that left may follow a conditional branch that was not recorded.
     if (const Status status = walker_.walk_to_decision(); status != Status::OK) return status;
     if (walker_.branch_end() == Terminator::COND) return Status::TNT_MISMATCH;
@@ -127,15 +125,15 @@ void EventBinder::leave_elsewhere(std::uint64_t ip) {
 }
 
 void EventBinder::emit_async(const Event& event) {
-  const bool aborted = abort_known_ && abort_ip_ == event.payload;
-  abort_known_ = false;
+  const bool aborted = state_.abort_ip == event.payload;
+  state_.abort_ip.reset();
   std::uint8_t flags = FROM_KNOWN | TAKEN;
   if (ip_known(event)) flags |= TO_KNOWN;
   walker_.emit_branch(aborted ? BranchKind::TX_ABORT : BranchKind::ASYNC, event.payload, event.ip, flags);
 }
 
 Status EventBinder::bind_async(Event& event) {
-  if (state_ == State::OFF) return Status::UNEXPECTED_PACKET;
+  if (state_.flow == Flow::OFF) return Status::UNEXPECTED_PACKET;
   if (const Status status = walker_.walk_to_ip(event.payload); status != Status::OK) return status;
   if (event.kind == EventKind::ASYNC_DISABLED) {
     if (options_.errata.skd022) {
@@ -163,15 +161,14 @@ Status EventBinder::bind_overflow(const Event& event) {
   if (ip_known(event)) {
     resync(event.ip);
   } else {
-    state_ = State::OFF;
-    resume_ip_ = 0;
+    set_flow(Flow::OFF);
   }
   return Status::OK;
 }
 
 Status EventBinder::bind_tx(const Event& event) {
-  if (state_ == State::ON && ip_known(event)) {
-    const bool corrupt = options_.errata.bdm64 && event.kind == EventKind::TSX_ABORT && after_branch_ &&
+  if (state_.flow == Flow::ON && ip_known(event)) {
+    const bool corrupt = options_.errata.bdm64 && event.kind == EventKind::TSX_ABORT && state_.after_branch &&
                          !walker_.reaches(walker_.ip(), event.ip, kReachLimit);
     if (corrupt) {
       // The packet of a branch right before a transaction abort may be wrong: use the IP of the abort.
@@ -185,14 +182,14 @@ Status EventBinder::bind_tx(const Event& event) {
 }
 
 Status EventBinder::bind_trig(Event& event) {
-  if (state_ != State::ON) return Status::OK;
+  if (state_.flow != Flow::ON) return Status::OK;
   if (ip_known(event)) return walker_.walk_to_ip(event.ip);
   if ((event.flags & EV_ICNT_KNOWN) == 0) return Status::OK;
   // ICNT counts instructions from the last packet with an IP. Some of these instructions may be walked
   // already.
-  const std::uint64_t walked = walker_.instructions() - trig_base_;
-  if (!trig_base_known_ || walked > event.payload2) return Status::BAD_PACKET;
-  if (const Status status = walker_.walk_count(event.payload2 - walked); status != Status::OK) return status;
+  const std::optional<std::uint64_t> walked = walker_.icnt();
+  if (!walked || *walked > event.payload2) return Status::BAD_PACKET;
+  if (const Status status = walker_.walk_count(event.payload2 - *walked); status != Status::OK) return status;
   event.ip = walker_.ip();
   event.flags |= EV_IP_KNOWN;
   return Status::OK;
@@ -233,7 +230,7 @@ void EventBinder::bind_lost(Event event) {
       if (ip_known(event)) {
         resync(event.ip);
         if (const Status status = walker_.walk_over(); status != Status::OK) fail(status, &event);
-        bound_ = std::uint64_t{1} << static_cast<unsigned>(event.kind);
+        walker_.bind(event.kind);
         if (needs_psb_) return;
       }
       break;

@@ -43,26 +43,26 @@ void EventDecoder::restart() {
   pebs_waits_ = false;
   header_.clear();
   in_header_ = false;
-  tip_watch_ = TipWatch::NONE;
-  tip_order_.other();
-  tnt_before_.reset();
-  mode_known_ = false;
-  first_psb_ = true;
+  state_.tip_watch = TipWatch::NONE;
+  state_.tip_order.other();
+  state_.tnt_before.reset();
+  state_.mode.reset();
+  state_.first_psb = true;
 }
 
 void EventDecoder::begin(const Packet& packet, bool tnt) {
   // A processor emits a full TNT packet with its last branch. After a partial TNT packet, direct branches may
   // be older than that packet, and than TIPs that were deferred and emitted with it. Conditional branches of
   // the next TNT packet are not older.
-  std::uint64_t bits_since = since_;
-  if (tnt && tnt_before_) {
-    bits_since = std::max(since_, *tnt_before_);
-    if (!may_be_late(packets_.stream().data() + *tnt_before_)) since_ = bits_since;
+  std::uint64_t bits_since = state_.since;
+  if (tnt && state_.tnt_before) {
+    bits_since = std::max(state_.since, *state_.tnt_before);
+    if (!may_be_late(packets_.stream().data() + *state_.tnt_before)) state_.since = bits_since;
   }
   context_.apply_switches_up_to(packet.offset);
   watch_tips(packet);
   watch_tip_order(packet);
-  walker_.begin_packet(StreamSpan{since_, packet.offset}, bits_since);
+  walker_.begin_packet(StreamSpan{state_.since, packet.offset}, bits_since);
   binder_.set_packet(packet.kind);
 }
 
@@ -116,14 +116,14 @@ void EventDecoder::watch_tips(const Packet& packet) noexcept {
     case PacketKind::PAD:
       return;
     case PacketKind::TNT_8:
-      if (tip_watch_ == TipWatch::TIP) binder_.tips_are_not_deferred();
-      tip_watch_ = packet.payload2 < kFullShortTnt ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
+      if (state_.tip_watch == TipWatch::TIP) binder_.tips_are_not_deferred();
+      state_.tip_watch = packet.payload2 < kFullShortTnt ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
       return;
     case PacketKind::TIP:
-      if (tip_watch_ == TipWatch::PARTIAL_TNT) tip_watch_ = TipWatch::TIP;
+      if (state_.tip_watch == TipWatch::PARTIAL_TNT) state_.tip_watch = TipWatch::TIP;
       return;
     default:
-      tip_watch_ = TipWatch::NONE;
+      state_.tip_watch = TipWatch::NONE;
       return;
   }
 }
@@ -136,9 +136,9 @@ void EventDecoder::watch_tip_order(const Packet& packet) noexcept {
       return;
     case PacketKind::TNT_8:
     case PacketKind::TNT_64:
-      return tip_order_.tnt(!is_partial_tnt(packets_.stream().data() + packet.offset));
+      return state_.tip_order.tnt(!is_partial_tnt(packets_.stream().data() + packet.offset));
     default:
-      return tip_order_.other();
+      return state_.tip_order.other();
   }
 }
 
@@ -146,15 +146,15 @@ void EventDecoder::watch_tip_order(const Packet& packet) noexcept {
 // earlier bits or targets are still unused; or the packet only begins an event, because the walk to an event
 // waits for all its packets (FUP + TIP, PTW + FUP, PSB+).
 void EventDecoder::note_since(const Packet& packet, bool tnt) {
-  since_ = std::max(since_, walker_.place().since);
+  state_.since = std::max(state_.since, walker_.place().since);
   if (packet.kind == PacketKind::CBR || packet.kind == PacketKind::MNT) return;
   constexpr std::uint8_t kBegun = AT_FUP | AT_FUP_BOUND | AT_TIP | AT_EXSTOP | AT_CFE;
-  tnt_before_.reset();
+  state_.tnt_before.reset();
   if (binder_.waits_for_target() || in_header_ || pebs_waits_ || pending_.any(kBegun)) return;
   if (tnt) {
-    tnt_before_ = packet.offset;
+    state_.tnt_before = packet.offset;
   } else {
-    since_ = std::max(since_, packet.offset);
+    state_.since = std::max(state_.since, packet.offset);
   }
 }
 
@@ -199,25 +199,27 @@ void EventDecoder::apply_rare(const Packet& packet) {
 
 // Notes timing packets that give a time.
 void EventDecoder::watch_time(PacketKind kind) noexcept {
+  if (!ticks_.on) return;
   switch (kind) {
     case PacketKind::TSC:
-      time_moved_ = true;
+      state_.time_moved = true;
       break;
     case PacketKind::MTC:
-      time_moved_ = time_moved_ || ticks_.by_mtc;
-      // Two MTCs give the number of cycles in a period.
-      if (ticks_.by_mtc && ++mtcs_ >= 2) cycles_give_time_ = true;
+      state_.time_moved = state_.time_moved || ticks_.by_mtc;
+      if (!ticks_.by_mtc) break;
+      state_.mtcs = std::min(state_.mtcs + 1, EventState::kMtcsThatCount);
+      state_.cycles_give_time = state_.cycles_give_time || state_.mtcs == EventState::kMtcsThatCount;
       break;
     case PacketKind::CYC:
-      time_moved_ = time_moved_ || cycles_give_time_;
+      state_.time_moved = state_.time_moved || state_.cycles_give_time;
       break;
     case PacketKind::CBR:
-      cycles_give_time_ = cycles_give_time_ || ticks_.by_cbr;
+      state_.cycles_give_time = state_.cycles_give_time || ticks_.by_cbr;
       break;
     case PacketKind::OVF:
       if (ticks_.over_overflow) break;
-      cycles_give_time_ = false;
-      mtcs_ = 0;
+      state_.cycles_give_time = false;
+      state_.mtcs = 0;
       break;
     default:
       break;
@@ -225,13 +227,13 @@ void EventDecoder::watch_time(PacketKind kind) noexcept {
 }
 
 void EventDecoder::tick() {
-  if (ticks_.on && time_moved_ && binder_.on()) emit(make(EventKind::TICK));
-  time_moved_ = false;
+  if (state_.time_moved && binder_.on()) emit(make(EventKind::TICK));
+  state_.time_moved = false;
 }
 
 void EventDecoder::on_tnt(const Packet& packet) {
   const auto count = static_cast<unsigned>(packet.payload2);
-  if (!ticks_.on || !time_moved_) return binder_.tnt(packet.payload, count);
+  if (!state_.time_moved) return binder_.tnt(packet.payload, count);
   // Time advanced before the first branch.
   binder_.tnt(packet.payload & 1U, 1);
   tick();
@@ -256,7 +258,7 @@ void EventDecoder::on_tip(const Packet& packet) {
   bool near = false;
   if (!ip_is_known(packet)) {
     pending_.clear();
-    tip_order_.other();
+    state_.tip_order.other();
     return binder_.contradiction(Status::NO_IP);
   }
   if (async) {
@@ -265,12 +267,12 @@ void EventDecoder::on_tip(const Packet& packet) {
     emit(*async);
   } else {
     const bool waited = binder_.waits_for_target();
-    if (waited) tip_order_.deferred();
+    if (waited) state_.tip_order.deferred();
     // A TIP is deferred only if TNT bits precede it.
-    tip_may_be_deferred_ = (waited || tnt_before_) && !tip_order_.in_order();
+    tip_may_be_deferred_ = (waited || state_.tnt_before) && !state_.tip_order.in_order();
     near = binder_.tip(packet.ip, tip_may_be_deferred_);
   }
-  tip_order_.tip(near);
+  state_.tip_order.tip(near);
   tick();
   emit_bound(AT_TIP, &packet);
 }

@@ -8,8 +8,8 @@
 
 #include "flow/events/context.h"
 #include "flow/events/event_binder.h"
+#include "flow/events/event_state.h"
 #include "flow/events/pending.h"
-#include "flow/events/tip_order.h"
 #include "packet/decoder.h"
 
 namespace ptkit::flow {
@@ -22,14 +22,6 @@ struct TickOptions {
   bool over_overflow = false;  // the cycle length found before an overflow holds after it
 };
 
-// State of event trace (IA32_RTIT_CTL.EventEn). Only with event trace MODE.Exec carries the interrupt flag;
-// otherwise the bit is reserved and 0 (manual, "MODE.Exec Packet").
-enum class EventTrace : std::uint8_t {
-  OFF,
-  ON,
-  UNKNOWN,  // until a packet proves it: CFE, EVD, or MODE.Exec with the flag
-};
-
 class EventDecoder {
  public:
   EventDecoder(packet::PacketDecoder& packets, EventBinder& binder, Walker& walker, ContextTracker& context,
@@ -39,8 +31,9 @@ class EventDecoder {
         walker_(walker),
         context_(context),
         errata_(errata),
-        ticks_(ticks),
-        event_trace_(event_trace) {}
+        ticks_(ticks) {
+    state_.event_trace = event_trace;
+  }
 
   // Applies one packet. The position of `packets` is after it; overflow errata may advance it.
   void apply(const packet::Packet& packet);
@@ -54,24 +47,29 @@ class EventDecoder {
     return !in_header_ && pending_.empty() && pebs_.empty() && !binder_.waits_for_target() &&
            !binder_.needs_psb();
   }
-  // Offset of the PSB of the last PSB+.
-  [[nodiscard]] std::uint64_t header_at() const noexcept { return header_at_; }
+  // The state between two packets, where at_rest().
+  [[nodiscard]] const EventState& state() const noexcept { return state_; }
+  void set_state(const EventState& state) noexcept { state_ = state; }
+  // True if an IFLAG row was dropped because event trace is UNKNOWN: for SpeculationDeps.
+  [[nodiscard]] bool depends_on_event_trace() const noexcept { return depends_on_event_trace_; }
+  [[nodiscard]] bool gives_ticks() const noexcept { return ticks_.on; }
+
+  // For FastFlow, which uses packets itself.
+  //
+  // Offset of the PIP of the last PSB+, unless a PIP outside a PSB+ followed.
+  [[nodiscard]] const std::optional<std::uint64_t>& pip_at() const noexcept { return pip_at_; }
+  // PSB+ were used that repeat known state.
+  void used_psbs() noexcept {
+    if (state_.event_trace == EventTrace::UNKNOWN) depends_on_event_trace_ = true;
+  }
+  // Timing packets came since the last other packet.
+  [[nodiscard]] bool timing_seen() const noexcept { return timing_seen_; }
+  void set_timing_seen(bool seen) noexcept { timing_seen_ = seen; }
 
  private:
-  friend struct CheckpointAccess;
-  friend class FastFlow;
   using Packet = packet::Packet;
   using PacketKind = packet::PacketKind;
 
-  // State machine for recovery. A TNT packet that is not full, then TIPs, then another TNT packet prove that
-  // the processor does not defer TIPs: the TIPs forced out the first TNT packet. TipOrder has the stricter
-  // rule for times.
-  //
-  //            partial TNT               TIP                  TNT
-  //   NONE --------------------> PARTIAL_TNT ----> TIP ---------------------> TIPs are not deferred
-  //
-  // A TNT packet leads to PARTIAL_TNT or NONE, PAD changes nothing, and any other packet leads to NONE.
-  enum class TipWatch : std::uint8_t { NONE, PARTIAL_TNT, TIP };
   void watch_tips(const packet::Packet& packet) noexcept;
   void watch_tip_order(const packet::Packet& packet) noexcept;
   void note_since(const packet::Packet& packet, bool tnt);
@@ -128,14 +126,14 @@ class EventDecoder {
   [[nodiscard]] static Event make(EventKind kind) noexcept;
   [[nodiscard]] static Event make_tsx(const Packet& mode) noexcept;
   void prove_event_trace() noexcept {
-    if (event_trace_ == EventTrace::UNKNOWN) event_trace_ = EventTrace::ON;
+    if (state_.event_trace == EventTrace::UNKNOWN) state_.event_trace = EventTrace::ON;
   }
   void emit(const Event& event) {
-    if (event.kind == EventKind::IFLAG && event_trace_ != EventTrace::ON) {
-      depends_on_event_trace_ = depends_on_event_trace_ || event_trace_ == EventTrace::UNKNOWN;
+    if (event.kind == EventKind::IFLAG && state_.event_trace != EventTrace::ON) {
+      depends_on_event_trace_ = depends_on_event_trace_ || state_.event_trace == EventTrace::UNKNOWN;
       return;
     }
-    time_moved_ = false;
+    state_.time_moved = false;
     binder_.event(event);
   }
   void wait(std::uint8_t binding, const Event& event);
@@ -146,39 +144,19 @@ class EventDecoder {
   ContextTracker& context_;
   packet::Errata errata_;
   TickOptions ticks_;
-  EventTrace event_trace_;
-  // an IFLAG row was dropped because event trace is UNKNOWN; for SpeculationDeps
+  EventState state_;
   bool depends_on_event_trace_ = false;
 
   PendingEvents pending_;
-  std::vector<Event> pebs_;  // the open PEBS block
-  bool pebs_waits_ = false;  // the PEBS block is complete, and its FUP follows
-  TipWatch tip_watch_ = TipWatch::NONE;
-  TipOrder tip_order_;
-  // Offset of the preceding TNT packet (timing packets in between do not count), or of a TIP that may have
-  // been deferred.
-  std::optional<std::uint64_t> tnt_before_;
+  std::vector<Event> pebs_;           // the open PEBS block
+  bool pebs_waits_ = false;           // the PEBS block is complete, and its FUP follows
   bool tip_may_be_deferred_ = false;  // the current packet is such a TIP
-  std::uint64_t since_ = 0;           // offset of the last packet that is younger than everything before it
-
-  bool mode_known_ = false;  // MODE.Exec state, which shows what a packet changes
-  std::uint64_t mode_bits_ = 0;
-  bool iflag_ = false;
-
-  bool first_psb_ = true;     // no PSB+ was decoded yet
-  bool timing_seen_ = false;  // timing packets came since the last other packet
+  bool timing_seen_ = false;
   bool in_header_ = false;
-  std::uint64_t header_at_ = 0;  // offset of the PSB of the last PSB+
-  // offset of the PIP of the last PSB+, unless a PIP outside a PSB+ followed
   std::optional<std::uint64_t> pip_at_;
   bool header_fup_ = false;
   std::uint64_t header_ip_ = 0;
   std::vector<Event> header_;
-
-  // State of ticks.
-  bool time_moved_ = false;        // since the last event or branch that used a packet
-  bool cycles_give_time_ = false;  // CYC packets can be converted to time
-  unsigned mtcs_ = 0;              // MTC packets since the stream began or since an overflow
 };
 
 }  // namespace ptkit::flow

@@ -75,7 +75,7 @@ void EventDecoder::emit_all_unbound() {
 void EventDecoder::resume_after(const packet::DecoderState& state, const Packet& packet, bool ip_known,
                                 std::uint64_t ip) {
   packets_.set_state(state);
-  since_ = packet.offset;
+  state_.since = packet.offset;
   walker_.begin_packet(StreamSpan{walker_.place().offset, packet.offset});
   Event event = make(EventKind::OVERFLOW);
   if (ip_known) {
@@ -188,15 +188,15 @@ void EventDecoder::on_ovf(const Packet& packet) {
   watch_time(packet.kind);
   binder_.pause();
   emit_all_unbound();
-  mode_known_ = false;
+  state_.mode.reset();
   header_.clear();
-  first_psb_ = false;
+  state_.first_psb = false;
   packet::PacketDecoder lookahead = packets_;
   const NextFup found = find_fup(lookahead);
   if (found == NextFup::FUP) {
     if (errata_.apl12 && apl12_applies(lookahead.state())) {
       // Continue after the FUP; the packets between are timing packets.
-      since_ = packet.offset;
+      state_.since = packet.offset;
       packets_.set_state(lookahead.state());
       return emit(make(EventKind::OVERFLOW));
     }

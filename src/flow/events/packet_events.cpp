@@ -1,4 +1,6 @@
 // Events of one packet, with the FUP or TIP that may give their IP.
+#include <utility>
+
 #include "flow/events/event_decoder.h"
 
 namespace ptkit::flow {
@@ -76,10 +78,11 @@ void EventDecoder::emit_pebs(const Packet* ip_packet) {
 // MODE.Exec has the mode and the interrupt flag. The TIP or FUP that follows gives the IP of both.
 void EventDecoder::on_mode_exec(const Packet& packet) {
   if (packet.payload == 0) return binder_.contradiction(Status::BAD_PACKET);
-  const bool iflag = (packet.payload2 & 4U) != 0;
+  const bool iflag = (packet.payload2 & EventState::kIflag) != 0;
   if (iflag) prove_event_trace();
-  const bool mode_changed = !mode_known_ || (mode_bits_ & 3U) != (packet.payload2 & 3U);
-  const bool iflag_changed = !mode_known_ || iflag != iflag_;
+  const std::optional<std::uint64_t> before = std::exchange(state_.mode, packet.payload2);
+  const bool mode_changed = !before || (*before & 3U) != (packet.payload2 & 3U);
+  const bool iflag_changed = !before || iflag != ((*before & EventState::kIflag) != 0);
   if (mode_changed) {
     Event event = make(EventKind::EXEC_MODE);
     event.payload = packet.payload;
@@ -92,9 +95,6 @@ void EventDecoder::on_mode_exec(const Packet& packet) {
     if (!iflag_changed) event.flags |= EV_STATUS;
     wait(AT_TIP | AT_FUP_BOUND, event);
   }
-  mode_known_ = true;
-  mode_bits_ = packet.payload2;
-  iflag_ = iflag;
 }
 
 void EventDecoder::on_mode_tsx(const Packet& packet) {

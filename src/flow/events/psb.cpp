@@ -13,7 +13,7 @@ void EventDecoder::on_psb(const Packet& packet) {
     if (binder_.needs_psb()) return;
   }
   in_header_ = true;
-  header_at_ = packet.offset;
+  state_.psb = packet.offset;
   header_fup_ = false;
   header_.clear();
 }
@@ -52,7 +52,7 @@ void EventDecoder::keep_header_event(const Packet& packet) {
 void EventDecoder::on_header_packet(const Packet& packet) {
   switch (packet.kind) {
     case PacketKind::PSB:
-      if (packet.offset == header_at_) return;
+      if (packet.offset == state_.psb) return;
       // The preceding PSB+ is incomplete.
       in_header_ = false;
       binder_.contradiction(Status::UNEXPECTED_PACKET);
@@ -118,34 +118,33 @@ bool EventDecoder::pge_follows() const {
 
 bool EventDecoder::contradicts_mode(const Packet& packet) const {
   if (packet.payload == 0) return true;
-  const bool known = mode_known_ && !first_psb_ && binder_.state() != EventBinder::State::LOST;
-  return known && (mode_bits_ & 3U) != (packet.payload2 & 3U);
+  const bool known = state_.mode && !state_.first_psb && !binder_.lost();
+  return known && (*state_.mode & 3U) != (packet.payload2 & 3U);
 }
 
 void EventDecoder::emit_header_mode(Event event) {
-  mode_known_ = true;
-  mode_bits_ = event.payload2;
-  iflag_ = (mode_bits_ & 4U) != 0;
-  if (iflag_) prove_event_trace();
+  const bool iflag = (event.payload2 & EventState::kIflag) != 0;
+  state_.mode = event.payload2;
+  if (iflag) prove_event_trace();
   event.payload2 = 0;
   emit(event);
   event.kind = EventKind::IFLAG;
-  event.payload = iflag_ ? 1 : 0;
+  event.payload = iflag ? 1 : 0;
   emit(event);
 }
 
 void EventDecoder::end_header(bool by_overflow) {
   in_header_ = false;
   const bool enabled = header_fup_ && !pge_follows();
-  const bool first = first_psb_;
-  if (first || binder_.state() == EventBinder::State::LOST) {
+  const bool first = state_.first_psb;
+  if (first || binder_.lost()) {
     // Earlier state is void, so the mode holds from the first instruction on.
     for (const Event& event : header_) {
       if (event.kind == EventKind::EXEC_MODE) context_.set_mode(static_cast<insn::ExecMode>(event.payload));
     }
-    mode_known_ = false;
+    state_.mode.reset();
   }
-  first_psb_ = false;
+  state_.first_psb = false;
   // A header that an overflow ended may have lost its FUP.
   if (!by_overflow || enabled) binder_.status(enabled, header_ip_, first);
   for (Event& event : header_) {

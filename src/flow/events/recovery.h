@@ -21,7 +21,7 @@ class Recovery {
   // Control flow is known again. Emits the gap row if a gap is open.
   void close(std::uint64_t offset, const std::uint64_t* to_ip);
   [[nodiscard]] bool is_open() const noexcept { return gap_.has_value(); }
-  [[nodiscard]] const Gap& gap() const noexcept { return *gap_; }
+  [[nodiscard]] const std::optional<Gap>& gap() const noexcept { return gap_; }
   void set_gap(const std::optional<Gap>& gap) noexcept { gap_ = gap; }  // an open gap, or none
 
  private:

@@ -20,10 +20,10 @@ FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBi
       context_(context),
       bulk_(bulk),
       most_bytes_(most_bytes),
-      loop_(packets.stream(), filter, walker.calls_) {
-  if (events_.ticks_.on || binder_.options_.no_code) bulk_ = nullptr;
+      loop_(packets.stream(), filter, walker.calls()) {
+  if (events_.gives_ticks() || !binder_.has_code()) bulk_ = nullptr;
   if (bulk_ == nullptr) return;
-  walker_.caches_.before_clear([this](BlockCache& cache) {
+  walker_.caches().before_clear([this](BlockCache& cache) {
     const auto found = std::find(counted_.begin(), counted_.end(), &cache);
     if (found == counted_.end()) return;
     if (PathCache* const paths = PathCache::find(cache)) emit_counts(*paths);
@@ -33,7 +33,7 @@ FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBi
 
 FastFlow::~FastFlow() {
   if (bulk_ == nullptr) return;
-  walker_.caches_.before_clear({});
+  walker_.caches().before_clear({});
   // Counts that remain belong to a decode that was stopped early, and nothing reads them. Other decoders use
   // the same path caches, so clear them.
   for (BlockCache* cache : counted_) {
@@ -46,12 +46,10 @@ bool FastFlow::plain() const noexcept {
   const packet::DecoderState& packets = packets_.state();
   if (packets.in_psb || packets.block_open || !packets.last_ip_known) return false;
   if (packets_.adds_cs_base()) return false;
-  if (events_.in_header_ || events_.pebs_waits_ || !events_.pending_.empty()) return false;
-  if (binder_.state_ == EventBinder::State::LOST || binder_.needs_psb_ || recovery_.is_open()) return false;
-  if (binder_.options_.tnt_disabled) return false;
-  if (walker_.in_tx_ || walker_.bits_left_ != 0 || walker_.binding_known_ || !walker_.budget_.whole())
-    return false;
-  return binder_.state_ == EventBinder::State::OFF || !walker_.at_end_;
+  if (!events_.at_rest() || recovery_.is_open() || !walker_.plain()) return false;
+  const BinderState& binder = binder_.state();
+  if (binder.tnt_disabled || binder.flow == BinderState::Flow::LOST) return false;
+  return binder.flow == BinderState::Flow::OFF || !walker_.at_branch();
 }
 
 // Where code or threads change with time or offset, limits `end` to packets that change neither.
@@ -69,10 +67,10 @@ bool FastFlow::limit_to_unchanged(std::uint64_t& end) {
 
 bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   BulkRoom room;
-  room.mode = walker_.cache_->mode();
+  room.mode = walker_.code().mode();
   room.position = packets_.position();
   if (!bulk_->open(room)) return false;
-  PathCache* paths = &PathCache::of(*walker_.cache_, walker_.return_compression_);
+  PathCache* paths = &PathCache::of(walker_.code(), walker_.return_compression());
   if (room.kind == BulkRows::EDGES) {
     if (room.space != counted_space_ || room.phase != counted_phase_) emit_counts();
     counted_space_ = room.space;
@@ -81,19 +79,19 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   }
   if (paths->bytes() > most_bytes_) {
     if (room.kind == BulkRows::EDGES) emit_counts();
-    walker_.cache_->set_derived(nullptr);
-    paths = &PathCache::of(*walker_.cache_, walker_.return_compression_);
+    walker_.code().set_derived(nullptr);
+    paths = &PathCache::of(walker_.code(), walker_.return_compression());
   }
   if (room.kind == BulkRows::EDGES &&
-      std::find(counted_.begin(), counted_.end(), walker_.cache_) == counted_.end()) {
-    counted_.push_back(walker_.cache_);
+      std::find(counted_.begin(), counted_.end(), &walker_.code()) == counted_.end()) {
+    counted_.push_back(&walker_.code());
   }
   FastState state = load_state();
   state.end = end;
   state.last_psb = last_psb;
-  if (binder_.state_ == EventBinder::State::ON) state.node = paths->node(walker_.ip_);
-  const std::uint64_t walked = walker_.instructions_;
-  const std::uint64_t begin = state.position;
+  if (state.binder.flow == BinderState::Flow::ON) state.node = paths->node(walker_.ip());
+  const std::uint64_t walked = walker_.instructions();
+  const std::uint64_t begin = state.packets.position;
   const FastStop stop = loop_.run(*paths, state, room);
   if (state.node != 0) state.end_ip = paths->at(state.node).ip;
   store_state(state, room);
@@ -105,60 +103,50 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
 
 FastState FastFlow::load_state() const {
   FastState state;
-  const packet::DecoderState& packets = packets_.state();
-  state.position = packets.position;
-  state.last_ip = packets.last_ip;
-  state.since = events_.since_;
-  state.tnt_before = events_.tnt_before_.value_or(FastState::kNone);
-  state.tip_watch = static_cast<std::uint8_t>(events_.tip_watch_);
-  state.tips_deferred = binder_.tips_deferred_;
-  state.tip_order = events_.tip_order_;
-  state.resume_ip = binder_.resume_ip_;
-  state.end_ip = walker_.ip_;
-  state.known.any = events_.mode_known_ && !events_.first_psb_ && !binder_.abort_known_;
-  state.known.mode = static_cast<std::uint8_t>(events_.mode_bits_);
-  state.known.mode_events = events_.event_trace_ == EventTrace::ON ? 2 : 1;
-  if (events_.pip_at_) state.known.pip = packets_.stream().data() + *events_.pip_at_;
+  state.packets = packets_.state();
+  state.events = events_.state();
+  state.binder = binder_.state();
+  const EventState& events = state.events;
+  state.known.any = events.mode && !events.first_psb && !state.binder.abort_ip;
+  state.known.mode = static_cast<std::uint8_t>(events.mode.value_or(0));
+  state.known.mode_events = events.event_trace == EventTrace::ON ? 2 : 1;
+  if (events_.pip_at()) state.known.pip = packets_.stream().data() + *events_.pip_at();
   return state;
 }
 
-void FastFlow::store_state(const FastState& state, const BulkRoom& room) {
-  packet::DecoderState packets = packets_.state();
-  if (packets.position == state.position && room.instructions == 0) return;  // no packet was used
-  packets.position = state.position;
-  packets.last_ip = state.last_ip;
-  packets_.set_state(packets);
-  events_.since_ = state.since;
-  if (state.psbs != 0 && events_.event_trace_ == EventTrace::UNKNOWN) events_.depends_on_event_trace_ = true;
-  events_.tnt_before_.reset();
-  if (state.tnt_before != FastState::kNone) events_.tnt_before_ = state.tnt_before;
-  events_.tip_watch_ = static_cast<EventDecoder::TipWatch>(state.tip_watch);
-  binder_.tips_deferred_ = state.tips_deferred;
-  events_.tip_order_ = state.tip_order;
-  walker_.instructions_ += room.instructions;
-  // Places never go back: later rows are not older.
-  walker_.place_.since = state.since;
-  if (state.last == FastLast::NONE && room.instructions == 0) return;
-  if (state.moved) walker_.jump_to(state.end_ip);
-  if (state.last == FastLast::NONE) return;
-  binder_.state_ = state.node != 0 ? EventBinder::State::ON : EventBinder::State::OFF;
-  binder_.resume_ip_ = state.resume_ip;
-  binder_.bits_dropped_ = false;
-  binder_.after_branch_ = state.last == FastLast::BRANCH;
-  binder_.trig_base_known_ = state.last != FastLast::DISABLED;
-  binder_.trig_base_ = walker_.instructions_;
+void FastFlow::store_state(FastState& state, const BulkRoom& room) {
+  if (packets_.position() == state.packets.position && room.instructions == 0) return;  // no packet was used
+  packets_.set_state(state.packets);
+  if (state.psbs != 0) events_.used_psbs();
+  events_.set_state(state.events);
+  walker_.add_emitted(room.instructions, state.events.since);
+  if (state.moved && (state.last != FastLast::NONE || room.instructions != 0)) walker_.jump_to(state.end_ip);
+  if (state.last != FastLast::NONE) {
+    state.binder.flow = state.node != 0 ? BinderState::Flow::ON : BinderState::Flow::OFF;
+    if (state.node != 0) state.binder.resume_ip = 0;
+    state.binder.bits_dropped = false;
+    state.binder.after_branch = state.last == FastLast::BRANCH;
+    if (state.last != FastLast::DISABLED) {
+      walker_.begin_icnt();
+    } else {
+      walker_.end_icnt();
+    }
+  }
+  binder_.set_state(state.binder);
 }
 
 // The simple decoder looks up the time at each packet after a timing packet.
 void FastFlow::follow_time(const FastState& state, std::uint64_t begin) {
   const std::uint8_t* const bytes = packets_.stream().data();
-  const std::uint64_t last = state.tnt_before != FastState::kNone ? state.tnt_before : state.since;
+  const std::uint64_t last = state.events.tnt_before.value_or(state.events.since);
   if (last < begin || state.last == FastLast::NONE) {
-    events_.timing_seen_ = events_.timing_seen_ || any_timing(bytes + begin, bytes + state.position);
+    events_.set_timing_seen(events_.timing_seen() ||
+                            any_timing(bytes + begin, bytes + state.packets.position));
     return;
   }
   context_.time_moved(last, state.node != 0);
-  events_.timing_seen_ = any_timing(bytes + last + plain_size(bytes + last), bytes + state.position);
+  events_.set_timing_seen(
+      any_timing(bytes + last + plain_size(bytes + last), bytes + state.packets.position));
 }
 
 // Applies the rest of the TNT packet at the position after its first bits.

@@ -33,7 +33,7 @@ class FastFlow {
   [[nodiscard]] bool limit_to_unchanged(std::uint64_t& end);
   bool work(std::uint64_t end, std::uint64_t last_psb);
   [[nodiscard]] FastState load_state() const;
-  void store_state(const FastState& state, const BulkRoom& room);
+  void store_state(FastState& state, const BulkRoom& room);
   void follow_time(const FastState& state, std::uint64_t begin);
   void finish_tnt(const FastState& state, std::uint64_t walked);
   void emit_counts(PathCache& paths);

@@ -16,11 +16,6 @@ constexpr std::size_t kWindow = 16;         // bytes that may be read after a pa
 constexpr std::uint64_t kPass = 1U << 18U;  // bytes of stream after which run() returns
 constexpr unsigned kMostBuilds = 2048;      // paths that one pass builds at most, because building takes time
 
-// EventDecoder::TipWatch
-constexpr std::uint8_t kNoWatch = 0;
-constexpr std::uint8_t kPartialTnt = 1;
-constexpr std::uint8_t kTip = 2;  // TIP after a partial TNT packet
-
 // PathCache::Packet by a packet's first byte.
 constexpr std::uint8_t kNoTarget = 0xff;
 constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
@@ -86,12 +81,12 @@ class Pass {
         state_(state),
         room_(room),
         rows_(room),
-        since_(state.since),
-        last_(state.tnt_before != FastState::kNone ? state.tnt_before : state.since),
+        since_(state.events.since),
+        last_(state.events.tnt_before.value_or(state.events.since)),
         placed_rows_(room.row),
-        watch_(state.tip_watch),
-        deferred_(state.tips_deferred),
-        tip_order_(state.tip_order) {}
+        watch_(state.events.tip_watch),
+        deferred_(state.binder.tips_deferred),
+        tip_order_(state.events.tip_order) {}
 
   FastStop run();
 
@@ -152,7 +147,7 @@ class Pass {
       event.kind = EventKind::DISABLED;
     } else {
       const std::uint64_t resume =
-          left_ == 0 ? state_.resume_ip : paths_.leave(paths_.paths()[left_]).resume_ip;
+          left_ == 0 ? state_.binder.resume_ip : paths_.leave(paths_.paths()[left_]).resume_ip;
       if (resume != 0 && resume == ip) event.flags |= EV_RESUMED;
     }
     rows_.event(event);
@@ -194,7 +189,7 @@ class Pass {
   std::size_t placed_rows_;  // rows with a place run, if packets may have no rows
   PathId left_ = 0;          // path of the last TIP.PGD
   unsigned builds_ = 0;
-  std::uint8_t watch_;
+  TipWatch watch_;
   bool deferred_;
   TipOrder tip_order_;
 };
@@ -336,20 +331,21 @@ template <typename Rows, Places kPlaces>
 template <typename Rows, Places kPlaces>
 void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std::uint64_t last_ip) {
   const auto position = static_cast<std::uint64_t>(at - base_);
-  room_.used_bytes += position - state_.position;
-  state_.last_ip = last_ip;
-  state_.since = since_;
-  state_.tnt_before = last_ != since_ ? last_ : FastState::kNone;
+  room_.used_bytes += position - state_.packets.position;
+  state_.packets.last_ip = last_ip;
+  state_.events.since = since_;
+  state_.events.tnt_before.reset();
+  if (last_ != since_) state_.events.tnt_before = last_;
   state_.node = paths_.node_of(base);
-  if (last_ >= state_.position) state_.last = last_of(base_ + last_, state_.node != 0);
-  state_.position = position;
-  state_.tip_watch = watch_;
-  state_.tips_deferred = deferred_;
-  state_.tip_order = tip_order_;
+  if (last_ >= state_.packets.position) state_.last = last_of(base_ + last_, state_.node != 0);
+  state_.packets.position = position;
+  state_.events.tip_watch = watch_;
+  state_.events.tip_order = tip_order_;
+  state_.binder.tips_deferred = deferred_;
   state_.moved = state_.node != 0 || left_ != 0;
   if (left_ != 0) {
     const PathTail& leave = paths_.leave(paths_.paths()[left_]);
-    state_.resume_ip = leave.resume_ip;
+    state_.binder.resume_ip = leave.resume_ip;
     state_.end_ip = leave.end_ip;
   }
   room_.row = rows_.rows;
@@ -376,12 +372,12 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
 template <typename Rows, Places kPlaces>
 FastStop Pass<Rows, kPlaces>::run() {
   reload();
-  const std::uint8_t* at = base_ + state_.position;
+  const std::uint8_t* at = base_ + state_.packets.position;
   const std::uint8_t* const stream_end = base_ + state_.end;
   const std::uint8_t* end = stream_end - kWindow;
   if (static_cast<std::uint64_t>(end - at) > kPass && end > at) end = at + kPass;
   std::uint32_t base = paths_.at(state_.node).base;  // base of the node
-  std::uint64_t last_ip = state_.last_ip;
+  std::uint64_t last_ip = state_.packets.last_ip;
   FastStop stop = FastStop::NONE;
   const std::size_t place_limit = kPlaces != Places::NONE ? room_.place_limit - 2 : 0;
 
@@ -414,8 +410,8 @@ FastStop Pass<Rows, kPlaces>::run() {
       add_bits_place_runs(offset);
       since_ = last_;
       last_ = offset;
-      deferred_ = deferred_ && watch_ != kTip;
-      watch_ = is_partial_tnt(at) ? kPartialTnt : kNoWatch;
+      deferred_ = deferred_ && watch_ != TipWatch::TIP;
+      watch_ = is_partial_tnt(at) ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
       if (!tip_order_.in_order()) [[unlikely]]
         tip_order_.tnt(!is_partial_tnt(at));
       ++at;
@@ -450,7 +446,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       if (form.size != 1) last_ip = ip;
       at += form.size;
       if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
-        if (watch_ == kPartialTnt) watch_ = kTip;
+        if (watch_ == TipWatch::PARTIAL_TNT) watch_ = TipWatch::TIP;
         if (!tip_order_.in_order()) [[unlikely]] {
           tip_order_.tip((transition->flags & TRANSITION_NEAR) != 0);
           if (last_ != since_) {  // it follows a TNT packet, so it may be deferred
@@ -465,7 +461,7 @@ FastStop Pass<Rows, kPlaces>::run() {
         if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
         ++room_.events;
         if constexpr (Rows::kEvents) add_event(*transition, form.size != 1, ip, offset);
-        watch_ = kNoWatch;
+        watch_ = TipWatch::NONE;
         tip_order_.other();
       }
       since_ = last_ = offset;
@@ -481,7 +477,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       stop = FastStop::PACKET;
       break;
     }
-    watch_ = kNoWatch;
+    watch_ = TipWatch::NONE;
   }
   if (stop == FastStop::NONE) {
     stop = at >= end && end == stream_end - kWindow ? FastStop::PACKET : FastStop::FULL;
@@ -501,7 +497,7 @@ FastStop pass(PathCache& paths, const AddressFilter& filter, CallStack& calls, c
 }  // namespace
 
 FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
-  if (state.end < state.position + kWindow) return FastStop::PACKET;
+  if (state.end < state.packets.position + kWindow) return FastStop::PACKET;
   const std::uint8_t* const base = stream_.data();
   switch (room.kind) {
     case BulkRows::EDGES:

@@ -5,10 +5,12 @@
 
 #include "base/bytes.h"
 #include "flow/code/return_stack.h"
+#include "flow/events/event_binder.h"
+#include "flow/events/event_state.h"
 #include "flow/events/psb_header.h"
-#include "flow/events/tip_order.h"
 #include "flow/fast/path_cache.h"
 #include "flow/rows/bulk.h"
+#include "packet/decoder.h"
 
 namespace ptkit::flow {
 
@@ -22,24 +24,16 @@ enum class FastStop : std::uint8_t {
 // The last used packet other than timing packets and PADs.
 enum class FastLast : std::uint8_t { NONE, BRANCH, ENABLED, DISABLED };
 
-// State of decoding between packets. EventDecoder, PacketDecoder and EventBinder have members of the same
-// meaning.
+// State of decoding between packets, and what the loop has to know.
 struct FastState {
-  static constexpr std::uint64_t kNone = UINT64_MAX;
-
   std::uint64_t end = 0;                // end of the stream's part; the loop stops somewhat earlier
   std::uint64_t last_psb = UINT64_MAX;  // a PSB+ after this offset is for the simple decoder
   PsbKnown known;
-  std::uint64_t position = 0;
-  std::uint64_t last_ip = 0;
-  std::uint64_t since = 0;
-  std::uint64_t tnt_before = kNone;
-  std::uint64_t resume_ip = 0;
-  std::uint64_t end_ip = 0;  // packets are disabled: IP of the walker
+  packet::DecoderState packets;
+  EventState events;
+  BinderState binder;
+  std::uint64_t end_ip = 0;  // IP of the walker, if it has moved
   NodeId node = 0;           // 0: packets are disabled
-  std::uint8_t tip_watch = 0;
-  bool tips_deferred = true;
-  TipOrder tip_order;
   FastLast last = FastLast::NONE;
   bool moved = false;      // the walker has moved
   std::uint64_t psbs = 0;  // number of used PSB+

@@ -10,7 +10,7 @@ bool can_speculate(const trace::TraceBundle& bundle) noexcept {
   });
 }
 
-bool is_valid(const Segment& segment, const Checkpoint& actual, const time::TimeTrack* track) {
+bool is_valid(const Segment& segment, const FlowState& actual, const time::TimeTrack* track) {
   if (!segment.usable || !equivalent(segment.begin, actual, segment.deps)) return false;
   if (track == nullptr) return true;
   // A PSB+ without a TSC has no state to compare.
@@ -18,10 +18,10 @@ bool is_valid(const Segment& segment, const Checkpoint& actual, const time::Time
 }
 
 SegmentDecoder::SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink,
-                               std::uint64_t psb, std::uint64_t next_psb, const Checkpoint& predicted,
+                               std::uint64_t psb, std::uint64_t next_psb, const FlowState& predicted,
                                std::unique_ptr<time::TimeTrack> track)
     : make_(make), sink_(sink), next_psb_(next_psb), track_(std::move(track)) {
-  Checkpoint from = predicted;
+  FlowState from = predicted;
   from.begin_at_psb(psb, stream);
   decoder_ = make_(discard_, track_.get(), &from, false);
   decoder_->stop_after_psb_above(psb);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "flow/decoder/checkpoint.h"
 #include "flow/decoder/decoder.h"
+#include "flow/decoder/flow_state.h"
 #include "time/track.h"
 
 namespace ptkit::flow {
@@ -14,7 +14,7 @@ namespace ptkit::flow {
 // Makes a decoder of one stream, from a checkpoint on (null: from the start); see FlowDecoder. `track`: the
 // time that code and thread depend on; null if they do not.
 using MakeDecoder = std::function<std::unique_ptr<FlowDecoder>(FlowSink& sink, time::TimeTrack* track,
-                                                               const Checkpoint* from, bool speculative)>;
+                                                               const FlowState* from, bool speculative)>;
 
 // True if segments of its streams can be decoded speculatively.
 [[nodiscard]] bool can_speculate(const trace::TraceBundle& bundle) noexcept;
@@ -24,8 +24,8 @@ inline constexpr std::uint64_t kNoPsb = ~std::uint64_t{0};
 // Result of a segment. Its rows are valid if is_valid().
 struct Segment {
   bool usable = false;  // false: the segment has to be decoded again
-  Checkpoint begin;
-  Checkpoint end;
+  FlowState begin;
+  FlowState end;
   bool at_stream_end = false;
   SpeculationDeps deps;
   // Of the track at `begin`, if there is one: TimeTrack::state_at() of its PSB.
@@ -34,7 +34,7 @@ struct Segment {
 
 // True if the rows are valid: the decoder of the preceding segment ended in the state `actual`, with `track`
 // (null: code and thread do not depend on time).
-[[nodiscard]] bool is_valid(const Segment& segment, const Checkpoint& actual, const time::TimeTrack* track);
+[[nodiscard]] bool is_valid(const Segment& segment, const FlowState& actual, const time::TimeTrack* track);
 
 // Decodes from the end of the first PSB+ after `psb` to the end of the first PSB+ after `next_psb` (kNoPsb:
 // to the end of the stream). The decoder warms up on the PSB interval before, from `psb` on, and emits no
@@ -44,7 +44,7 @@ class SegmentDecoder {
   // All references must outlive the object. `predicted`: a checkpoint of this stream. `track`: it
   // begins at `psb`; null if code and thread do not depend on time.
   SegmentDecoder(const MakeDecoder& make, const trace::Stream& stream, FlowSink& sink, std::uint64_t psb,
-                 std::uint64_t next_psb, const Checkpoint& predicted,
+                 std::uint64_t next_psb, const FlowState& predicted,
                  std::unique_ptr<time::TimeTrack> track = nullptr);
   SegmentDecoder(const SegmentDecoder&) = delete;
   SegmentDecoder& operator=(const SegmentDecoder&) = delete;

@@ -31,6 +31,14 @@ bool is_call(BranchKind kind) noexcept {
   }
 }
 
+// The block without references to others.
+BasicBlock alone(const BasicBlock& block) noexcept {
+  BasicBlock out = block;
+  out.next_block = nullptr;
+  out.target_block = nullptr;
+  return out;
+}
+
 }  // namespace
 
 AddressFilter::AddressFilter(const trace::Configuration& configuration) noexcept
@@ -78,11 +86,25 @@ bool is_binding_insn(const BlockInsn& insn, BindingInsn insn_kind) noexcept {
   return false;
 }
 
+WalkState Walker::state() const {
+  WalkState out = state_;
+  out.branch.reset();
+  if (at_end_) out.branch = alone(*block_);
+  return out;
+}
+
+void Walker::set_state(const WalkState& state) {
+  state_ = state;
+  bits_left_ = 0;
+  at_end_ = state.branch.has_value();
+  block_ = at_end_ ? &*state_.branch : nullptr;
+}
+
 void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   if (cache_ != nullptr && &cache_->view() == &view && cache_->mode() == mode) return;
   // A branch that waits for its packet keeps the code that executed, but leads into the new code.
   keep_branch();
-  if (!at_end_) binding_known_ = false;
+  if (!at_end_) state_.binding.reset();
   cache_ = &caches_.of(view, mode);
 }
 
@@ -92,10 +114,8 @@ void Walker::keep_branch() noexcept {
     block_ = nullptr;
     return;
   }
-  crossing_ = *block_;
-  crossing_.next_block = nullptr;
-  crossing_.target_block = nullptr;
-  block_ = &crossing_;
+  state_.branch = alone(*block_);
+  block_ = &*state_.branch;
 }
 
 void Walker::forget_code() {
@@ -105,14 +125,16 @@ void Walker::forget_code() {
 
 void Walker::emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size) {
   if (count == 0) return;
-  binding_known_ = false;
+  state_.binding.reset();
   instructions_ += count;
-  sink_.on_block(Block{place_, block.ip, cache_->insns(block).first(count), size, cache_->mode(), tx_flag()});
+  if (state_.icnt) *state_.icnt += count;
+  sink_.on_block(
+      Block{state_.place, block.ip, cache_->insns(block).first(count), size, cache_->mode(), tx_flag()});
 }
 
 void Walker::follow_direct(BasicBlock& block) {
   emit_branch(block.branch, block.last_ip, block.target, kTakenBranch);
-  if (block.pushes) calls_.call(block.next_ip);
+  if (block.pushes) state_.calls.call(block.next_ip);
   enter(cache_->target(block));
 }
 
@@ -130,9 +152,9 @@ Status Walker::take_return(BasicBlock& block, bool bit) {
   at_end_ = true;
   // A compressed return has a taken bit.
   if (!bit) return Status::TNT_MISMATCH;
-  if (calls_.empty()) return Status::RETURN_STACK_EMPTY;
+  if (state_.calls.empty()) return Status::RETURN_STACK_EMPTY;
   use_bit();
-  const std::uint64_t target = calls_.return_by_tnt([this](std::uint64_t ip) { return plausible(ip); });
+  const std::uint64_t target = state_.calls.return_by_tnt([this](std::uint64_t ip) { return plausible(ip); });
   emit_branch(BranchKind::RETURN, block.last_ip, target, kTakenBranch);
   enter(cache_->at(target));
   return Status::OK;
@@ -149,8 +171,8 @@ Status Walker::step(BasicBlock& block) {
 }
 
 Status Walker::use_bits() {
-  budget_.add_bits(bits_left_);
-  LoopGuard guard(ip_);
+  state_.budget.add_bits(bits_left_);
+  LoopGuard guard(state_.ip);
   while (bits_left_ != 0) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -160,7 +182,7 @@ Status Walker::use_bits() {
       case Terminator::COND:
         use_bit();
         emit_conditional(here, bit);
-        guard.restart(ip_);
+        guard.restart(state_.ip);
         break;
       case Terminator::RETURN:
         if (!return_compression_) {
@@ -168,7 +190,7 @@ Status Walker::use_bits() {
           return Status::OK;
         }
         if (const Status status = take_return(here, bit); status != Status::OK) return status;
-        guard.restart(ip_);
+        guard.restart(state_.ip);
         break;
       case Terminator::INDIRECT:
       case Terminator::FAR:
@@ -176,7 +198,7 @@ Status Walker::use_bits() {
         return Status::OK;
       default:
         if (const Status status = step(here); status != Status::OK) return status;
-        if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+        if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
         break;
     }
   }
@@ -186,13 +208,13 @@ Status Walker::use_bits() {
 Status Walker::take_bits(std::uint64_t bits, unsigned count) {
   bits_ = bits;
   bits_left_ = count;
-  first_bit_waits_ = place_.before_first_bit = no_bit_used_;
+  first_bit_waits_ = state_.place.before_first_bit = no_bit_used_;
   no_bit_used_ = false;
   return use_bits();
 }
 
 Status Walker::walk_to_decision() {
-  LoopGuard guard(ip_);
+  LoopGuard guard(state_.ip);
   while (!at_end_) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -202,7 +224,7 @@ Status Walker::walk_to_decision() {
       return Status::OK;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+    if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
   }
   return Status::OK;
 }
@@ -212,11 +234,11 @@ Status Walker::take_target(std::uint64_t ip, bool deferred) {
   BasicBlock& here = *block_;
   if (here.end == Terminator::COND) return Status::TNT_MISMATCH;
   // The branch generated the TIP, unless the TIP was deferred.
-  if (bits_left_ == 0 && !deferred) place_.since = place_.offset;
+  if (bits_left_ == 0 && !deferred) state_.place.since = state_.place.offset;
   emit_branch(here.branch, here.last_ip, ip, kTakenBranch);
-  if (here.pushes) calls_.call(here.next_ip);
+  if (here.pushes) state_.calls.call(here.next_ip);
   target_was_near_ = here.end == Terminator::INDIRECT;
-  if (here.end == Terminator::RETURN) calls_.return_by_tip();
+  if (here.end == Terminator::RETURN) state_.calls.return_by_tip();
   enter(cache_->at(ip));
   return bits_left_ == 0 ? Status::OK : use_bits();
 }
@@ -239,8 +261,8 @@ bool Walker::part_to_ip(const BasicBlock& block, std::uint64_t ip) {
 
 Status Walker::walk_to_ip(std::uint64_t ip) {
   if (at_end_) return block_->last_ip == ip ? Status::OK : Status::FUP_MISMATCH;
-  LoopGuard guard(ip_);
-  while (ip_ != ip) {
+  LoopGuard guard(state_.ip);
+  while (state_.ip != ip) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
     if (part_to_ip(here, ip)) return Status::OK;
@@ -250,7 +272,8 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
       return Status::FUP_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (ip_ != ip && (guard.loops(ip_) || budget_.spent(instructions_))) return Status::INFINITE_LOOP;
+    if (state_.ip != ip && (guard.loops(state_.ip) || state_.budget.spent(instructions_)))
+      return Status::INFINITE_LOOP;
   }
   return Status::OK;
 }
@@ -266,9 +289,7 @@ void Walker::stop_after(const BasicBlock& block, std::uint32_t index, std::uint6
   } else {
     jump_to(at == block.last_ip ? block.next_ip : after);
   }
-  binding_known_ = true;
-  binding_insn_ = found;
-  binding_ip_ = at;
+  state_.binding = {.insn = found, .ip = at};
 }
 
 bool Walker::part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind) {
@@ -295,7 +316,7 @@ Status Walker::walk_over() {
 
 Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
   if (at_end_) return Status::TNT_MISMATCH;
-  LoopGuard guard(ip_);
+  LoopGuard guard(state_.ip);
   for (;;) {
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
@@ -306,12 +327,12 @@ Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
       return Status::TNT_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+    if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
   }
 }
 
 Status Walker::walk_count(std::uint64_t count) {
-  LoopGuard guard(ip_);
+  LoopGuard guard(state_.ip);
   while (count != 0) {
     if (at_end_) return Status::TNT_MISMATCH;
     BasicBlock& here = block();
@@ -330,7 +351,7 @@ Status Walker::walk_count(std::uint64_t count) {
       at_end_ = true;
     } else {
       if (const Status status = step(here); status != Status::OK) return status;
-      if (guard.loops(ip_) || budget_.spent(instructions_)) return Status::INFINITE_LOOP;
+      if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
     }
   }
   return Status::OK;
@@ -376,10 +397,10 @@ void Walker::leave_at_branch(const std::uint64_t* ip) {
 }
 
 Status Walker::leave(const std::uint64_t* ip) {
-  LoopGuard guard(ip_);
+  LoopGuard guard(state_.ip);
   while (!at_end_) {
-    resume_ip_ = ip_;
-    if (ip != nullptr && ip_ == *ip) return Status::OK;
+    resume_ip_ = state_.ip;
+    if (ip != nullptr && state_.ip == *ip) return Status::OK;
     BasicBlock& here = block();
     if (here.end == Terminator::FAIL) return here.failure;
     resume_ip_ = ip != nullptr ? *ip : 0;
@@ -393,7 +414,7 @@ Status Walker::leave(const std::uint64_t* ip) {
     }
     if (const Status status = step(here); status != Status::OK) return status;
     if (out) return Status::OK;
-    if ((ip == nullptr || ip_ != *ip) && (guard.loops(ip_) || budget_.spent(instructions_)))
+    if ((ip == nullptr || state_.ip != *ip) && (guard.loops(state_.ip) || state_.budget.spent(instructions_)))
       return Status::INFINITE_LOOP;
   }
   if (ip != nullptr && !may_lead_to(*block_, *ip)) return Status::TNT_MISMATCH;

@@ -5,9 +5,8 @@
 #include <array>
 
 #include "flow/code/code_cache_pool.h"
-#include "flow/code/return_stack.h"
-#include "flow/code/walk_budget.h"
 #include "flow/rows/sink.h"
+#include "flow/walk/walk_state.h"
 #include "trace/bundle.h"
 
 namespace ptkit::flow {
@@ -65,46 +64,51 @@ class Walker {
   void begin_packet(const StreamSpan& place) noexcept { begin_packet(place, place.since); }
   // `bits_since`: StreamSpan::since of the rows from the first bit's branch on.
   void begin_packet(const StreamSpan& place, std::uint64_t bits_since) noexcept {
-    place_ = place;
+    state_.place = place;
     bits_since_ = bits_since;
-    place_.before_first_bit = bits_left_ != 0 && first_bit_waits_;
+    state_.place.before_first_bit = bits_left_ != 0 && first_bit_waits_;
     no_bit_used_ = true;
-    budget_.begin_packet(instructions_, place.offset);
+    state_.budget.begin_packet(instructions_, place.offset);
   }
   // Continues with a packet of which `used` bits are used. `walked` is the value of instructions() before
   // them.
   void continue_packet(std::uint64_t walked, unsigned used) noexcept {
     no_bit_used_ = used == 0;
-    if (used != 0) place_.since = bits_since_;
-    budget_.continue_packet(walked, used);
+    if (used != 0) state_.place.since = bits_since_;
+    state_.budget.continue_packet(walked, used);
   }
   // Charges the walk of a packet that ended in an error.
-  void charge_error() noexcept { budget_.pay(instructions_, place_.offset); }
+  void charge_error() noexcept { state_.budget.pay(instructions_, state_.place.offset); }
   // Empties a code cache that is too large. Between packets only.
   void bound_memory() {
     if (cache_ != nullptr && cache_->too_big()) forget_code();
   }
 
   // Sets the place of the rows that follow.
-  void set_place(const StreamSpan& place) noexcept { place_ = place; }
-  [[nodiscard]] const StreamSpan& place() const noexcept { return place_; }
+  void set_place(const StreamSpan& place) noexcept { state_.place = place; }
+  [[nodiscard]] const StreamSpan& place() const noexcept { return state_.place; }
 
   // State.
+  //
+  // Between two packets.
+  [[nodiscard]] WalkState state() const;
+  void set_state(const WalkState& state);
   void set_code(const image::CodeView& view, insn::ExecMode mode);
-  void set_in_tx(bool in_tx) noexcept { in_tx_ = in_tx; }
+  void set_in_tx(bool in_tx) noexcept { state_.in_tx = in_tx; }
   // false: IA32_RTIT_CTL.DisRETC was set
   void set_return_compression(bool on) noexcept { return_compression_ = on; }
   [[nodiscard]] const image::CodeView& view() const noexcept { return cache_->view(); }
-  [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? block_->last_ip : ip_; }
-  [[nodiscard]] CallStack& calls() noexcept { return calls_; }
+  [[nodiscard]] std::uint64_t ip() const noexcept { return at_end_ ? block_->last_ip : state_.ip; }
+  [[nodiscard]] CallStack& calls() noexcept { return state_.calls; }
+  [[nodiscard]] const CallStack& calls() const noexcept { return state_.calls; }
   [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }  // emitted so far
 
   // Moves execution to `ip` without a row.
   void jump_to(std::uint64_t ip) noexcept {
-    ip_ = ip;
+    state_.ip = ip;
     block_ = nullptr;
     at_end_ = false;
-    binding_known_ = false;
+    state_.binding.reset();
   }
 
   // Branches.
@@ -136,9 +140,25 @@ class Walker {
   // True if execution is still at the last instruction that walk_to_binding_insn() found, and it is of this
   // kind.
   [[nodiscard]] bool at_binding_insn(BindingInsn insn_kind) const noexcept {
-    return binding_known_ && is_binding_insn(binding_insn_, insn_kind);
+    return state_.binding && is_binding_insn(state_.binding->insn, insn_kind);
   }
-  [[nodiscard]] std::uint64_t binding_ip() const noexcept { return binding_ip_; }
+  [[nodiscard]] std::uint64_t binding_ip() const noexcept { return state_.binding->ip; }
+  // Notes that an event of this kind is bound to that instruction, if there is one.
+  void bind(EventKind kind) noexcept {
+    if (state_.binding) state_.binding->kinds |= bit_of(kind);
+  }
+  void unbind_all() noexcept {
+    if (state_.binding) state_.binding->kinds = 0;
+  }
+  [[nodiscard]] bool is_bound(EventKind kind) const noexcept {
+    return state_.binding && (state_.binding->kinds & bit_of(kind)) != 0;
+  }
+
+  // ICNT of TRIG packets: see WalkState::icnt.
+  void begin_icnt() noexcept { state_.icnt = 0; }
+  void end_icnt() noexcept { state_.icnt.reset(); }
+  [[nodiscard]] const std::optional<std::uint64_t>& icnt() const noexcept { return state_.icnt; }
+
   // Walks to the branch that left the traced code, and emits it. `ip` is its target, if known. Execution is
   // then after the branch. TNT_MISMATCH: the walk ends at a conditional branch that does not lead to `ip`.
   [[nodiscard]] base::Status leave(const std::uint64_t* ip);
@@ -158,41 +178,53 @@ class Walker {
   [[nodiscard]] bool at_branch() const noexcept { return at_end_; }
   [[nodiscard]] Terminator branch_end() const noexcept { return block_->end; }
 
-  // For Route, which finds its path itself.
+  // For FastFlow and Route, which find paths themselves.
   [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
+  [[nodiscard]] CodeCaches& caches() noexcept { return caches_; }
+  [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
+  // True if the walk depends on nothing but the code: in no transaction, with a whole budget, without bits.
+  [[nodiscard]] bool plain() const noexcept {
+    return !state_.in_tx && bits_left_ == 0 && !state_.binding && state_.budget.whole();
+  }
+  // `count` instructions were emitted, and later rows are not older than the packet at `since`.
+  void add_emitted(std::uint64_t count, std::uint64_t since) noexcept {
+    instructions_ += count;
+    if (state_.icnt) *state_.icnt += count;
+    state_.place.since = since;
+  }
   // True if `walked` more instructions exceed the budget.
   [[nodiscard]] bool too_far(std::uint64_t walked) const noexcept {
-    return budget_.spent(instructions_ + walked);
+    return state_.budget.spent(instructions_ + walked);
   }
   // Charges instructions that were walked and not emitted.
-  void charge_walk(std::uint64_t walked) noexcept { budget_.charge(walked, place_.offset); }
+  void charge_walk(std::uint64_t walked) noexcept { state_.budget.charge(walked, state_.place.offset); }
   // Emits the first `count` instructions of the block, which have `size` bytes.
   void emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size);
   void emit_block(const BasicBlock& block) { emit_part(block, block.count, block.size); }
 
   void emit_branch(BranchKind kind, std::uint64_t from, std::uint64_t to, std::uint8_t flags) {
-    sink_.on_branch(Branch{place_, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
+    sink_.on_branch(Branch{state_.place, from, to, kind, static_cast<std::uint8_t>(flags | tx_flag())});
   }
   // Emits the branch at the end of a block that was not walked. The block itself is not emitted.
   void emit_unseen_branch(const BasicBlock& block, std::uint64_t to) {
-    sink_.on_branch(Branch{place_, block.last_ip, to, block.branch,
+    sink_.on_branch(Branch{state_.place, block.last_ip, to, block.branch,
                            static_cast<std::uint8_t>(kTakenBranch | tx_flag()), false});
   }
 
  private:
-  friend struct CheckpointAccess;
-  friend class FastFlow;
-
+  [[nodiscard]] static std::uint64_t bit_of(EventKind kind) noexcept {
+    return std::uint64_t{1} << static_cast<unsigned>(kind);
+  }
   [[nodiscard]] std::uint8_t tx_flag() const noexcept {
-    return in_tx_ ? std::uint8_t{IN_TX} : std::uint8_t{0};
+    return state_.in_tx ? std::uint8_t{IN_TX} : std::uint8_t{0};
   }
   BasicBlock& block() {
-    if (block_ == nullptr) block_ = &cache_->at(ip_);
+    if (block_ == nullptr) block_ = &cache_->at(state_.ip);
     return *block_;
   }
   void enter(BasicBlock& block) noexcept {
     block_ = &block;
-    ip_ = block.ip;
+    state_.ip = block.ip;
     at_end_ = false;
   }
   void keep_branch() noexcept;
@@ -203,8 +235,8 @@ class Walker {
   void use_bit() noexcept {
     bits_ >>= 1U;
     --bits_left_;
-    if (place_.before_first_bit) place_.since = bits_since_;
-    first_bit_waits_ = place_.before_first_bit = false;
+    if (state_.place.before_first_bit) state_.place.since = bits_since_;
+    first_bit_waits_ = state_.place.before_first_bit = false;
   }
   base::Status use_bits();
   base::Status step(BasicBlock& block);
@@ -216,14 +248,9 @@ class Walker {
   const AddressFilter& filter_;
   CodeCaches caches_;
   BlockCache* cache_ = nullptr;
-  CallStack calls_;
-  StreamSpan place_;
-
-  std::uint64_t ip_ = 0;
-  BasicBlock* block_ = nullptr;  // block at ip_, if already looked up
-  BasicBlock crossing_;          // copy of a branch that waits for its packet while the code changes
+  WalkState state_;              // `branch` has a value only while the code of the branch is gone
+  BasicBlock* block_ = nullptr;  // block at the IP, if already looked up
   bool at_end_ = false;          // block_ is emitted as a block, its branch is not
-  bool in_tx_ = false;
   std::uint64_t bits_ = 0;
   unsigned bits_left_ = 0;
   std::uint64_t bits_since_ = 0;  // StreamSpan::since of the rows from the first bit on
@@ -231,12 +258,8 @@ class Walker {
   bool first_bit_waits_ = false;  // no bit is used of the packet that the remaining bits come from
   bool target_was_near_ = false;
   bool return_compression_ = true;
-  bool binding_known_ = false;
-  BlockInsn binding_insn_;
-  std::uint64_t binding_ip_ = 0;
   std::uint64_t resume_ip_ = 0;
   std::uint64_t instructions_ = 0;
-  WalkBudget budget_;
 };
 
 }  // namespace ptkit::flow

@@ -187,6 +187,9 @@ def test_index_of_another_trace_is_not_used(indexed: Any, loop: Any, tmp_path: P
     expect_warning("damaged")
     file.write_bytes(good[:8] + b"\xff" + good[9:])
     expect_warning("another version")
+    for decoder in range(int.from_bytes(good[12:16], "little")):  # versions of the decoder's state
+        file.write_bytes(good[:12] + decoder.to_bytes(4, "little") + good[16:])
+        expect_warning("another version")
     file.write_bytes(good)
     expect_warning("other images or settings", resync="psb")
     expect_warning("other images or settings", images=[{loop.BASE: loop.CODE + b"\x90"}])

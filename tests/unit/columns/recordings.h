@@ -128,7 +128,7 @@ inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Reque
   input.bundle = bundle;
   for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) input.streams.push_back(i);
   const auto make = [&](std::uint32_t stream, flow::FlowSink& sink, time::TimeTrack* track,
-                        const flow::Checkpoint* from, bool ahead) {
+                        const flow::FlowState* from, bool ahead) {
     const trace::Stream& of = bundle->streams[stream];
     return from == nullptr ? std::make_unique<flow::FlowDecoder>(of, bundle->configuration, image, options,
                                                                  sink, track, &pool)

@@ -90,7 +90,7 @@ inline Tables read(const std::shared_ptr<trace::TraceBundle>& bundle, const imag
     return std::make_unique<FlowDecoder>(bundle->streams[stream], bundle->configuration, image, options, sink,
                                          track, pool);
   };
-  input.decoder = [&](std::uint32_t stream, FlowSink& sink, time::TimeTrack* track, const Checkpoint* from,
+  input.decoder = [&](std::uint32_t stream, FlowSink& sink, time::TimeTrack* track, const FlowState* from,
                       bool speculative) {
     const trace::Stream& one = bundle->streams[stream];
     if (from == nullptr) {

@@ -82,7 +82,7 @@ inline std::unique_ptr<RowSource> own_engine(const trace::TraceBundle& bundle, c
 // Our decoder of a stream, from a checkpoint on. All must outlive it.
 inline MakeDecoder maker_of(const trace::Stream& stream, const trace::TraceBundle& bundle,
                             const image::Image& image, CodeCachePool& pool) {
-  return [&](FlowSink& sink, time::TimeTrack* track, const Checkpoint* from, bool speculative) {
+  return [&](FlowSink& sink, time::TimeTrack* track, const FlowState* from, bool speculative) {
     const trace::Configuration& configuration = bundle.configuration;
     return from == nullptr ? std::make_unique<FlowDecoder>(stream, configuration, image, FlowOptions{}, sink,
                                                            track, &pool)

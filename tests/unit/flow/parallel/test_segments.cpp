@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "flow/decoder/checkpoint_fields.h"
+#include "flow/decoder/state_bytes.h"
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
 #include "unit/support/roundtrip.h"
@@ -57,7 +57,7 @@ class Recording {
 
   [[nodiscard]] const trace::Stream& stream() const { return bundle_->streams[0]; }
   [[nodiscard]] MakeDecoder maker() const {
-    return [this](FlowSink& sink, time::TimeTrack* track, const Checkpoint* from, bool speculative) {
+    return [this](FlowSink& sink, time::TimeTrack* track, const FlowState* from, bool speculative) {
       if (from == nullptr)
         return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink, track);
       return std::make_unique<FlowDecoder>(stream(), bundle_->configuration, image_, options_, sink, track,
@@ -110,7 +110,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
     finish(*actual);
     if (!actual->stopped()) continue;
     const std::size_t before = all.lines.size();
-    const Checkpoint checkpoint = actual->checkpoint();
+    const FlowState checkpoint = actual->checkpoint();
     EXPECT_TRUE(equivalent(checkpoint, checkpoint, {}));
     const std::uint64_t next = i + 2 * step < psbs.size() ? psbs[i + 2 * step] : kNoPsb;
     if (next != kNoPsb) actual->stop_after_psb_above(next);
@@ -123,7 +123,7 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
     expect_tail(all, before, resumed);
     ASSERT_EQ(again->stopped(), actual->stopped());
 
-    const auto is_valid = [&](const Checkpoint& predicted) {
+    const auto is_valid = [&](const FlowState& predicted) {
       Lines predicted_rows;
       SegmentDecoder speculative(make, recording.stream(), predicted_rows, psbs[i], next, predicted);
       while (speculative.run()) {
@@ -133,14 +133,14 @@ void check_cuts(const Recording& recording, Tally& tally, std::size_t most_cuts)
       expect_tail(all, before, predicted_rows);
       EXPECT_EQ(segment.at_stream_end, !actual->stopped());
       if (segment.at_stream_end) return true;
-      Checkpoint end = segment.end;
+      FlowState end = segment.end;
       complete(end, checkpoint);
       EXPECT_TRUE(equivalent(end, actual->checkpoint(), {}));
       EXPECT_TRUE(end.walk.calls == actual->checkpoint().walk.calls);
       return true;
     };
     ++tally.cuts;
-    Checkpoint predicted;
+    FlowState predicted;
     tally.valid_without_tip_order += is_valid(predicted) ? 1U : 0U;
     predicted.events.tip_order.expect_in_order();
     tally.valid_with_tips_in_order += is_valid(predicted) ? 1U : 0U;
@@ -195,14 +195,14 @@ TEST_P(Segments, RefuseCheckpointsWithPlacesAfterThem) {
   decoder->stop_after_psb_above(recording.psbs()[3]);
   finish(*decoder);
   ASSERT_TRUE(decoder->stopped());
-  const Checkpoint good = decoder->checkpoint();
-  const auto reads = [&](const Checkpoint& checkpoint) {
-    Checkpoint out;
+  const FlowState good = decoder->checkpoint();
+  const auto reads = [&](const FlowState& checkpoint) {
+    FlowState out;
     return from_bytes(to_bytes(checkpoint), recording.stream(), *bundle, out);
   };
   EXPECT_TRUE(reads(good));
   const std::uint64_t position = good.packets.position;
-  Checkpoint bad = good;
+  FlowState bad = good;
   bad.packets.position = recording.stream().data.size() + 1;
   EXPECT_FALSE(reads(bad));
   for (std::uint64_t* const place :

@@ -1,0 +1,80 @@
+#include "flow/decoder/state_bytes.h"
+
+#include <utility>
+
+#include "base/fields.h"
+#include "flow/decoder/state_fields.h"
+
+namespace ptkit::flow {
+namespace {
+
+// The largest value of an enumeration; none: every value is read.
+template <typename T>
+inline constexpr std::optional<T> kLast;
+template <>
+inline constexpr std::optional<TipWatch> kLast<TipWatch> = TipWatch::TIP;
+template <>
+inline constexpr std::optional<EventTrace> kLast<EventTrace> = EventTrace::UNKNOWN;
+template <>
+inline constexpr std::optional<BinderState::Flow> kLast<BinderState::Flow> = BinderState::Flow::LOST;
+template <>
+inline constexpr std::optional<Terminator> kLast<Terminator> = Terminator::FAIL;
+template <>
+inline constexpr std::optional<BranchKind> kLast<BranchKind> = BranchKind::TX_ABORT;
+template <>
+inline constexpr std::optional<insn::InsnClass> kLast<insn::InsnClass> = insn::InsnClass::PTWRITE;
+template <>
+inline constexpr std::optional<GapCause> kLast<GapCause> = GapCause::TRACE_STOP;
+template <>
+inline constexpr std::optional<base::Status> kLast<base::Status> = base::Status::BUFFER_FULL;
+
+template <typename Fields, typename T>
+void describe(Fields& fields, T& value) {
+  if constexpr (Part<T>) {
+    each_field(value, [&](const auto& field) { describe(fields, field.value); });
+  } else if constexpr (kOptional<T>) {
+    base::optional_fields(fields, value, [&](auto& content) { describe(fields, content); });
+  } else if constexpr (requires { value.describe(fields); }) {
+    value.describe(fields);
+  } else if constexpr (kLast<T>.has_value()) {
+    fields(value, *kLast<T>);
+  } else {
+    fields(value);
+  }
+}
+
+bool is_mode(insn::ExecMode mode) noexcept {
+  return mode == insn::ExecMode::BITS16 || mode == insn::ExecMode::BITS32 || mode == insn::ExecMode::BITS64;
+}
+
+// True if all indices and offsets are in range. Packets and places are before the position.
+bool fits(const FlowState& state, const trace::Stream& stream, const trace::TraceBundle& bundle) {
+  const std::uint64_t position = state.packets.position;
+  const EventState& events = state.events;
+  const StreamSpan& place = state.walk.place;
+  return position <= stream.data.size() && events.psb < position && events.since < position &&
+         events.tnt_before.value_or(0) < position && place.since < position && place.offset < position &&
+         state.next_loss <= stream.losses.size() && state.context.next_switch <= stream.switches.size() &&
+         state.context.thread.space < bundle.spaces.size() && is_mode(state.context.mode);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> to_bytes(const FlowState& state) {
+  base::FieldWriter fields;
+  FlowState copy = state;
+  describe(fields, copy);
+  return std::move(fields.bytes());
+}
+
+bool from_bytes(base::Bytes bytes, const trace::Stream& stream, const trace::TraceBundle& bundle,
+                FlowState& out) {
+  base::FieldReader fields(bytes);
+  FlowState read;
+  describe(fields, read);
+  if (!fields.good() || !fields.rest().empty() || !fits(read, stream, bundle)) return false;
+  out = read;
+  return true;
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,181 @@
+// The fields of a FlowState, with a rule for each. Files, comparisons, the completion of a speculative state
+// and the start of speculation all use this one description. A field that a structured binding lacks does not
+// compile.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "flow/decoder/flow_state.h"
+
+namespace ptkit::flow {
+
+// Whether rows depend on a field.
+enum class Rule : std::uint8_t {
+  ALWAYS,
+  WHILE_ON,  // position in the code: while packets are enabled. Later, TIP.PGE gives a new position.
+  NEVER,
+};
+
+template <typename T>
+struct Field {
+  T& value;
+  Rule rule = Rule::ALWAYS;
+  bool kept = false;  // a speculative decoder starts with the predicted value, else with the initial one
+};
+
+// A property of the stream that a packet proves once, and that is `unproven` until then. Rows depend on it
+// only if the decoder noted so in SpeculationDeps.
+template <typename T>
+struct Proof {
+  T& value;
+  std::remove_const_t<T> unproven;
+  bool SpeculationDeps::*depends;
+  bool kept = false;
+};
+
+template <typename T>
+Proof<T> proof(T& value, std::remove_const_t<T> unproven, bool SpeculationDeps::*depends) noexcept {
+  return {value, unproven, depends};
+}
+template <typename T>
+Field<T> always(T& value) noexcept {
+  return {value};
+}
+template <typename T>
+Field<T> while_on(T& value) noexcept {
+  return {value, Rule::WHILE_ON};
+}
+template <typename T>
+Field<T> never(T& value) noexcept {
+  return {value, Rule::NEVER};
+}
+template <typename Described>
+Described kept(Described field) noexcept {
+  field.kept = true;
+  return field;
+}
+
+template <typename T, typename Part>
+concept Is = std::same_as<std::remove_const_t<T>, Part>;
+
+auto fields_of(Is<packet::DecoderState> auto& part) noexcept {
+  auto& [position, last_ip, last_ip_known, in_psb, block_open, block_items_4, has_cs_base] = part;
+  return std::tuple{always(position),   always(last_ip),       always(last_ip_known),    always(in_psb),
+                    always(block_open), always(block_items_4), kept(always(has_cs_base))};
+}
+
+auto fields_of(Is<EventState> auto& part) noexcept {
+  auto& [psb, since, tnt_before, tip_watch, tip_order, mode, first_psb, event_trace, time_moved,
+         cycles_give_time, mtcs] = part;
+  return std::tuple{never(psb),
+                    always(since),
+                    always(tnt_before),
+                    always(tip_watch),
+                    kept(always(tip_order)),
+                    always(mode),
+                    always(first_psb),
+                    kept(proof(event_trace, EventTrace::UNKNOWN, &SpeculationDeps::event_trace)),
+                    always(time_moved),
+                    always(cycles_give_time),
+                    always(mtcs)};
+}
+
+auto fields_of(Is<BinderState> auto& part) noexcept {
+  auto& [flow, bits_dropped, tips_deferred, tnt_disabled, no_code_reported, after_branch, abort_ip,
+         resume_ip] = part;
+  return std::tuple{always(flow),
+                    always(bits_dropped),
+                    proof(tips_deferred, true, &SpeculationDeps::tips_deferred),
+                    kept(always(tnt_disabled)),
+                    always(no_code_reported),
+                    always(after_branch),
+                    always(abort_ip),
+                    always(resume_ip)};
+}
+
+auto fields_of(Is<StreamSpan> auto& part) noexcept {
+  auto& [since, offset, before_first_bit] = part;
+  return std::tuple{always(since), always(offset), always(before_first_bit)};
+}
+
+// Blocks are rebuilt from the code: their neighbours, numbers and instructions are not described. A branch is
+// the same in blocks that begin elsewhere.
+auto fields_of(Is<BasicBlock> auto& part) noexcept {
+  auto& [ip, last_ip, next_ip, target, next_block, target_block, first, count, size, number_low, number_high,
+         end, branch, kind, pushes, failure] = part;
+  return std::tuple{never(ip),   always(last_ip), always(next_ip), always(target), never(size),
+                    always(end), always(branch),  never(kind),     always(pushes), never(failure)};
+}
+
+auto fields_of(Is<BlockInsn> auto& part) noexcept {
+  auto& [size, cls, kind] = part;
+  return std::tuple{always(size), always(cls), always(kind)};
+}
+
+auto fields_of(Is<WalkState::Binding> auto& part) noexcept {
+  auto& [insn, ip, kinds] = part;
+  return std::tuple{always(insn), always(ip), always(kinds)};
+}
+
+auto fields_of(Is<WalkState> auto& part) noexcept {
+  auto& [place, ip, branch, in_tx, binding, icnt, budget, calls] = part;
+  return std::tuple{always(place),     while_on(ip),   while_on(branch), always(in_tx),
+                    while_on(binding), while_on(icnt), always(budget),   always(calls)};
+}
+
+auto fields_of(Is<Context> auto& part) noexcept {
+  auto& [offset, space, cpu, pid, tid] = part;
+  return std::tuple{never(offset), always(space), always(cpu), always(pid), always(tid)};
+}
+
+auto fields_of(Is<ContextState> auto& part) noexcept {
+  auto& [thread, mode, tsc, next_switch] = part;
+  return std::tuple{always(thread), always(mode), always(tsc), always(next_switch)};
+}
+
+auto fields_of(Is<Gap> auto& part) noexcept {
+  auto& [begin, end, from_ip, to_ip, cause, code, flags] = part;
+  return std::tuple{always(begin), always(end),  always(from_ip), always(to_ip),
+                    always(cause), always(code), always(flags)};
+}
+
+auto fields_of(Is<FlowState> auto& part) noexcept {
+  auto& [packets, next_loss, events, binder, walk, context, gap] = part;
+  return std::tuple{always(packets), always(next_loss),     always(events), always(binder),
+                    always(walk),    kept(always(context)), always(gap)};
+}
+
+template <typename T>
+concept Part = requires(T& part) {
+  fields_of(part);
+};
+
+template <typename T>
+inline constexpr bool kOptional = false;
+template <typename T>
+inline constexpr bool kOptional<std::optional<T>> = true;
+
+// Calls visit(field) for each field of a part.
+template <Part T, typename Visit>
+void each_field(T& part, const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, fields_of(part));
+}
+
+// Calls visit(field of a, field of b) for each field of two parts, until it returns false.
+template <Part A, Part B, typename Visit>
+bool each_pair(A& a, B& b, const Visit& visit) {
+  const auto fields_a = fields_of(a);
+  const auto fields_b = fields_of(b);
+  constexpr std::size_t kCount = std::tuple_size_v<decltype(fields_a)>;
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return (visit(std::get<kIndex>(fields_a), std::get<kIndex>(fields_b)) && ...);
+  }
+  (std::make_index_sequence<kCount>());
+}
+
+}  // namespace ptkit::flow

@@ -1,0 +1,35 @@
+// State of the Walker between two packets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "flow/code/block_cache.h"
+#include "flow/code/return_stack.h"
+#include "flow/code/walk_budget.h"
+#include "flow/rows/rows.h"
+
+namespace ptkit::flow {
+
+// No TNT bits wait for a target.
+struct WalkState {
+  // The instruction that events were bound to, while execution is right after it, or at its branch.
+  struct Binding {
+    BlockInsn insn;
+    std::uint64_t ip = 0;
+    std::uint64_t kinds = 0;  // of these events, a bit each
+  };
+
+  StreamSpan place;      // of the last packet's rows
+  std::uint64_t ip = 0;  // where execution continues, unless a branch waits
+  // The branch at the end of an emitted block, if it waits for its packet: without neighbours.
+  std::optional<BasicBlock> branch;
+  bool in_tx = false;
+  std::optional<Binding> binding;
+  // Instructions since the last packet with an IP, from which ICNT of TRIG packets counts.
+  std::optional<std::uint64_t> icnt;
+  WalkBudget budget;
+  CallStack calls;
+};
+
+}  // namespace ptkit::flow
