@@ -17,7 +17,8 @@ class Comparison {
   template <typename T>
   [[nodiscard]] bool same(const T& predicted, const T& actual) const noexcept {
     if constexpr (Part<const T>) {
-      return each_pair(predicted, actual, [this](const auto& a, const auto& b) { return same_field(a, b); });
+      return each_pair(predicted, actual,
+                       [this](const auto& a, const auto& b) { return this->same_field(a, b); });
     } else if constexpr (kOptional<T>) {
       if (!predicted || !actual) return predicted.has_value() == actual.has_value();
       return same(*predicted, *actual);
@@ -55,7 +56,7 @@ struct Completion {
   template <Part T>
   void operator()(T& end, const T& actual) const noexcept {
     each_pair(end, actual, [this](const auto& to, const auto& from) {
-      complete_field(to, from);
+      this->complete_field(to, from);
       return true;
     });
   }

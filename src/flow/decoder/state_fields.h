@@ -117,7 +117,7 @@ auto fields_of(Is<BlockInsn> auto& part) noexcept {
   return std::tuple{always(size), always(cls), always(kind)};
 }
 
-auto fields_of(Is<WalkState::Binding> auto& part) noexcept {
+auto fields_of(Is<BoundInsn> auto& part) noexcept {
   auto& [insn, ip, kinds] = part;
   return std::tuple{always(insn), always(ip), always(kinds)};
 }
