@@ -32,7 +32,7 @@ inline constexpr std::size_t kLongTntSize = 8;
   return (at[0] & kKindBits) == kTipKind || is_partial_tnt(at);
 }
 
-struct IpForm {
+struct alignas(32) IpForm {
   std::uint64_t take = 0;  // bits from the packet
   std::uint64_t keep = 0;  // bits from the last IP
   std::uint8_t size = 0;   // size of the packet; 0: reserved

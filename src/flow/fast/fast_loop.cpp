@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "flow/events/plain_packets.h"
 #include "flow/fast/fast_rows.h"
@@ -68,6 +69,14 @@ FastLast last_of(const std::uint8_t* at, bool on) noexcept {
 // Places of rows that the sink needs: see BulkRoom.
 enum class Places : std::uint8_t { NONE, PACKETS, FIRST_BITS };
 
+// Where the loop is. Functions that are not inlined change a copy: a local whose address is taken would stay
+// in memory, and every packet waits for the node before it.
+struct LoopPlace {
+  const std::uint8_t* at;
+  std::uint32_t base;
+  std::uint64_t last_ip;
+};
+
 // One pass. Members may be in memory; locals of run() stay in registers.
 template <typename Rows, Places kPlaces>
 class Pass {
@@ -92,6 +101,9 @@ class Pass {
 
  private:
   using Packet = PathCache::Packet;
+
+  // Rows and places that only count need nothing of a TNT packet between two others.
+  static constexpr bool kCounts = Rows::kCounts && kPlaces == Places::NONE;
 
   // Reloads the pointers to the tables, which building a path may move.
   void reload() noexcept {
@@ -165,6 +177,9 @@ class Pass {
   }
   [[nodiscard]] bool may_build() const noexcept { return builds_ < kMostBuilds && !paths_.cache().too_big(); }
   void connect(NodeId node) noexcept;
+  [[gnu::always_inline]] inline void take_run(const std::uint8_t*& at, const std::uint8_t* end,
+                                              std::uint32_t& base, FastStop& stop);
+  void end_run(const std::uint8_t* begin, const std::uint8_t* at) noexcept;
 
   PathCache& paths_;
   const AddressFilter& filter_;
@@ -259,7 +274,7 @@ template <typename Bits>
     if ((transition->flags & (TRANSITION_CALL | TRANSITION_CALLS)) != 0) apply_calls(*transition);
     const bool all = (transition->flags & (TRANSITION_RETURN | TRANSITION_STUCK)) == 0;
     if (all && (!kLong || first == bits)) return FastStop::NONE;
-    const unsigned now = all ? static_cast<unsigned>(std::bit_width(first)) - 1 : transition->used;
+    const unsigned now = all ? static_cast<unsigned>(std::bit_width(first)) - 1 : transition->used();
     used += now;
     bits = without(bits, now);
     if (all) continue;
@@ -325,6 +340,59 @@ template <typename Rows, Places kPlaces>
   ++state_.psbs;
   at = header.psbend + kPsbendSize;
   return true;
+}
+
+// TNT-8 packets one after the other, the first of them at `at`, where rows are counted. What only the last
+// two packets decide is set once, at the end.
+template <typename Rows, Places kPlaces>
+void Pass<Rows, kPlaces>::take_run(const std::uint8_t*& at, const std::uint8_t* end, std::uint32_t& base,
+                                   FastStop& stop) {
+  constexpr unsigned kPart = TRANSITION_RETURN | TRANSITION_STUCK;
+  constexpr unsigned kCalls = TRANSITION_CALL | TRANSITION_CALLS;
+  const std::uint8_t* const begin = at;
+  std::uint64_t insns = 0;
+  Transition* via = via_;
+  std::uint32_t bits = *at >> 1U;
+  do {
+    Transition& transition = TntTransitions::at(bits_ + bits, base, 0);
+    if (transition.from == base && (transition.flags & kPart) == 0) [[likely]] {
+      if ((transition.flags & (kCalls | TRANSITION_NEW)) != 0) {
+        if ((transition.flags & TRANSITION_NEW) != 0) paths_.note_bits(transition);
+        if ((transition.flags & kCalls) != 0) apply_calls(transition);
+      }
+      rows_.count_bits(transition);
+      insns += transition.insns;
+      base = transition.next;
+      via = &transition;
+    } else {
+      instructions_ += std::exchange(insns, 0);
+      via_ = via;
+      std::uint32_t next = base;  // `base` itself stays in a register
+      stop = take_bits(bits, next, static_cast<std::uint64_t>(at - base_));
+      base = next;
+      via = via_;
+      if (stop != FastStop::NONE) break;
+    }
+    ++at;
+    bits = std::rotr(*at, 1);  // 2 to 127 for a TNT-8 packet alone
+  } while (bits - 2 < 126 && at < end);
+  instructions_ += insns;
+  via_ = via;
+  end_run(begin, at);
+}
+
+// The state after the TNT-8 packets from `begin` to `at`: what each of them would have set.
+template <typename Rows, Places kPlaces>
+void Pass<Rows, kPlaces>::end_run(const std::uint8_t* begin, const std::uint8_t* at) noexcept {
+  if (at == begin) return;
+  const auto end = static_cast<std::uint64_t>(at - base_);
+  since_ = at - begin > 1 ? end - 2 : last_;
+  last_ = end - 1;
+  deferred_ = deferred_ && watch_ != TipWatch::TIP;
+  watch_ = is_partial_tnt(at - 1) ? TipWatch::PARTIAL_TNT : TipWatch::NONE;
+  if (tip_order_.in_order()) return;
+  tip_order_.tnt(!is_partial_tnt(begin));  // only the first may follow a TIP
+  tip_order_.tnt(!is_partial_tnt(at - 1));
 }
 
 // Stores the state for the simple decoder.
@@ -395,6 +463,11 @@ FastStop Pass<Rows, kPlaces>::run() {
     const auto offset = static_cast<std::uint64_t>(at - base_);
     if ((first & 1U) == 0 && first > 2) {
       // TNT-8
+      if constexpr (kCounts) {
+        take_run(at, end, base, stop);
+        if (stop != FastStop::NONE) break;
+        continue;
+      }
       const std::uint32_t bits = first >> 1U;
       Transition* const transition = &TntTransitions::at(bits_, base, bits);
       if (transition->from == base && (transition->flags & (TRANSITION_RETURN | TRANSITION_STUCK)) == 0)
@@ -404,8 +477,11 @@ FastStop Pass<Rows, kPlaces>::run() {
         note_head(path_row, *transition);
         follow(*transition, base);
         if ((transition->flags & (TRANSITION_CALL | TRANSITION_CALLS)) != 0) apply_calls(*transition);
-      } else if (stop = take_bits(bits, base, offset); stop != FastStop::NONE) {
-        break;
+      } else {
+        std::uint32_t next = base;
+        stop = take_bits(bits, next, offset);
+        base = next;
+        if (stop != FastStop::NONE) break;
       }
       add_bits_place_runs(offset);
       since_ = last_;
@@ -437,11 +513,13 @@ FastStop Pass<Rows, kPlaces>::run() {
       }
       rows_.target(*transition);
       follow(*transition, base);
-      if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
-      if ((transition->flags & TRANSITION_POPS) != 0) calls_.return_by_tip();
-      if ((transition->flags & TRANSITION_OFF) != 0) {
-        calls_.flush();
-        left_ = transition->path;
+      if ((transition->flags & (TRANSITION_CALLS | TRANSITION_POPS | TRANSITION_OFF)) != 0) {
+        if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
+        if ((transition->flags & TRANSITION_POPS) != 0) calls_.return_by_tip();
+        if ((transition->flags & TRANSITION_OFF) != 0) {
+          calls_.flush();
+          left_ = transition->path;
+        }
       }
       if (form.size != 1) last_ip = ip;
       at += form.size;
@@ -468,14 +546,22 @@ FastStop Pass<Rows, kPlaces>::run() {
       continue;
     }
     if (is_long_tnt(at)) {
-      stop = take_long(at, base);
+      std::uint32_t next = base;
+      stop = take_long(at, next);
+      base = next;
       if (stop != FastStop::NONE) break;
       at += kLongTntSize;
     } else if (skip_timing(at)) {
       if (!is_cyc(first)) tip_order_.other();
-    } else if (!take_psb(at, base, last_ip)) {
-      stop = FastStop::PACKET;
-      break;
+    } else {
+      LoopPlace place{at, base, last_ip};
+      if (!take_psb(place.at, place.base, place.last_ip)) {
+        stop = FastStop::PACKET;
+        break;
+      }
+      at = place.at;
+      base = place.base;
+      last_ip = place.last_ip;
     }
     watch_ = TipWatch::NONE;
   }
@@ -503,8 +589,7 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
     case BulkRows::EDGES:
       if (room.most_instructions != UINT64_MAX)
         return Pass<PhaseRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
-      return room.in_order ? pass<EdgeRows>(paths, filter_, calls_, base, state, room)
-                           : pass<UsedRows>(paths, filter_, calls_, base, state, room);
+      return pass<EdgeRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
       if (room.instruction != nullptr) {
         return room.choice == BranchChoice{}

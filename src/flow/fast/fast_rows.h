@@ -14,6 +14,7 @@ struct NoRows {
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
   static constexpr bool kEvents = false;     // has event()
   static constexpr bool kPhases = false;     // limited by the room's instructions
+  static constexpr bool kCounts = false;     // counts transitions, so that no packet has rows of its own
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
   void begin(PathCache&) noexcept {}
   void bits(Transition&) noexcept {}
@@ -24,14 +25,25 @@ struct NoRows {
   std::size_t rows;
 };
 
+// Counts transitions, and notes those that are counted for the first time.
 struct EdgeRows : NoRows {
+  static constexpr bool kCounts = true;
   using NoRows::NoRows;
   void begin(PathCache& paths) noexcept { paths_ = &paths; }
   void bits(Transition& transition) {
+    if ((transition.flags & TRANSITION_NEW) != 0) paths_->note_bits(transition);
+    count_bits(transition);
+  }
+  void target(Transition& transition) {
+    if ((transition.flags & TRANSITION_NEW) != 0) paths_->note_target(transition);
+    count_target(transition);
+  }
+  // As bits() and target(), for transitions that are noted already.
+  void count_bits(Transition& transition) {
     if (++transition.count == 0) [[unlikely]]
       paths_->carry_bits(transition);
   }
-  void target(Transition& transition) {
+  void count_target(Transition& transition) {
     if (++transition.count == 0) [[unlikely]]
       paths_->carry_target(transition);
   }
@@ -40,27 +52,11 @@ struct EdgeRows : NoRows {
   PathCache* paths_ = nullptr;
 };
 
-// EdgeRows of one of several phases.
+// EdgeRows of one of several phases, which may end after any packet.
 struct PhaseRows : EdgeRows {
   static constexpr bool kPhases = true;
+  static constexpr bool kCounts = false;
   using EdgeRows::EdgeRows;
-};
-
-// Counts transitions, and notes those that are counted for the first time.
-struct UsedRows : NoRows {
-  using NoRows::NoRows;
-  void begin(PathCache& paths) noexcept { paths_ = &paths; }
-  void bits(Transition& transition) {
-    if (transition.count == 0) paths_->note_bits(transition);
-    if (++transition.count == 0) paths_->carry_bits(transition);
-  }
-  void target(Transition& transition) {
-    if (transition.count == 0) paths_->note_target(transition);
-    if (++transition.count == 0) paths_->carry_target(transition);
-  }
-
- private:
-  PathCache* paths_ = nullptr;
 };
 
 // ENABLED and DISABLED events. The simple decoder emits those of PSB+.
@@ -84,6 +80,7 @@ struct BranchRows {
   static constexpr bool kMayBeNone = kChosen;
   static constexpr bool kEvents = false;
   static constexpr bool kPhases = false;
+  static constexpr bool kCounts = false;
   explicit BranchRows(const BulkRoom& room)
       : rows(room.row),
         choice_(room.choice),
@@ -178,6 +175,7 @@ struct InsnRows {
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
   static constexpr bool kPhases = false;
+  static constexpr bool kCounts = false;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
@@ -212,6 +210,7 @@ struct BlockRows {
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
   static constexpr bool kPhases = false;
+  static constexpr bool kCounts = false;
   explicit BlockRows(const BulkRoom& room)
       : rows(room.row),
         ip_(room.ip),

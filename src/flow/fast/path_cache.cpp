@@ -10,8 +10,8 @@ namespace ptkit::flow {
 namespace {
 
 // TransitionFlag bits for the path's effect on the call stack.
-std::uint8_t calls_of(const PathBuilder& builder) noexcept {
-  return builder.depth != 0 ? std::uint8_t{TRANSITION_CALLS} : std::uint8_t{0};
+std::uint16_t calls_of(const PathBuilder& builder) noexcept {
+  return builder.depth != 0 ? std::uint16_t{TRANSITION_CALLS} : std::uint16_t{0};
 }
 
 }  // namespace
@@ -120,10 +120,9 @@ Transition* PathCache::bits(NodeId from, std::uint32_t bits) {
   transition.next = nodes_[next].base;
   transition.path = add_path(builder);
   transition.insns = static_cast<std::uint16_t>(builder.insns);
-  transition.used = static_cast<std::uint8_t>(builder.used);
-  transition.flags = end == PathEnd::RETURN  ? TRANSITION_RETURN
-                     : end == PathEnd::STUCK ? TRANSITION_STUCK
-                                             : 0;
+  transition.set_used(end != PathEnd::USED ? builder.used : 0);
+  if (end == PathEnd::RETURN) transition.flags |= TRANSITION_RETURN;
+  if (end == PathEnd::STUCK) transition.flags |= TRANSITION_STUCK;
   if (builder.depth == 1 && builder.calls.size() == 1) {
     transition.ip = builder.calls.front();
     transition.flags |= TRANSITION_CALL;
@@ -133,7 +132,7 @@ Transition* PathCache::bits(NodeId from, std::uint32_t bits) {
   // The hot loop pops the return address, and continues from `next` over its exit. Without an exit the simple
   // decoder uses the bit.
   if (end == PathEnd::RETURN && !find_exit(nodes_[next])) {
-    transition.flags = static_cast<std::uint8_t>((transition.flags & ~TRANSITION_RETURN) | TRANSITION_STUCK);
+    transition.flags = static_cast<std::uint16_t>((transition.flags & ~TRANSITION_RETURN) | TRANSITION_STUCK);
   }
   return &transition;
 }
@@ -171,7 +170,7 @@ Transition* PathCache::add_leave(NodeId from, Packet packet, std::uint64_t ip, c
   Transition& transition = add_target(from, packet, ip, 0);
   transition.path = add_path(builder);
   transition.insns = static_cast<std::uint16_t>(builder.insns);
-  transition.flags = static_cast<std::uint8_t>(TRANSITION_OFF | calls_of(builder));
+  transition.flags = static_cast<std::uint16_t>(transition.flags | TRANSITION_OFF | calls_of(builder));
   return &transition;
 }
 
@@ -181,7 +180,7 @@ Transition* PathCache::add_status(NodeId from, std::uint64_t ip) {
   Transition& transition = add_target(from, Packet::PSB, ip, node(ip));
   transition.path = add_path(builder);
   transition.insns = static_cast<std::uint16_t>(builder.insns);
-  transition.flags = calls_of(builder);
+  transition.flags = static_cast<std::uint16_t>(transition.flags | calls_of(builder));
   return &transition;
 }
 
@@ -196,7 +195,7 @@ Transition* PathCache::target(NodeId from, Packet packet, std::uint64_t ip, cons
   const Node& node = nodes_[from];
   transition.path = node.exit;
   transition.insns = node.exit_insns;
-  transition.flags = TRANSITION_TARGET;
+  transition.flags |= TRANSITION_TARGET;
   if (paths_[node.exit].depth != 0) transition.flags |= TRANSITION_CALLS;
   if (node.returns) transition.flags |= TRANSITION_POPS;
   if (node.near) transition.flags |= TRANSITION_NEAR;
@@ -341,11 +340,13 @@ void PathCache::count_path(Path& path, std::uint64_t times) {
   edges_.count(tail.edge - 1, times);
 }
 
-void PathCache::note_bits(const Transition& transition) {
+void PathCache::note_bits(Transition& transition) {
+  transition.flags &= static_cast<std::uint16_t>(~TRANSITION_NEW);
   used_.push_back(static_cast<std::uint32_t>(&transition - tnt_transitions_.all().data()));
 }
 
-void PathCache::note_target(const Transition& transition) {
+void PathCache::note_target(Transition& transition) {
+  transition.flags &= static_cast<std::uint16_t>(~TRANSITION_NEW);
   used_.push_back(static_cast<std::uint32_t>(&transition - tip_transitions_.all().data()) | kTargetUse);
 }
 
@@ -372,15 +373,17 @@ std::span<const EdgeCount> PathCache::take_counts(bool in_order) {
   Transitions& targets = tip_transitions_.all();
   const auto take = [&](std::size_t index, bool target) {
     Transition& transition = target ? targets[index] : bits[index];
+    if ((transition.flags & TRANSITION_NEW) != 0) return;
+    transition.flags |= TRANSITION_NEW;
     const std::uint32_t times = std::exchange(transition.count, 0);
-    if (times == 0) return;
+    if (times == 0) return;  // it has just been carried
     if (target) {
       take_target(index, times);
     } else {
       take_bits(transition, times);
     }
   };
-  if (!in_order && !used_lost_) {
+  if (!used_lost_) {
     for (const std::uint32_t id : used_) take(id & ~kTargetUse, (id & kTargetUse) != 0);
   } else {
     for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);

@@ -96,10 +96,9 @@ class PathCache final : public DerivedCache {
 
   // Returns the counted edges, and resets the counts. Valid until the next call.
   [[nodiscard]] std::span<const EdgeCount> take_counts(bool in_order);
-  // Notes a transition that is counted for the first time. If all such transitions are noted,
-  // take_counts(in_order = false) visits only these.
-  void note_bits(const Transition& transition);
-  void note_target(const Transition& transition);
+  // Notes a TRANSITION_NEW transition that is counted for the first time: take_counts() visits only these.
+  void note_bits(Transition& transition);
+  void note_target(Transition& transition);
   // Carries the transition's count, which has wrapped at 2^32.
   void carry_bits(Transition& transition) { take_bits(transition, kCarry); }
   void carry_target(const Transition& transition) {

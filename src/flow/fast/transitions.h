@@ -12,7 +12,7 @@ namespace ptkit::flow {
 using NodeId = std::uint32_t;
 using PathId = std::uint32_t;
 
-enum TransitionFlag : std::uint8_t {
+enum TransitionFlag : std::uint16_t {
   TRANSITION_CALL = 1,     // TNT: one call is open at the end, which returns to `ip`
   TRANSITION_CALLS = 2,    // the path has calls
   TRANSITION_RETURN = 4,   // TNT: the bit after `used` is a compressed return to a call before the path
@@ -21,6 +21,7 @@ enum TransitionFlag : std::uint8_t {
   TRANSITION_TARGET = 32,  // TIP: of the path's last branch
   TRANSITION_OFF = 64,     // TIP: packets are disabled
   TRANSITION_NEAR = 128,   // TIP: of an indirect jump or call
+  TRANSITION_NEW = 256,    // `count` is 0: the first use has to be noted
 };
 
 // The effect of TNT bits or of a TIP at a node.
@@ -31,8 +32,14 @@ struct alignas(32) Transition {
   std::uint32_t path = 0;   // the path to the next node
   std::uint32_t count = 0;  // number of uses, if edges are counted
   std::uint16_t insns = 0;
-  std::uint8_t used = 0;  // number of used bits, if not all
-  std::uint8_t flags = 0;
+  std::uint16_t flags =
+      TRANSITION_NEW;  // TransitionFlag bits; above them the number of used bits, if not all
+
+  [[nodiscard]] unsigned used() const noexcept { return flags >> kUsedShift; }
+  void set_used(unsigned bits) noexcept { flags = static_cast<std::uint16_t>(flags | bits << kUsedShift); }
+
+ private:
+  static constexpr unsigned kUsedShift = 12;
 };
 static_assert(sizeof(Transition) == 32);
 
