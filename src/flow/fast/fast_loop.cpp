@@ -69,8 +69,8 @@ FastLast last_of(const std::uint8_t* at, bool on) noexcept {
 // Places of rows that the sink needs: see BulkRoom.
 enum class Places : std::uint8_t { NONE, PACKETS, FIRST_BITS };
 
-// Where the loop is. Functions that are not inlined change a copy: a local whose address is taken would stay
-// in memory, and every packet waits for the node before it.
+// Where the loop is. Functions that are not inlined change a copy: a local that has its address taken would
+// stay in memory, and every packet waits for the node before it.
 struct LoopPlace {
   const std::uint8_t* at;
   std::uint32_t base;
