@@ -39,10 +39,15 @@ class FastEncoder {
     return tsc - now_ < stop_ticks_ && tsc < mtc_tsc_ && out_ < busy_at_;
   }
   void set_time(std::uint64_t tsc) noexcept { now_ = tsc; }
-  // Whether CYC packets are on. Then each step has its time, and flush() follows each step.
-  [[nodiscard]] bool timed() const noexcept { return cyc_; }
-  void flush(PendingBits& pending) noexcept {
-    if (pending.count >= TntBuffer::kShortBits) put_bits(pending);
+  // With CYC packets, the step after set_time() stands between these calls: it has that time, and later steps
+  // have no times. Call both while no PendingBits are outside of the encoder.
+  void begin_timed_step() noexcept {
+    put_whole(pending_);
+    cyc_ = true;
+  }
+  void end_timed_step() noexcept {
+    if (pending_.count == TntBuffer::kShortBits) put_bits(pending_);
+    cyc_ = false;
   }
   void make_room(PendingBits& pending) noexcept {
     if (pending.count >= kGroup) put_group(pending);
@@ -154,7 +159,7 @@ class FastEncoder {
   PendingBits pending_;
   bool compresses_ = false;
   TipRet tip_ret_ = TipRet::POPS;
-  bool cyc_ = false;
+  bool cyc_ = false;  // CYC packets are on, and the time of the next step is known
   std::uint8_t* out_ = nullptr;
   std::uint64_t last_ip_ = 0;
   ReturnStack* calls_ = nullptr;

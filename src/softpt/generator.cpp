@@ -41,6 +41,7 @@ Generator::Generator(const GeneratorConfig& config_in, Output output)
 // ---- time
 
 void Generator::advance(Instant to) {
+  cyc_held_ = false;
   to = timing_.not_before_now(to);
   if (enables.trigger()) {
     if (timing_.is_stop(to)) {
@@ -60,6 +61,7 @@ bool Generator::advance_loosely(Instant to) {
     advance(to);
     return false;
   }
+  cyc_held_ = false;
   timing_.move_to(to);
   time_anew();
   psb_if_due();
@@ -88,7 +90,7 @@ void Generator::set_ratio(std::uint8_t ratio) {
 }
 
 void Generator::emit_cyc(std::uint64_t cycles) {
-  if (!config.cyc) return;
+  if (!config.cyc || cyc_held_) return;
   if (const auto passed = timing_.take_cycles(cycles)) writer.put(make(PacketKind::CYC, *passed));
 }
 

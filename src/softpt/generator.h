@@ -83,6 +83,7 @@ class Generator {
   void open_sequence() noexcept { sequence_open_ = true; }
   void close_sequence() noexcept { sequence_open_ = false; }
   void hold_psb(bool held) noexcept { psb_held_ = held; }
+  void hold_cyc() noexcept { cyc_held_ = true; }
   [[nodiscard]] std::uint64_t bytes_since_psb() const noexcept { return writer.bytes_written() - psb_start_; }
   [[nodiscard]] bool psb_due() const noexcept { return bytes_since_psb() >= config.psb_bytes; }
 
@@ -133,7 +134,8 @@ class Generator {
   bool ip_known_ = false;
   bool sequence_open_ = false;
   bool psb_held_ = false;
-  bool started_ = false;  // a PSB was made
+  bool cyc_held_ = false;  // until the next advance()
+  bool started_ = false;   // a PSB was made
   // What a decoder knows that began at the last PSB.
   std::optional<ExecState> told_mode_;
   std::optional<bool> told_transaction_;

@@ -29,7 +29,7 @@ bool Generator::begin_fast_path(FastEncoder& fast) {
   fast.now_ = timing_.now().tsc;
   fast.mtc_tsc_ = config.mtc ? timing_.next_mtc_tsc() : std::numeric_limits<std::uint64_t>::max();
   fast.stop_ticks_ = timing_.stop_ticks();
-  fast.cyc_ = config.cyc;
+  fast.cyc_ = config.cyc && !cyc_held_;
   fast.cyc_tsc_ = fast.now_ - timing_.cycles_untold();
   fast.cyc_threshold_ = timing_.cyc_threshold();
   return true;
@@ -43,6 +43,7 @@ void Generator::end_fast_path(FastEncoder& fast) {
   const Instant now = timing_.now();
   timing_.move_to({fast.now_, now.cycles + (fast.now_ - now.tsc)});
   timing_.set_cycles_untold(fast.now_ - fast.cyc_tsc_);
+  cyc_held_ = !fast.cyc_;
   next_instruction_unknown();
 }
 

@@ -185,6 +185,7 @@ void PacketGenerator::at(std::uint64_t ip) {
 }
 
 void PacketGenerator::hold_psb(bool held) { state_->hold_psb(held); }
+void PacketGenerator::hold_cyc() { state_->hold_cyc(); }
 bool PacketGenerator::psb_due() const noexcept { return state_->psb_due(); }
 bool PacketGenerator::begin_fast_path(FastEncoder& fast) { return state_->begin_fast_path(fast); }
 void PacketGenerator::end_fast_path(FastEncoder& fast) { state_->end_fast_path(fast); }

@@ -93,6 +93,8 @@ class PacketGenerator {
   void at(std::uint64_t ip);  // the next instruction is at `ip`: a place for a PSB that is due
   // While held, a PSB that is due waits: its TSC would tell a time that is not that of this place.
   void hold_psb(bool held);
+  // What follows has no known times: no CYC packet until set_time() or set_time_loosely().
+  void hold_cyc();
   [[nodiscard]] bool psb_due() const noexcept;
 
   // Moves the state for branches to `fast` (fast_encoder.h). Returns false if packets are off or the fast

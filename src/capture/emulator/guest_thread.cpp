@@ -221,13 +221,8 @@ void GuestThread::read_timed_blocks(std::span<const qemu::TimedBlock> blocks, st
   const std::size_t first = recording_.waits_for_start() ? find_start(numbers) : 0;
   if (first == numbers.size() || !ensure_stream()) return;
   process_.executed(numbers.subspan(first));
-  const bool cyc = recording_.options().cyc;
   for (std::size_t i = first; i < numbers.size(); ++i) {
     const std::uint64_t tsc = time(line_tsc + (blocks[i].tsc - static_cast<std::uint32_t>(line_tsc)));
-    if (cyc) {
-      encoder_->block(numbers[i], tsc);
-      continue;
-    }
     if (group_.size() == qemu::kLineBlocks) write_group(tsc);
     group_.push_back(numbers[i]);
     group_times_.push_back(tsc);

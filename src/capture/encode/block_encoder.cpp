@@ -30,14 +30,11 @@ void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t 
   if (numbers.empty()) return;
   const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
   const auto time_of = [&](std::size_t i) {
-    const std::uint64_t at = tsc + span / numbers.size() * i;
+    const std::uint64_t at = i == 0 ? tsc : tsc + span / numbers.size() * i;
     return State::BlockTime{at, i < logged_times.size() ? logged_times[i] : at};
   };
   state_->update_rules();
-  if (!state_->cyc) return state_->encode_blocks(numbers, time_of);
-  // With CYC packets, every block has a time.
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    state_->encode_blocks(numbers.subspan(i, 1), [&](std::size_t) { return time_of(i); });
+  state_->encode_blocks(numbers, time_of);
 }
 
 void BlockEncoder::block(std::uint32_t number, std::uint64_t tsc) { blocks({&number, 1}, tsc, tsc); }

@@ -42,8 +42,8 @@ class BlockEncoder {
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
   // Encodes blocks in order: the first began at exactly `tsc`, the others later, none after `tsc_end`.
-  // Packets claim no more than that; only CYC packets assume evenly spread blocks. `logged_times` is for the
-  // execution log: one time for each block, or empty.
+  // Packets claim no more than that. `logged_times` is for the execution log: one time for each block, or
+  // empty.
   void blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
               std::span<const std::uint64_t> logged_times = {});
   // Encodes a block that began at exactly `tsc`.

@@ -119,8 +119,7 @@ void BlockEncoder::State::learn_transition(std::uint32_t from, std::uint32_t to,
   }
 }
 
-template <bool kTimed>
-std::size_t BlockEncoder::State::run_as(std::span<const std::uint32_t> numbers) {
+std::size_t BlockEncoder::State::run(std::span<const std::uint32_t> numbers) {
   if (numbers.empty() || last >= hot.size()) return 0;
   softpt::PendingBits pending = fast_encoder.pending();
   const HotBlock* const table = hot.data();
@@ -145,7 +144,6 @@ std::size_t BlockEncoder::State::run_as(std::span<const std::uint32_t> numbers) 
       } else if (!step(fast_encoder, pending, *from, number, *to, counts)) {
         break;
       }
-      if constexpr (kTimed) fast_encoder.flush(pending);
       from = to;
     }
     if (done < stop) break;
@@ -156,8 +154,5 @@ std::size_t BlockEncoder::State::run_as(std::span<const std::uint32_t> numbers) 
   branches += branches_of(counts);
   return done;
 }
-
-template std::size_t BlockEncoder::State::run_as<true>(std::span<const std::uint32_t>);
-template std::size_t BlockEncoder::State::run_as<false>(std::span<const std::uint32_t>);
 
 }  // namespace ptkit::capture

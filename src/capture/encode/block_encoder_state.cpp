@@ -34,6 +34,18 @@ void BlockEncoder::State::begin_first(std::uint32_t number, const BlockTime& at)
   if (psb_due) emit_psb();
 }
 
+void BlockEncoder::State::begin_first_with_cyc(std::uint32_t number, const BlockTime& at) {
+  if (quiet_until(at.tsc)) {
+    fast_encoder.set_time(at.tsc);
+    fast_encoder.begin_timed_step();
+    if (run({&number, 1}) == 1) return fast_encoder.end_timed_step();
+    begin(number, at);
+  } else {
+    begin_first(number, at);
+  }
+  tracer.generator().hold_cyc();
+}
+
 const GuestBlock* BlockEncoder::State::take_last() {
   const std::uint32_t number = std::exchange(last, kNoNumber);
   return number == kNoNumber ? nullptr : &code[number];

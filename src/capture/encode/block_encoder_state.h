@@ -63,6 +63,8 @@ struct BlockEncoder::State {
   template <typename TimeOf>
   void encode_blocks(std::span<const std::uint32_t> numbers, const TimeOf& time_of);
   void begin_first(std::uint32_t number, const BlockTime& at);
+  // Encodes the first block, the only one whose packets may have a CYC packet.
+  void begin_first_with_cyc(std::uint32_t number, const BlockTime& at);
   // Sets the time between two blocks to exactly `tsc`.
   void advance_to(std::uint64_t tsc);
   // As advance_to(). `encode_end` encodes the end of the last block and the entry to the kernel; its argument
@@ -102,11 +104,7 @@ struct BlockEncoder::State {
     return fast_path_open && !interruption && fast_encoder.quiet_until(tsc);
   }
   // Encodes blocks until one needs the slow path or the output buffer is full. Returns the number of blocks.
-  [[nodiscard]] std::size_t run(std::span<const std::uint32_t> numbers) {
-    return cyc ? run_as<true>(numbers) : run_as<false>(numbers);
-  }
-  template <bool kTimed>
-  [[nodiscard]] std::size_t run_as(std::span<const std::uint32_t> numbers);
+  [[nodiscard]] std::size_t run(std::span<const std::uint32_t> numbers);
   void learn_block(std::uint32_t number);
   void learn_transition(std::uint32_t from, std::uint32_t to, bool repeated);
 
@@ -155,7 +153,10 @@ template <typename TimeOf>
 void BlockEncoder::State::encode_blocks(std::span<const std::uint32_t> numbers, const TimeOf& time_of) {
   const BlockTime first = time_of(0);
   std::size_t done = 0;
-  if (quiet_until(first.tsc)) {
+  if (cyc) {
+    begin_first_with_cyc(numbers[0], first);
+    done = 1;
+  } else if (quiet_until(first.tsc)) {
     fast_encoder.set_time(first.tsc);
   } else {
     begin_first(numbers[0], first);
@@ -169,6 +170,7 @@ void BlockEncoder::State::encode_blocks(std::span<const std::uint32_t> numbers, 
     if (done == numbers.size()) break;
     untimed |= done != 0 && tracer.inside();
     begin(numbers[done], time_of(done));
+    tracer.generator().hold_cyc();
     ++done;
   }
   has_untimed_blocks = untimed;

@@ -32,6 +32,8 @@ std::vector<Variant> variants() {
           {"any_line", config_of(true, true, 5), {0}},
           {"exact", config_of(true, true, 3), {1, true}},
           {"cyc", config_of(true, true, 8, true), {1, true}},
+          {"cyc_line", config_of(true, true, 8, true), {14}},
+          {"cyc_any_line", config_of(true, true, 3, true), {0}},
           {"uncompressed", uncompressed, {14}},
           {"tnt_64", long_tnt, {14}}};
 }
