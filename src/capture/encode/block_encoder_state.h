@@ -63,7 +63,7 @@ struct BlockEncoder::State {
   template <typename TimeOf>
   void encode_blocks(std::span<const std::uint32_t> numbers, const TimeOf& time_of);
   void begin_first(std::uint32_t number, const BlockTime& at);
-  // Encodes the first block, the only one whose packets may have a CYC packet.
+  // Encodes the first block. CYC packets stand before packets of this block only.
   void begin_first_with_cyc(std::uint32_t number, const BlockTime& at);
   // Sets the time between two blocks to exactly `tsc`.
   void advance_to(std::uint64_t tsc);
