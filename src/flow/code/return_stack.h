@@ -133,9 +133,10 @@ class CallStack {
   // For files: a stack without placeholders.
   template <typename Fields>
   void describe(Fields& fields) {
-    manual_.describe(fields);
-    kept_.describe(fields);
-    fields(trust_kept_);
+    auto& [manual, kept, trust_kept, has_placeholders, used_placeholder] = *this;
+    manual.describe(fields);
+    kept.describe(fields);
+    fields(trust_kept);
   }
   // Placeholders are not canonical addresses, so no call pushes one.
   [[nodiscard]] static bool is_placeholder(std::uint64_t ip) noexcept {

@@ -50,9 +50,10 @@ class WalkBudget {
   // For files: the state between two packets.
   template <typename Fields>
   void describe(Fields& fields) {
-    fields(allowed_, kPacket);
-    fields(left_, kMost);
-    fields(filled_at_);
+    auto& [allowed, begin, end, left, filled_at] = *this;  // `begin` and `end` are of one packet
+    fields(allowed, kPacket);
+    fields(left, kMost);
+    fields(filled_at);
   }
 
   // The packet at `offset` ended in an error.

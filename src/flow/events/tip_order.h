@@ -43,8 +43,9 @@ class TipOrder {
 
   template <typename Fields>
   void describe(Fields& fields) {
-    fields(proofs_needed_, kProofsAfterDeferral);
-    fields(last_, Last::TIP);
+    auto& [proofs_needed, last] = *this;
+    fields(proofs_needed, kProofsAfterDeferral);
+    fields(last, Last::TIP);
   }
   friend bool operator==(const TipOrder&, const TipOrder&) = default;
 
