@@ -39,9 +39,9 @@ class Options(TypedDict, total=False):
         Returns that match their call take a bit instead of a TIP packet (SDM, "Return Compression").
     timing : sequence of str
         Timing packets: any of ``"tsc"``, ``"mtc"`` (with TMA), ``"cyc"``. By default all that cost little:
-        ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where ``"cyc"`` makes it read the
-        clock for every block of code and recording three to six times slower; all for ``step``. A processor
-        without MTC packets (Broadwell) records without them unless they are given.
+        ``("tsc", "mtc")`` for ``perf``, ``driver`` and ``emulator``, where one packet in 14 can have a
+        ``"cyc"``; all for ``step``. A processor without MTC packets (Broadwell) records without them unless
+        they are given.
     psb_period : int
         Bytes between PSB packets: a power of two, 2048 at least (default: 4096).
     tnt_64 : bool

@@ -125,7 +125,7 @@ def _add_packets(group: argparse._ArgumentGroup) -> None:
         "--timing",
         metavar="KINDS",
         help="timing packets: any of tsc,mtc,cyc, or none (default: tsc,mtc for the emulator, all for step); "
-        "cyc gives nearer times, and recording in the emulator takes three to six times as long",
+        "cyc gives nearer times: in the emulator, to one packet in 14",
     )
     group.add_argument(
         "--psb-period",
