@@ -101,8 +101,10 @@ emulated: build $(STAMPS)/packages-emulated
 
 # Sanitizers report lines; all of the debug information would take a fifth of the time to compile.
 LINES := -O2 -gline-tables-only -DNDEBUG
+# COMMIT=HEAD: the tests and fuzz targets that the commit touches, and a quarter of all in turn (tools/sanitized_tests.py).
 sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
-	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON \
+	tests=$(if $(COMMIT),$$($(PYTHON) tools/sanitized_tests.py $(COMMIT))) && \
+	cmake -S . -B $(BUILD)/sanitize -G "$(GENERATOR)" -DPTKIT_TESTS=ON -DPTKIT_FUZZ=ON "-DPTKIT_TEST_FILES=$$tests" \
 	  -DPTKIT_SANITIZE=address,undefined -DPTKIT_UNITY=ON -DPTKIT_PCH=ON -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=$(LINES)" "-DCMAKE_C_FLAGS_RELWITHDEBINFO=$(LINES)" \
 	  >/dev/null

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for a while from its seed corpus, JOBS at a time: fuzz.sh BUILD_DIR SECONDS [JOBS]
+# Runs each fuzz target of the build for a while from its seed corpus, JOBS at a time: fuzz.sh BUILD_DIR SECONDS [JOBS]
 set -euo pipefail
 export BUILD=$1 SECONDS_EACH=$2 SEEDS=$(dirname "$0")/../tests/fuzz/seeds
 
 fuzz() {
-  name=$(basename "$1")
+  name=$1
   corpus=$BUILD/corpus/$name
   mkdir -p "$corpus"
   seeds=$SEEDS/$name
   [ -d "$seeds" ] || seeds=
-  if ! "$1" -max_total_time="$SECONDS_EACH" -timeout=20 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=0 \
-      -artifact_prefix="$BUILD/$name-" "$corpus" ${seeds:+"$seeds"} >"$BUILD/$name.log" 2>&1; then
+  if ! "$BUILD/tests/fuzz/$name" -max_total_time="$SECONDS_EACH" -timeout=20 -rss_limit_mb=4096 \
+      -verbosity=0 -print_final_stats=0 -artifact_prefix="$BUILD/$name-" "$corpus" ${seeds:+"$seeds"} >"$BUILD/$name.log" 2>&1; then
     tail -40 "$BUILD/$name.log"
     echo "$name failed: see $BUILD/$name.log"
     return 255  # xargs begins no other target
@@ -19,5 +19,4 @@ fuzz() {
 }
 export -f fuzz
 
-find "$BUILD/tests/fuzz" -maxdepth 1 -type f -executable -name 'fuzz_*' -print0 | sort -z |
-  xargs -0 -n 1 -P "${3:-1}" bash -euo pipefail -c 'fuzz "$0"'
+xargs -r -n 1 -P "${3:-1}" bash -euo pipefail -c 'fuzz "$0"' <"$BUILD/tests/fuzz/targets.txt"

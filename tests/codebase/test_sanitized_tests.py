@@ -1,0 +1,92 @@
+"""Which C++ tests and fuzz targets CI builds with sanitizers, and that the build follows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import sanitized_tests
+
+ROOT = Path(__file__).resolve().parents[2]
+# Five rooms with 20 tests each.
+ROOMS = {
+    f"tests/unit/{room}/test_{number}.cpp": {f"src/{room}"}
+    for room in ("flow/fast", "flow/walk", "time", "capture/perf", "formats/ptk")
+    for number in range(20)
+}
+
+
+def hashes(count: int) -> list[str]:
+    return [f"{number:08x}" + 32 * "0" for number in range(count)]
+
+
+def test_tests_of_a_changed_room_are_built() -> None:
+    of_room = {name for name, rooms in ROOMS.items() if rooms == {"src/flow/fast"}}
+    for commit in hashes(4):
+        files = sanitized_tests.chosen(ROOMS, {"src/flow/fast/fast_loop.h", "docs/time.md"}, commit, 40)
+        assert of_room <= set(files)
+        assert files == [name for name in ROOMS if name in files]
+        assert len(files) <= 20 + 25
+
+
+def test_a_changed_test_is_built_alone() -> None:
+    changed = "tests/unit/time/test_7.cpp"
+    for commit in hashes(4):
+        in_turn = sanitized_tests.chosen(ROOMS, set(), commit, 40)
+        assert set(sanitized_tests.chosen(ROOMS, {changed}, commit, 40)) == {*in_turn, changed}
+
+
+def test_four_consecutive_hashes_build_all_once() -> None:
+    turns = [sanitized_tests.chosen(ROOMS, set(), commit, 40) for commit in hashes(4)]
+    assert sorted(name for turn in turns for name in turn) == sorted(ROOMS)
+    assert [len(turn) for turn in turns] == [25] * 4
+
+
+def test_a_change_of_all_rooms_builds_a_part() -> None:
+    changed = {f"{room}/file.cpp" for rooms in ROOMS.values() for room in rooms}
+    turns = [sanitized_tests.chosen(ROOMS, changed, commit, 40) for commit in hashes(20)]
+    assert all(40 <= len(turn) <= 40 + 25 for turn in turns)
+    assert {name for turn in turns for name in turn} == set(ROOMS)
+    assert turns[3] == sanitized_tests.chosen(ROOMS, changed, hashes(4)[3], 40)
+
+
+def test_without_a_base_all_are_built() -> None:
+    assert sanitized_tests.chosen(ROOMS, None, "0" * 40, 40) == list(ROOMS)
+
+
+def test_no_turn_is_without_a_fuzz_target() -> None:
+    targets = {path.relative_to(ROOT).as_posix(): {"src"} for path in ROOT.glob("tests/fuzz/fuzz_*.cpp")}
+    turns = [sanitized_tests.chosen(targets, set(), commit, 5) for commit in hashes(4)]
+    assert all(turns)
+    assert {name for turn in turns for name in turn} == set(targets)
+
+
+def test_rooms_of_tests_exist() -> None:
+    tests = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/unit/**/test_*.cpp")]
+    assert len(tests) > 100
+    rooms = {room for name in tests for room in sanitized_tests.mirrored_rooms(name)}
+    assert {room for room in rooms if not (ROOT / room).is_dir()} == set()
+
+
+def test_fuzz_targets_are_touched_by_rooms_of_their_headers() -> None:
+    rooms = {path.stem: sanitized_tests.included_rooms(path) for path in ROOT.glob("tests/fuzz/fuzz_*.cpp")}
+    assert all(any((ROOT / room).is_dir() for room in of_target) for of_target in rooms.values())
+    assert "src/time" in rooms["fuzz_time"]
+
+
+def test_a_build_has_the_chosen_tests_only(tmp_path: Path) -> None:
+    if shutil.which("clang++") is None:
+        pytest.skip("clang is missing")
+    files = ["tests/unit/time/test_track.cpp", "tests/unit/packet/test_rows.cpp", "tests/fuzz/fuzz_time.cpp"]
+    assert all((ROOT / name).is_file() for name in files)
+    command = ["cmake", "-S", ROOT, "-B", tmp_path, "-DPTKIT_TESTS=ON", "-DPTKIT_FUZZ=ON"]
+    command += ["-DCMAKE_CXX_COMPILER=clang++", f"-DPTKIT_TEST_FILES={';'.join(files)}"]
+    subprocess.run(command, check=True, capture_output=True)
+    database = (tmp_path / "compile_commands.json").read_text(encoding="utf-8")
+    built = re.findall(r'"file": ".*/(tests/(?:unit/.*/test_|fuzz/fuzz_)\w+\.cpp)"', database)
+    assert sorted(built) == sorted(files)
+    assert (tmp_path / "tests/fuzz/targets.txt").read_text(encoding="utf-8") == "fuzz_time\n"

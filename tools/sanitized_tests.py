@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Print the C++ tests and fuzz targets that CI builds with sanitizers, as a list of CMake (PTKIT_TEST_FILES).
+
+    sanitized_tests.py COMMIT
+
+Those that the change touches, and a quarter of all, which the commit's hash chooses. A test is touched by a
+change of its own file and of the room of src/ that it mirrors; a fuzz target by a change of its file and of a
+room from which it includes a header. At most 40 tests and 5 fuzz targets are taken because they are touched.
+tools/changes.py says what counts as changed; without anything to compare with, all are built.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+
+import changes
+
+_PARTS = 4
+_MOST_TESTS = 40
+_MOST_FUZZ_TARGETS = 5
+_INCLUDE = re.compile(r'^#include "(.*)/[^/]+"', re.MULTILINE)
+
+
+def mirrored_rooms(test: str) -> set[str]:
+    """Return the folders that a test of tests/unit/ mirrors."""
+    folder = PurePosixPath(test).parent.relative_to("tests/unit").as_posix()
+    return {"kernel/common", "kernel/include/ptkit"} if folder == "kernel" else {f"src/{folder}"}
+
+
+def included_rooms(source: Path) -> set[str]:
+    """Return the folders of src/ from which a fuzz target includes headers."""
+    return {f"src/{folder}" for folder in _INCLUDE.findall(source.read_text(encoding="utf-8"))}
+
+
+def chosen(rooms: dict[str, set[str]], changed: set[str] | None, commit: str, most: int) -> list[str]:
+    """Return the tests to build.
+
+    Parameters
+    ----------
+    rooms : dict
+        The files of all tests, and the folders whose change touches each.
+    changed : set of str or None
+        Files that changed; None: there is nothing to compare with.
+    commit : str
+        The hash, which chooses the quarter.
+    most : int
+        So many of the touched tests are built at most.
+    """
+    if changed is None:
+        return list(rooms)
+    folders = {PurePosixPath(name).parent.as_posix() for name in changed}
+    touched = [name for name, of_test in rooms.items() if name in changed or of_test & folders]
+    return changes.chosen(list(rooms), touched, commit, most, _PARTS)
+
+
+def main() -> int:
+    """Print the files, separated by semicolons."""
+    tests = {name: mirrored_rooms(name) for name in changes.git("ls-files", "tests/unit/**/test_*.cpp")}
+    fuzz_targets = {
+        name: included_rooms(changes.ROOT / name) for name in changes.git("ls-files", "tests/fuzz/fuzz_*.cpp")
+    }
+    changed = changes.changed_files()
+    commit = changes.hash_of(sys.argv[1])
+    files = [
+        *chosen(tests, changed, commit, _MOST_TESTS),
+        *chosen(fuzz_targets, changed, commit, _MOST_FUZZ_TARGETS),
+    ]
+    print(";".join(files))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
