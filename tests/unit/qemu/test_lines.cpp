@@ -11,15 +11,10 @@
 #include <vector>
 
 #include "qemu/blocks.h"
-#include "qemu/names.h"
 #include "qemu/process.h"
 #include "qemu/thread.h"
 
 namespace ptkit::qemu {
-
-// Replaces src/qemu/names.cpp: these tests have no NAME marks.
-void mark_own_name() {}
-
 namespace {
 
 constexpr std::size_t kLines = 64;
