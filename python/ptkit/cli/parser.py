@@ -51,6 +51,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)  # --cyc would be --cyc-threshold, which takes a number
         super().__init__(*args, **options)
         self._shows_all = False
         for name in (None, "store"):

@@ -233,6 +233,9 @@ def test_help_names_arguments_that_are_required(capsys: pytest.CaptureFixture[st
             ["branches", "x", "--tid", "1,2"],
             "argument --tid: '1,2' is not one number: write it without commas",
         ),
+        (["record", "--cyc", "--", "true"], "ptkit record: error: there is no option --cyc; did you mean"),
+        (["branches", "--sym", "main", "x"], "there is no option --sym; did you mean --symbol? (see"),
+        (["msr", "plan", "--use"], "ptkit msr plan: error: there is no option --use; did you mean --user?"),
         (["info", "--engine", "lib", "x"], "'lib' is not one of ptkit, simple, libipt; did you mean libipt?"),
     ],
 )
