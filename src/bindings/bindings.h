@@ -14,7 +14,7 @@
 #include "capture/common/record_options.h"
 #include "columns/batch.h"
 #include "columns/read/stream_facts.h"
-#include "flow/code/code_cache_pool.h"
+#include "flow/fast/code_cache_pool.h"
 #include "image/image.h"
 #include "index/index.h"
 #include "symbol/symbols.h"

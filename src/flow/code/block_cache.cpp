@@ -163,7 +163,6 @@ BlockCache::BlockCache(const image::CodeView& view, insn::ExecMode mode, std::ui
     : view_(view), mode_(mode), cs_base_(cs_base) {}
 
 void BlockCache::clear() {
-  derived_.reset();
   blocks_.clear();
   insns_.clear();
   blocks_by_ip_.release();

@@ -1,9 +1,7 @@
 // Decoded code of one view of memory in one execution mode.
 #pragma once
 
-#include <memory>
 #include <span>
-#include <utility>
 
 #include "flow/code/chunks.h"
 #include "flow/code/ip_index.h"
@@ -50,15 +48,6 @@ struct BasicBlock {
 };
 static_assert(sizeof(BasicBlock) <= 64, "one cache line");
 
-// Data derived from a cache's blocks, valid as long as the blocks are (flow/fast/path_cache.h).
-class DerivedCache {
- public:
-  DerivedCache() = default;
-  DerivedCache(const DerivedCache&) = delete;
-  DerivedCache& operator=(const DerivedCache&) = delete;
-  virtual ~DerivedCache() = default;
-};
-
 class BlockCache {
  public:
   static constexpr std::uint32_t kMaxInsns = 512;  // instructions of a block
@@ -101,11 +90,7 @@ class BlockCache {
   // Number of instructions and blocks, which take the memory.
   [[nodiscard]] std::size_t entries() const noexcept { return insns_.size() + blocks_.size(); }
   [[nodiscard]] bool too_big() const noexcept { return entries() >= kMostEntries; }
-  void clear();  // empties the cache
-
-  // Null: not set. clear() deletes it, too.
-  [[nodiscard]] DerivedCache* derived() const noexcept { return derived_.get(); }
-  void set_derived(std::unique_ptr<DerivedCache> derived) noexcept { derived_ = std::move(derived); }
+  void clear();  // empties the cache, and its arena
 
  private:
   // Bytes of the view from an address on, kept from one instruction to the next.
@@ -127,7 +112,6 @@ class BlockCache {
   Chunks<BlockInsn, 4096> insns_{arena_};
   IpIndex blocks_by_ip_{arena_};
   Window window_;
-  std::unique_ptr<DerivedCache> derived_;
   bool met_missing_code_ = false;
 };
 

@@ -52,7 +52,7 @@ class FlowDecoder::Impl : private DecoderContext {
         packets_(bytes_, {}, options.errata, configuration.cs_base),
         events_(packets_, binder_, walker_, context_, options.errata,
                 tick_options(configuration.clock, options), event_trace(configuration)),
-        fast_(packets_, events_, binder_, walker_, recovery_, context_, filter_,
+        fast_(packets_, events_, binder_, walker_, caches_, recovery_, context_, filter_,
               options.fast ? sink.bulk() : nullptr, options.most_path_bytes) {
     if (configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_RETC)) != 0)
       walker_.set_return_compression(false);

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "flow/code/code_cache_pool.h"
+#include "flow/fast/code_cache_pool.h"
 #include "flow/rows/sink.h"
 #include "image/image.h"
 #include "packet/errata.h"

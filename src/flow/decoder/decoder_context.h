@@ -5,6 +5,7 @@
 
 #include "flow/events/context.h"
 #include "flow/events/recovery.h"
+#include "flow/fast/code_cache_pool.h"
 
 namespace ptkit::flow {
 
@@ -19,7 +20,8 @@ struct DecoderContext {
         bytes_(stream.data.bytes()),
         sink_(sink),
         filter_(configuration),
-        walker_(sink, filter_, pool, configuration.cs_base),
+        caches_(pool, configuration.cs_base),
+        walker_(sink, filter_, caches_),
         context_(stream, image, track, sink, walker_),
         recovery_(sink) {}
 
@@ -38,6 +40,7 @@ struct DecoderContext {
   base::Bytes bytes_;
   FlowSink& sink_;
   AddressFilter filter_;
+  CodeCaches caches_;
   Walker walker_;
   ContextTracker context_;
   Recovery recovery_;

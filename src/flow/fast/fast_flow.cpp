@@ -10,12 +10,13 @@ namespace ptkit::flow {
 using base::Status;
 
 FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBinder& binder, Walker& walker,
-                   Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk,
-                   std::size_t most_bytes)
+                   CodeCaches& caches, Recovery& recovery, ContextTracker& context,
+                   const AddressFilter& filter, BulkSink* bulk, std::size_t most_bytes)
     : packets_(packets),
       events_(events),
       binder_(binder),
       walker_(walker),
+      caches_(caches),
       recovery_(recovery),
       context_(context),
       bulk_(bulk),
@@ -23,21 +24,21 @@ FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBi
       loop_(packets.stream(), filter, walker.calls()) {
   if (events_.gives_ticks() || !binder_.has_code()) bulk_ = nullptr;
   if (bulk_ == nullptr) return;
-  walker_.caches().before_clear([this](BlockCache& cache) {
-    const auto found = std::find(counted_.begin(), counted_.end(), &cache);
+  caches_.before_clear([this](CachedCode& code) {
+    const auto found = std::find(counted_.begin(), counted_.end(), &code);
     if (found == counted_.end()) return;
-    if (PathCache* const paths = PathCache::find(cache)) emit_counts(*paths);
+    emit_counts(code);
     counted_.erase(found);
   });
 }
 
 FastFlow::~FastFlow() {
   if (bulk_ == nullptr) return;
-  walker_.caches().before_clear({});
+  caches_.before_clear({});
   // Counts that remain belong to a decode that was stopped early, and nothing reads them. Other decoders use
   // the same path caches, so clear them.
-  for (BlockCache* cache : counted_) {
-    if (PathCache* const paths = PathCache::find(*cache)) static_cast<void>(paths->take_counts(in_order_));
+  for (CachedCode* code : counted_) {
+    if (code->paths != nullptr) static_cast<void>(code->paths->take_counts(in_order_));
   }
 }
 
@@ -70,7 +71,8 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   room.mode = walker_.code().mode();
   room.position = packets_.position();
   if (!bulk_->open(room)) return false;
-  PathCache* paths = &PathCache::of(walker_.code(), walker_.return_compression());
+  CachedCode& code = caches_.last();
+  PathCache* paths = &code.paths_for(walker_.return_compression());
   if (room.kind == BulkRows::EDGES) {
     if (room.space != counted_space_ || room.phase != counted_phase_) emit_counts();
     counted_space_ = room.space;
@@ -79,12 +81,11 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   }
   if (paths->bytes() > most_bytes_) {
     if (room.kind == BulkRows::EDGES) emit_counts();
-    walker_.code().set_derived(nullptr);
-    paths = &PathCache::of(walker_.code(), walker_.return_compression());
+    code.paths.reset();
+    paths = &code.paths_for(walker_.return_compression());
   }
-  if (room.kind == BulkRows::EDGES &&
-      std::find(counted_.begin(), counted_.end(), &walker_.code()) == counted_.end()) {
-    counted_.push_back(&walker_.code());
+  if (room.kind == BulkRows::EDGES && std::find(counted_.begin(), counted_.end(), &code) == counted_.end()) {
+    counted_.push_back(&code);
   }
   FastState state = load_state();
   state.end = end;
@@ -162,14 +163,13 @@ void FastFlow::finish_tnt(const FastState& state, std::uint64_t walked) {
 }
 
 void FastFlow::emit_counts() {
-  for (BlockCache* cache : counted_) {
-    if (PathCache* const paths = PathCache::find(*cache)) emit_counts(*paths);
-  }
+  for (CachedCode* code : counted_) emit_counts(*code);
   counted_.clear();
 }
 
-void FastFlow::emit_counts(PathCache& paths) {
-  bulk_->add_edges(paths.take_counts(in_order_), counted_space_, counted_phase_);
+void FastFlow::emit_counts(CachedCode& code) {
+  if (code.paths == nullptr) return;
+  bulk_->add_edges(code.paths->take_counts(in_order_), counted_space_, counted_phase_);
 }
 
 }  // namespace ptkit::flow

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flow/events/event_decoder.h"
+#include "flow/fast/code_cache_pool.h"
 #include "flow/fast/fast_loop.h"
 
 namespace ptkit::flow {
@@ -14,8 +15,8 @@ class FastFlow {
   // The parts of one decoder. `bulk` may be null: then there is no fast path. A path cache above `most_bytes`
   // is emptied.
   FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBinder& binder, Walker& walker,
-           Recovery& recovery, ContextTracker& context, const AddressFilter& filter, BulkSink* bulk,
-           std::size_t most_bytes);
+           CodeCaches& caches, Recovery& recovery, ContextTracker& context, const AddressFilter& filter,
+           BulkSink* bulk, std::size_t most_bytes);
   ~FastFlow();
   FastFlow(const FastFlow&) = delete;
   FastFlow& operator=(const FastFlow&) = delete;
@@ -36,18 +37,19 @@ class FastFlow {
   void store_state(FastState& state, const BulkRoom& room);
   void follow_time(const FastState& state, std::uint64_t begin);
   void finish_tnt(const FastState& state, std::uint64_t walked);
-  void emit_counts(PathCache& paths);
+  void emit_counts(CachedCode& code);
 
   packet::PacketDecoder& packets_;
   EventDecoder& events_;
   EventBinder& binder_;
   Walker& walker_;
+  CodeCaches& caches_;
   Recovery& recovery_;
   ContextTracker& context_;
   BulkSink* bulk_;
   std::size_t most_bytes_;
   FastLoop loop_;
-  std::vector<BlockCache*> counted_;  // caches with a path cache that may have counts
+  std::vector<CachedCode*> counted_;  // whose paths may have counts
   std::uint64_t retry_at_ = 0;        // stream offset before which code or threads may change
   std::uint32_t counted_space_ = 0;   // address space of the counts
   std::uint32_t counted_phase_ = 0;

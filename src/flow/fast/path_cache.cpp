@@ -41,15 +41,6 @@ PathCache::PathCache(BlockCache& cache, bool return_compression)
   nodes_[0].base = tnt_transitions_.add_node(0);
 }
 
-PathCache& PathCache::of(BlockCache& cache, bool return_compression) {
-  PathCache* paths = find(cache);
-  if (paths == nullptr || paths->return_compression() != return_compression) {
-    cache.set_derived(std::make_unique<PathCache>(cache, return_compression));
-    paths = find(cache);
-  }
-  return *paths;
-}
-
 PathCache::~PathCache() = default;
 
 PathBuilder& PathCache::begin_path() {

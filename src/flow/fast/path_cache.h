@@ -37,15 +37,8 @@ struct Path {
   bool returns = false;    // to calls within the path
 };
 
-class PathCache final : public DerivedCache {
+class PathCache {
  public:
-  // The path cache of a block cache, or null.
-  [[nodiscard]] static PathCache* find(const BlockCache& cache) noexcept {
-    return static_cast<PathCache*>(cache.derived());
-  }
-  // As find(), but makes a path cache if there is none, or if it has the other setting of return compression.
-  [[nodiscard]] static PathCache& of(BlockCache& cache, bool return_compression);
-
   // A position of the Walker between two instructions, where no block has begun. Node 0: packets are
   // disabled.
   struct Node {
@@ -58,10 +51,11 @@ class PathCache final : public DerivedCache {
   };
   enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB };  // low bits of Transition::from
 
+  // Its memory is in the arena of `cache`, whose blocks it refers to.
   PathCache(BlockCache& cache, bool return_compression);
   PathCache(const PathCache&) = delete;
   PathCache& operator=(const PathCache&) = delete;
-  ~PathCache() override;
+  ~PathCache();
 
   [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
 

@@ -105,7 +105,7 @@ void Walker::set_code(const image::CodeView& view, insn::ExecMode mode) {
   // A branch that waits for its packet keeps the code that executed, but leads into the new code.
   keep_branch();
   if (!at_end_) state_.binding.reset();
-  cache_ = &caches_.of(view, mode);
+  cache_ = &source_.of(view, mode);
 }
 
 // Afterwards nothing refers to blocks of the cache, and the position is the same.
@@ -120,7 +120,7 @@ void Walker::keep_branch() noexcept {
 
 void Walker::forget_code() {
   keep_branch();
-  caches_.clear(*cache_);
+  source_.clear_last();
 }
 
 void Walker::emit_part(const BasicBlock& block, std::uint32_t count, std::uint32_t size) {

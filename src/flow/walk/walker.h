@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "flow/code/code_cache_pool.h"
+#include "flow/code/code_source.h"
 #include "flow/rows/sink.h"
 #include "flow/walk/walk_state.h"
 #include "trace/bundle.h"
@@ -57,8 +57,8 @@ struct LeavingBranch {
 
 class Walker {
  public:
-  Walker(FlowSink& sink, const AddressFilter& filter, CodeCachePool* pool, std::uint32_t cs_base)
-      : sink_(sink), filter_(filter), caches_(pool, cs_base) {}
+  Walker(FlowSink& sink, const AddressFilter& filter, CodeSource& source) noexcept
+      : sink_(sink), filter_(filter), source_(source) {}
 
   // The next packet is applied, with a walk budget of its own.
   void begin_packet(const StreamSpan& place) noexcept { begin_packet(place, place.since); }
@@ -180,7 +180,6 @@ class Walker {
 
   // For FastFlow and Route, which find paths themselves.
   [[nodiscard]] BlockCache& code() noexcept { return *cache_; }
-  [[nodiscard]] CodeCaches& caches() noexcept { return caches_; }
   [[nodiscard]] bool return_compression() const noexcept { return return_compression_; }
   // True if the walk depends on nothing but the code: in no transaction, with a whole budget, without bits.
   [[nodiscard]] bool plain() const noexcept {
@@ -246,7 +245,7 @@ class Walker {
 
   FlowSink& sink_;
   const AddressFilter& filter_;
-  CodeCaches caches_;
+  CodeSource& source_;
   BlockCache* cache_ = nullptr;
   WalkState state_;              // `branch` has a value only while the code of the branch is gone
   BasicBlock* block_ = nullptr;  // block at the IP, if already looked up

@@ -186,7 +186,7 @@ TEST(WalkBounds, CachesHaveCommonLimit) {
   CodeCaches caches(nullptr);
   std::size_t released = 0;
   std::size_t most = 0;
-  caches.before_clear([&](BlockCache&) { ++released; });
+  caches.before_clear([&](CachedCode&) { ++released; });
   for (std::uint64_t i = 0; i < kMoments; ++i) {
     BlockCache& cache = caches.of(image.view(trace::kAnySpace, i + 1), insn::ExecMode::BITS64);
     EXPECT_EQ(cache.at(kCode).count, 64U);

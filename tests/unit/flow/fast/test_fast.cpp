@@ -271,9 +271,9 @@ TEST_P(FastPath, EqualsSimpleDecoderWithSmallPathCache) {
     Reading reading;
     reading.table = TableId::edges;
     static_cast<void>(read(bundle, image, options, &pool, reading));
-    std::list<BlockCache> caches;
+    std::list<CachedCode> caches;
     pool.acquire(image.view(trace::kAnySpace, 0), insn::ExecMode::BITS64, 0, caches);
-    const PathCache* const paths = PathCache::find(caches.front());
+    const auto& paths = caches.front().paths;
     return paths != nullptr ? paths->bytes() : 0;
   };
   EXPECT_LT(bytes_with(kLittle), bytes_with(kMostPathBytes));

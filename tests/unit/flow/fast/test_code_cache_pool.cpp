@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "flow/code/code_cache_pool.h"
+#include "flow/fast/code_cache_pool.h"
 #include "unit/support/collect.h"
 #include "unit/support/roundtrip.h"
 #include "unit/support/scene.h"

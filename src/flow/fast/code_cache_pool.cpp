@@ -1,18 +1,19 @@
-#include "flow/code/code_cache_pool.h"
+#include "flow/fast/code_cache_pool.h"
 
 #include <algorithm>
 #include <iterator>
 
 namespace ptkit::flow {
 void CodeCachePool::acquire(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
-                            std::list<BlockCache>& out) {
+                            std::list<CachedCode>& out) {
   modes_.fetch_or(bit_of(mode), std::memory_order_relaxed);
   {
     const std::scoped_lock lock(mutex_);
     auto best = idle_.end();
     for (auto at = idle_.begin(); at != idle_.end(); ++at) {
-      if (&at->view() != &view || at->mode() != mode || at->cs_base() != cs_base) continue;
-      if (best == idle_.end() || at->decoded() > best->decoded()) best = at;
+      if (&at->blocks.view() != &view || at->blocks.mode() != mode || at->blocks.cs_base() != cs_base)
+        continue;
+      if (best == idle_.end() || at->blocks.decoded() > best->blocks.decoded()) best = at;
     }
     if (best != idle_.end()) {
       idle_bytes_ -= best->bytes();
@@ -23,15 +24,15 @@ void CodeCachePool::acquire(const image::CodeView& view, insn::ExecMode mode, st
   out.emplace_back(view, mode, cs_base);
 }
 
-void CodeCachePool::release(std::list<BlockCache>& caches) noexcept {
+void CodeCachePool::release(std::list<CachedCode>& caches) noexcept {
   const bool has_callback = static_cast<bool>(image_.callback());
-  std::list<BlockCache> dropped;  // freed without the lock
+  std::list<CachedCode> dropped;  // freed without the lock
   const std::scoped_lock lock(mutex_);
   while (!caches.empty()) {
-    const BlockCache& cache = caches.front();
-    const bool keep = !(has_callback && cache.met_missing_code()) && cache.bytes() <= most_bytes_;
+    const CachedCode& cache = caches.front();
+    const bool keep = !(has_callback && cache.blocks.met_missing_code()) && cache.bytes() <= most_bytes_;
     if (keep) idle_bytes_ += cache.bytes();
-    std::list<BlockCache>& to = keep ? idle_ : dropped;
+    std::list<CachedCode>& to = keep ? idle_ : dropped;
     to.splice(to.begin(), caches, caches.begin());
   }
   while (idle_bytes_ > most_bytes_) {
@@ -45,13 +46,13 @@ CodeCachePool::Figures CodeCachePool::idle() const {
   Figures figures;
   figures.caches = idle_.size();
   figures.bytes = idle_bytes_;
-  for (const BlockCache& cache : idle_) figures.decoded += cache.decoded();
+  for (const CachedCode& cache : idle_) figures.decoded += cache.blocks.decoded();
   return figures;
 }
 
-void CodeCaches::clear(BlockCache& cache) {
-  if (before_clear_) before_clear_(cache);
-  cache.clear();
+void CodeCaches::clear_last() {
+  if (before_clear_) before_clear_(*last_);
+  last_->clear();
 }
 
 void CodeCaches::release_all() noexcept {
@@ -69,7 +70,7 @@ BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
     if (before_clear_) std::for_each(caches_.begin(), caches_.end(), before_clear_);
     release_all();
   }
-  BlockCache*& slot = by_code_[{view.id(), mode}];
+  CachedCode*& slot = by_code_[{view.id(), mode}];
   if (slot != nullptr) {
     other_bytes_ -= slot->bytes();
   } else {
@@ -81,7 +82,7 @@ BlockCache& CodeCaches::of(const image::CodeView& view, insn::ExecMode mode) {
     slot = &caches_.back();
   }
   last_ = slot;
-  return *slot;
+  return slot->blocks;
 }
 
 }  // namespace ptkit::flow

@@ -1,5 +1,5 @@
-// Pool of decoded code that outlives the decoders. A decoder acquires caches, uses each alone, and releases
-// them to the pool when it ends.
+// Pool of decoded code, and of the automata over it, that outlives the decoders. A decoder acquires caches,
+// uses each alone, and releases them to the pool when it ends.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,35 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
-#include "flow/code/block_cache.h"
+#include "flow/code/code_source.h"
+#include "flow/fast/path_cache.h"
 
 namespace ptkit::flow {
+
+// The blocks of one view of memory in one execution mode, and the paths through them.
+struct CachedCode {
+  CachedCode(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base)
+      : blocks(view, mode, cs_base) {}
+
+  // Makes the paths if there are none, or if they have the other setting of return compression.
+  [[nodiscard]] PathCache& paths_for(bool return_compression) {
+    if (paths == nullptr || paths->return_compression() != return_compression)
+      paths = std::make_unique<PathCache>(blocks, return_compression);
+    return *paths;
+  }
+  void clear() {
+    paths.reset();  // in the memory of `blocks`
+    blocks.clear();
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return blocks.bytes(); }  // of both
+
+  BlockCache blocks;
+  std::unique_ptr<PathCache> paths;  // null: no decoder has used the fast path yet
+};
 
 // Thread-safe. Idle caches take at most `most_bytes` of memory: above it, the least recently released caches
 // are dropped. Caches in use are not counted: each has only the code that one decoder executed.
@@ -25,13 +48,13 @@ class CodeCachePool {
   CodeCachePool(const CodeCachePool&) = delete;
   CodeCachePool& operator=(const CodeCachePool&) = delete;
 
-  // Moves a cache for this code into `out`: the idle cache with the most decoded code, or else a new one.
-  // `view` belongs to the pool's image.
+  // Moves a cache for this code to the end of `out`: the idle cache with the most decoded code, or else a new
+  // one. `view` belongs to the pool's image.
   void acquire(const image::CodeView& view, insn::ExecMode mode, std::uint32_t cs_base,
-               std::list<BlockCache>& out);
+               std::list<CachedCode>& out);
   // Takes all of `caches`. With a code callback, caches that met missing code are dropped: the next decoder
   // calls the callback again.
-  void release(std::list<BlockCache>& caches) noexcept;
+  void release(std::list<CachedCode>& caches) noexcept;
 
   // Idle caches.
   struct Figures {
@@ -53,13 +76,13 @@ class CodeCachePool {
   const image::Image image_;  // shares the views, which the caches refer to
   const std::size_t most_bytes_;
   mutable std::mutex mutex_;    // guards the members below
-  std::list<BlockCache> idle_;  // most recently released first
+  std::list<CachedCode> idle_;  // most recently released first
   std::size_t idle_bytes_ = 0;
   std::atomic<unsigned> modes_{0};
 };
 
 // The caches of one decoder.
-class CodeCaches {
+class CodeCaches final : public CodeSource {
  public:
   // Limit for the memory of all caches together. Many caches follow each other where processes alternate, and
   // each change of code has a view of its own.
@@ -68,28 +91,28 @@ class CodeCaches {
   // `pool` may be null: then the caches are private. `cs_base`: base of 16 and 32-bit code.
   explicit CodeCaches(CodeCachePool* pool, std::uint32_t cs_base = 0) noexcept
       : pool_(pool), cs_base_(cs_base) {}
-  ~CodeCaches() { release_all(); }
+  ~CodeCaches() override { release_all(); }
   CodeCaches(const CodeCaches&) = delete;
   CodeCaches& operator=(const CodeCaches&) = delete;
 
-  // Valid until the next call, which may release all caches: see kMostBytes.
-  [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode);
-  // Empties one of the caches.
-  void clear(BlockCache& cache);
+  [[nodiscard]] BlockCache& of(const image::CodeView& view, insn::ExecMode mode) override;
+  void clear_last() override;
+  // The blocks that of() returned last, with their paths.
+  [[nodiscard]] CachedCode& last() noexcept { return *last_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return other_bytes_ + (last_ ? last_->bytes() : 0); }
   // Called for each cache right before it is emptied or released.
-  void before_clear(std::function<void(BlockCache&)> callback) { before_clear_ = std::move(callback); }
+  void before_clear(std::function<void(CachedCode&)> callback) { before_clear_ = std::move(callback); }
 
  private:
   void release_all() noexcept;
 
   CodeCachePool* pool_;
   std::uint32_t cs_base_;
-  std::list<BlockCache> caches_;
-  BlockCache* last_ = nullptr;  // the latest result of of(): no other cache has grown since
+  std::list<CachedCode> caches_;
+  CachedCode* last_ = nullptr;  // no other cache has grown since
   std::size_t other_bytes_ = 0;
-  std::function<void(BlockCache&)> before_clear_;
-  std::map<std::pair<std::uint32_t, insn::ExecMode>, BlockCache*> by_code_;
+  std::function<void(CachedCode&)> before_clear_;
+  std::map<std::pair<std::uint32_t, insn::ExecMode>, CachedCode*> by_code_;
 };
 
 }  // namespace ptkit::flow
