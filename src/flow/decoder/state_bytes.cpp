@@ -1,5 +1,8 @@
 #include "flow/decoder/state_bytes.h"
 
+#include <concepts>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "base/fields.h"
@@ -8,25 +11,12 @@
 namespace ptkit::flow {
 namespace {
 
-// The largest value of an enumeration; none: every value is read.
-template <typename T>
-inline constexpr std::optional<T> kLast;
-template <>
-inline constexpr std::optional<TipWatch> kLast<TipWatch> = TipWatch::TIP;
-template <>
-inline constexpr std::optional<EventTrace> kLast<EventTrace> = EventTrace::UNKNOWN;
-template <>
-inline constexpr std::optional<BinderState::Flow> kLast<BinderState::Flow> = BinderState::Flow::LOST;
-template <>
-inline constexpr std::optional<Terminator> kLast<Terminator> = Terminator::FAIL;
-template <>
-inline constexpr std::optional<BranchKind> kLast<BranchKind> = BranchKind::TX_ABORT;
-template <>
-inline constexpr std::optional<insn::InsnClass> kLast<insn::InsnClass> = insn::InsnClass::PTWRITE;
-template <>
-inline constexpr std::optional<GapCause> kLast<GapCause> = GapCause::TRACE_STOP;
-template <>
-inline constexpr std::optional<base::Status> kLast<base::Status> = base::Status::BUFFER_FULL;
+// The largest value of each enumeration but ExecMode, which fits() checks.
+constexpr std::tuple kLast{
+    TipWatch::TIP,        EventTrace::UNKNOWN,  BinderState::Flow::LOST,
+    Terminator::FAIL,     BranchKind::TX_ABORT, insn::InsnClass::PTWRITE,
+    insn::InsnKind::POPF, GapCause::TRACE_STOP, base::Status::BUFFER_FULL,
+};
 
 template <typename Fields, typename T>
 void describe(Fields& fields, T& value) {
@@ -36,8 +26,8 @@ void describe(Fields& fields, T& value) {
     base::optional_fields(fields, value, [&](auto& content) { describe(fields, content); });
   } else if constexpr (requires { value.describe(fields); }) {
     value.describe(fields);
-  } else if constexpr (kLast<T>.has_value()) {
-    fields(value, *kLast<T>);
+  } else if constexpr (std::is_enum_v<T> && !std::same_as<T, insn::ExecMode>) {
+    fields(value, std::get<T>(kLast));
   } else {
     fields(value);
   }

@@ -1,6 +1,6 @@
 // The fields of a FlowState, with a rule for each. Files, comparisons, the completion of a speculative state
-// and the start of speculation all use this one description. A field that a structured binding lacks does not
-// compile.
+// and the start of speculation all use this one description. A field that a structured binding lacks, or that
+// is bound and not described, does not compile.
 #pragma once
 
 #include <concepts>
@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/member_count.h"
 #include "flow/decoder/flow_state.h"
 
 namespace ptkit::flow {
@@ -31,16 +32,17 @@ struct Field {
 // A property of the stream that a packet proves once, and that is `unproven` until then. Rows depend on it
 // only if the decoder noted so in SpeculationDeps.
 template <typename T>
-struct Proof {
-  T& value;
+struct Proof : Field<T> {
   std::remove_const_t<T> unproven;
   bool SpeculationDeps::*depends;
-  bool kept = false;
 };
+
+// A field that is no part of the state: the code gives it.
+struct Rebuilt {};
 
 template <typename T>
 Proof<T> proof(T& value, std::remove_const_t<T> unproven, bool SpeculationDeps::*depends) noexcept {
-  return {value, unproven, depends};
+  return {{value}, unproven, depends};
 }
 template <typename T>
 Field<T> always(T& value) noexcept {
@@ -53,6 +55,10 @@ Field<T> while_on(T& value) noexcept {
 template <typename T>
 Field<T> never(T& value) noexcept {
   return {value, Rule::NEVER};
+}
+template <typename T>
+Rebuilt rebuilt(const T&) noexcept {
+  return {};
 }
 template <typename Described>
 Described kept(Described field) noexcept {
@@ -103,13 +109,14 @@ auto fields_of(Is<StreamSpan> auto& part) noexcept {
   return std::tuple{always(since), always(offset), always(before_first_bit)};
 }
 
-// Blocks are rebuilt from the code: their neighbours, numbers and instructions are not described. A branch is
-// the same in blocks that begin elsewhere.
+// A branch is the same in blocks that begin elsewhere.
 auto fields_of(Is<BasicBlock> auto& part) noexcept {
   auto& [ip, last_ip, next_ip, target, next_block, target_block, first, count, size, number_low, number_high,
          end, branch, kind, pushes, failure] = part;
-  return std::tuple{never(ip),   always(last_ip), always(next_ip), always(target), never(size),
-                    always(end), always(branch),  never(kind),     always(pushes), never(failure)};
+  return std::tuple{never(ip),           always(last_ip),       always(next_ip),      always(target),
+                    rebuilt(next_block), rebuilt(target_block), rebuilt(first),       rebuilt(count),
+                    never(size),         rebuilt(number_low),   rebuilt(number_high), always(end),
+                    always(branch),      never(kind),           always(pushes),       never(failure)};
 }
 
 auto fields_of(Is<BlockInsn> auto& part) noexcept {
@@ -160,22 +167,40 @@ inline constexpr bool kOptional = false;
 template <typename T>
 inline constexpr bool kOptional<std::optional<T>> = true;
 
+// The description of a part, which has to be complete.
+template <Part T>
+auto all_fields_of(T& part) noexcept {
+  constexpr bool kEveryFieldIsDescribed =
+      std::tuple_size_v<decltype(fields_of(part))> == base::kMemberCount<std::remove_const_t<T>>;
+  static_assert(kEveryFieldIsDescribed, "fields_of() leaves out a field that it binds");
+  return fields_of(part);
+}
+
 // Calls visit(field) for each field of a part.
 template <Part T, typename Visit>
 void each_field(T& part, const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field), ...); }, fields_of(part));
+  const auto visit_one = [&](const auto& field) {
+    if constexpr (!std::same_as<decltype(field), const Rebuilt&>) visit(field);
+  };
+  std::apply([&](const auto&... field) { (visit_one(field), ...); }, all_fields_of(part));
 }
 
 // Calls visit(field of a, field of b) for each field of two parts, until it returns false.
 template <Part A, Part B, typename Visit>
 bool each_pair(A& a, B& b, const Visit& visit) {
-  const auto fields_a = fields_of(a);
-  const auto fields_b = fields_of(b);
-  constexpr std::size_t kCount = std::tuple_size_v<decltype(fields_a)>;
+  const auto fields_a = all_fields_of(a);
+  const auto fields_b = all_fields_of(b);
+  const auto visit_one = [&](const auto& field_a, const auto& field_b) {
+    if constexpr (std::same_as<decltype(field_a), const Rebuilt&>) {
+      return true;
+    } else {
+      return visit(field_a, field_b);
+    }
+  };
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    return (visit(std::get<kIndex>(fields_a), std::get<kIndex>(fields_b)) && ...);
+    return (visit_one(std::get<kIndex>(fields_a), std::get<kIndex>(fields_b)) && ...);
   }
-  (std::make_index_sequence<kCount>());
+  (std::make_index_sequence<std::tuple_size_v<decltype(fields_a)>>());
 }
 
 }  // namespace ptkit::flow
