@@ -30,7 +30,7 @@ bool BulkWriter::selects_none_at(std::uint64_t position) const noexcept {
 }
 
 bool BulkWriter::open(flow::BulkRoom& room) {
-  Batch& batch = sink_.tables.rows();
+  Batch& batch = sink_.tables.table();
   const bool edges_by_time = sink_.filter.by_time() && batch.table() == TableId::edges;
   if (edges_by_time && (phase_.rows || room.position >= phase_until_)) return false;
   const bool selects_none = !sink_.filter.selects_context() || selects_none_at(room.position);
@@ -93,7 +93,7 @@ void BulkWriter::close(const flow::BulkRoom& room) {
   sink_.counts.instructions += room.instructions;
   sink_.counts.order += room.events;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
-  Batch& batch = sink_.tables.rows();
+  Batch& batch = sink_.tables.table();
   time::TimeTrack* const track = sink_.times.track();
   const std::size_t begin = batch.rows();
   fill_constants(batch, room, track == nullptr);
@@ -117,7 +117,7 @@ void BulkWriter::close(const flow::BulkRoom& room) {
 // Rows that RowSink::on_event() adds, column by column.
 void BulkWriter::close_events(const flow::BulkRoom& room) {
   using enum Column;
-  Batch& batch = sink_.tables.rows();
+  Batch& batch = sink_.tables.table();
   const std::size_t begin = batch.rows();
   const std::span<const flow::BulkEvent> events(room.event, room.row - begin);
   if (!sink_.tables.room_for(batch, events.size())) return;
@@ -136,7 +136,7 @@ void BulkWriter::close_events(const flow::BulkRoom& room) {
 // Adds rows of which all cells but those of times are written.
 void BulkWriter::add_timed_events(std::span<const flow::BulkEvent> events) {
   using enum Column;
-  Batch& batch = sink_.tables.rows();
+  Batch& batch = sink_.tables.table();
   const std::size_t begin = batch.rows();
   auto* const flags = batch.cells<events_flags>();
   filter_.kept.clear();

@@ -14,7 +14,7 @@ namespace {
 
 RowSink::RowSink(const Request& request, const std::atomic<bool>& cancelled)
     : request_(request), cancelled_(cancelled) {
-  rows_need_time_ = request.selection.by_time || rows_have_time(tables_.rows());
+  rows_need_time_ = request.selection.by_time || rows_have_time(tables_.table());
 }
 
 void RowSink::begin_stream(std::uint32_t index, const trace::Stream& stream, time::TimeTrack* track) {
@@ -44,12 +44,12 @@ void RowSink::begin_estimates(std::unique_ptr<time::TimeTrack> track) {
 }
 
 void RowSink::end_estimates() {
-  if (request_.estimate) estimates_.end_stream(tables_.rows());
+  if (request_.estimate) estimates_.end_stream(tables_.table());
 }
 
 // Estimates the newest rows of the main table.
 void RowSink::estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range) {
-  Batch& batch = tables_.rows();
+  Batch& batch = tables_.table();
   if (!request_.estimate) {
     if (auto* const cells = estimate_cells(batch))
       std::fill(cells + batch.rows() - rows, cells + batch.rows(), 0);
@@ -59,10 +59,10 @@ void RowSink::estimate_rows(std::size_t rows, std::uint64_t first_retired, const
   estimates_.fill(batch);
 }
 
-bool RowSink::finish() { return request_.table != TableId::edges || edges_.move_to(tables_.rows()); }
+bool RowSink::finish() { return request_.table != TableId::edges || edges_.move_to(tables_.table()); }
 
 bool RowSink::full() const {
-  return ++slice_.packets >= slice_.packet_limit || tables_.rows().rows() >= slice_.row_limit ||
+  return ++slice_.packets >= slice_.packet_limit || tables_.table().rows() >= slice_.row_limit ||
          out_of_memory() || cancelled_.load(std::memory_order_relaxed);
 }
 
@@ -93,11 +93,11 @@ void RowSink::follow_switches(const packet::Packet& packet, const time::TimeRang
 }
 
 time::TimeRange RowSink::row_time(flow::StreamSpan place) {
-  return rows_need_time_ ? times_.at(place, tables_.rows(), tables_.rows()) : time::TimeRange{};
+  return rows_need_time_ ? times_.at(place, tables_.table(), tables_.table()) : time::TimeRange{};
 }
 
 void RowSink::on_packet(const packet::Packet& packet) {
-  Batch& batch = tables_.rows();
+  Batch& batch = tables_.table();
   const auto range = times_.at({packet.offset, packet.offset}, batch, batch);
   if (request_.context) follow_switches(packet, range);
   if (!filter_.selects(packet) || !filter_.selects_time(range) || !tables_.room_for(batch, 1)) return;
@@ -115,7 +115,7 @@ packet::FilledPackets RowSink::fill_packets(base::Bytes stream, packet::DecoderS
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 16U;
   const auto bytes_left = static_cast<std::size_t>(stream.size() - state.position);
   const std::size_t most = std::min({room(), kMostAtOnce, bytes_left + 1});
-  Batch& batch = tables_.rows();
+  Batch& batch = tables_.table();
   if (!tables_.room_for(batch, most + packet::kPacketRowSlack)) return {};
   return packet_rows_.fill(batch, stream, state, errata, most, times_.track());
 }
@@ -130,7 +130,7 @@ void RowSink::on_block(const flow::Block& block) {
 }
 
 void RowSink::put_block(const flow::Block& block) {
-  Batch& batch = tables_.rows();
+  Batch& batch = tables_.table();
   const auto range = row_time(block.place);
   const std::uint64_t last = block.ip + (block.size == 0 ? 0 : block.size - 1);
   if (!filter_.selects_time(range) || !filter_.selects_ips(block.ip, last) || !tables_.room_for(batch, 1))
@@ -155,8 +155,8 @@ void RowSink::put_instructions(const flow::Block& block) {
 
 void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std::uint64_t ip,
                                     const time::TimeRange& range) {
-  if (!tables_.room_for(tables_.rows(), span.count)) return;
-  add_rows(tables_.rows(), block, span, ip, counts_, range);
+  if (!tables_.room_for(tables_.table(), span.count)) return;
+  add_rows(tables_.table(), block, span, ip, counts_, range);
   estimate_rows(span.count, counts_.instructions + span.first + 1, range);
 }
 
@@ -170,7 +170,7 @@ void RowSink::on_branch(const flow::Branch& branch) {
     const std::uint64_t before = instructions_before(branch, counts_);
     return edges_.add(branch, run_.space, request_.by_instructions() ? before : range.tsc);
   }
-  Batch& batch = tables_.rows();
+  Batch& batch = tables_.table();
   if (!tables_.room_for(batch, 1)) return;
   add_row(batch, branch, counts_, range);
   estimate_rows(1, counts_.instructions, range);
@@ -198,7 +198,7 @@ bool RowSink::keeps(const Row& row, const time::TimeRange& range, TableId table)
 
 void RowSink::on_error(const flow::FlowError& error) {
   if (Batch* const batch = tables_.find(TableId::errors)) {
-    const auto range = times_.at(error.place, tables_.rows(), *batch);
+    const auto range = times_.at(error.place, tables_.table(), *batch);
     if (keeps(error, range, TableId::errors) && tables_.room_for(*batch, 1))
       add_row(*batch, error, counts_, range);
   }
@@ -207,7 +207,7 @@ void RowSink::on_error(const flow::FlowError& error) {
 
 void RowSink::on_gap(const flow::Gap& gap) {
   if (Batch* const batch = tables_.find(TableId::gaps)) {
-    const auto range = times_.at({gap.end, gap.end}, tables_.rows(), *batch);
+    const auto range = times_.at({gap.end, gap.end}, tables_.table(), *batch);
     if (keeps(gap, range, TableId::gaps) && tables_.room_for(*batch, 1))
       add_row(*batch, gap, stream_->losses, counts_, range);
   }

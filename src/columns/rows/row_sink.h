@@ -71,7 +71,7 @@ class RowSink final : public flow::FlowSink {
   }
   // Fills in up to `most` times of `next`; false when all are filled in.
   [[nodiscard]] bool fill_times(RowSink& next, std::size_t most);
-  [[nodiscard]] std::size_t bytes() const noexcept { return tables_.rows().bytes() + times_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return tables_.table().bytes() + times_.bytes(); }
   // Attaches memory for rows of the main table, after `front` rows that stay free.
   void use_memory(const PartMemory& part, std::size_t front) noexcept { tables_.use_memory(part, front); }
 
@@ -92,7 +92,7 @@ class RowSink final : public flow::FlowSink {
   void attach_part() noexcept { tables_.attach_part(); }
   void run_out_of_memory() noexcept { tables_.run_out_of_memory(); }
   // Rows of the main table until the sink is full.
-  [[nodiscard]] std::size_t room() const noexcept { return slice_.room(tables_.rows().rows()); }
+  [[nodiscard]] std::size_t room() const noexcept { return slice_.room(tables_.table().rows()); }
 
   // Instructions of the stream so far.
   [[nodiscard]] std::uint64_t instructions() const noexcept { return counts_.instructions; }

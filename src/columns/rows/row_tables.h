@@ -15,8 +15,8 @@ class RowTables {
  public:
   explicit RowTables(const Request& request);
 
-  [[nodiscard]] Batch& rows() noexcept { return *main_; }  // the main table
-  [[nodiscard]] const Batch& rows() const noexcept { return *main_; }
+  [[nodiscard]] Batch& table() noexcept { return *main_; }  // the main table
+  [[nodiscard]] const Batch& table() const noexcept { return *main_; }
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
   [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }  // null: not kept beside
   [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return gaps_; }

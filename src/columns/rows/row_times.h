@@ -40,7 +40,7 @@ class RowTimes {
   [[nodiscard]] bool fill(RowTimes& next, RowTables& tables, std::size_t most, bool& room) {
     if (track_ == nullptr || !next.deferring_) return false;
     forget_place();
-    return next.deferred_.fill(*track_, {tables.rows(), tables.errors().get(), tables.gaps().get()}, most,
+    return next.deferred_.fill(*track_, {tables.table(), tables.errors().get(), tables.gaps().get()}, most,
                                room);
   }
 
