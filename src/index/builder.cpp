@@ -243,10 +243,12 @@ void StreamBuilder::add(Done done) {
   segment.space = context.space;
   segment.pid = context.pid;
   segment.tid = context.tid;
-  segment.instructions = std::exchange(instructions_, instructions_ + done.sink->instructions());
-  segment.blocks = std::exchange(blocks_, blocks_ + done.sink->blocks());
-  segment.order = std::exchange(order_, order_ + done.sink->order());
-  segment.troubles = done.sink->troubles();
+  RowTotals& rows = built_.index.rows;
+  segment.instructions = rows.instructions;
+  segment.blocks = rows.blocks;
+  segment.order = rows.order();
+  rows += done.sink->rows();
+  segment.troubles = done.sink->rows().troubles();
   segment.bytes_sum = done.bytes_sum;
   touch(*done.sink, done.end);
   content.lines = done.sink->lines().to_bytes();

@@ -82,9 +82,6 @@ class StreamBuilder {
   BuiltStream built_;
   std::vector<std::uint64_t> psb_ends_;  // by segment: end of the PSB+ before it
   std::vector<std::uint64_t> oldest_;    // by segment: smallest StreamSpan::since of its rows
-  std::uint64_t instructions_ = 0;
-  std::uint64_t blocks_ = 0;
-  std::uint64_t order_ = 0;
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable moved_;

@@ -18,7 +18,7 @@ namespace ptkit::index {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x0058'4449'4B54'5054;  // "TPTKIDX"
-constexpr std::uint32_t kFormat = 1;
+constexpr std::uint32_t kFormat = 2;
 constexpr std::uint32_t kMostStreams = 1U << 20U;
 
 struct Header {
@@ -75,6 +75,12 @@ void describe(Fields& fields, StreamIndex& stream, std::uint64_t& count) {
   fields(stream.size);
   fields(stream.sample);
   fields(stream.timeless);
+  fields(stream.rows.instructions);
+  fields(stream.rows.blocks);
+  fields(stream.rows.branches);
+  fields(stream.rows.events);
+  fields(stream.rows.errors);
+  fields(stream.rows.gaps);
   fields(count);
 }
 

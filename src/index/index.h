@@ -46,10 +46,33 @@ struct Segment {
   Blob blob;
 };
 
+// Rows of the tables of a stream.
+struct RowTotals {
+  std::uint64_t instructions = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t branches = 0;
+  std::uint64_t events = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t gaps = 0;
+
+  [[nodiscard]] std::uint64_t troubles() const noexcept { return errors + gaps; }
+  [[nodiscard]] std::uint64_t order() const noexcept { return events + troubles(); }
+  RowTotals& operator+=(const RowTotals& more) noexcept {
+    instructions += more.instructions;
+    blocks += more.blocks;
+    branches += more.branches;
+    events += more.events;
+    errors += more.errors;
+    gaps += more.gaps;
+    return *this;
+  }
+};
+
 struct StreamIndex {
   std::uint64_t size = 0;    // of the stream
   std::uint64_t sample = 0;  // hash of some of its bytes
   bool timeless = false;     // no row has a time
+  RowTotals rows;
   std::vector<Segment> segments;
 
   [[nodiscard]] std::uint64_t end(std::size_t segment) const noexcept {

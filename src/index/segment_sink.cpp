@@ -9,12 +9,13 @@ void SegmentSink::note(const flow::StreamSpan& place) noexcept { oldest_ = std::
 void SegmentSink::on_block(const flow::Block& block) {
   note(block.place);
   lines_.add(block.ip, block.ip + (block.size == 0 ? 0 : block.size - 1));
-  instructions_ += block.insns.size();
-  ++blocks_;
+  totals_.instructions += block.insns.size();
+  ++totals_.blocks;
 }
 
 void SegmentSink::on_branch(const flow::Branch& branch) {
   note(branch.place);
+  ++totals_.branches;
   if ((branch.flags & flow::FROM_KNOWN) != 0) lines_.add(branch.from_ip);
   if ((branch.flags & flow::TO_KNOWN) != 0) lines_.add(branch.to_ip);
 }
@@ -22,15 +23,14 @@ void SegmentSink::on_branch(const flow::Branch& branch) {
 void SegmentSink::on_event(const flow::Event& event) {
   note(event.place);
   if ((event.flags & flow::EV_IP_KNOWN) != 0) lines_.add(event.ip);
-  ++order_;
+  ++totals_.events;
 }
 
 void SegmentSink::on_error(const flow::FlowError& error) {
   note(error.place);
   if (error.ip_known) lines_.add(error.ip);
   lost_packets_ = true;
-  ++order_;
-  ++troubles_;
+  ++totals_.errors;
 }
 
 void SegmentSink::on_gap(const flow::Gap& gap) {
@@ -39,8 +39,7 @@ void SegmentSink::on_gap(const flow::Gap& gap) {
                   gap.cause == flow::GapCause::START;
   if ((gap.flags & flow::FROM_KNOWN) != 0) lines_.add(gap.from_ip);
   if ((gap.flags & flow::TO_KNOWN) != 0) lines_.add(gap.to_ip);
-  ++order_;
-  ++troubles_;
+  ++totals_.gaps;
 }
 
 // Blocks have the addresses of all rows in bulk, except for targets at which no block begins. A packet, or
@@ -51,15 +50,17 @@ bool SegmentSink::open(flow::BulkRoom& room) {
   room.kind = flow::BulkRows::BLOCKS;
   room.ip = ips_.data();
   room.bytes = sizes_.data();
+  room.count_branches = true;
   room.row = 0;
   room.limit = kRows;
   return true;
 }
 
 void SegmentSink::close(const flow::BulkRoom& room) {
-  instructions_ += room.instructions;
-  order_ += room.events;
-  blocks_ += room.row;
+  totals_.instructions += room.instructions;
+  totals_.events += room.events;
+  totals_.blocks += room.row;
+  totals_.branches += room.branches;
   for (std::size_t i = 0; i < room.row; ++i)
     lines_.add(ips_[i], ips_[i] + (sizes_[i] == 0 ? 0 : sizes_[i] - 1));
 }

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "flow/rows/sink.h"
-#include "index/line_set.h"
+#include "index/index.h"
 
 namespace ptkit::index {
 
@@ -27,10 +27,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
 
   void touch(std::uint64_t ip) { lines_.add(ip); }
 
-  [[nodiscard]] std::uint64_t instructions() const noexcept { return instructions_; }
-  [[nodiscard]] std::uint64_t blocks() const noexcept { return blocks_; }
-  [[nodiscard]] std::uint64_t order() const noexcept { return order_; }        // events, errors and gaps
-  [[nodiscard]] std::uint64_t troubles() const noexcept { return troubles_; }  // errors and gaps
+  [[nodiscard]] const RowTotals& rows() const noexcept { return totals_; }
   // Bytes were skipped, so packets cannot be read one after the other.
   [[nodiscard]] bool lost_packets() const noexcept { return lost_packets_; }
   [[nodiscard]] std::uint64_t oldest() const noexcept {
@@ -54,10 +51,7 @@ class SegmentSink final : public flow::FlowSink, private flow::BulkSink {
   std::vector<std::uint64_t> ips_;
   std::vector<std::uint32_t> sizes_;
   LineSet lines_;
-  std::uint64_t instructions_ = 0;
-  std::uint64_t blocks_ = 0;
-  std::uint64_t order_ = 0;
-  std::uint64_t troubles_ = 0;
+  RowTotals totals_;
   std::uint64_t oldest_ = ~std::uint64_t{0};
   bool lost_packets_ = false;
 };

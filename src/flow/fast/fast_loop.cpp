@@ -217,6 +217,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
     state_.end_ip = leave.end_ip;
   }
   room_.row = rows_.rows;
+  if constexpr (requires { rows_.branches; }) room_.branches = rows_.branches;
   room_.instructions += instructions_;
 }
 

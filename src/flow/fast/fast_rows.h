@@ -217,7 +217,8 @@ struct BlockRows {
         bytes_(room.bytes),
         insns_(room.insns),
         instruction_(room.instruction),
-        retired_(room.first_instruction) {}
+        retired_(room.first_instruction),
+        counts_branches_(room.count_branches) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
     parts_ = paths.path_rows().block_parts();
@@ -227,6 +228,7 @@ struct BlockRows {
     if (transition.path >= parts_.size() || parts_[transition.path].first == 0) [[unlikely]]
       add(transition.path);
     const PathPart& part = parts_[transition.path];
+    if (counts_branches_) branches += paths_->path_rows().branches_of(transition.path);
     const PathBlock* block = blocks_ + part.first;
     for (const PathBlock* const end = block + part.rows; block != end; ++block, ++rows) {
       if (ip_ != nullptr) ip_[rows] = block->ip;
@@ -244,6 +246,7 @@ struct BlockRows {
     return parts_[transition.path].head;
   }
   std::size_t rows;
+  std::uint64_t branches = 0;
 
  private:
   [[gnu::noinline]] void add(PathId path) {
@@ -259,6 +262,7 @@ struct BlockRows {
   std::uint32_t* insns_;
   std::uint64_t* instruction_;
   std::uint64_t retired_;  // instructions of the stream so far, if the column is selected
+  bool counts_branches_;
 };
 
 }  // namespace ptkit::flow

@@ -267,7 +267,7 @@ void PathCache::add_path_blocks(PathId id) {
     for (const BlockInsn& insn : insns) bytes += insn.size;
     blocks.push_back({block.ip, bytes, static_cast<std::uint32_t>(insns.size())});
   });
-  path_rows_.add_blocks(id, blocks, head_of(paths_[id]).blocks);
+  path_rows_.add_blocks(id, blocks, head_of(paths_[id]).blocks, branches_of(paths_[id]).size());
 }
 
 std::uint32_t PathCache::add_path_insns(PathId id) {

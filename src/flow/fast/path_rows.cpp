@@ -59,8 +59,11 @@ void PathRows::put_branches(std::uint32_t path, std::span<const PathBranch> bran
   }
 }
 
-void PathRows::add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head) {
+void PathRows::add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head,
+                          std::size_t branches) {
   put(block_parts_, path, blocks_.size(), blocks.size(), head);
+  block_branches_.resize(block_parts_.size());
+  block_branches_[path] = static_cast<std::uint16_t>(branches);
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
 }
 

@@ -53,7 +53,12 @@ struct PathPart {
 class PathRows {
  public:
   explicit PathRows(base::Arena& arena)
-      : branches_(arena), block_parts_(arena), groups_(2, arena), counts_(2, arena), blocks_(1, arena) {}
+      : branches_(arena),
+        block_parts_(arena),
+        block_branches_(arena),
+        groups_(2, arena),
+        counts_(2, arena),
+        blocks_(1, arena) {}
 
   // By path; paths may be missing at the end.
   [[nodiscard]] std::span<const PathPart> branch_parts() const noexcept { return branches_; }
@@ -65,11 +70,14 @@ class PathRows {
   void add_branches(std::uint32_t path, std::span<const PathBranch> branches);
   // As above, for a choice of branches, which has to be the same for all paths.
   void add_branches(std::uint32_t path, std::span<const PathBranch> branches, const BranchChoice& choice);
-  void add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head);
+  void add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head,
+                  std::size_t branches);
+  // The number of branches of a path of which the blocks were added.
+  [[nodiscard]] std::size_t branches_of(std::uint32_t path) const noexcept { return block_branches_[path]; }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return (branches_.capacity() + block_parts_.capacity()) * sizeof(PathPart) +
            groups_.capacity() * sizeof(RowGroup) + counts_.capacity() * sizeof(GroupCounts) +
-           blocks_.capacity() * sizeof(PathBlock);
+           blocks_.capacity() * sizeof(PathBlock) + block_branches_.capacity() * sizeof(std::uint16_t);
   }
 
  private:
@@ -78,7 +86,8 @@ class PathRows {
 
   base::ArenaVector<PathPart> branches_;
   base::ArenaVector<PathPart> block_parts_;
-  base::ArenaVector<RowGroup> groups_;  // number 1 is a group without rows
+  base::ArenaVector<std::uint16_t> block_branches_;  // as block_parts_
+  base::ArenaVector<RowGroup> groups_;               // number 1 is a group without rows
   base::ArenaVector<GroupCounts> counts_;
   base::ArenaVector<PathBlock> blocks_;
 };

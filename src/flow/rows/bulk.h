@@ -61,6 +61,7 @@ struct BulkRoom {
   std::uint8_t* cls = nullptr;
   std::uint32_t* bytes = nullptr;  // BLOCKS
   std::uint32_t* insns = nullptr;
+  bool count_branches = false;           // BLOCKS: counts `branches`
   std::uint64_t* instruction = nullptr;  // BRANCHES, BLOCKS: number of instructions before the row
   BulkEvent* event = nullptr;            // EVENTS: for the rows from `row` to `limit`
   std::uint64_t first_instruction = 0;   // number of instructions before the first row
@@ -77,6 +78,7 @@ struct BulkRoom {
   std::uint64_t instructions = 0;
   // number of ENABLED and DISABLED events, which are not emitted one by one; with those of PSB+
   std::uint64_t events = 0;
+  std::uint64_t branches = 0;                    // if count_branches: rows that BRANCHES would have
   std::uint64_t used_bytes = 0;                  // bytes of the stream
   insn::ExecMode mode = insn::ExecMode::BITS64;  // of all rows
 };

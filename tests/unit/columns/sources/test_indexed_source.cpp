@@ -130,6 +130,25 @@ TEST(IndexedSource, FollowsSwitchesByOffset) {
   EXPECT_FALSE(open_index(bytes, *bundle).ok());
 }
 
+TEST(IndexedSource, IndexHasTheNumbersOfRows) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto bundle = seed % 3 == 0   ? recording_with_gaps(seed)
+                        : seed % 3 == 1 ? changing_recording(seed)
+                                        : recording(seed, 5, seed % 2 == 0, seed % 4 == 0);
+    auto opened = open_index(build_index(bundle, 3000, seed % 4 + 1), *bundle);
+    ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+    const index::RowTotals& rows = opened.value()->streams()[0].rows;
+    const auto count = [&](TableId table) { return read(bundle, request_of(table, false), {}).rows->rows(); };
+    EXPECT_EQ(rows.branches, count(TableId::branches));
+    EXPECT_EQ(rows.blocks, count(TableId::blocks));
+    EXPECT_EQ(rows.instructions, count(TableId::instructions));
+    EXPECT_EQ(rows.events, count(TableId::events));
+    EXPECT_EQ(rows.errors, count(TableId::errors));
+    EXPECT_EQ(rows.gaps, count(TableId::gaps));
+  }
+}
+
 TEST(IndexedSource, RejectsIndexOfOtherTrace) {
   const auto bundle = recording(6, 0, true, true);
   const auto bytes = build_index(bundle, 2000, 1);
