@@ -14,10 +14,10 @@ constexpr std::size_t kLargestSegment = std::size_t{1} << 20U;
 // Smallest segment that is worth a thread, for rows and for counts.
 constexpr std::size_t kSmallestOfRows = std::size_t{32} << 10U;
 constexpr std::size_t kSmallestOfCounts = SpeculativeSource::kSmallestSegment;
-// Memory for the rows of a segment: the size that keeps segments in the caches; the initial size; and the
-// limit above which the segment ends at the next PSB+.
+// Memory for the rows of a segment: the size that keeps segments in the caches, and the limit above which the
+// segment ends at the next PSB+. Its block has room for as many: rows that outgrow a block are copied to
+// fresh pages.
 constexpr std::size_t kGoodBytes = std::size_t{2} << 20U;
-constexpr std::size_t kBlockBytes = kGoodBytes * 4;
 constexpr std::size_t kMostBytes = kGoodBytes * 8;
 // Limit for the rows of a part that may be put before a segment's rows.
 constexpr std::size_t kMostFront = std::size_t{1} << 17U;
@@ -45,7 +45,7 @@ SpeculativeSource::Job::Job(const SpeculativeSource& owner, std::size_t job_numb
   if (request.table == TableId::edges) return;
   const std::size_t front = owner.input_.part <= kMostFront ? owner.input_.part : 0;
   const std::size_t row = std::max<std::size_t>(row_bytes(request.table, sink.main()->mask()), 1);
-  const std::size_t rows = front + kBlockBytes / row;
+  const std::size_t rows = front + kMostBytes / row;
   sink.use_memory(take_part(*MemoryPool::of_process(), request.table, sink.main()->mask(), rows), front);
 }
 
