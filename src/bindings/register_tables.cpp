@@ -137,7 +137,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   input.threads = threads;
   input.cut = engine == "ptkit";
   if (index != nullptr && !ticks) input.index = index->index;
-  input.facts = session->facts;
+  if (!ticks) input.facts = session->facts;  // with ticks there are more events
   if (budget != nullptr) input.budget = budget;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();

@@ -56,6 +56,36 @@ bool Batch::reserve(std::size_t extra) noexcept {
   return true;
 }
 
+bool Batch::reserve_windows(std::size_t rows) noexcept {
+  if (!reserve(rows)) return false;
+  for (ColumnMask left = uniform_; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    if (!buffers_[i].reserve(rows * size_of(i), 0)) return false;
+  }
+  room_ = rows;  // of all columns: none of them moves when it is stored
+  return true;
+}
+
+std::unique_ptr<Batch> Batch::window(std::size_t first, std::size_t count) const {
+  auto window = std::make_unique<Batch>(table_, mask_);
+  std::array<void*, kMaxColumns> columns{};
+  for (ColumnMask left = mask_; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    columns[i] = at(i, first);
+  }
+  static_cast<void>(window->attach(columns, count));
+  return window;
+}
+
+bool Batch::add_window(const Batch& window) {
+  const std::size_t row = rows_;
+  if (!add_rows_like(window, 0, window.rows_)) return false;
+  for_each_stored([&](std::size_t i) {
+    if (window.is_uniform(i)) write_value(i, row, window.rows_, window.values_[i]);
+  });
+  return true;
+}
+
 // A value that is not that of a uniform column: the first one becomes the column's value.
 bool Batch::differs(std::size_t index, std::size_t row, std::uint64_t value) noexcept {
   if (rows_ == 0 && row == 0) {
@@ -298,6 +328,11 @@ void Batch::close_up() noexcept {
 void Batch::shrink() noexcept {
   close_up();
   for_each_stored([&](std::size_t i) { buffers_[i].shrink_to(rows_ * size_of(i)); });
+  for (ColumnMask left = uniform_; left != 0; left &= left - 1) {  // memory that windows did not need
+    ColumnBuffer& unused = buffers_[static_cast<std::size_t>(std::countr_zero(left))];
+    unused.note_used(0);
+    static_cast<void>(unused.release());
+  }
   room_ = 0;
 }
 

@@ -103,6 +103,14 @@ class Batch {
   // Cells were written after the last row, up to `end`. Those of `kept` become rows. Ranges ascend.
   void add_rows_of(std::span<const RowRange> kept, std::size_t end) noexcept;
 
+  // Takes memory for `rows` rows at once, before the first row. Several threads can then write them through
+  // windows. False: out of memory.
+  [[nodiscard]] bool reserve_windows(std::size_t rows) noexcept;
+  // A batch in the memory of the rows [first, first + count). This batch must outlive it.
+  [[nodiscard]] std::unique_ptr<Batch> window(std::size_t first, std::size_t count) const;
+  // Adds the rows that were written through a window, which begins after the last row. False: out of memory.
+  [[nodiscard]] bool add_window(const Batch& window);
+
   // Starts a run at the next row. Replaces a run without rows, and drops a run that equals the previous one.
   void begin_run(Run run);
   [[nodiscard]] const std::vector<Run>& runs() const noexcept { return runs_; }

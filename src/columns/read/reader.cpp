@@ -36,6 +36,26 @@ class NoPackets final : public flow::RowSource {
   flow::FlowSink& sink_;
 };
 
+// Rows of a table in the index of a stream. None: the index does not count them.
+[[nodiscard]] std::optional<std::size_t> rows_in(const index::RowTotals& rows, TableId table) noexcept {
+  switch (table) {
+    case TableId::branches:
+      return rows.branches;
+    case TableId::blocks:
+      return rows.blocks;
+    case TableId::instructions:
+      return rows.instructions;
+    case TableId::events:
+      return rows.events;
+    case TableId::errors:
+      return rows.errors;
+    case TableId::gaps:
+      return rows.gaps;
+    default:
+      return std::nullopt;
+  }
+}
+
 [[nodiscard]] bool needs_time(const Request& request) noexcept {
   return request.time || request.selection.by_time;
 }
@@ -117,7 +137,7 @@ bool TableReader::open_indexed(std::uint32_t index) {
 void TableReader::open_stream() {
   const auto index = input_.streams[next_stream_++];
   stream_ = &input_.bundle->streams[index];
-  rows_before_ = sink_.main()->rows();
+  rows_before_ = rows_so_far();
   const bool packets = request_.table == TableId::packets;
   const bool follow =
       packets && request_.context && !stream_->switches.empty() && !stream_->switches_by_offset;
@@ -164,6 +184,7 @@ void TableReader::open_stream() {
 }
 
 TableReader::Step TableReader::step(std::size_t rows) {
+  if (!leave_full_window()) return Step::NO_MEMORY;
   const bool bounded = request_.table != TableId::edges;
   const std::size_t open = sink_.open_rows();
   if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
@@ -179,13 +200,13 @@ TableReader::Step TableReader::step(std::size_t rows) {
   }
   if (!source_attaches_) sink_.attach_part();
   if (rows == SIZE_MAX) expect_rows();
-  const std::size_t limit = open == 0 ? rows : SIZE_MAX;
+  std::size_t limit = open == 0 ? rows : SIZE_MAX;
+  if (window_limit_ != 0) limit = std::min(limit, window_limit_);
   sink_.begin_slice(std::min(limit, sink_.main()->rows() + kSliceRows), kSlicePackets);
   if (source_ == nullptr || !source_->run()) {
     sink_.end_estimates();
     if (rows == SIZE_MAX && reads_all_rows() && !sink_.full())
-      input_.facts->note_rows(input_.streams[next_stream_ - 1], request_.table,
-                              sink_.main()->rows() - rows_before_);
+      input_.facts->note_rows(input_.streams[next_stream_ - 1], request_.table, rows_so_far() - rows_before_);
     source_.reset();
     source_attaches_ = false;
     flow_track_.reset();
@@ -201,21 +222,60 @@ bool TableReader::reads_all_rows() const noexcept {
          !selection.by_context() && !selection.by_time && selection.branches == flow::BranchChoice{};
 }
 
-// Takes the final memory at once if earlier reads counted the rows.
-void TableReader::reserve_known_rows() {
-  if (!reads_all_rows()) return;
+std::optional<std::size_t> TableReader::known_rows(std::uint32_t index) const noexcept {
+  const auto rows = input_.facts->rows(index, request_.table);
+  const bool indexed =
+      input_.index != nullptr && input_.decoder != nullptr && has_packets(input_.bundle->streams[index]);
+  return rows || !indexed ? rows : rows_in(input_.index->streams()[index].rows, request_.table);
+}
+
+std::optional<std::size_t> TableReader::known_rows() const noexcept {
+  if (!reads_all_rows()) return std::nullopt;
   std::size_t sum = 0;
   for (const auto index : input_.streams) {
-    const auto rows = input_.facts->rows(index, request_.table);
-    if (!rows) return;
+    const auto rows = known_rows(index);
+    if (!rows) return std::nullopt;
     sum += *rows;
   }
-  // Tables that do not fit are found out on the way.
-  if (sum > kSlackRows) static_cast<void>(sink_.main()->reserve(sum + kSlackRows));
+  return sum;
+}
+
+// Takes the final memory at once. Tables that do not fit are found out on the way.
+void TableReader::reserve_known_rows() {
+  const auto rows = known_rows();
+  if (rows && *rows > kSlackRows && window_limit_ == 0)
+    static_cast<void>(sink_.main()->reserve(*rows + kSlackRows));
+}
+
+void TableReader::use_window(std::unique_ptr<Batch> window) noexcept {
+  const std::size_t room = known_rows().value_or(0);
+  // Rows whose estimates are open stay together.
+  if (request_.estimate || room <= 2 * kSlackRows) return;
+  window_limit_ = room - kSlackRows;
+  sink_.main() = std::move(window);
+}
+
+// Later rows go to memory of the reader. False: out of memory.
+bool TableReader::leave_full_window() {
+  std::unique_ptr<Batch>& rows = sink_.main();
+  if (window_limit_ == 0 || rows->rows() < window_limit_) return true;
+  window_limit_ = 0;
+  if (!rows->is_attached()) return true;  // a packet had too many rows, and all have moved
+  auto rest = rows->successor();
+  if (rest == nullptr) return false;
+  rows_in_window_ = rows->rows();
+  window_ = std::exchange(rows, std::move(rest));
+  return true;
+}
+
+std::unique_ptr<Batch> TableReader::take_window() {
+  if (window_limit_ != 0) window_limit_ = std::min(window_limit_, sink_.main()->rows());
+  return leave_full_window() ? std::move(window_) : nullptr;
 }
 
 // Extrapolates the rows by the bytes of the streams, so that columns get their final room early.
 void TableReader::expect_rows() {
+  if (window_limit_ != 0 || window_ != nullptr) return;
   const std::uint64_t done = bytes_done();
   const auto rows = static_cast<double>(sink_.main()->rows());
   if (done == 0 || sink_.main()->rows() < kSliceRows / 8) return;
@@ -228,7 +288,7 @@ TableReader::Step TableReader::check_budget() {
     return side == nullptr ? 0 : side->bytes();
   };
   const std::size_t sides = bytes_of(sink_.errors()) + bytes_of(sink_.gaps());
-  switch (input_.budget->report(share_, sink_.main()->rows(), sides, bytes_done())) {
+  switch (input_.budget->report(share_, rows_so_far(), sides, bytes_done())) {
     case RowBudget::Answer::COUNT:
       return Step::COUNT;
     case RowBudget::Answer::STOP:

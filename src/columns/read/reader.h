@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "columns/read/row_budget.h"
@@ -69,6 +70,12 @@ class TableReader {
   // Ends the current part: returns up to `rows` rows, their memory, and the uniform columns. Further rows
   // begin the next part.
   [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
+  // The number of rows of the whole table, as the index or earlier reads found. None: not known.
+  [[nodiscard]] std::optional<std::size_t> known_rows() const noexcept;
+  // The first rows go to `window`, as long as it has room for kSlackRows more. Before the first step().
+  void use_window(std::unique_ptr<Batch> window) noexcept;
+  // The rows in the window, which precede those of take(). Null: all rows are elsewhere.
+  [[nodiscard]] std::unique_ptr<Batch> take_window();
   // Errors or gaps since the last call. Null: not kept.
   [[nodiscard]] std::unique_ptr<Batch> take_errors();
   [[nodiscard]] std::unique_ptr<Batch> take_gaps();
@@ -99,6 +106,9 @@ class TableReader {
   [[nodiscard]] bool can_take_phases() const noexcept;
   void expect_rows();
   void reserve_known_rows();
+  [[nodiscard]] std::optional<std::size_t> known_rows(std::uint32_t index) const noexcept;
+  [[nodiscard]] bool leave_full_window();
+  [[nodiscard]] std::size_t rows_so_far() noexcept { return rows_in_window_ + sink_.main()->rows(); }
   [[nodiscard]] bool reads_all_rows() const noexcept;
   [[nodiscard]] Step check_budget();
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
@@ -108,6 +118,9 @@ class TableReader {
   std::atomic<bool> cancelled_{false};
   RowSink sink_;
   PartMemory part_;
+  std::unique_ptr<Batch> window_;  // rows that are in the window, once it is full
+  std::size_t window_limit_ = 0;   // rows that go to the window; 0: no window, or it is full
+  std::size_t rows_in_window_ = 0;
   RowBudget::Share share_;
   std::size_t next_stream_ = 0;
   const trace::Stream* stream_ = nullptr;

@@ -21,12 +21,35 @@ namespace {
 StreamCrew::StreamCrew(std::vector<TableReader*> readers, std::size_t threads)
     : readers_(std::move(readers)), rows_(readers_.size()) {
   for (const TableReader* reader : readers_) bytes_total_ += reader->bytes_total();
+  make_places();
   start(std::min(std::max<std::size_t>(threads, 1), readers_.size()));
 }
 
 StreamCrew::~StreamCrew() {
   cancel();
   for (std::thread& thread : threads_) thread.join();
+}
+
+// Gives each reader its place in the table. Does nothing if the number of rows is not known, or if there is
+// no memory for all: smaller tables may fit.
+void StreamCrew::make_places() {
+  if (readers_.empty()) return;
+  std::vector<std::size_t> ends;
+  std::size_t end = 0;
+  for (const TableReader* reader : readers_) {
+    const auto rows = reader->known_rows();
+    if (!rows) return;
+    ends.push_back(end += *rows);
+  }
+  const Request& request = readers_.front()->request();
+  auto all = std::make_unique<Batch>(request.table, request.mask);
+  if (!all->reserve_windows(end)) return;
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+    readers_[i]->use_window(all->window(begin, ends[i] - begin));
+  }
+  all_ = std::move(all);
+  place_ends_ = std::move(ends);
 }
 
 // Creates as many threads as the system permits.
@@ -74,7 +97,7 @@ bool StreamCrew::read(std::size_t index) {
   auto step = TableReader::Step::MORE;
   while (step == TableReader::Step::MORE && !stop_) step = reader.step(SIZE_MAX);
   if (step != TableReader::Step::END) return false;
-  Rows rows{reader.take(SIZE_MAX), reader.take_errors(), reader.take_gaps(), true};
+  Rows rows{reader.take_window(), reader.take(SIZE_MAX), reader.take_errors(), reader.take_gaps(), true};
   if (rows.main == nullptr) return false;
   const std::scoped_lock lock(mutex_);
   rows_[index] = std::move(rows);
@@ -92,8 +115,7 @@ bool StreamCrew::place_rows() {
       rows = std::move(rows_[next_place_]);
       rows_[next_place_].read = false;
       bytes_placed_ += readers_[next_place_]->bytes_total();
-      ++next_place_;
-      if (!place(rows, row)) return false;
+      if (!place(next_place_++, rows, row)) return false;
     }
     if (rows.main == nullptr) continue;
     const std::shared_lock copy(growth_);
@@ -102,14 +124,20 @@ bool StreamCrew::place_rows() {
 }
 
 // Makes room in the table. `rows.main` is null if nothing has to be copied. Needs the lock.
-bool StreamCrew::place(Rows& rows, std::size_t& row) {
+bool StreamCrew::place(std::size_t index, Rows& rows, std::size_t& row) {
   if (!append(errors_, std::move(rows.errors)) || !append(gaps_, std::move(rows.gaps))) return false;
   if (all_ == nullptr) {
     all_ = std::move(rows.main);
     return true;
   }
   const std::unique_lock grow(growth_);
+  const bool in_place = !place_ends_.empty();
+  if (in_place && (aside_ != nullptr || all_->rows() + rows.count() != place_ends_[index]))
+    return put_aside(rows);
+  if (rows.window != nullptr && !all_->add_window(*rows.window)) return false;
   row = all_->rows();
+  rows_copied_ += rows.main->rows();
+  if (in_place) return all_->add_rows_like(*rows.main, 0, rows.main->rows());
   expect_rows(row + rows.main->rows());
   constexpr std::size_t kLarge = std::size_t{64} << 20U;
   if (rows.main->bytes() > kLarge && readers_.size() < threads_.size() * 8) {
@@ -121,6 +149,15 @@ bool StreamCrew::place(Rows& rows, std::size_t& row) {
   return all_->add_rows_like(*rows.main, 0, rows.main->rows());
 }
 
+// Rows behind those of the table, in whose memory other readers still write.
+bool StreamCrew::put_aside(Rows& rows) {
+  rows_copied_ += rows.count();
+  if (aside_ == nullptr) aside_ = std::make_unique<Batch>(all_->table(), all_->mask());
+  if (rows.window != nullptr && !aside_->append_rows(*rows.window, 0, rows.window->rows())) return false;
+  const auto rest = std::move(rows.main);
+  return aside_->append(std::move(*rest));
+}
+
 void StreamCrew::expect_rows(std::size_t placed_rows) {
   if (bytes_placed_ == 0) return;
   const double ratio = static_cast<double>(bytes_total_) / static_cast<double>(bytes_placed_);
@@ -128,6 +165,8 @@ void StreamCrew::expect_rows(std::size_t placed_rows) {
 }
 
 std::unique_ptr<Batch> StreamCrew::take_rows() {
+  if (aside_ != nullptr && !all_->append(std::move(*aside_))) return nullptr;
+  aside_.reset();
   if (all_ != nullptr && all_->table() == TableId::edges && readers_.size() > 1 && !combine_edges(*all_))
     return nullptr;
   if (all_ != nullptr) all_->shrink();

@@ -21,6 +21,10 @@ namespace ptkit::columns {
 // The copy is made by the thread that made the last reader before it READ, right after its own rows.
 // Meanwhile other threads read on. So little more than the table is in memory, unless streams are few and
 // large.
+//
+// If the number of rows of every reader is known, each has its place from the start: it writes its rows there
+// (Batch::window()), and only the last ones are copied. Where a number turns out wrong, the rows from that
+// reader on are copied out of their places.
 class StreamCrew {
  public:
   // The readers must outlive this.
@@ -39,19 +43,27 @@ class StreamCrew {
   [[nodiscard]] std::unique_ptr<Batch> take_rows();  // null: out of memory
   [[nodiscard]] std::unique_ptr<Batch> take_errors() { return std::move(errors_); }
   [[nodiscard]] std::unique_ptr<Batch> take_gaps() { return std::move(gaps_); }
+  [[nodiscard]] std::size_t rows_copied() const noexcept { return rows_copied_; }
 
  private:
   struct Rows {
-    std::unique_ptr<Batch> main;
+    std::unique_ptr<Batch> window;  // rows that are in their place; null: none
+    std::unique_ptr<Batch> main;    // the other rows
     std::unique_ptr<Batch> errors;
     std::unique_ptr<Batch> gaps;
     bool read = false;
+
+    [[nodiscard]] std::size_t count() const noexcept {
+      return main->rows() + (window == nullptr ? 0 : window->rows());
+    }
   };
+  void make_places();
   void start(std::size_t count);
   void work();
   [[nodiscard]] bool read(std::size_t index);
   [[nodiscard]] bool place_rows();
-  [[nodiscard]] bool place(Rows& rows, std::size_t& row);
+  [[nodiscard]] bool place(std::size_t index, Rows& rows, std::size_t& row);
+  [[nodiscard]] bool put_aside(Rows& rows);
   void expect_rows(std::size_t placed_rows);
 
   std::vector<TableReader*> readers_;
@@ -72,6 +84,10 @@ class StreamCrew {
   // Copies share it; a table that grows may move, and needs it alone.
   std::shared_mutex growth_;
   std::unique_ptr<Batch> all_;
+
+  std::size_t rows_copied_ = 0;
+  std::vector<std::size_t> place_ends_;  // by reader: end of its rows in the table; empty: not known
+  std::unique_ptr<Batch> aside_;         // rows from the first reader on that did not fit its place
 
   std::vector<std::thread> threads_;
 };

@@ -78,6 +78,24 @@ def test_index_of_a_synthetic_stream_changes_no_row(
     check(open_trace, stream, images=loop.images(), engine=engine)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_rows_of_indexed_streams_are_those_without_an_index(loop: Any, small: None, threads: int) -> None:
+    stream = loop.stream(9000)
+    parts = (stream, damaged(stream, 20), b"", stream[: len(stream) // 3], stream)
+
+    def opened() -> Any:
+        bundle = ptkit._core.Bundle()
+        bundle.add_code(loop.BASE, loop.CODE)
+        for part in parts:
+            bundle.add_stream(part)
+        return ptkit.Trace(bundle, decode.Settings())
+
+    whole, some = opened(), opened()
+    some.index(save=False)
+    for table in TABLES:
+        assert_same(rows(some, table, threads=threads), rows(whole, table, threads=1))
+
+
 def test_index_keeps_errors_without_gaps(open_trace: Any, loop: Any, packets: Any, small: None) -> None:
     # A TIP.PGD that does not fit its conditional branch is an error; tracing goes on after it.
     elsewhere = loop.stream(200) + packets.pgd(0x9999)

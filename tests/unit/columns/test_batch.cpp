@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 
 #include "columns/batch.h"
 #include "columns/edges.h"
@@ -326,6 +327,57 @@ TEST(UniformColumns, SuccessorKeepsWhatVaries) {
 }
 
 // Pages that were written are worth keeping, also when the rows are gone.
+// A column of equal values in some windows, and of others elsewhere.
+TEST(BatchWindows, RowsAreThoseOfAppendedBatches) {
+  constexpr std::size_t kRows = 100;
+  constexpr auto kFrom = Column::branches_from_ip;
+  constexpr auto kTsc = Column::branches_tsc;
+  const auto write = [](Batch& batch, std::size_t rows, std::uint64_t first, std::uint64_t step) {
+    batch.begin_run(run_of(static_cast<std::uint32_t>(first)));
+    for (std::size_t row = 0; row < rows; ++row) {
+      ASSERT_TRUE(batch.reserve(1));
+      batch.put<kFrom>(row, first + row);
+      batch.put<kTsc>(row, first + row * step);
+      batch.add_rows(1);
+    }
+  };
+  struct Part {
+    std::size_t rows;
+    std::uint64_t first;
+    std::uint64_t step;
+  };
+  const std::vector<std::vector<Part>> cases = {
+      {{kRows, 5, 0}, {kRows, 5, 0}},                 // uniform
+      {{kRows, 5, 0}, {kRows, 6, 0}, {10, 6, 0}},     // uniform in each
+      {{kRows, 5, 0}, {0, 0, 0}, {kRows, 7, 1}},      // later stored
+      {{kRows, 5, 1}, {kRows, 7, 0}, {kRows, 7, 0}},  // stored from the start
+  };
+  for (const std::vector<Part>& parts : cases) {
+    SCOPED_TRACE(&parts - cases.data());
+    Batch plain(TableId::branches, bit(kFrom) | bit(kTsc));
+    Batch all(TableId::branches, bit(kFrom) | bit(kTsc));
+    ASSERT_TRUE(all.reserve_windows(parts.size() * kRows));
+    const std::uint8_t* const memory = all.data(index_of(kFrom));
+    for (const Part& part : parts) {
+      Batch appended(TableId::branches, bit(kFrom) | bit(kTsc));
+      write(appended, part.rows, part.first, part.step);
+      ASSERT_TRUE(plain.append_rows(appended, 0, part.rows));
+      const auto window = all.window(all.rows(), part.rows);
+      write(*window, part.rows, part.first, part.step);
+      ASSERT_TRUE(window->is_attached());
+      ASSERT_TRUE(all.add_window(*window));
+    }
+    EXPECT_EQ(all.data(index_of(kFrom)), memory);
+    EXPECT_EQ(all.uniform(), plain.uniform());
+    EXPECT_EQ(spread(all), spread(plain));
+    all.shrink();
+    ASSERT_TRUE(all.set_varying(bit(kTsc)) && plain.set_varying(bit(kTsc)));
+    ASSERT_EQ(all.rows(), plain.rows());
+    for (const Column column : {kFrom, kTsc})
+      EXPECT_EQ(std::memcmp(all.data(index_of(column)), plain.data(index_of(column)), all.rows() * 8), 0);
+  }
+}
+
 TEST(BatchMemory, PagesOfDroppedRowsGoBackToThePool) {
   constexpr std::size_t kRows = std::size_t{1} << 20U;
   using Drop = void (*)(Batch&);

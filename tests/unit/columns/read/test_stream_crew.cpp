@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "columns/read/stream_crew.h"
-#include "unit/columns/recordings.h"
+#include "unit/columns/indexes.h"
 
 namespace ptkit::columns {
 namespace {
@@ -33,8 +33,20 @@ std::shared_ptr<trace::TraceBundle> several(unsigned streams) {
   return bundle;
 }
 
+std::shared_ptr<trace::TraceBundle> large(unsigned streams) {
+  const auto bundle = several(streams);
+  for (trace::Stream& stream : bundle->streams) {
+    trace::TraceBundle one;
+    one.streams.push_back(stream);
+    repeat(one, 8);
+    stream = one.streams[0];
+  }
+  return bundle;
+}
+
 struct Readers {
-  Readers(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request)
+  Readers(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
+          std::shared_ptr<StreamFacts> facts = nullptr, std::shared_ptr<const index::Index> index = nullptr)
       : image(bundle), pool(image) {
     for (std::uint32_t i = 0; i < bundle->streams.size(); ++i) {
       TableReader::Input input;
@@ -44,17 +56,37 @@ struct Readers {
         return std::make_unique<flow::FlowDecoder>(bundle->streams[stream], bundle->configuration, image,
                                                    flow::FlowOptions{}, sink, nullptr, &pool);
       };
+      input.decoder = [factory = input.factory](std::uint32_t stream, flow::FlowSink& sink,
+                                                time::TimeTrack* track, const flow::FlowState*, bool) {
+        return std::unique_ptr<flow::FlowDecoder>(
+            static_cast<flow::FlowDecoder*>(factory(stream, sink, track).release()));
+      };
       input.facts = facts;
+      input.index = index;
       made.push_back(std::make_unique<TableReader>(std::move(input), request));
       all.push_back(made.back().get());
     }
   }
   image::Image image;
   flow::CodeCachePool pool;
-  std::shared_ptr<StreamFacts> facts = std::make_shared<StreamFacts>(64);
   std::vector<std::unique_ptr<TableReader>> made;
   std::vector<TableReader*> all;
 };
+
+// Reads with a crew and compares with one reader. Returns the number of rows that were copied.
+std::size_t expect_same_rows(Table& plain, Readers&& readers, std::size_t threads) {
+  StreamCrew crew(readers.all, threads);
+  while (!crew.wait_for(std::chrono::milliseconds(50))) {
+  }
+  EXPECT_FALSE(crew.out_of_memory());
+  const auto rows = crew.take_rows();
+  const auto errors = crew.take_errors();
+  const auto gaps = crew.take_gaps();
+  expect_equal(plain.rows.get(), rows.get());
+  expect_equal(plain.errors.get(), errors.get());
+  expect_equal(plain.gaps.get(), gaps.get());
+  return crew.rows_copied();
+}
 
 TEST(StreamCrew, EqualsOneReader) {
   const auto bundle = several(13);
@@ -63,18 +95,55 @@ TEST(StreamCrew, EqualsOneReader) {
       SCOPED_TRACE(testing::Message() << table_name(table) << (time ? " with times" : ""));
       const Request request = request_of(table, time);
       Table plain = read(bundle, request, {});
-      for (const std::size_t threads : {1U, 2U, 5U}) {
-        Readers readers(bundle, request);
-        StreamCrew crew(readers.all, threads);
-        while (!crew.wait_for(std::chrono::milliseconds(50))) {
+      const auto facts = std::make_shared<StreamFacts>(64);
+      for (const std::size_t threads : {1U, 2U, 5U})
+        static_cast<void>(expect_same_rows(plain, Readers(bundle, request, facts), threads));
+    }
+  }
+}
+
+TEST(StreamCrew, RowsOfKnownNumberAreWrittenInPlace) {
+  constexpr unsigned kStreams = 7;
+  // Rows of a stream that go to memory of the reader, because the next stream's place is near.
+  constexpr std::size_t kMostCopied = 2 * TableReader::kSlackRows;
+  const auto bundle = large(kStreams);
+  auto opened = open_index(build_index(bundle, 4000, 2), *bundle);
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  for (const TableId table : kTables) {
+    for (const bool time : {false, true}) {
+      SCOPED_TRACE(testing::Message() << table_name(table) << (time ? " with times" : ""));
+      const Request request = request_of(table, time);
+      Table plain = read(bundle, request, {});
+      const bool counts = table != TableId::edges && plain.rows->rows() > 2 * kStreams * kMostCopied;
+      const auto facts = std::make_shared<StreamFacts>(64);
+      static_cast<void>(expect_same_rows(plain, Readers(bundle, request, facts), 2));
+      for (const std::size_t threads : {1U, 2U, 3U, 8U}) {
+        const bool by_index = threads % 2 == 0 && table != TableId::packets;
+        Readers readers(bundle, request, by_index ? nullptr : facts, by_index ? opened.value() : nullptr);
+        const std::size_t copied = expect_same_rows(plain, std::move(readers), threads);
+        if (counts) {
+          EXPECT_LE(copied, kStreams * kMostCopied) << threads;
         }
-        ASSERT_FALSE(crew.out_of_memory());
-        const auto rows = crew.take_rows();
-        const auto errors = crew.take_errors();
-        const auto gaps = crew.take_gaps();
-        expect_equal(plain.rows.get(), rows.get());
-        expect_equal(plain.errors.get(), errors.get());
-        expect_equal(plain.gaps.get(), gaps.get());
+      }
+    }
+  }
+}
+
+TEST(StreamCrew, WrongNumbersOfRowsDoNoHarm) {
+  constexpr unsigned kStreams = 7;
+  const auto bundle = large(kStreams);
+  for (const TableId table : {TableId::branches, TableId::instructions, TableId::errors}) {
+    for (const std::uint32_t wrong : {0U, 4U, 6U}) {
+      for (const bool more : {false, true}) {
+        SCOPED_TRACE(testing::Message() << table_name(table) << " stream " << wrong << (more ? " +" : " -"));
+        const Request request = request_of(table, true);
+        Table plain = read(bundle, request, {});
+        const auto facts = std::make_shared<StreamFacts>(64);
+        static_cast<void>(expect_same_rows(plain, Readers(bundle, request, facts), 2));
+        const std::size_t rows = facts->rows(wrong, table).value_or(0);
+        facts->note_rows(wrong, table, more ? rows + 50000 : rows / 2);
+        static_cast<void>(expect_same_rows(plain, Readers(bundle, request, facts), 3));
+        EXPECT_EQ(facts->rows(wrong, table), rows) << "the next read knows better";
       }
     }
   }
