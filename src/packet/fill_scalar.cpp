@@ -3,8 +3,9 @@
 #include "packet/scan_kernels.h"
 
 namespace ptkit::packet::scan {
-std::size_t fill_scalar(base::Bytes stream, DecoderState& state, bool skd007, const PacketColumns& columns,
+std::size_t fill_scalar(base::Bytes stream, DecoderState& state, bool skd007, const PacketColumns& given,
                         std::size_t room, std::uint64_t limit) noexcept {
+  const PacketColumns columns = given;  // a reference would be read again after each store of a byte
   if (stream.size() < kLeastBytes) return 0;
   const std::uint64_t last = std::min<std::uint64_t>(stream.size() - kLeastBytes, limit);
   std::size_t rows = 0;

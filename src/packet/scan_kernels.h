@@ -63,15 +63,28 @@ std::size_t fill_avx512(base::Bytes stream, DecoderState& state, bool skd007, co
   return (at[0] & 4) != 0 && at[1] == 0x02 && at[2] == 0xf3;
 }
 
-// Reads frequent packets without the decoder's tables. False: another packet, or a run of PADs that reaches
-// the end. `at` has kLeastBytes readable bytes.
+// Reads a run of PADs. False: a long one.
+[[nodiscard]] inline bool read_pads(const std::uint8_t* at, Packet& out) noexcept {
+  const std::uint64_t low = base::load_le<8>(at);
+  const std::uint64_t high = base::load_le<8>(at + 8);
+  if (low == 0 && high == 0) return false;
+  const int zeros = low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(high);
+  out.kind = PacketKind::PAD;
+  out.size = static_cast<std::uint32_t>(zeros) / 8;
+  out.payload = out.size;
+  return true;
+}
+
+// Reads frequent packets without the decoder's tables. False: another packet, or a long run of PADs. `at` has
+// kLeastBytes readable bytes.
 [[nodiscard]] inline bool read_hot(const std::uint8_t* at, bool skd007, DecoderState& state,
                                    Packet& out) noexcept {
   const std::uint8_t byte = *at;
   const unsigned upper = byte >> 2;
   out.size = 1;
   if ((byte & 1) == 0) {
-    if (byte <= 2) return false;
+    if (byte == 0) return read_pads(at, out);
+    if (byte == 2) return false;
     out.kind = PacketKind::TNT_8;
     out.payload = kRowTables.tnt_payload[byte >> 1];
     out.payload2 = kTables.even_bits[upper];
