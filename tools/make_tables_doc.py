@@ -42,6 +42,10 @@ function, or in the file. `time_ns` is there if the trace knows its clock; see [
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 
+`offset` of branches, blocks and instructions has one value for all rows of a packet. A whole table
+keeps it as runs, and makes its array when it is first asked for, in new memory; parts (`iter_...`)
+have the array at once.
+
 A column that has one value in all rows has that value in memory once: its array has stride 0, as
 have times of a stream without TSC packets. Arrow, pickle, `np.save` and DataFrames get contiguous
 memory; `np.ascontiguousarray(table["column"])` does, too. `table.nbytes` counts what is held.

@@ -13,6 +13,7 @@ from ptkit.errors import TraceWarning
 _Cpuid = Sequence[int]
 _Steps = list[tuple[str, int, int, str]]
 _Output = tuple[int, int, _Steps, int]
+# Readers with `whole` give a RunColumn in place of the array of `offset`.
 _Columns = tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]]
 
 class BranchKind(enum.IntEnum):
@@ -468,6 +469,12 @@ class Index:
     @property
     def streams(self) -> int: ...
 
+class RunColumn:
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def array(self) -> NDArray[Any]: ...
+
 class RowBudget:
     def __init__(
         self,
@@ -500,6 +507,7 @@ class Reader:
         sync: bool,
         side_tables: bool,
         select_sides: bool = False,
+        whole: bool = False,
         threads: int = 1,
         index: Index | None = None,
         budget: RowBudget | None = None,

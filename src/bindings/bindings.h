@@ -76,7 +76,7 @@ T value_or_raise(base::Result<T> result) {
 // Borrows contiguous bytes and keeps their owner alive. Raises TypeError for other objects.
 [[nodiscard]] trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what);
 
-// (columns, runs): dictionaries of read-only arrays that own the batch's memory.
+// (rows, columns, runs): dictionaries of read-only arrays that own the batch's memory, and of RunColumns.
 [[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);
 // An array of cells that `owner` keeps alive; empty without cells.
 [[nodiscard]] py::array read_only_array(columns::CellType type, void* cells, std::size_t rows,

@@ -53,6 +53,23 @@ py::array owned_array(columns::CellType type, columns::ColumnMemory memory, std:
   return read_only_array(type, cells, rows, owner);
 }
 
+// Rows of a column that is kept as runs, until Python asks for its array.
+struct RunColumn {
+  columns::CellRuns runs;
+  std::size_t rows = 0;
+};
+
+py::array array_of(const RunColumn& column) {
+  columns::ColumnMemory memory;
+  if (column.rows != 0) {
+    const py::gil_scoped_release release;
+    const std::size_t cells = column.rows + columns::CellRuns::kSlack;
+    if (!memory.grow(cells * sizeof(std::uint64_t), 0)) throw std::bad_alloc();
+    column.runs.write_wide(0, column.rows, reinterpret_cast<std::uint64_t*>(memory.data()));
+  }
+  return owned_array(columns::CellType::U64, std::move(memory), column.rows);
+}
+
 template <typename T>
 py::array typed_uniform_array(std::uint64_t value, std::size_t rows) {
   py::array_t<T> cell(1);
@@ -224,9 +241,13 @@ py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch) {
   const std::size_t rows = batch->rows();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     if (((batch->mask() >> i) & 1) == 0) continue;
-    arrays[py::str(infos[i].name.data(), infos[i].name.size())] =
-        batch->is_uniform(i) ? uniform_array(infos[i].type, batch->uniform_value(i), rows)
-                             : owned_array(infos[i].type, batch->buffer(i).release(), rows);
+    const py::str name(infos[i].name.data(), infos[i].name.size());
+    if (batch->has_runs(i)) {
+      arrays[name] = py::cast(RunColumn{std::move(batch->cell_runs()), rows});
+    } else {
+      arrays[name] = batch->is_uniform(i) ? uniform_array(infos[i].type, batch->uniform_value(i), rows)
+                                          : owned_array(infos[i].type, batch->buffer(i).release(), rows);
+    }
   }
   return py::make_tuple(rows, arrays, runs_to_python(batch->runs()));
 }
@@ -239,6 +260,10 @@ void register_base(py::module_& module) {
       PyErr_SetString(PyExc_MemoryError, memory_sentence().c_str());
     }
   });
+  py::class_<RunColumn>(module, "RunColumn", "A column of uint64 that is kept as runs of equal values.")
+      .def("__len__", [](const RunColumn& self) { return self.rows; })
+      .def_property_readonly("nbytes", [](const RunColumn& self) { return self.runs.bytes(); })
+      .def("array", &array_of, "The values of all rows, in new memory; read-only.");
   module.def(
       "status_text",
       [](int code) {

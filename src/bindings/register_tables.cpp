@@ -102,7 +102,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
                                     const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
                                     const py::dict& selection, const std::string& engine,
                                     const std::string& resync, bool time, bool context, bool ticks, bool sync,
-                                    bool side_tables, bool select_sides, std::size_t threads,
+                                    bool side_tables, bool select_sides, bool whole, std::size_t threads,
                                     const std::shared_ptr<IndexHandle>& index,
                                     const std::shared_ptr<columns::RowBudget>& budget) {
   columns::Request request;
@@ -114,6 +114,7 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
   request.sync = sync;
   request.side_tables = side_tables;
   request.select_sides = select_sides;
+  request.offset_runs = whole;
   request.selection = selection_of(selection);
   if (selection.contains("bins")) {
     request.bins = selection["bins"].cast<std::vector<std::uint64_t>>();
@@ -325,8 +326,8 @@ void register_tables(py::module_& module) {
       .def(py::init(&make_reader), py::arg("session"), py::arg("table"), py::kw_only(), py::arg("columns"),
            py::arg("streams"), py::arg("selection"), py::arg("engine"), py::arg("resync"), py::arg("time"),
            py::arg("context"), py::arg("ticks"), py::arg("sync"), py::arg("side_tables"),
-           py::arg("select_sides") = false, py::arg("threads") = 1, py::arg("index") = py::none(),
-           py::arg("budget") = py::none())
+           py::arg("select_sides") = false, py::arg("whole") = false, py::arg("threads") = 1,
+           py::arg("index") = py::none(), py::arg("budget") = py::none())
       .def("read", &read, py::arg("rows"), py::arg("stop_on_error") = false)
       .def(
           "reserve",

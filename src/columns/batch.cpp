@@ -3,11 +3,16 @@
 #include <cstring>
 #include <iterator>
 
+#include "columns/memory/copy_past_cache.h"
+
 namespace ptkit::columns {
 namespace {
 
 // append() frees memory after so many rows.
 constexpr std::size_t kAppendRows = std::size_t{1} << 20U;
+
+// A column of so many bytes does not stay in the caches until it is read.
+constexpr std::size_t kLargeColumn = std::size_t{8} << 20U;
 
 // Expected sizes are estimates: a little more room is cheaper than to grow again.
 [[nodiscard]] constexpr std::size_t with_margin(std::size_t rows) noexcept { return rows + rows / 16; }
@@ -23,10 +28,12 @@ Batch::~Batch() {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (buffers_[i].data() != nullptr) buffers_[i].note_used(std::max(written_, front_ + rows_) * size_of(i));
   }
+  cell_runs_.note_used();
 }
 
 std::unique_ptr<Batch> Batch::successor() const {
   auto next = std::make_unique<Batch>(table_, mask_);
+  next->run_mask_ = run_mask_;
   if (!next->set_varying(varying_)) return nullptr;
   if (!runs_.empty()) next->begin_run(runs_.back());
   return next;
@@ -49,7 +56,8 @@ bool Batch::reserve(std::size_t extra) noexcept {
   written_ = 0;
   room_ = room;
   asked_ = rows_ + extra;
-  for (ColumnMask left = uniform_; left != 0; left &= left - 1)  // their memory was attached, if there is any
+  for (ColumnMask left = uniform_ | run_mask_; left != 0;
+       left &= left - 1)  // their memory was attached, if there is any
     static_cast<void>(buffers_[static_cast<std::size_t>(std::countr_zero(left))].release());
   attached_ = false;
   owner_.reset();
@@ -96,16 +104,38 @@ bool Batch::differs(std::size_t index, std::size_t row, std::uint64_t value) noe
   return !out_of_memory_;
 }
 
-// Writes the cells of a uniform column, with room for as many rows as the other columns have.
-bool Batch::store(std::size_t index) noexcept {
+// Makes memory for the cells of a column that has none, with room for as many rows as the other columns have.
+bool Batch::make_cells(std::size_t index) noexcept {
+  if (attached_) return true;
   const std::size_t size = size_of(index);
-  if (!attached_) {
-    const std::size_t rows = std::max(room_ == SIZE_MAX ? asked_ : room_, front_ + rows_);
-    if (rows != 0 && !buffers_[index].reserve(rows * size, 0)) return false;
-    if (rows != 0) room_ = std::min(room_, buffers_[index].capacity() / size);
-  }
+  const std::size_t rows = std::max(room_ == SIZE_MAX ? asked_ : room_, front_ + rows_);
+  if (rows != 0 && !buffers_[index].reserve(rows * size, 0)) return false;
+  if (rows != 0) room_ = std::min(room_, buffers_[index].capacity() / size);
+  return true;
+}
+
+// Writes the cells of a uniform column.
+bool Batch::store(std::size_t index) noexcept {
+  if (!make_cells(index)) return false;
   uniform_ &= ~(ColumnMask{1} << index);
   write_value(index, 0, rows_, values_[index]);
+  return true;
+}
+
+void Batch::keep_runs(Column column) noexcept { run_mask_ = (ColumnMask{1} << index_of(column)) & mask_; }
+
+void Batch::add_offsets(std::span<const flow::PlaceRun> places) noexcept {
+  if (keeps_runs() && !cell_runs_.add(places)) out_of_memory_ = true;
+}
+
+// Writes the cells of the column of runs, if there is any.
+bool Batch::store_runs() noexcept {
+  if (!keeps_runs()) return true;
+  const auto index = static_cast<std::size_t>(std::countr_zero(run_mask_));
+  if (!make_cells(index)) return false;
+  run_mask_ = 0;
+  cell_runs_.write(0, rows_, reinterpret_cast<std::uint64_t*>(at(index, 0)));
+  cell_runs_.clear();
   return true;
 }
 
@@ -145,6 +175,7 @@ void Batch::begin_run(Run run) {
 }
 
 std::unique_ptr<Batch> Batch::split(std::size_t row) {
+  if (!store_runs()) return nullptr;
   auto tail = std::make_unique<Batch>(table_, mask_);
   if (!tail->set_varying(varying_)) return nullptr;
   if (!tail->append_rows(*this, row, rows_ - row)) return nullptr;
@@ -159,6 +190,7 @@ std::unique_ptr<Batch> Batch::split(std::size_t row) {
 
 // Stores the columns that would not be uniform with the rows of `other`.
 bool Batch::store_unlike(const Batch& other) noexcept {
+  if (!has_same_runs(other) && !store_runs()) return false;
   for (ColumnMask left = uniform_; left != 0; left &= left - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(left));
     if (other.is_uniform(i) && rows_ == 0) values_[i] = other.values_[i];
@@ -181,6 +213,7 @@ void Batch::add_runs(const Batch& other, std::size_t first, std::size_t count) {
 
 bool Batch::add_rows_like(const Batch& other, std::size_t first, std::size_t count) {
   if (!reserve(count) || (count != 0 && !store_unlike(other))) return false;
+  if (keeps_runs() && !cell_runs_.append(other.cell_runs_, first, count)) return false;
   add_runs(other, first, count);
   return true;
 }
@@ -190,6 +223,10 @@ void Batch::copy_cells(std::size_t row, const Batch& other, std::size_t first, s
   for_each_stored([&](std::size_t i) {
     if (other.is_uniform(i)) {
       write_value(i, row, count, other.values_[i]);
+    } else if (other.has_runs(i)) {
+      other.cell_runs_.write(first, count, reinterpret_cast<std::uint64_t*>(at(i, row)));
+    } else if ((row + count) * size_of(i) >= kLargeColumn) {
+      copy_past_cache(at(i, row), other.at(i, first), count * size_of(i));
     } else {
       std::memcpy(at(i, row), other.at(i, first), count * size_of(i));
     }
@@ -217,7 +254,7 @@ bool Batch::append_rows(const Batch& other, std::size_t first, std::size_t count
 
 bool Batch::append(Batch&& other) {
   if (rows_ == 0 && runs_.empty() && !attached_ && !other.attached_ && varying_ == 0 && front_ == 0 &&
-      other.front_ == 0) {
+      other.front_ == 0 && has_same_runs(other)) {
     std::swap(*this, other);
     return true;
   }
@@ -239,11 +276,12 @@ bool Batch::append(Batch&& other) {
   }
   other.rows_ = other.room_ = other.asked_ = other.front_ = 0;
   other.runs_.clear();
+  other.cell_runs_.clear();
   return true;
 }
 
 std::size_t Batch::bytes() const noexcept {
-  std::size_t sum = runs_.size() * sizeof(Run);
+  std::size_t sum = runs_.size() * sizeof(Run) + cell_runs_.bytes();
   for_each_stored([&](std::size_t i) { sum += rows_ * size_of(i); });
   return sum;
 }
@@ -253,6 +291,7 @@ void Batch::drop_front(std::size_t count) {
   front_ += count;
   rows_ -= count;
   if (rows_ == 0) front_ = 0;
+  if (keeps_runs()) cell_runs_.drop_front(count);
   const auto after =
       std::partition_point(runs_.begin(), runs_.end(), [count](const Run& run) { return run.row <= count; });
   if (after != runs_.begin()) runs_.erase(runs_.begin(), std::prev(after));
@@ -261,7 +300,7 @@ void Batch::drop_front(std::size_t count) {
 
 bool Batch::prepend(Batch& before) {
   const std::size_t count = before.rows_;
-  if (count > front_) return false;
+  if (count > front_ || !store_runs() || !before.store_runs()) return false;
   if (count != 0 && !store_unlike(before)) return false;
   for_each_stored([&](std::size_t i) {
     if (count == 0) return;
@@ -298,7 +337,8 @@ bool Batch::attach(std::span<void* const> columns, std::size_t capacity, std::sh
     const auto i = static_cast<std::size_t>(std::countr_zero(left));
     const std::size_t size = size_of(i);
     auto* const first = static_cast<std::uint8_t*>(columns[i]) + front * size;
-    if (!is_uniform(i) && rows_ != 0 && first != at(i, 0)) std::memmove(first, at(i, 0), rows_ * size);
+    if (!is_uniform(i) && !has_runs(i) && rows_ != 0 && first != at(i, 0))
+      std::memmove(first, at(i, 0), rows_ * size);
     buffers_[i].attach(columns[i], capacity * size);
   }
   front_ = front;
@@ -312,6 +352,7 @@ void Batch::clear() noexcept {
   written_ = std::max(written_, front_ + rows_);
   front_ = rows_ = 0;
   runs_.clear();
+  cell_runs_.clear();
 }
 
 // Moves the rows to the start of the memory.
@@ -333,6 +374,7 @@ void Batch::shrink() noexcept {
     unused.note_used(0);
     static_cast<void>(unused.release());
   }
+  cell_runs_.shrink();
   room_ = 0;
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "columns/cell_runs.h"
 #include "columns/memory/column_buffer.h"
 #include "columns/schema.h"
 
@@ -39,12 +40,21 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
+// The column of a stream offset that has the same value in all rows of a packet.
+[[nodiscard]] constexpr bool may_have_runs(Column column) noexcept {
+  return column == Column::branches_offset || column == Column::blocks_offset ||
+         column == Column::instructions_offset;
+}
+
 // Rows of one table. Only the columns of `mask` exist.
 //
 // States of a column that may be uniform (uniform_candidates()):
 //
 //   UNIFORM: all rows have one value, and there is no memory  ---- put() or fill() of another value,
 //                                                                  set_varying() ----> STORED
+//
+// keep_runs() makes runs of equal cells of one column. It is STORED as soon as the rows are not only
+// appended.
 class Batch {
  public:
   Batch(TableId table, ColumnMask mask) noexcept;
@@ -61,16 +71,20 @@ class Batch {
   // The likely final number of rows, for reserve(); 0: not known.
   void expect(std::size_t rows) noexcept { expected_ = rows; }
 
-  // The cells of a column. Null if the column is not selected, or uniform. Valid until the batch grows.
+  // The cells of a column. Null if the column is not selected, uniform, or kept as runs. Valid until the
+  // batch grows.
   template <Column C>
   [[nodiscard]] Cell<C>* cells() noexcept {
-    if (is_uniform(index_of(C))) return nullptr;
+    if (is_uniform(index_of(C)) || has_runs(index_of(C))) return nullptr;
     auto* first = buffers_[index_of(C)].template cells<Cell<C>>();
     return first == nullptr ? nullptr : first + front_;
   }
   template <Column C>
   void put(std::size_t row, std::type_identity_t<Cell<C>> value) noexcept {
     if (is_uniform(index_of(C)) && !needs_cells(index_of(C), row, static_cast<std::uint64_t>(value))) return;
+    if constexpr (may_have_runs(C)) {
+      if (has_runs(index_of(C))) return add_cell_run(value, row + 1);
+    }
     if (auto* column = cells<C>()) column[row] = value;
   }
   // The rows [begin, end), which come after all others, have this value.
@@ -79,9 +93,20 @@ class Batch {
     if (begin == end ||
         (is_uniform(index_of(C)) && !needs_cells(index_of(C), begin, static_cast<std::uint64_t>(value))))
       return;
+    if constexpr (may_have_runs(C)) {
+      if (has_runs(index_of(C))) return add_cell_run(value, end);
+    }
     if (auto* column = cells<C>()) std::fill(column + begin, column + end, value);
   }
-  // True if put() or fill() had no memory for cells.
+  // Keeps a column with may_have_runs() as runs, if it is selected. Before the first row.
+  void keep_runs(Column column) noexcept;
+  [[nodiscard]] bool has_runs(std::size_t index) const noexcept { return ((run_mask_ >> index) & 1) != 0; }
+  // The column of keep_runs() gets the offsets of these places, which are those of the next rows. Nothing if
+  // no column is kept as runs.
+  void add_offsets(std::span<const flow::PlaceRun> places) noexcept;
+  [[nodiscard]] bool keeps_runs() const noexcept { return run_mask_ != 0; }
+  [[nodiscard]] CellRuns& cell_runs() noexcept { return cell_runs_; }
+  // True if put(), fill() or add_offsets() had no memory.
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
 
   // Columns of which later rows have different values: they are stored from now on. False: out of memory.
@@ -144,9 +169,10 @@ class Batch {
   [[nodiscard]] bool prepend(Batch& before);
   // Drops all rows and runs, and keeps the memory.
   void clear() noexcept;
-  // The cells of the column with this index, as bytes. Not for uniform columns.
+  // The cells of the column with this index, as bytes. Not for uniform columns and columns of runs.
   [[nodiscard]] std::uint8_t* data(std::size_t index) const noexcept { return at(index, 0); }
-  // The memory of a column, which starts with the first row; empty for a uniform column. After shrink() only.
+  // The memory of a column, which starts with the first row; empty for a uniform column and a column of runs.
+  // After shrink() only.
   [[nodiscard]] ColumnBuffer& buffer(std::size_t index) noexcept { return buffers_[index]; }
   void shrink() noexcept;
 
@@ -161,7 +187,7 @@ class Batch {
   // Calls visit(index) for the columns that have cells.
   template <typename Visit>
   void for_each_stored(Visit visit) const {
-    for (ColumnMask left = mask_ & ~uniform_; left != 0; left &= left - 1)
+    for (ColumnMask left = mask_ & ~uniform_ & ~run_mask_; left != 0; left &= left - 1)
       visit(static_cast<std::size_t>(std::countr_zero(left)));
   }
   // Whether cells have to be written, since the value is not that of a uniform column.
@@ -171,6 +197,12 @@ class Batch {
   }
   [[nodiscard]] bool differs(std::size_t index, std::size_t row, std::uint64_t value) noexcept;
   [[nodiscard]] bool store(std::size_t index) noexcept;
+  [[nodiscard]] bool make_cells(std::size_t index) noexcept;
+  [[nodiscard]] bool store_runs() noexcept;
+  [[nodiscard]] bool has_same_runs(const Batch& other) const noexcept { return run_mask_ == other.run_mask_; }
+  void add_cell_run(std::uint64_t value, std::size_t row_end) noexcept {
+    if (!cell_runs_.add(value, row_end)) out_of_memory_ = true;
+  }
   void write_value(std::size_t index, std::size_t row, std::size_t count, std::uint64_t value) noexcept;
   [[nodiscard]] bool store_unlike(const Batch& other) noexcept;
   void add_runs(const Batch& other, std::size_t first, std::size_t count);
@@ -181,6 +213,8 @@ class Batch {
   ColumnMask uniform_;                               // columns without cells
   ColumnMask varying_ = 0;                           // columns that set_varying() named
   std::array<std::uint64_t, kMaxColumns> values_{};  // of the uniform columns
+  ColumnMask run_mask_ = 0;                          // the column of cell_runs_
+  CellRuns cell_runs_;
   bool attached_ = false;
   bool out_of_memory_ = false;
   std::size_t front_ = 0;  // dropped rows that are still in memory

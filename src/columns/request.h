@@ -45,6 +45,7 @@ struct Request {
   bool side_tables = true;    // also keep all errors and gaps
   bool select_sides = false;  // keep only the selected errors and gaps
   bool sync = true;           // packets: start at the first PSB
+  bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one
   // phase, that of the selection.

@@ -143,8 +143,12 @@ class Plan:
         streams: Sequence[int] | None = None,
         *,
         budget: _core.RowBudget | None = None,
+        whole: bool = False,
     ) -> _core.Reader:
-        """Make a reader of the core for some of the streams (all by default)."""
+        """Make a reader of the core for some of the streams (all by default).
+
+        With `whole`, ``offset`` may come as a RunColumn; then read all rows, and no parts.
+        """
         return _core.Reader(
             self.session,
             self.table,
@@ -159,6 +163,7 @@ class Plan:
             sync=self.sync,
             side_tables=self.sides,
             select_sides=self.select_sides,
+            whole=whole,
             index=self.settings.index,
             threads=1 if self.raises else self.threads,
             budget=budget,

@@ -80,13 +80,13 @@ def _too_large(plan: Plan, rows: int, after: int, *, about: bool) -> OutOfMemory
 
 def _read_apart(plan: Plan, budget: _core.RowBudget) -> _Tables:
     """Read each stream on its own, on several threads; MemoryError: the rows do not fit, by the estimate."""
-    readers = [plan.reader([stream], budget=budget) for stream in plan.streams]
+    readers = [plan.reader([stream], budget=budget, whole=True) for stream in plan.streams]
     return _core.read_all(readers, plan.threads)
 
 
 def _read_in_order(plan: Plan, budget: _core.RowBudget, rows: int = 0) -> _Tables:
     """Read one stream after the other, into memory for `rows` rows; MemoryError: as `_read_apart`."""
-    reader = plan.reader(budget=budget)
+    reader = plan.reader(budget=budget, whole=True)
     if rows:
         reader.reserve(rows)
     result = reader.read(None, plan.raises)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ptkit import memory
+from ptkit import _core, memory
 from ptkit.errors import ColumnError, ConfigError
 from ptkit.schema import Column, TableSchema, schema_of
-from ptkit.table.cells import held_bytes, is_uniform, join, read_only, take, where_set
+from ptkit.table.cells import is_uniform, join, read_only, where_set
 from ptkit.table.column_array import column_array
 from ptkit.table.derived import Derived, derived_of
 from ptkit.table.labels import Labels
+from ptkit.table.late import Arrays
 from ptkit.table.runs import Runs
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Table:
         self,
         schema: TableSchema,
         rows: int,
-        arrays: Mapping[str, NDArray[Any]],
+        arrays: Mapping[str, NDArray[Any] | _core.RunColumn],
         runs: Runs | None,
         *,
         columns: Sequence[str] | None = None,
@@ -101,7 +102,7 @@ class Table:
     ) -> None:
         self._schema = schema
         self._rows = rows
-        self._arrays = dict(arrays)
+        self._arrays = arrays if isinstance(arrays, Arrays) else Arrays(arrays)
         self._runs = runs
         self._columns = tuple(columns) if columns is not None else tuple(self._arrays)
         self._context = context or TableContext()
@@ -208,8 +209,7 @@ class Table:
 
     def _ask_copy(self, index: NDArray[Any]) -> None:
         rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
-        row_bytes = sum(array.dtype.itemsize for array in self._arrays.values() if not is_uniform(array))
-        self._ask(f"a copy of {rows:,} rows", rows * (row_bytes + _INDEX_BYTES))
+        self._ask(f"a copy of {rows:,} rows", rows * (self._arrays.copied_row_bytes() + _INDEX_BYTES))
 
     def _checked_index(self, key: Any) -> slice | NDArray[Any]:
         if isinstance(key, slice):
@@ -249,11 +249,10 @@ class Table:
             if index.dtype == np.bool_
             else len(index)
         )
-        arrays = {name: take(array, index, rows) for name, array in self._arrays.items()}
         return Table(
             self._schema,
             rows,
-            arrays,
+            self._arrays.take(index, rows),
             runs,
             columns=self._columns,
             context=self._context,
@@ -267,10 +266,10 @@ class Table:
 
     def _column_array(self, name: str) -> NDArray[Any]:
         column = self.column(name)
-        if column.role in ("stored", "on demand"):
-            return self._arrays[name]
         if not self._is_free(name):
             self._ask(f"column {name!r} of {self._rows:,} rows", self._rows * column.dtype.itemsize)
+        if column.role in ("stored", "on demand"):
+            return self._arrays[name]
         if column.role == "derived":
             values = self._derived_values(name)
             return read_only(values.texts() if isinstance(values, Labels) else values)
@@ -282,8 +281,10 @@ class Table:
         return read_only(where_set(self._runs.spread("flags"), column.mask))
 
     def _is_free(self, name: str) -> bool:
-        """Whether a column is made without memory for each row, as all rows have one value."""
+        """Whether a column takes no memory for each row, as it is there, or as all rows have one value."""
         role = self.column(name).role
+        if role in ("stored", "on demand"):
+            return self._arrays.is_made(name)
         if role == "flag":
             return is_uniform(self._arrays["flags"])
         if role in ("run", "run flag") and self._runs is not None:
@@ -292,9 +293,13 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the table holds: one value of a column that has the same in all rows."""
+        """Bytes of memory that the table holds.
+
+        A column that has one value in all rows takes that of one value. ``offset`` takes that of its runs,
+        one for each packet, until it is asked for.
+        """
         runs = 0 if self._runs is None else sum(array.nbytes for array in self._runs.arrays.values())
-        return runs + sum(map(held_bytes, self._arrays.values()))
+        return runs + self._arrays.nbytes
 
     def _has_read(self, names: Sequence[str]) -> bool:
         """Whether all of these columns are there, shown or not."""
@@ -550,7 +555,7 @@ def concatenate(tables: Sequence[Table]) -> Table:
 
 def from_core(
     name: str,
-    result: tuple[int, dict[str, NDArray[Any]], dict[str, NDArray[Any]]],
+    result: tuple[int, Mapping[str, NDArray[Any] | _core.RunColumn], dict[str, NDArray[Any]]],
     *,
     columns: Sequence[str] | None = None,
     context: TableContext | None = None,

@@ -51,7 +51,7 @@ bool BulkWriter::open(flow::BulkRoom& room) {
   room.choice = sink_.filter.branches();
   const PlaceCells cells = place_cells(batch);
   const bool needs_times = sink_.times.any() && cells.any_time();
-  if (needs_times || cells.offset != nullptr || sink_.filter.by_time()) {
+  if (needs_times || cells.offset != nullptr || batch.keeps_runs() || sink_.filter.by_time()) {
     places_.resize(kPlaces);
     room.places = places_.data();
     room.place_limit = kPlaces;
@@ -98,6 +98,7 @@ void BulkWriter::close(const flow::BulkRoom& room) {
   const std::size_t begin = batch.rows();
   fill_constants(batch, room, track == nullptr);
   const std::span<const flow::PlaceRun> places(room.places, room.place_count);
+  batch.add_offsets(places);
   PlaceCells cells = place_cells(batch);
   if (sink_.times.deferring()) {
     sink_.times.deferred().add(batch, places);

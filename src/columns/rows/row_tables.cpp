@@ -45,9 +45,17 @@ void shift(Batch* batch, const RowCounts& by) noexcept {
   }
 }
 
+void keep_offset_runs(Batch& batch) noexcept {
+  for (const Column column : {Column::branches_offset, Column::blocks_offset, Column::instructions_offset}) {
+    if (table_of(column) == batch.table()) batch.keep_runs(column);
+  }
+}
+
 }  // namespace
 
 RowTables::RowTables(const Request& request) : main_(std::make_unique<Batch>(request.table, request.mask)) {
+  // Rows that are selected by time are moved.
+  if (request.offset_runs && !request.selection.by_time) keep_offset_runs(*main_);
   if (!request.side_tables) return;
   if (request.table != TableId::errors)
     errors_ = std::make_unique<Batch>(TableId::errors, usual_columns(TableId::errors));
