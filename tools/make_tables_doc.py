@@ -38,7 +38,9 @@ flag in "known if" is set; `table.named(...)`, pandas and Arrow have no value el
 Derived names belong to the row: they come from the code of the row's address space at the time of
 the row (in `edges`, which have no time: the last code there). They are str or None (no symbol, no
 file), in pandas categoricals, in Arrow dictionaries of strings; offsets count from the begin of the
-function, or in the file. `time_ns` is there if the trace knows its clock; see [time.md](time.md).
+function, from the load address of the file (`module_offset`: the RVA, as IDA, Ghidra, WinDbg and
+addr2line count), or in the file (`file_offset`). `time_ns` is there if the trace knows its clock;
+see [time.md](time.md).
 
 Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trace".
 
@@ -89,6 +91,7 @@ ABOUT = {
     "errors": "One row per error: what could not be decoded; `table.messages()` has the sentences.",
     "gaps": "One row per part of a stream where control flow is not known.",
     "edges": "One row per source, target, kind and address space, with the count of its branches.",
+    "mappings": "`trace.mappings()`: one row per range of addresses with code of one file, or of no file.",
 }
 
 # Enumeration, heading, and where the enumerators' comments are.
@@ -145,30 +148,27 @@ def comments_of(path: str, name: str) -> dict[str, str]:
     return said
 
 
-def columns(schema: dict[str, Any]) -> str:
+def columns() -> str:
     """All tables with their columns."""
+    from ptkit.schema import tables
     from ptkit.table.derived import derived_of
 
     parts = ["## Columns\n"]
     for table, about in ABOUT.items():
-        rows = schema[table]
-        known = rows["validity"]
+        schema = tables()[table]
         lines = []
-        for role, names in (("stored", rows["columns"]), ("run", rows["runs"])):
-            for name, dtype, unit, doc in names:
-                flag = f"`{known[name]}`" if name in known else ""
-                kept = "on demand" if role == "stored" and name in rows["on_demand"] else role
-                lines.append((f"`{name}`", dtype, unit, kept, flag, doc))
-        for role, names in (("flag", rows["derived"]), ("run flag", rows["run_derived"])):
-            lines += [(f"`{name}`", "bool", "", role, "", doc) for name, _, doc in names]
-        for one in derived_of(table).values():
-            column, made_of = one.column, ", ".join(f"`{name}`" for name in one.needs)
+        for one in schema.columns.values():
+            known = schema.validity.get(one.name)
+            flag = f"`{known}`" if known else ""
+            lines.append((f"`{one.name}`", one.dtype.name, one.unit, one.role, flag, one.doc))
+        for made in derived_of(table).values():
+            column, made_of = made.column, ", ".join(f"`{name}`" for name in made.needs)
             dtype = "str" if column.dtype == object else column.dtype.name
             doc = f"{column.doc}; made of {made_of}"
-            lines.append((f"`{column.name}`", dtype, column.unit, "derived", one.known_if, doc))
+            lines.append((f"`{column.name}`", dtype, column.unit, "derived", made.known_if, doc))
         parts.append(f"### {table}\n\n{about}\n")
         parts.append(table_of(("column", "dtype", "unit", "role", "known if", "meaning"), lines))
-    assert set(ABOUT) == set(schema)
+    assert set(ABOUT) == set(tables())
     return "\n".join(parts)
 
 
@@ -243,7 +243,7 @@ def page() -> str:
     from ptkit import _core as core
 
     schema = core.schema()
-    parts = [HEAD, columns(schema), packet_kinds(core), event_kinds(core)]
+    parts = [HEAD, columns(), packet_kinds(core), event_kinds(core)]
     for name, heading, path in ENUMS:
         said = comments_of(path, name)
         lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in getattr(core, name)]

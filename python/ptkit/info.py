@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.errors import TraceWarning
 from ptkit.schema import BRANCH_RECORD
-from ptkit.text import counted, one_line
+from ptkit.text import counted, last_part, one_line
 
 EMULATOR = "emulator"
 #: What the times of a recording by the emulator are good for (docs/emulator.md).
@@ -123,11 +123,6 @@ class StreamInfo:
     lost_bytes: int
     first_tsc: int | None = None
     last_tsc: int | None = None
-
-
-def last_part(path: str) -> str:
-    """The name of a file without its folders, as Windows and as Linux write them."""
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptkit import _core
 
-__all__ = ["BRANCH_RECORD", "ENUMS", "Column", "TableSchema", "schema_of", "tables"]
+__all__ = ["BRANCH_RECORD", "ENUMS", "Column", "TableSchema", "row_tables", "schema_of", "tables"]
 
 #: A record of a stream of kind "branch records"; docs/branch-records.md says what its fields hold.
 BRANCH_RECORD = np.dtype(
@@ -104,6 +104,36 @@ def _column(row: tuple[str, str, str, str], role: str) -> Column:
     return Column(name, np.dtype(dtype), unit, doc, role)
 
 
+# The table of mappings: no decoder gives its rows, so the core has no schema of it.
+_U8, _I32, _U32, _U64 = (np.dtype(name) for name in ("u1", "i4", "u4", "u8"))
+_MAPPINGS = (
+    Column("address", _U64, "address", "of the first byte"),
+    Column("size", _U64, "bytes", ""),
+    Column("file", _I32, "", "index of the file; see file_known"),
+    Column("file_offset", _U64, "bytes", "of the first byte in the file; see file_known"),
+    Column("rva", _U64, "bytes", "`address` less the load address of the file; see file_known"),
+    Column("space", _U32, "", "index of the address space; 0: all of them"),
+    Column("tsc_from", _U64, "TSC ticks", "mapped from this time on; see from_known"),
+    Column("tsc_to", _U64, "TSC ticks", "until this time; see until_known"),
+    Column("flags", _U8, "MappingFlag", "file known, begin known, end known"),
+    Column("file_known", np.dtype(np.bool_), "", "it is of a file", "flag", 1),
+    Column("from_known", np.dtype(np.bool_), "", "it did not begin before the recording", "flag", 2),
+    Column("until_known", np.dtype(np.bool_), "", "it ended before the recording did", "flag", 4),
+)
+_MAPPINGS_KNOWN = {
+    "file": "file_known",
+    "file_offset": "file_known",
+    "rva": "file_known",
+    "tsc_from": "from_known",
+    "tsc_to": "until_known",
+}
+
+
+def _mappings() -> TableSchema:
+    columns = MappingProxyType({column.name: column for column in _MAPPINGS})
+    return TableSchema("mappings", columns, MappingProxyType(_MAPPINGS_KNOWN))
+
+
 @cache
 def tables() -> Mapping[str, TableSchema]:
     """All tables by name."""
@@ -120,7 +150,13 @@ def tables() -> Mapping[str, TableSchema]:
         ]
         by_name = MappingProxyType({column.name: column for column in columns})
         result[table] = TableSchema(table, by_name, MappingProxyType(rows["validity"]))
+    result["mappings"] = _mappings()
     return MappingProxyType(result)
+
+
+def row_tables() -> Mapping[str, TableSchema]:
+    """Tables of rows that a decoder gives: all but the one of mappings."""
+    return {name: schema for name, schema in tables().items() if name != "mappings"}
 
 
 def schema_of(table: str) -> TableSchema:

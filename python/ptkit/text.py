@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["counted", "one_line", "plain"]
+__all__ = ["counted", "last_part", "module_name", "one_line", "plain"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -28,3 +28,13 @@ def one_line(text: str) -> str:
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """A number and what it counts: ``"1 error"``, ``"0 gaps"``; `nouns`: an irregular plural."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def last_part(path: str) -> str:
+    """The name of a file without its folders, as Windows and as Linux write them."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def module_name(path: str) -> str:
+    """What is printed of a file that code was mapped from: ``"libc.so.6"``, ``"vdso"`` for ``[vdso]``."""
+    return last_part(path).strip("[]") or path

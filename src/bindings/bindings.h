@@ -17,6 +17,7 @@
 #include "flow/fast/code_cache_pool.h"
 #include "image/image.h"
 #include "index/index.h"
+#include "symbol/load_addresses.h"
 #include "symbol/symbols.h"
 #include "trace/bundle.h"
 
@@ -54,6 +55,7 @@ struct Session {
   std::unique_ptr<image::Image> image;
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
+  std::unique_ptr<symbol::LoadAddresses> loads;
   std::shared_ptr<columns::StreamFacts> facts;
 };
 

@@ -37,9 +37,11 @@ lines::Style style_by_name(std::string_view name) {
 // many rows is kept from one part of the table to the next.
 class LineWriter {
  public:
-  LineWriter(std::shared_ptr<Session> session, std::vector<std::string> modules, std::uint32_t cs_base)
+  LineWriter(std::shared_ptr<Session> session, std::vector<std::string> modules, std::uint32_t cs_base,
+             bool file_offsets)
       : session_(std::move(session)),
-        code_{*session_->image, *session_->symbols, std::move(modules), cs_base},
+        code_{*session_->image, *session_->symbols, file_offsets ? nullptr : session_->loads.get(),
+              std::move(modules), cs_base},
         instructions_{{{code_, false}, {code_, true}}} {
     code_.modules.resize(session_->bundle->files.size());
   }
@@ -232,8 +234,9 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
 
 void register_lines(py::module_& module) {
   py::class_<LineWriter>(module, "LineWriter", "Writes rows of tables as lines of bytes.")
-      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t>(), py::arg("session"),
-           py::arg("modules"), py::arg("cs_base") = 0)
+      .def(py::init<std::shared_ptr<Session>, std::vector<std::string>, std::uint32_t, bool>(),
+           py::arg("session"), py::arg("modules"), py::arg("cs_base") = 0, py::arg("file_offsets") = false,
+           "file_offsets: names of files have offsets in the file, not RVAs.")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
       .def("number", &LineWriter::number, py::arg("cells").noconvert(), py::arg("form"), py::kw_only(),

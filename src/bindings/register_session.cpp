@@ -70,6 +70,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
+  session->loads = std::make_unique<symbol::LoadAddresses>(session->bundle);
   return session;
 }
 

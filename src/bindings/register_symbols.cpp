@@ -63,15 +63,44 @@ py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
 }
 
 py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
-                     const std::optional<Array<bool>>& known, const std::optional<Times>& times,
-                     bool offsets) {
+                     const std::optional<Array<bool>>& known, const std::optional<Times>& times, bool offsets,
+                     bool rva) {
   const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   {
     const py::gil_scoped_release nogil;
-    symbol::name_files(*self.image, addresses, filled.out);
+    symbol::name_files(*self.image, rva ? self.loads.get() : nullptr, addresses, filled.out);
   }
   return py::make_tuple(filled.codes, filled.offsets);
+}
+
+// A column of the table of mappings.
+template <typename T, typename Value>
+void add_column(py::dict& columns, const char* name, const std::vector<symbol::Mapping>& rows,
+                Value&& value) {
+  py::array_t<T> cells(static_cast<py::ssize_t>(rows.size()));
+  T* out = cells.mutable_data();
+  for (const symbol::Mapping& row : rows) *out++ = static_cast<T>(value(row));
+  columns[name] = cells;
+}
+
+py::dict mappings(const Session& self) {
+  std::vector<symbol::Mapping> rows;
+  {
+    const py::gil_scoped_release nogil;
+    rows = self.loads->mappings();
+  }
+  using symbol::Mapping;
+  py::dict columns;
+  add_column<std::uint64_t>(columns, "address", rows, [](const Mapping& row) { return row.address; });
+  add_column<std::uint64_t>(columns, "size", rows, [](const Mapping& row) { return row.size; });
+  add_column<std::int32_t>(columns, "file", rows, [](const Mapping& row) { return row.file; });
+  add_column<std::uint64_t>(columns, "file_offset", rows, [](const Mapping& row) { return row.file_offset; });
+  add_column<std::uint64_t>(columns, "rva", rows, [](const Mapping& row) { return row.rva; });
+  add_column<std::uint32_t>(columns, "space", rows, [](const Mapping& row) { return row.space; });
+  add_column<std::uint64_t>(columns, "tsc_from", rows, [](const Mapping& row) { return row.tsc_from; });
+  add_column<std::uint64_t>(columns, "tsc_to", rows, [](const Mapping& row) { return row.tsc_to; });
+  return columns;
 }
 
 py::list lookup(const Session& self, const std::string& name) {
@@ -91,7 +120,9 @@ void register_symbols(py::module_& module) {
              "Symbols of rows: (codes, offsets, names); code -1: none.");
   module.def("name_files", &name_files, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
-             "Files of rows: (indices of files, offsets in them); index -1: none.");
+             py::arg("rva") = false,
+             "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
+  module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");
   module.def("lookup_symbol", &lookup, py::arg("session"), py::arg("name"),
              "(name, address, size, file, space) of every symbol of that name.");
   module.def(

@@ -17,6 +17,7 @@ constexpr std::uint64_t kMachineX86 = 0x14c;
 constexpr std::uint64_t kPe32 = 0x10b;
 constexpr std::uint64_t kPe32Plus = 0x20b;
 constexpr std::size_t kLeastOptional = 96;
+constexpr std::uint32_t kMemoryExecute = 0x2000'0000;  // IMAGE_SCN_MEM_EXECUTE
 constexpr unsigned kMostDirectories = 16;
 
 }  // namespace
@@ -71,6 +72,7 @@ const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
     section.address = load_u32(row, 12);
     section.file_size = load_u32(row, 16);
     section.offset = load_u32(row, 20);
+    section.executable = (load_u32(row, 36) & kMemoryExecute) != 0;
     section.size = load_u32(row, 8) != 0 ? load_u32(row, 8) : section.file_size;
     section.file_size = std::min(section.file_size, section.size);
     if (section.file_size != 0 && at(section.offset, section.file_size).empty())

@@ -21,6 +21,7 @@ class PeFile {
     std::uint32_t size = 0;       // in memory
     std::uint32_t offset = 0;     // in the file
     std::uint32_t file_size = 0;  // bytes in the file, at most `size`
+    bool executable = false;
   };
   struct Directory {
     std::uint32_t address = 0;  // relative

@@ -49,7 +49,8 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
 std::string AddressTexts::text(const CodeView* view, std::uint64_t ip) const {
   const auto symbol =
       view != nullptr ? code_.symbols.find(view->space(), view->valid_from(), ip) : std::nullopt;
-  const image::Provenance from = view != nullptr ? view->provenance(ip) : image::Provenance{};
+  const image::Provenance from =
+      view != nullptr ? symbol::file_at(code_.image, *view, ip) : image::Provenance{};
   const std::string* const module =
       from.file >= 0 ? &code_.modules[static_cast<std::size_t>(from.file)] : nullptr;
   if (style_ == Style::JSON) {
@@ -63,7 +64,9 @@ std::string AddressTexts::text(const CodeView* view, std::uint64_t ip) const {
     name = name_of(*symbol, ip);
   } else if (module != nullptr) {
     const trace::CodeRegion& region = code_.image.bundle().code[static_cast<std::size_t>(from.region)];
-    name = with_offset('[' + for_terminal(*module) + ']', ip - region.address + region.file_offset);
+    const std::uint64_t in_module =
+        code_.loads != nullptr ? code_.loads->rva(from.region, ip) : ip - region.address + region.file_offset;
+    name = with_offset('[' + for_terminal(*module) + ']', in_module);
   }
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
@@ -73,8 +76,10 @@ TextCache::Ref AddressTexts::make(const TextCache::Key& key, const CodeView& fir
                                   std::uint64_t ip) {
   cache_.reserve();
   const CodeView* const view = views_.with_code(first, times, ip);
+  // The code, and the file that a page dump hides, decide the text.
   const std::int32_t region = view != nullptr ? view->provenance(ip).region : -1;
-  const TextCache::Key named{ip, static_cast<std::uint32_t>(region), 0};
+  const std::int32_t of_file = view != nullptr ? symbol::file_at(code_.image, *view, ip).region : -1;
+  const TextCache::Key named{ip, static_cast<std::uint32_t>(region), static_cast<std::uint32_t>(of_file)};
   const TextCache::Ref* const found = cache_.find(named);
   const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(view, ip));
   if (found == nullptr) cache_.insert(named, ref);

@@ -12,6 +12,7 @@
 #include "insn/insn.h"
 #include "lines/text_buffer.h"
 #include "lines/text_cache.h"
+#include "symbol/load_addresses.h"
 #include "symbol/row_views.h"
 #include "symbol/symbols.h"
 
@@ -31,7 +32,8 @@ inline constexpr std::uint64_t kBackwards = std::uint64_t{1} << 32U;
 struct Code {
   const image::Image& image;
   const symbol::Symbols& symbols;
-  std::vector<std::string> modules;  // by file: its name without folders
+  const symbol::LoadAddresses* loads;  // nullptr: "[gzip]+0x1010" has the offset in the file, not the RVA
+  std::vector<std::string> modules;    // by file: its name without folders
   std::uint32_t cs_base = 0;
 };
 

@@ -65,11 +65,13 @@ std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::
   return names;
 }
 
-void name_files(const image::Image& image, const RowAddresses& rows, RowCodes out) {
+void name_files(const image::Image& image, const LoadAddresses* loads, const RowAddresses& rows,
+                RowCodes out) {
   const auto& regions = image.bundle().code;
   name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
-    const image::Provenance from = view.provenance(ip);
+    const image::Provenance from = file_at(image, view, ip);
     if (from.file < 0) return {};
+    if (loads != nullptr) return {from.file, loads->rva(from.region, ip)};
     const trace::CodeRegion& region = regions[static_cast<std::size_t>(from.region)];
     return {from.file, ip - region.address + region.file_offset};
   });

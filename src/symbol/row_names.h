@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "image/image.h"
+#include "symbol/load_addresses.h"
 #include "symbol/row_views.h"
 #include "symbol/symbols.h"
 
@@ -17,7 +18,7 @@ inline constexpr std::int32_t kNoName = -1;
 // Output arrays, one element per row.
 struct RowCodes {
   std::span<std::int32_t> codes;     // kNoName: no name
-  std::span<std::uint64_t> offsets;  // offset from the begin of the symbol or file; empty: not requested
+  std::span<std::uint64_t> offsets;  // from the begin of the symbol or file; empty: not requested
 };
 
 // A row's name comes from the code of its address space at the begin of its time interval. If nothing is
@@ -27,7 +28,8 @@ struct RowCodes {
 // live as long as `symbols`.
 [[nodiscard]] std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
                                                          const RowAddresses& rows, RowCodes out);
-// Codes are indices in TraceBundle::files.
-void name_files(const image::Image& image, const RowAddresses& rows, RowCodes out);
+// Codes are indices in TraceBundle::files. Offsets are RVAs by `loads`; nullptr: offsets in the file.
+void name_files(const image::Image& image, const LoadAddresses* loads, const RowAddresses& rows,
+                RowCodes out);
 
 }  // namespace ptkit::symbol

@@ -6,6 +6,13 @@ using image::CodeView;
 
 bool maps(const CodeView& view, std::uint64_t ip) { return view.provenance(ip).region >= 0; }
 
+image::Provenance file_at(const image::Image& image, const CodeView& view, std::uint64_t ip) {
+  const image::Provenance seen = view.provenance(ip);
+  if (seen.file >= 0 || seen.region < 0) return seen;
+  const image::Provenance shared = image.view(trace::kAnySpace, view.valid_from()).provenance(ip);
+  return shared.file >= 0 ? shared : seen;
+}
+
 const CodeView* RowViews::with_code(const CodeView& first, const RowTimes& times, std::uint64_t ip) const {
   if (maps(first, ip)) return &first;
   const CodeView* view = &image_.view(first.space(), times.second);

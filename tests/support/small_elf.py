@@ -1,4 +1,4 @@
-"""ELF files of one function."""
+"""ELF files of one function, and of no function."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ def elf(code: bytes, address: int, name: str) -> bytes:
             section(3, 0, 0, names_at, len(names), 0, 0),
         ]
     )
+
+
+def shifted_elf(code: bytes) -> bytes:
+    """A library whose code lies a page further in memory than in the file, as lld lays it out: RVA 0x1200."""
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    segments = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, 0x200, 0x200, 0x1000)
+    segments += struct.pack("<IIQQQQQQ", 1, 5, 0x200, 0x1200, 0x1200, len(code), len(code), 0x1000)
+    return (header + segments).ljust(0x200, b"\0") + code

@@ -187,6 +187,15 @@ def add_json_option(parser: argparse.ArgumentParser, help: str = "print JSON") -
     parser.add_argument("--json", action="store_true", help=help)
 
 
+def add_file_offsets_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--file-offsets`` of verbs that print names of addresses."""
+    parser.add_argument(
+        "--file-offsets",
+        action="store_true",
+        help=Rare("where there is no symbol, print the offset in the file instead of the RVA"),
+    )
+
+
 def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json`` of the verbs that print tables."""
     add_json_option(

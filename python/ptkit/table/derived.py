@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ptkit.schema import Column, TableSchema, schema_of
 from ptkit.table.cells import is_uniform, uniform
 from ptkit.table.labels import Labels
+from ptkit.text import module_name
 
 if TYPE_CHECKING:
     from ptkit.table.table import Table, TableContext
@@ -59,7 +60,7 @@ class Derived:
 def derived_of(table: str) -> Mapping[str, Derived]:
     """Derived columns of a table, by name."""
     schema = schema_of(table)
-    found = [*_names(schema), *_nanoseconds(schema)]
+    found = [*_names(schema), *_nanoseconds(schema), *_files(schema)]
     return MappingProxyType({one.column.name: one for one in found})
 
 
@@ -98,7 +99,11 @@ def _clock_column(name: str, ticks: str) -> Derived:
 # What is named, and what offsets count from.
 _WHAT = {
     "symbol": ("function that `{}` lies in, demangled", "from the begin of the function"),
-    "module": ("file that `{}` was mapped from, without its folders", "in the file"),
+    "module": (
+        "file that `{}` was mapped from, without its folders",
+        "less the load address of the file (RVA)",
+    ),
+    "file": ("file that `{}` was mapped from, without its folders", "in the file"),
 }
 
 
@@ -112,15 +117,14 @@ def _names(schema: TableSchema) -> list[Derived]:
     found = []
     times = ("tsc", "tsc_error") if "tsc" in schema.columns else ()
     for address in schema.names("stored"):
-        if schema.columns[address].unit != "address":
+        if not address.endswith("ip"):
             continue
         for what, (doc, origin) in _WHAT.items():
             name, meaning = address.removesuffix("ip") + what, doc.format(address)
-            for column in (
-                _column(name, object, "", meaning),
-                _column(f"{name}_offset", np.uint64, "bytes", f"of `{address}` {origin}"),
-            ):
-                found.append(_named(column, address, what, (address, "space", *times)))
+            columns = [_column(f"{name}_offset", np.uint64, "bytes", f"of `{address}` {origin}")]
+            if what != "file":  # its name is that of the module
+                columns.insert(0, _column(name, object, "", meaning))
+            found += [_named(column, address, what, (address, "space", *times)) for column in columns]
     return found
 
 
@@ -142,6 +146,34 @@ def _named(column: Column, address: str, what: str, needs: tuple[str, ...]) -> D
 
     return Derived(
         column, needs, values, known, "it has a name", lambda context: context.name_rows is not None
+    )
+
+
+def _files(schema: TableSchema) -> list[Derived]:
+    """Path and name of the file that a mapping is of."""
+    if schema.name != "mappings":
+        return []
+    return [
+        _file_column("module", "name of the file, without its folders", module_name),
+        _file_column("path", "of the file, as `trace.info.files` has it", str),
+    ]
+
+
+def _file_column(name: str, doc: str, form: Callable[[str], str]) -> Derived:
+    def values(table: Table) -> Labels:
+        names = [form(path) for path in table._context.files]
+        distinct = list(dict.fromkeys(names))
+        codes = {text: code for code, text in enumerate(distinct)}
+        code_of = np.array([*(codes[text] for text in names), -1], np.int32)  # file -1: none
+        return Labels(code_of[table._arrays["file"]], distinct)
+
+    return Derived(
+        _column(name, object, "", doc),
+        ("file",),
+        values,
+        lambda table: np.asarray(table._arrays["file"] >= 0),
+        "`file_known`",
+        lambda context: bool(context.files),
     )
 
 

@@ -31,6 +31,8 @@ def _cells(table: Table, name: str) -> list[str]:
 def _places(table: Table, symbol: str) -> list[str | None]:
     """Functions and offsets in them; None also where the columns that this needs were not read."""
     derived = derived_of(table.name)
+    if symbol not in derived:  # of mappings
+        return [None] * len(table)
     if not derived[symbol].offered(table._context) or not table._has_read(derived[symbol].needs):
         return [None] * len(table)
     names, offsets = derived[symbol].values(table), derived[f"{symbol}_offset"].values(table)

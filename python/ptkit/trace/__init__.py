@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptkit.trace.facade import Trace
 from ptkit.trace.index import IndexInfo
+from ptkit.trace.names import Places
 from ptkit.trace.opening import open, packet_counts, packets
 from ptkit.trace.view import View
 
-__all__ = ["IndexInfo", "Trace", "View", "open", "packet_counts", "packets"]
+__all__ = ["IndexInfo", "Places", "Trace", "View", "open", "packet_counts", "packets"]

@@ -8,19 +8,17 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
-
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
-from ptkit.errors import ConfigError
 from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of, with_times
 from ptkit.table import TableContext
 from ptkit.text import counted
 from ptkit.trace import index as _index
+from ptkit.trace.code import Code
 from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
@@ -39,15 +37,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Trace"]
 
-_MAX_INSN = 15
-_MOST_CODE = 2**30
-
 
 def _span_of(info: TraceInfo) -> tuple[int, int] | None:
     return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
 
 
-class Trace(Tables):
+class Trace(Code, Tables):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
@@ -334,131 +329,3 @@ class Trace(Tables):
         docs/export.md says what becomes of what.
         """
         return _export.export(self, path, format=format, **options)
-
-    # Code and names.
-
-    def symbolize(
-        self,
-        ips: ArrayLike,
-        *,
-        space: int | ArrayLike | None = None,
-        tsc: int | None = None,
-        offsets: bool = True,
-        modules: bool = False,
-    ) -> list[str | None]:
-        """Names of addresses.
-
-        Rows of tables have their names in columns of their own: ``table["from_symbol"]``; see `ptkit.Table`.
-
-        Parameters
-        ----------
-        ips : array_like of uint64, shape (n,)
-        space : int or array_like of int, shape (n,), optional
-            Address space of all or of each, such as ``table["space"]``. It may be left out where all
-            address spaces that have code at an address have the same name for it.
-        tsc : int, optional
-            Time (TSC ticks); by default the end of the recording, then its start.
-        offsets : bool
-            ``"main+0x1f"`` instead of ``"main"`` for addresses inside.
-        modules : bool
-            Where no symbol is known, the file and the offset in it: ``"[sort]+0x4f30"``.
-
-        Returns
-        -------
-        list of str or None
-            None where nothing is known.
-
-        Raises
-        ------
-        ConfigError
-            If address spaces have different names for an address and `space` is not given.
-        """
-        return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules)
-
-    def modules(
-        self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
-    ) -> list[str | None]:
-        """Names of the files that addresses were mapped from, without their folders: ``"libc.so.6"``.
-
-        Parameters
-        ----------
-        ips : array_like of uint64, shape (n,)
-        space, tsc : optional
-            As for `symbolize`.
-
-        Returns
-        -------
-        list of str or None
-            None where no file is known: code made at run time, or not in the recording.
-
-        Raises
-        ------
-        ConfigError
-            As for `symbolize`.
-        """
-        return self._names.modules(ips, space, tsc)
-
-    def symbols(self, name: str) -> list[tuple[str, int, int]]:
-        """Symbols of a name: (demangled name, address, size in bytes).
-
-        Raises
-        ------
-        SymbolError
-            If the trace has no such symbol; the message has near names.
-        """
-        found = self._ranges.lookup(name)
-        return list(dict.fromkeys((symbol, address, size) for symbol, address, size, *_ in found))
-
-    def code(self, ip: int, size: int, *, space: int | None = None, tsc: int | None = None) -> bytes:
-        """Code bytes at an address; shorter than `size` where they are not known further.
-
-        Parameters
-        ----------
-        ip : int
-            Address.
-        size : int
-            Bytes.
-        space : int, optional
-            Address space; by default the first one that has all the bytes.
-        tsc : int, optional
-            As for `symbolize`.
-        """
-        ip = integer("ip", ip, 0, LAST_ADDRESS)
-        size = integer("size", size, 0, _MOST_CODE)
-        best = b""
-        for place in self._names.places(space, tsc):
-            found = self._opened.session.read_code(ip, size, *place)
-            if len(found) == size:
-                return found
-            best = max(best, found, key=len)
-        return best
-
-    def disassemble(
-        self,
-        ip: int,
-        size: int | None = None,
-        *,
-        mode: int = 64,
-        space: int | None = None,
-        tsc: int | None = None,
-    ) -> str:
-        """Text of the instruction at an address, ``"(bad)"`` if its bytes are not known.
-
-        Parameters
-        ----------
-        ip : int
-            Address.
-        size : int, optional
-            Bytes of the instruction; found out by default.
-        mode : int
-            16, 32 or 64.
-        space, tsc : int, optional
-            As for `code`.
-        """
-        if mode not in (16, 32, 64):
-            raise ConfigError(f"mode={mode!r} is not one of 16, 32, 64")
-        ip = integer("ip", ip, 0, LAST_ADDRESS)
-        if size is not None:
-            size = integer("size", size, 1, _MAX_INSN)
-        code = self.code(ip, size or _MAX_INSN, space=space, tsc=tsc)
-        return _core.disassemble(code, ip, mode, self._info.cs_base)

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS, addresses, integer
 from ptkit.errors import ConfigError
 from ptkit.table.labels import Labels
+from ptkit.text import module_name
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     _Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]
 
 _LAST_TSC = 2**64 - 2
 _NONE = -1  # code of a row without a name, index of no file
+
+
+class Places(NamedTuple):
+    """Files that addresses lie in, and where in them; see `Trace.locate`.
+
+    Attributes
+    ----------
+    file : numpy.ndarray of object, shape (n,)
+        Path as the trace has it (`TraceInfo.files`); None where no file is known.
+    rva : numpy.ndarray of uint64, shape (n,)
+        Relative virtual address (bytes): the address less the load address of the file. 0 without a file.
+    file_offset : numpy.ndarray of uint64, shape (n,)
+        Offset in the file (bytes). 0 without a file.
+    """
+
+    file: NDArray[Any]
+    rva: NDArray[np.uint64]
+    file_offset: NDArray[np.uint64]
 
 
 class Names:
@@ -28,7 +45,8 @@ class Names:
     def __init__(self, session: _core.Session, spaces: int, files: Sequence[str]) -> None:
         self._session = session
         self._spaces = spaces
-        modules = [PurePath(path).name.strip("[]") or path for path in files]
+        self._paths = list(files)
+        modules = [module_name(path) for path in files]
         self._modules = list(dict.fromkeys(modules))
         codes = {module: code for code, module in enumerate(self._modules)}
         self._module_of = np.array([*(codes[module] for module in modules), _NONE], np.int32)
@@ -59,7 +77,7 @@ class Names:
         Parameters
         ----------
         what : str
-            ``"symbol"`` or ``"module"``.
+            ``"symbol"``, ``"module"``, or ``"file"``: the same as module, with offsets in the file.
         ips, spaces : numpy.ndarray of uint64 and uint32, shape (rows,)
         known : numpy.ndarray of bool, shape (rows,), optional
             Rows that have an address; None: all.
@@ -74,12 +92,13 @@ class Names:
         Labels
             Names.
         numpy.ndarray of uint64, shape (rows,) or (0,)
-            Bytes from the begin of what is named.
+            Bytes from the begin of a symbol, from the load address of a module (RVA), or from the begin of a
+            file.
         """
         if what == "symbol":
             codes, places, names = _core.name_symbols(self._session, ips, spaces, known, times, offsets)
             return Labels(codes, names), places
-        files, places = _core.name_files(self._session, ips, spaces, known, times, offsets)
+        files, places = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
         return Labels(self._module_of[files], self._modules), places
 
     def symbolize(
@@ -99,6 +118,19 @@ class Names:
     ) -> list[str | None]:
         """See `Trace.modules`."""
         return _Texts(self, tsc, "module", False, False).of(ips, space)
+
+    def locate(self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None) -> Places:
+        """See `Trace.locate`."""
+        where = addresses("ips", ips)
+        texts = _Texts(self, tsc, "module", True, False)
+        spaces = texts.spaces_of(where, space)
+        times = texts.times_of(len(where))
+        rva, offsets = (
+            _core.name_files(self._session, where, spaces, None, times, True, of_load)
+            for of_load in (True, False)
+        )
+        paths = np.array([*self._paths, None], object)
+        return Places(paths[rva[0]], rva[1], offsets[1])
 
     def _space(self, space: int) -> int:
         return integer("space", space, 0, self._spaces - 1, hint="see trace.info.spaces")
@@ -138,9 +170,7 @@ class _Texts:
         if np.ndim(space) == 0:
             found = self._in_space(unique, self._names._space(cast("int", space)))
             return [found[i] for i in inverse]
-        spaces = addresses("space", space)
-        if len(spaces) != len(where):
-            raise ConfigError(f"space: {len(spaces)} spaces do not fit {len(where)} addresses")
+        spaces = self._checked(space, len(where))
         texts: list[str | None] = [None] * len(where)
         for one in np.unique(spaces).tolist():
             rows = np.flatnonzero(spaces == one)
@@ -150,12 +180,40 @@ class _Texts:
                 texts[row] = found[i]
         return texts
 
+    def spaces_of(self, ips: NDArray[np.uint64], space: int | ArrayLike | None) -> NDArray[np.uint32]:
+        """The space of each address: as it is given, or the first one that has code there.
+
+        Raises
+        ------
+        ConfigError
+            If spaces have different code at an address, and none is given.
+        """
+        if space is None:
+            unique, inverse = np.unique(ips, return_inverse=True)
+            return np.maximum(self._owners(unique), 0).astype(np.uint32)[inverse]
+        if np.ndim(space) == 0:
+            return np.full(len(ips), self._names._space(cast("int", space)), np.uint32)
+        return self._checked(space, len(ips)).astype(np.uint32)
+
+    def _checked(self, space: ArrayLike, rows: int) -> NDArray[np.uint64]:
+        """One space that exists for each of so many addresses."""
+        spaces = addresses("space", space)
+        if len(spaces) != rows:
+            raise ConfigError(f"space: {len(spaces)} spaces do not fit {rows} addresses")
+        if rows:
+            self._names._space(int(spaces.max()))
+        return spaces
+
+    def times_of(self, rows: int) -> _Times | None:
+        """The time of so many addresses, as the core takes it."""
+        if self._tsc is None:
+            return None
+        return np.full(rows, self._tsc, np.uint64), np.zeros(rows, np.uint32), np.ones(rows, np.bool_)
+
     def _rows(self, what: str, ips: NDArray[np.uint64], space: int) -> tuple[Labels, NDArray[np.uint64]]:
         rows = len(ips)
-        times = None
-        if self._tsc is not None:
-            times = np.full(rows, self._tsc, np.uint64), np.zeros(rows, np.uint32), np.ones(rows, np.bool_)
-        return self._names.name_rows(what, ips, np.full(rows, space, np.uint32), None, times)
+        spaces = np.full(rows, space, np.uint32)
+        return self._names.name_rows(what, ips, spaces, None, self.times_of(rows))
 
     def _in_space(self, ips: NDArray[np.uint64], space: int) -> list[str | None]:
         labels, places = self._rows(self._what, ips, space)
@@ -174,6 +232,16 @@ class _Texts:
 
     def _agreed(self, ips: NDArray[np.uint64]) -> list[str | None]:
         """Name addresses for which all spaces that have code there have the same name."""
+        owner = self._owners(ips)
+        texts: list[str | None] = [None] * len(ips)
+        for space in np.unique(owner[owner != _NONE]).tolist():
+            rows = np.flatnonzero(owner == space)
+            for row, text in zip(rows.tolist(), self._in_space(ips[rows], space), strict=True):
+                texts[row] = text
+        return texts
+
+    def _owners(self, ips: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The first space that has code at each address; all others have the same name for it."""
         owner = np.full(len(ips), _NONE, np.int64)  # the first space that has code at the address
         files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
         for space in range(self._names._spaces):
@@ -183,12 +251,7 @@ class _Texts:
             self._compare(ips, owner, np.flatnonzero(other), space)
             new = mapped & (owner == _NONE)
             owner[new], files[new], places[new] = space, labels.codes[new], offsets[new]
-        texts: list[str | None] = [None] * len(ips)
-        for space in np.unique(owner[owner != _NONE]).tolist():
-            rows = np.flatnonzero(owner == space)
-            for row, text in zip(rows.tolist(), self._in_space(ips[rows], space), strict=True):
-                texts[row] = text
-        return texts
+        return owner
 
     def _compare(
         self, ips: NDArray[np.uint64], owner: NDArray[np.int64], rows: NDArray[np.intp], space: int

@@ -12,8 +12,9 @@ from ptkit import decode as _decode
 from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
-from ptkit.info import PacketCounts, count_packets, info_of, last_part
+from ptkit.info import PacketCounts, count_packets, info_of
 from ptkit.table import Table, TableContext
+from ptkit.text import last_part
 from ptkit.trace.code_segments import set_cs_base
 from ptkit.trace.facade import Trace
 from ptkit.trace.ranges import covered_images

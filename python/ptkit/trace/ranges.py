@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit.arguments import LAST_ADDRESS
 from ptkit.errors import ConfigError, SymbolError, TraceWarning
+from ptkit.text import last_part, module_name
 
 if TYPE_CHECKING:
     from ptkit.decode import Range
@@ -69,7 +69,7 @@ class CodeRanges:
         """
         mapped = {file for _, _, _, _, file in self._bundle.code if file >= 0}
         names = {
-            index: (path, PurePath(path).name, PurePath(path).name.strip("[]"))
+            index: (path, last_part(path), module_name(path))
             for index, (path, _) in enumerate(self._info.files)
             if index in mapped
         }
@@ -132,7 +132,7 @@ def _near(name: str, modules: dict[str, None]) -> str:
     """The modules with near names, or the first ones, as the end of a message."""
     if not modules:
         return ": the trace does not say from which files its code is"
-    near = get_close_matches(PurePath(name).name, modules)
+    near = get_close_matches(last_part(name), modules)
     if near:
         return f"; did you mean {' or '.join(near)}?"
     more = f" and {len(modules) - _LISTED} more (see ptkit info)" if len(modules) > _LISTED else ""

@@ -14,7 +14,7 @@ import ptkit
 from ptkit import _core, capture
 from ptkit.cli import main
 from ptkit.cli.output.json_values import SCHEMA, form_of
-from ptkit.schema import tables
+from ptkit.schema import row_tables
 
 SCHEMAS = Path(ptkit.__file__).parent / "schemas"
 MOST = 2**53
@@ -171,7 +171,7 @@ def test_addresses_have_names(
 def test_no_column_of_64_bits_is_a_number_unless_it_counts() -> None:
     plain = {
         f"{table}.{name}"
-        for table, schema in tables().items()
+        for table, schema in row_tables().items()
         for name, column in schema.columns.items()
         if column.dtype.itemsize == 8 and column.enum is None and form_of(column) == "plain"
     }

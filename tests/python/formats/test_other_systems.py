@@ -10,21 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_pe import pe
 
 import ptkit
 
 _PAGE = 4096
 _ROUNDS = 40
-
-
-def _pe(code: bytes, base: int) -> bytes:
-    """A program for Windows: one section at base + 0x1000, and a PDB's id."""
-    coff = struct.pack("<4sHHIIIHH", b"PE\0\0", 0x8664, 1, 0, 0, 0, 240, 0x22)
-    optional = struct.pack("<H22xQ", 0x20B, base).ljust(60, b"\0") + struct.pack("<I", 0x200)
-    optional = (optional.ljust(108, b"\0") + struct.pack("<I", 16)).ljust(240, b"\0")
-    section = struct.pack("<8sIIII", b".text", len(code), 0x1000, 0x200, 0x200).ljust(40, b"\0")
-    dos = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
-    return (dos + coff + optional + section).ljust(0x200, b"\0") + code.ljust(0x200, b"\0")
 
 
 def _windows_intelpt(folder: Path, stream: bytes, code: Path, base: int) -> Path:
@@ -87,7 +78,7 @@ _WITH_CODE = ("simple-pt", "libipt-script")
 def program(tmp_path: Path, loop: Any) -> Path:
     path = tmp_path / "code" / "loop.exe"
     path.parent.mkdir()
-    path.write_bytes(_pe(loop.CODE, loop.BASE - 0x1000))
+    path.write_bytes(pe(loop.CODE, loop.BASE - 0x1000))
     return path
 
 
@@ -117,7 +108,7 @@ def test_a_program_goes_where_the_recording_says(
 ) -> None:
     moved = tmp_path / "moved" / "loop.exe"
     moved.parent.mkdir()
-    moved.write_bytes(_pe(loop.CODE, 0x7FF600000000))
+    moved.write_bytes(pe(loop.CODE, 0x7FF600000000))
     folder = tmp_path / "recording"
     folder.mkdir()
     _windows_intelpt(folder, loop.stream(_ROUNDS), moved, loop.BASE)

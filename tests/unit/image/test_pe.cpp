@@ -5,6 +5,7 @@
 
 #include "image/code_file.h"
 #include "image/pe.h"
+#include "image/segments.h"
 #include "unit/support/elf_maker.h"
 #include "unit/support/seconds.h"
 #include "unit/support/warned.h"
@@ -73,6 +74,7 @@ ByteVector small_file(bool wide = true) {
   put_section(bytes, sections, ".text", 0x180, kTextAddress, 0x200, kTextOffset);
   put_section(bytes, sections + 40, ".rdata", 0x1000, kDataAddress, 0x200, kDataOffset);
   put_section(bytes, sections + 80, ".bss", 0x1000, 0x4000, 0, 0);
+  put(bytes, sections + 36, 0x6000'0020, 4);  // code: execute, read
   bytes[kTextOffset] = 0xc3;
 
   put_directory(bytes, directories, 0, 0, 0x80);
@@ -136,6 +138,17 @@ TEST(Pe, MapsSectionsAtTheLinkedBase) {
   EXPECT_EQ(bundle.code[1].size, 0x200u);  // the rest is zeros
   ASSERT_EQ(bundle.files.size(), 1u);
   EXPECT_EQ(bundle.files[0].build_id, "3f2504e04f8911d39a0c0305e82c3301-1a");
+}
+
+TEST(Pe, SegmentsAreSectionsWithBytes) {
+  const auto segments = file_segments(small_file());
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].file_offset, kTextOffset);
+  EXPECT_EQ(segments[0].rva, kTextAddress);
+  EXPECT_TRUE(segments[0].executable);
+  EXPECT_EQ(segments[1].size, 0x200u);
+  EXPECT_EQ(segments[1].rva, kDataAddress);
+  EXPECT_FALSE(segments[1].executable);
 }
 
 TEST(Pe, MapsAtGivenOrRecordedBase) {

@@ -23,6 +23,7 @@ struct ElfSegment {
   std::uint64_t file_size = 0;
   std::uint64_t memory_size = 0;
   std::uint64_t alignment = 0x1000;
+  std::uint32_t flags = PF_R | PF_X;
 };
 
 struct ElfSection {
@@ -162,7 +163,7 @@ class ElfMaker {
   static typename Types::Segment convert(const ElfSegment& from) {
     typename Types::Segment made{};
     made.p_type = from.type;
-    made.p_flags = PF_R | PF_X;
+    made.p_flags = from.flags;
     assign(made.p_offset, from.offset);
     assign(made.p_vaddr, from.address);
     assign(made.p_filesz, from.file_size);

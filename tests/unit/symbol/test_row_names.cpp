@@ -84,7 +84,7 @@ Found name(const std::vector<Mapped>& mapped, const std::vector<Row>& rows, bool
   const auto names = name_symbols(symbols, image, addresses, {codes, found.symbol_offsets});
   for (const std::int32_t code : codes)
     found.symbols.emplace_back(code == kNoName ? "-" : names[static_cast<std::size_t>(code)]);
-  name_files(image, addresses, {found.files, found.file_offsets});
+  name_files(image, nullptr, addresses, {found.files, found.file_offsets});
   return found;
 }
 
@@ -137,6 +137,41 @@ TEST(RowNames, AreCorrectForManyAddressesAndViews) {
     ASSERT_EQ(found.symbols[i], std::string("f").append(std::to_string(rows[i].tsc / 10))) << i;
     ASSERT_EQ(found.symbol_offsets[i], rows[i].ip - kAddress - kSize / 2) << i;
   }
+}
+
+TEST(RowNames, FilesCountFromTheLoadAddress) {
+  auto bundle = std::make_shared<trace::TraceBundle>(*bundle_of({{"one", 1, 0, trace::kTscMax}}));
+  trace::CodeRegion begin = bundle->code.front();
+  begin.address = kAddress - 0x5000;
+  begin.file_offset = 0;
+  bundle->code.push_back(begin);
+  const image::Image image(bundle);
+  const LoadAddresses loads(bundle);
+  const std::vector<std::uint64_t> ips{kAddress + 3};
+  const std::vector<std::uint32_t> spaces{1};
+  std::vector<std::int32_t> files(1);
+  std::vector<std::uint64_t> offsets(1);
+  name_files(image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
+  EXPECT_EQ(offsets[0], 0x2003u);
+  name_files(image, &loads, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
+  EXPECT_EQ(offsets[0], 0x5003u);
+}
+
+TEST(RowNames, AFileIsSeenThroughPageDumps) {
+  auto bundle =
+      std::make_shared<trace::TraceBundle>(*bundle_of({{"image", trace::kAnySpace, 0, trace::kTscMax}}));
+  trace::CodeRegion dump;
+  dump.space = 1;
+  dump.address = kAddress;
+  dump.bytes = trace::TraceBuffer::from_vector(std::vector<std::uint8_t>(kSize));
+  dump.size = kSize;
+  bundle->code.push_back(dump);
+  const image::Image image(bundle);
+  const std::vector<std::uint64_t> ips{kAddress + 3, kAddress + 3};
+  const std::vector<std::uint32_t> spaces{1, 2};
+  std::vector<std::int32_t> files(2);
+  name_files(image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, {}});
+  EXPECT_EQ(files, (Files{0, 0}));
 }
 
 }  // namespace

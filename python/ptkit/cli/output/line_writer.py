@@ -46,11 +46,13 @@ class LineWriter:
     Parameters
     ----------
     trace : Trace
+    file_offsets : bool
+        Where there is no symbol, write offsets in the file instead of RVAs.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, *, file_offsets: bool = False) -> None:
         modules = [name.encode("utf-8", "surrogateescape") for name in trace._names.file_modules]
-        self._core = _core.LineWriter(trace.opened.session, modules, trace._info.cs_base)
+        self._core = _core.LineWriter(trace.opened.session, modules, trace._info.cs_base, file_offsets)
         self._part: Table
 
     def begin(self, part: Table) -> None:

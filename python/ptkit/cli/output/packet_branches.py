@@ -36,10 +36,14 @@ class PacketBranches:
         Counts errors and gaps.
     selection : dict
         Selected part of the trace: a stream at least.
+    file_offsets : bool
+        Of the writer of lines.
     """
 
-    def __init__(self, trace: Trace, losses: Losses, selection: dict[str, Any]) -> None:
-        self._writer = LineWriter(trace)
+    def __init__(
+        self, trace: Trace, losses: Losses, selection: dict[str, Any], *, file_offsets: bool = False
+    ) -> None:
+        self._writer = LineWriter(trace, file_offsets=file_offsets)
         self._parts = losses.counted(trace.iter_branches(rows=65536, columns=_COLUMNS, **selection))
         self._lines = self._all_lines()
         self._next = next(self._lines, None)

@@ -47,6 +47,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",
     )
     parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
+    common.add_file_offsets_option(parser)
     common.add_rows_json_option(parser)
 
 
@@ -88,7 +89,7 @@ class _Lines:
         self._symbols = not options.no_symbols
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         self._clock = Clock(trace, options.time_unit)
-        self._writer = LineWriter(trace)
+        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
 
     def print_heading(self) -> None:
         names = "  names" if self._symbols else ""

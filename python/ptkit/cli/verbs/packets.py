@@ -47,6 +47,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--tsc", action="store_true", help="add the time, in TSC ticks or the unit of --time-unit"
     )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
+    common.add_file_offsets_option(parser)
     common.add_rows_json_option(parser)
 
 
@@ -72,7 +73,10 @@ def run(options: argparse.Namespace) -> int:
             break
         if not options.json:
             selection.print_stream_heading(trace, stream)
-        branches = PacketBranches(trace, losses, chosen | {"stream": stream}) if options.branches else None
+        branches = None
+        if options.branches:
+            of_stream = chosen | {"stream": stream}
+            branches = PacketBranches(trace, losses, of_stream, file_offsets=options.file_offsets)
         for part in budget.cut(parts):
             rows += len(part)
             if branches is not None:
@@ -111,7 +115,7 @@ class _Lines:
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = options.tsc or options.time_unit or self._merged
         self._clock = Clock(trace, options.time_unit) if timed else None
-        self._writer = LineWriter(trace)
+        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""

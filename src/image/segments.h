@@ -1,0 +1,30 @@
+// The segments of ELF files and the sections of PE files: their relative virtual addresses (RVA).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trace/bundle.h"
+
+namespace ptkit::image {
+
+// A segment of an ELF file or a section of a PE file: where its bytes lie in memory.
+struct FileSegment {
+  std::uint64_t file_offset = 0;  // of its first byte
+  std::uint64_t size = 0;         // bytes in the file
+  std::uint64_t rva = 0;          // address of its first byte less the file's load address
+  bool executable = false;
+};
+
+// The loadable segments of an ELF program or library, or the sections of a PE file, that have bytes in the
+// file. Empty for other files.
+[[nodiscard]] std::vector<FileSegment> file_segments(base::Bytes file);
+
+// The RVA of a byte at `file_offset`, which `region` has. If the offset lies in the pages of several
+// segments, it is that of the segment that is the region, or of an executable one. nullopt: in no segment.
+[[nodiscard]] std::optional<std::uint64_t> rva_of(const std::vector<FileSegment>& segments,
+                                                  const trace::CodeRegion& region,
+                                                  std::uint64_t file_offset) noexcept;
+
+}  // namespace ptkit::image
