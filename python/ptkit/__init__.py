@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         TraceWarning,
         UnsupportedError,
     )
-    from ptkit.info import MissingFile, PacketCounts, StreamInfo, TraceInfo
+    from ptkit.info import MissingFile, ModuleInfo, PacketCounts, ProcessInfo, StreamInfo, TraceInfo
     from ptkit.schema import BRANCH_RECORD
     from ptkit.table import Table
     from ptkit.table.pool import trim_memory
@@ -110,7 +110,7 @@ _NAMES = {
         "TraceWarning",
         "UnsupportedError",
     ),
-    "ptkit.info": ("MissingFile", "PacketCounts", "StreamInfo", "TraceInfo"),
+    "ptkit.info": ("MissingFile", "ModuleInfo", "PacketCounts", "ProcessInfo", "StreamInfo", "TraceInfo"),
     "ptkit.schema": ("BRANCH_RECORD",),
     "ptkit.table": ("Table",),
     "ptkit.table.pool": ("trim_memory",),
@@ -145,12 +145,14 @@ __all__ = [
     "InsnClass",
     "MissingFile",
     "MissingFileError",
+    "ModuleInfo",
     "OpenError",
     "OutOfMemoryError",
     "PacketCounts",
     "PacketFlag",
     "PacketKind",
     "Places",
+    "ProcessInfo",
     "PtkitError",
     "PtkitWarning",
     "RecordFlag",

@@ -84,7 +84,7 @@ def test_an_image_of_that_name_is_not_missing(five: Path, open_trace: Any, tmp_p
 
 def test_info_lists_missing_files_if_asked_to(five: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, short, _ = run(capsys, "info", str(five))
-    assert sum("/absent/lib4.so" in line for line in short if not line.startswith("file:")) == 0
+    assert sum("/absent/lib4.so" in line for line in short if not line.startswith("module:")) == 0
     _, long, _ = run(capsys, "info", "--verbose", str(five))
     listed = [line.split()[1] for line in long if line.startswith("missing:")]
     assert listed == [f"/absent/lib{i}.so" for i in range(5)]
@@ -119,7 +119,7 @@ def test_info_has_every_warning(tmp_path: Path, loop: Any, capsys: pytest.Captur
 
 def test_files_of_one_name_are_counted(open_trace: Any, loop: Any) -> None:
     info = open_trace(loop.stream(2)).info
-    text = str(replace(info, files=(("[bpf]", ""),) * 41 + (("/bin/ls", "ab12"),)))
+    text = replace(info, files=(("[bpf]", ""),) * 41 + (("/bin/ls", "ab12"),)).text(verbose=True)
     assert [line.split(maxsplit=1)[1] for line in text.splitlines() if line.startswith("file:")] == [
         "[bpf] x 41",
         "/bin/ls  ab12",
@@ -185,12 +185,12 @@ def test_text_is_not_a_trace(tmp_path: Path) -> None:
 
 def test_settings_are_in_words(open_trace: Any, loop: Any) -> None:
     info = replace(open_trace(loop.stream(1), images=loop.images()).info, rtit_ctl=0x100E609)
-    settings = next(line for line in info.text().splitlines() if line.startswith("settings:"))
+    settings = next(line for line in info.text(verbose=True).splitlines() if line.startswith("settings:"))
     assert settings.partition(":")[2].strip() == (
         "user code; branches, TSC, MTC; PSB every 4 KiB (`ptkit msr explain 0x570 0x100e609`)"
     )
     both = replace(info, rtit_ctl=0xC)
-    assert "user and kernel code; no packets; PSB every 2 KiB" in both.text()
+    assert "user and kernel code; no packets; PSB every 2 KiB" in both.text(verbose=True)
 
 
 def test_one_is_singular() -> None:
@@ -202,3 +202,68 @@ def test_one_is_singular() -> None:
     ]
     assert counted(1, "loss", "losses") == "1 loss"
     assert counted(2, "loss", "losses") == "2 losses"
+
+
+def test_info_lists_processes_and_modules(spaces: Any) -> None:
+    info = spaces.info
+    assert [(one.pid, one.threads, one.spaces) for one in info.processes] == [
+        (number, ((number, ""),), ((number, None),)) for number in (1, 2, 3)
+    ]
+    assert [(Path(one.path).name, one.base, one.size, one.space) for one in info.modules] == [
+        ("shared_fn", 0x1000, 6, 0),
+        ("alpha_fn", 0x1000, 6, 1),
+        ("beta_fn", 0x1000, 6, 2),
+    ]
+    lines = info.text().splitlines()
+    assert "process:       2; address space 2" in lines
+    assert any(line.startswith("module:        0x1000, 0x6 bytes, address space 1  ") for line in lines)
+    assert not any(line.startswith(("clock:", "file:", "IP payloads:")) for line in lines)
+    assert any(line.startswith("clock:") for line in info.text(verbose=True).splitlines())
+
+
+def test_processes_have_names_threads_and_page_tables(open_trace: Any, loop: Any) -> None:
+    threads = ((7, 7, "server"), (7, 9, "worker"), (None, 5, "stray"))
+    spaces = ((None, None), (7, 0x1A2000), (None, 0x3000))
+    info = replace(open_trace(loop.stream(1)).info, threads=threads, spaces=spaces)
+    assert [(one.name, one.threads, one.spaces) for one in info.processes] == [
+        ("server", ((7, "server"), (9, "worker")), ((1, 0x1A2000),))
+    ]
+    lines = info.text().splitlines()
+    assert "process:       7 (server); address space 1, CR3 0x1a2000; 2 threads: 7 server, 9 worker" in lines
+    assert "space:         2: CR3 0x3000" in lines
+    assert "thread:        5 stray" in lines
+
+
+def test_long_lists_are_cut_unless_all_is_asked_for(open_trace: Any, loop: Any) -> None:
+    info = open_trace(loop.stream(1)).info
+    stream = info.streams[0]
+    many = replace(
+        info,
+        modules=tuple(ptkit.ModuleInfo(f"/lib/{i}", "", i << 12, 4096, 0) for i in range(25)),
+        threads=tuple((7, tid, f"t{tid}") for tid in range(7, 27)),
+        streams=tuple(replace(stream, size=size) for size in range(1, 14)),
+    )
+    lines = many.text().splitlines()
+    cut = "... and {} more (ptkit info --verbose)"
+    assert [line for line in lines if line.startswith("module:")][-1].endswith(cut.format(5))
+    streams = [line for line in lines if line.startswith("stream:")]
+    assert streams[0].split()[1] == "3:"
+    assert streams[-1].endswith(cut.format(3))
+    (process,) = (line for line in lines if line.startswith("process:"))
+    assert process.endswith("14 t14, ... 12 more")
+    lines = many.text(verbose=True).splitlines()
+    assert sum(line.startswith("module:") for line in lines) == 25
+    assert sum(line.startswith("stream:") for line in lines) == 13
+
+
+def test_modules_of_a_recording_are_json(five: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["info", "--json", str(five)])
+    found = json.loads(capsys.readouterr().out)
+    assert found["processes"] == [{"pid": 77, "name": "", "threads": [], "spaces": [1]}]
+    assert found["modules"][1] == {
+        "path": "/absent/lib1.so",
+        "build_id": None,
+        "base": "0x20000",
+        "size": 4096,
+        "space": 1,
+    }

@@ -14,7 +14,7 @@ from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
-from ptkit.info import PacketCounts, StreamInfo, TraceInfo, count_packets, info_of, with_times
+from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of
 from ptkit.table import TableContext
 from ptkit.text import counted
 from ptkit.trace import index as _index
@@ -74,7 +74,7 @@ class Trace(Code, Tables):
         if self._info.tsc_hz is not None or self._info.perf_time is not None:
             to_ns = session.tsc_to_ns
         # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
-        self._timed_info = timed = cache(partial(with_times, self._info, session, to_ns))
+        self._timed_info = timed = cache(partial(complete, self._info, session, to_ns))
         self._times = TimeScale(lambda: _span_of(timed()), to_ns)
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
         self._ranges = CodeRanges(session, bundle, self._info)

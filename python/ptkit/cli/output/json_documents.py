@@ -51,6 +51,19 @@ def info_document(info: TraceInfo, counts: Mapping[str, int]) -> dict[str, Any]:
         "spaces": [{"pid": pid, "cr3": hexadecimal(cr3)} for pid, cr3 in info.spaces],
         "threads": [_object(("pid", "tid", "name"), thread) for thread in info.threads],
         "files": [{"path": path, "build_id": build_id or None} for path, build_id in info.files],
+        "processes": [
+            {
+                "pid": one.pid,
+                "name": one.name,
+                "threads": [{"tid": tid, "name": name} for tid, name in one.threads],
+                "spaces": [index for index, _ in one.spaces],
+            }
+            for one in info.processes
+        ],
+        "modules": [
+            with_hexadecimals(asdict(one), {"base"}) | {"build_id": one.build_id or None}
+            for one in info.modules
+        ],
         "missing_files": [
             {"path": file.path, "build_id": file.build_id or None, "reason": file.reason or None}
             for file in info.missing_files

@@ -14,8 +14,10 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints what is in a trace, and warnings about it. With --decode, decodes all of it: counts rows, errors and
-gaps, and prints the first errors and gaps."""
+Prints what is in a trace, and warnings about it: processes with their threads and address spaces, modules
+with base and size, the time span, streams. With --verbose also registers, the clock, build-ids, and all
+processes, modules, streams and missing files. With --decode, decodes all of it: counts rows, errors and gaps,
+and prints the first errors and gaps."""
 EXAMPLES = """examples:
   ptkit info sort.ptk
   ptkit info --verbose sort.ptk
@@ -29,7 +31,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     common.add_open_options(parser)
     parser.add_argument("--decode", action="store_true", help="decode everything: count rows, errors, gaps")
-    parser.add_argument("-v", "--verbose", action="store_true", help="list every file that is missing")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="registers, clock, build-ids, and lists without an end"
+    )
     common.add_json_option(parser)
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime, timezone
 from html import escape
-from shlex import join
 from typing import Any
 
 import numpy as np
@@ -16,12 +13,9 @@ from numpy.typing import NDArray
 
 from ptkit import _core
 from ptkit.errors import TraceWarning
-from ptkit.schema import BRANCH_RECORD
-from ptkit.text import counted, last_part, one_line
+from ptkit.info.lines import lines_of
+from ptkit.text import last_part, one_line
 
-EMULATOR = "emulator"
-#: What the times of a recording by the emulator are good for (docs/emulator.md).
-EMULATED_TIMES = "emulated: compare instructions, not durations"
 # What IP payloads of 16 and 32-bit code are: with the base of the code segment, and without.
 LINEAR, EFFECTIVE = "linear", "effective"
 _NAMED_FILES = 3
@@ -150,6 +144,51 @@ class MissingFile:
 
 
 @dataclass(frozen=True)
+class ModuleInfo:
+    """A file that code was mapped from, where it was loaded in one address space.
+
+    Attributes
+    ----------
+    path, build_id : str
+        Of the file; the build-id (hexadecimal) may be empty.
+    base : int
+        Load address, which RVAs count from; see `Trace.locate`.
+    size : int
+        Bytes from there to the end of what is mapped of the file, as far as that is recorded.
+    space : int
+        Address space; 0: seen from all.
+    """
+
+    path: str
+    build_id: str
+    base: int
+    size: int
+    space: int
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process of a trace.
+
+    Attributes
+    ----------
+    pid : int
+        Its number.
+    name : str
+        Of its first thread, or of any that has one; may be empty.
+    threads : tuple of (int, str)
+        (tid, name) of the threads that are known.
+    spaces : tuple of (int, int or None)
+        (index, CR3) of its address spaces.
+    """
+
+    pid: int
+    name: str
+    threads: tuple[tuple[int, str], ...]
+    spaces: tuple[tuple[int, int | None], ...]
+
+
+@dataclass(frozen=True)
 class TraceInfo:
     """Streams, processor, clock, filters, code and warnings of a trace.
 
@@ -198,6 +237,8 @@ class TraceInfo:
         Files that the recording names and that were not found, by path.
     warnings : tuple of TraceWarning
         What is odd with the input, and what is missing from it: one sentence for each fact.
+    modules : tuple of ModuleInfo
+        Files that code was mapped from, each where it was loaded, by address space and base.
     recording : dict
         What a bundle's recorder says: ``backend``, ``command`` (list of str), ``machine``, ``begin_ns`` and
         ``end_ns`` (ns since 1970), ``exit_status`` (of the program; 128 + signal if it was killed),
@@ -236,6 +277,7 @@ class TraceInfo:
     code_bytes: int
     missing_files: tuple[MissingFile, ...] = ()
     warnings: tuple[TraceWarning, ...] = ()
+    modules: tuple[ModuleInfo, ...] = ()
     recording: dict[str, Any] = field(default_factory=dict)
     first_tsc: int | None = None
     last_tsc: int | None = None
@@ -246,6 +288,23 @@ class TraceInfo:
     def by_linux(self) -> bool:
         """Whether the recorder ran on Linux, as those of ptkit and perf do."""
         return bool(self.recording.get("backend"))
+
+    @property
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """Processes of the threads, address spaces and streams that are known, by number."""
+        threads: dict[int, dict[int, str]] = {}
+        spaces: dict[int, list[tuple[int, int | None]]] = {}
+        for pid, tid, name in [*self.threads, *((one.pid, one.tid, "") for one in self.streams)]:
+            if pid is not None:
+                known = threads.setdefault(pid, {})
+                if tid is not None:
+                    known[tid] = known.get(tid) or name
+        for index, (pid, cr3) in enumerate(self.spaces):
+            if pid is not None:
+                spaces.setdefault(pid, []).append((index, cr3))
+        return tuple(
+            _process(pid, threads.get(pid, {}), spaces.get(pid, [])) for pid in sorted({*threads, *spaces})
+        )
 
     @property
     def seconds(self) -> float | None:
@@ -267,156 +326,44 @@ class TraceInfo:
         Parameters
         ----------
         verbose : bool
-            Also a line for each file that is missing.
+            Also registers, the clock, build-ids, each file that is missing, and all processes, modules and
+            streams, however many they are.
 
         Returns
         -------
         str
         """
-        lines = self._lines()
-        if verbose:
-            lines += [("missing", str(file)) for file in self.missing_files]
-        return "\n".join(f"{name + ':':<14} {one_line(text)}" for name, text in lines)
+        return "\n".join(
+            f"{name + ':':<14} {one_line(text)}" for name, text in lines_of(self, verbose=verbose)
+        )
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._lines()
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in lines_of(self)
         )
         return f'<table class="ptkit">{rows}</table>'
 
-    def _lines(self) -> list[tuple[str, str]]:
-        cpu = "not known" if self.cpu is None else "/".join(map(str, self.cpu))
-        lines = [
-            ("source", self.source),
-            ("format", _format_text(self.format)),
-            ("cpu", f"{cpu} (family/model/stepping)"),
-        ]
-        lines += self._recorded()
-        lines.append(("clock", self._clock()))
-        lines.append(("times", self._times()))
-        if self.rtit_ctl is not None:
-            lines.append(("settings", _settings(self.rtit_ctl)))
-        if any(stream.kind == "packets" for stream in self.streams):
-            lines.append(("IP payloads", self._payloads()))
-        lines += [(f"{kind} range", f"[{first:#x}, {last:#x}]") for kind, first, last in self.ranges]
-        lines.append(
-            ("code", f"{counted(self.code_bytes, 'byte')} in {counted(self.code_regions, 'region')}")
-        )
-        files = Counter(f"{path}  {build_id}".rstrip() for path, build_id in self.files)
-        lines += [("file", text if count == 1 else f"{text} x {count:,}") for text, count in files.items()]
-        lines += [
-            ("stream", _stream_line(i, stream, self._stream_span(stream)))
-            for i, stream in enumerate(self.streams)
-        ]
-        lines += [("warning", sentence) for sentence in self.warnings]
-        return lines
 
-    def _recorded(self) -> list[tuple[str, str]]:
-        said = self.recording
-        parts = [f"by {said['backend']}"] if said.get("backend") else []
-        begin, end = said.get("begin_ns", 0), said.get("end_ns", 0)
-        if begin:
-            parts.append(datetime.fromtimestamp(begin / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC"))
-        if end > begin:
-            parts.append(f"{(end - begin) / 1e9:.1f} s")
-        if said.get("machine"):
-            parts.append(f"on {said['machine']}")
-        if "exit_status" in said:
-            parts.append(f"exit status {said['exit_status']}")
-        lines = [("recorded", ", ".join(parts))] if parts else []
-        if said.get("backend") == EMULATOR:
-            lines.append(("durations", EMULATED_TIMES))
-        if said.get("command"):
-            lines.append(("command", join(said["command"])))
-        if said.get("redacted"):
-            lines.append(("redacted", "paths, command line and names of threads were left out"))
-        return lines
-
-    def _stream_span(self, stream: StreamInfo) -> str:
-        """Where in the trace a stream begins and ends."""
-        if stream.first_tsc is None or stream.last_tsc is None or self.first_tsc is None:
-            return "no times"
-        if self.seconds is None or self.last_tsc == self.first_tsc:
-            return f"TSC {stream.first_tsc:,} to {stream.last_tsc:,}"
-        begin, end = (
-            (tsc - self.first_tsc) / ((self.last_tsc or 0) - self.first_tsc) * self.seconds
-            for tsc in (stream.first_tsc, stream.last_tsc)
-        )
-        return f"{begin:.6f} s to {end:.6f} s"
-
-    def _times(self) -> str:
-        """First time, last time and span."""
-        if self.first_tsc is None or self.last_tsc is None:
-            return "none (no TSC packet)"
-        ticks = self.last_tsc - self.first_tsc
-        text = f"TSC {self.first_tsc:,} to {self.last_tsc:,}"
-        if self.seconds is None:
-            return f"{text}, span {counted(ticks, 'tick')}"
-        return f"{text}, span {self.seconds:.9f} s ({counted(ticks, 'tick')})"
-
-    def _payloads(self) -> str:
-        known = "not known" if self.ip_payloads is None else f"{self.ip_payloads} addresses"
-        base = f", CS base {self.cs_base:#x} is added" if self.cs_base else ""
-        return f"{known} (of 16 and 32-bit code){base}"
-
-    def _clock(self) -> str:
-        parts = []
-        if self.tsc_hz is not None:
-            parts.append(f"TSC {self.tsc_hz:,} Hz")
-        if self.perf_time is not None:
-            parts.append("perf time known")
-        if self.tsc_ctc_ratio is not None:
-            parts.append(f"TSC:CTC {self.tsc_ctc_ratio[0]}/{self.tsc_ctc_ratio[1]}")
-        if self.mtc_period is not None:
-            parts.append(f"MTCFreq {self.mtc_period}")
-        if self.max_nonturbo_ratio is not None:
-            parts.append(f"max non-turbo ratio {self.max_nonturbo_ratio}")
-        return ", ".join(parts) or "not known"
+def _process(pid: int, threads: dict[int, str], spaces: list[tuple[int, int | None]]) -> ProcessInfo:
+    name = threads.get(pid) or next(filter(None, threads.values()), "")
+    return ProcessInfo(pid, name, tuple(sorted(threads.items())), tuple(spaces))
 
 
-# Fields of IA32_RTIT_CTL, each with the packets that it switches on.
-_PACKETS = (
-    ("branch_en", "branches"),
-    ("tsc_en", "TSC"),
-    ("mtc_en", "MTC"),
-    ("cyc_en", "CYC"),
-    ("ptw_en", "PTW"),
-    ("pwr_evt_en", "power events"),
-    ("event_en", "events"),
-)
-
-
-def _settings(rtit_ctl: int) -> str:
-    """The levels and packets of a value of IA32_RTIT_CTL, and the command that explains all of it."""
-    fields = _core.msr_fields(rtit_ctl)
-    levels = [name for field, name in (("user", "user"), ("os", "kernel")) if fields[field]]
-    packets = [name for field, name in _PACKETS if fields[field]]
-    return (
-        f"{' and '.join(levels) or 'no'} code; {', '.join(packets) or 'no packets'}; "
-        f"PSB every {2 << fields['psb_freq']} KiB (`ptkit msr explain 0x570 {rtit_ctl:#x}`)"
+def modules_of(
+    mappings: Mapping[str, NDArray[Any]], files: Sequence[tuple[str, str]]
+) -> tuple[ModuleInfo, ...]:
+    """Modules: one for each file, address space and load address of the table of mappings."""
+    ends: dict[tuple[int, int, int], int] = {}
+    rows = zip(
+        *(mappings[name].tolist() for name in ("space", "address", "rva", "file", "size")), strict=True
     )
-
-
-def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
-    parts = [f"{index}: {counted(stream.size, 'byte')}"]
-    if stream.kind != "packets":
-        parts.append(f"{stream.size // BRANCH_RECORD.itemsize:,} {stream.kind}")
-    parts += [
-        f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
-    ]
-    if stream.switches:
-        parts.append(counted(stream.switches, "context switch", "context switches"))
-    if stream.losses:
-        losses = counted(stream.losses, "loss", "losses")
-        parts.append(f"{losses} ({counted(stream.lost_bytes, 'byte')} known)")
-    parts.append(span)
-    return ", ".join(parts) + (f"  ({stream.name})" if stream.name else "")
-
-
-def _format_text(name: str) -> str:
-    """The name of a format, and whether recordings in it were ever read."""
-    unverified = any(known == name and guessed for known, _, guessed in _core.formats())
-    return f"{name} (unverified: ptkit's authors had no recording in it)" if unverified else name
+    for space, address, rva, file, size in rows:
+        if file >= 0:
+            key = space, (address - rva) % 2**64, file
+            ends[key] = max(ends.get(key, 0), rva + size)
+    return tuple(
+        ModuleInfo(*files[file], base, size, space) for (space, base, file), size in sorted(ends.items())
+    )
 
 
 def _recording(metadata: str) -> dict[str, Any]:
@@ -491,20 +438,29 @@ def info_of(bundle: _core.Bundle, engine: str, given: Collection[str] = ()) -> T
     )
 
 
-def with_times(
+def complete(
     info: TraceInfo,
     session: _core.Session,
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None,
 ) -> TraceInfo:
-    """Add first and last times; `to_ns` converts TSC ticks, if the clock is known."""
+    """Add modules, and first and last times; `to_ns` converts TSC ticks, if the clock is known."""
     spans = [_core.stream_span(session, index) for index in range(len(info.streams))]
     streams = tuple(
         stream if span is None else replace(stream, first_tsc=span[0], last_tsc=span[1])
         for stream, span in zip(info.streams, spans, strict=True)
     )
+    modules = modules_of(_core.mappings(session), info.files)
     known = [span for span in spans if span is not None]
     if not known:
-        return info
+        return replace(info, modules=modules)
     ends = min(first for first, _ in known), max(last for _, last in known)
     ns = (None, None) if to_ns is None else to_ns(np.array(ends, np.uint64)).tolist()
-    return replace(info, streams=streams, first_tsc=ends[0], last_tsc=ends[1], first_ns=ns[0], last_ns=ns[1])
+    return replace(
+        info,
+        streams=streams,
+        modules=modules,
+        first_tsc=ends[0],
+        last_tsc=ends[1],
+        first_ns=ns[0],
+        last_ns=ns[1],
+    )

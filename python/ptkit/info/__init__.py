@@ -1,0 +1,34 @@
+"""What a trace is, without decoding it."""
+
+from __future__ import annotations
+
+from ptkit.info.lines import EMULATED_TIMES, EMULATOR
+from ptkit.info.model import (
+    EFFECTIVE,
+    LINEAR,
+    MissingFile,
+    ModuleInfo,
+    PacketCounts,
+    ProcessInfo,
+    StreamInfo,
+    TraceInfo,
+    complete,
+    count_packets,
+    info_of,
+)
+
+__all__ = [
+    "EFFECTIVE",
+    "EMULATED_TIMES",
+    "EMULATOR",
+    "LINEAR",
+    "MissingFile",
+    "ModuleInfo",
+    "PacketCounts",
+    "ProcessInfo",
+    "StreamInfo",
+    "TraceInfo",
+    "complete",
+    "count_packets",
+    "info_of",
+]
