@@ -2,6 +2,7 @@
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/perf_export/writer.h"
+#include "index/index.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -27,12 +28,21 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
   return row;
 }
 
+// Writes a file that replaces an earlier one when it is complete.
+void write_file(const std::string& path, const py::buffer& contents) {
+  const trace::TraceBuffer buffer = buffer_from_python(contents, "the contents of a file");
+  const base::Failure failure = index::save(path, buffer.bytes());
+  if (failure.status != base::Status::OK) raise_failure(failure);
+}
+
 }  // namespace
 
 void register_export(py::module_& module) {
   module.def("write_perf_data", &write_perf_data, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("code") = "needed",
              "Writes perf.data; says what was written and what has no place there.");
+  module.def("write_file", &write_file, py::arg("path"), py::arg("contents"),
+             "Writes a file that replaces an earlier one when it is complete.");
 }
 
 }  // namespace ptkit::bindings

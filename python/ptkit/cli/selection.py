@@ -36,6 +36,27 @@ def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> Non
     group = parser.add_argument_group(
         "which rows", "Repeated options add up. --time and --limit take one value."
     )
+    add_choice_options(group, flow=flow)
+    group.add_argument(
+        "--limit", type=number(), metavar="N", help="print N rows at most, of all streams together"
+    )
+    group = parser.add_argument_group("how rows are printed")
+    group.add_argument(
+        "--order",
+        choices=("stream", "time"),
+        default="stream",
+        help="stream by stream (default), or all streams merged by time",
+    )
+    group.add_argument(
+        "--time-unit",
+        choices=("s", "ns", "tsc"),
+        help="show times in seconds or nanoseconds from the start of the trace, or in TSC ticks (default: "
+        "seconds on a terminal, if the clock is known; else ticks)",
+    )
+
+
+def add_choice_options(group: argparse._ActionsContainer, *, flow: bool) -> None:
+    """Add what selects rows; `flow`: also functions and modules."""
     add_stream_option(group)
     group.add_argument(
         "-C",
@@ -61,22 +82,6 @@ def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> Non
         type=_interval,
         help="from FROM to before TO: s, ms, us or ns from the start of the trace, %% of its span, or TSC "
         "ticks, such as 10ms-20ms; one end may be left out",
-    )
-    group.add_argument(
-        "--limit", type=number(), metavar="N", help="print N rows at most, of all streams together"
-    )
-    group = parser.add_argument_group("how rows are printed")
-    group.add_argument(
-        "--order",
-        choices=("stream", "time"),
-        default="stream",
-        help="stream by stream (default), or all streams merged by time",
-    )
-    group.add_argument(
-        "--time-unit",
-        choices=("s", "ns", "tsc"),
-        help="show times in seconds or nanoseconds from the start of the trace, or in TSC ticks (default: "
-        "seconds on a terminal, if the clock is known; else ticks)",
     )
 
 

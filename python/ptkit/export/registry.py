@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ptkit.errors import ConfigError
+from ptkit.export.drcov import write_drcov
+from ptkit.export.offsets import write_offsets
 from ptkit.export.perf_data import write_perf_data
 
 __all__ = ["Exported", "Exporter", "export", "exporters"]
@@ -62,7 +64,11 @@ class Exporter:
     write: Callable[..., dict[str, Any]]
 
 
-_OWN = (Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),)
+_OWN = (
+    Exporter("perf.data", "for Linux perf, and what reads its files", write_perf_data),
+    Exporter("drcov", "executed basic blocks by module, for coverage tools of disassemblers", write_drcov),
+    Exporter("offsets", "executed basic blocks as lines of module+offset", write_offsets),
+)
 
 
 def exporters() -> dict[str, Exporter]:

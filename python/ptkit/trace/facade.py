@@ -304,11 +304,13 @@ class Trace(Code, Tables):
         path : path
             The file or folder to write; an earlier one is replaced when the new one is complete.
         format : str
-            ``"perf.data"``, or what another package has added (`ptkit.export.exporters`).
+            ``"perf.data"``, ``"drcov"``, ``"offsets"``, or what another package has added
+            (`ptkit.export.exporters`).
         **options
             The format's own. perf.data: ``code``, which code goes to ``PATH.debug`` for
             ``perf --buildid-dir``: ``"needed"`` (what no file of this machine has), ``"all"`` (for other
-            machines), or ``"none"``.
+            machines), or ``"none"``. drcov, offsets: which blocks, by ``pid``, ``time``, ``module`` and so on
+            of `ptkit.decode.Query`; offsets: ``file_offsets=True`` for offsets in files instead of RVAs.
 
         Returns
         -------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import Any
 
-from ptkit.cli import common
+from ptkit.cli import common, selection
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.terminal import say
+from ptkit.errors import ConfigError
+from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Writes a recording in a format that other tools read.
@@ -15,13 +18,21 @@ Writes a recording in a format that other tools read.
 perf.data: a file for Linux perf, or a folder as `perf record --kcore` writes it, if the recording has kernel
 code. Code that perf would not find on this machine goes to OUT.debug, which `perf --buildid-dir` takes;
 with --with-code all, all code goes there, for other machines. Notes on standard error list what perf.data
-cannot hold."""
+cannot hold.
+
+drcov: the basic blocks that were executed, by module with RVA and size, as DynamoRIO's drcov writes them
+(Lighthouse, Lightkeeper, Cartographer, drcov-read). offsets: the begins of these blocks as lines of
+module+RVA. Each block is there once. Blocks in no module are counted in a note."""
 EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.data
   ptkit export sort.ptk --format perf.data --with-code all -o sort.data
+  ptkit export sort.ptk --format drcov -o sort.drcov
+  ptkit export sort.ptk --format offsets --module libc.so.6 -o sort.txt
 then, where perf is installed:
   perf script -i sort.data --itrace=b
   perf --buildid-dir sort.data.debug script -i sort.data --itrace=i0ns"""
+
+_OF_BLOCKS = ("drcov", "offsets")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +45,19 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         dest="to",
         metavar="FORMAT",
         default="perf.data",
-        help="perf.data (default), or a format that another package adds; a wrong name lists all of them",
+        help="perf.data (default), drcov, offsets, or a format that another package adds; a wrong name lists "
+        "all of them",
     )
     parser.add_argument(
         "--with-code",
         choices=("needed", "all", "none"),
         help="perf.data: which code goes to OUT.debug (default: needed)",
     )
+    parser.add_argument(
+        "--file-offsets", action="store_true", help="offsets: offsets in files instead of RVAs"
+    )
+    group = parser.add_argument_group("which blocks (drcov, offsets)", "Repeated options add up.")
+    selection.add_choice_options(group, flow=True)
     common.add_open_options(parser, decoding=False, format_option="--input-format")
     common.add_json_option(parser)
 
@@ -50,8 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if options.to == "perf.data":
         common.check_output(options)
     trace = common.open_trace(options)
-    more = {} if options.with_code is None else {"code": options.with_code}
-    written = trace.export(options.output, options.to, **more)
+    written = trace.export(options.output, options.to, **_more(trace, options))
     if options.json:
         print_document("export", asdict(written))
         return 0
@@ -62,3 +78,20 @@ def run(options: argparse.Namespace) -> int:
         folder = f"--buildid-dir {written.files[0]} " if written.files else ""
         print(f"perf {folder}script -i {written.path} --itrace=b")
     return 0
+
+
+def _more(trace: Trace, options: argparse.Namespace) -> dict[str, Any]:
+    """What the format is given besides the path."""
+    chosen = selection.selection(trace, options)
+    if options.to not in _OF_BLOCKS:
+        if chosen or options.file_offsets:
+            name = "file-offsets" if options.file_offsets else next(iter(chosen))
+            raise ConfigError(f"--{name} is for --format drcov and --format offsets")
+        return {} if options.with_code is None else {"code": options.with_code}
+    if options.with_code is not None:
+        raise ConfigError("--with-code is for --format perf.data")
+    if options.file_offsets:
+        if options.to == "drcov":
+            raise ConfigError("--file-offsets is for --format offsets: readers of drcov expect RVAs")
+        chosen["file_offsets"] = True
+    return chosen

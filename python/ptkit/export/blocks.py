@@ -1,0 +1,172 @@
+"""Basic blocks that were executed, by file and RVA: each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit import _core
+from ptkit.decode import OpenTrace
+from ptkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ptkit.info import TraceInfo
+    from ptkit.table import Table
+
+__all__ = ["BlockTrace", "Blocks", "executed_blocks", "loss_notes"]
+
+_PART = 1 << 18
+_SLOTS = 1 << 18  # a power of two
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(64 - 18)
+#: What is told apart: file (-1: none), address space where there is no file, RVA or address, bytes.
+_BLOCK = np.dtype([("file", np.int64), ("space", np.uint64), ("rva", np.uint64), ("size", np.uint64)])
+
+
+class BlockTrace(Protocol):
+    """A trace, as far as exporters of blocks use it."""
+
+    @property
+    def opened(self) -> OpenTrace:
+        """The bundle, the session and the settings."""
+
+    @property
+    def info(self) -> TraceInfo:
+        """Files and modules."""
+
+    def iter_blocks(self, *, rows: int | None = None, reuse: bool = False, **query: Any) -> Iterator[Table]:
+        """Rows of blocks in parts."""
+
+    def mappings(self) -> Table:
+        """Where files lie in memory."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Distinct blocks, ordered by file, RVA and size.
+
+    Attributes
+    ----------
+    file : numpy.ndarray of int64, shape (blocks,)
+        Index into ``trace.info.files``.
+    rva : numpy.ndarray of uint64, shape (blocks,)
+        Of the first byte; or the offset in the file, if that was asked for.
+    size : numpy.ndarray of uint64, shape (blocks,)
+        Bytes.
+    outside : int
+        Blocks that lie in no file, and so are left out.
+    errors, gaps : int
+        What came up while decoding: blocks may be missing.
+    """
+
+    file: NDArray[np.int64]
+    rva: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+    outside: int
+    errors: int
+    gaps: int
+
+
+class _Distinct:
+    """Collects distinct rows. A table of rows that were seen lately keeps most repetitions from a sort."""
+
+    def __init__(self) -> None:
+        self._recent = np.zeros(_SLOTS, _BLOCK)
+        self._recent["file"] = -2  # as no row has
+        self._rows = np.zeros(0, _BLOCK)
+
+    def add(self, rows: NDArray[Any]) -> None:
+        mixed = (rows["rva"] + rows["file"].astype(np.uint64) * _MIX + rows["size"]) * _MIX
+        slots = (mixed >> _SHIFT).astype(np.int64)
+        new = self._recent[slots] != rows
+        if not new.any():
+            return
+        fresh = rows[new]
+        self._recent[slots[new]] = fresh
+        self._rows = np.unique(np.concatenate([self._rows, np.unique(fresh)]))
+
+    def all(self) -> NDArray[Any]:
+        return self._rows
+
+
+def executed_blocks(trace: BlockTrace, *, file_offsets: bool = False, **query: Any) -> Blocks:
+    """Decode a trace into its distinct blocks.
+
+    Parameters
+    ----------
+    trace : Trace
+    file_offsets : bool
+        Offsets in files instead of RVAs.
+    **query
+        Which blocks; see `ptkit.decode.Query`.
+
+    Raises
+    ------
+    ConfigError
+        If `query` chooses columns or an order.
+    """
+    for name in ("columns", "order"):
+        if query.get(name) is not None:
+            raise ConfigError(f"{name}: an export has no {name}")
+    columns = ["ip", "size", "space"]
+    if _changes(trace.mappings()):
+        columns += ["flags", "tsc", "tsc_error"]
+    found = _Distinct()
+    errors = gaps = 0
+    for part in trace.iter_blocks(rows=_PART, reuse=True, **{**query, "columns": columns}):
+        errors += 0 if part.errors is None else len(part.errors)
+        gaps += 0 if part.gaps is None else len(part.gaps)
+        if len(part):
+            found.add(_rows(trace, part, file_offsets))
+    rows = found.all()
+    inside = rows["file"] >= 0
+    kept = rows[inside]
+    outside = int(len(rows) - len(kept))
+    return Blocks(kept["file"].copy(), kept["rva"].copy(), kept["size"].copy(), outside, errors, gaps)
+
+
+def _changes(mappings: Table) -> bool:
+    """Whether code is mapped at one time and not at another."""
+    known = [mappings.known(name) for name in ("tsc_from", "tsc_to")]
+    return any(one is not None and bool(one.any()) for one in known)
+
+
+def _rows(trace: BlockTrace, part: Table, file_offsets: bool) -> NDArray[Any]:
+    times = None
+    if "tsc" in part.columns:
+        times = np.asarray(part["tsc"]), np.asarray(part["tsc_error"]), np.asarray(part["time_known"])
+    ips, spaces = np.asarray(part["ip"]), np.asarray(part["space"])
+    files, places = _core.name_files(trace.opened.session, ips, spaces, None, times, True, not file_offsets)
+    rows = np.empty(len(part), _BLOCK)
+    known = files >= 0
+    rows["file"] = files
+    rows["space"] = np.where(known, 0, spaces)
+    rows["rva"] = np.where(known, places, ips)
+    rows["size"] = part["size"]
+    return rows
+
+
+def loss_notes(blocks: Blocks) -> list[str]:
+    """Sentences about blocks that are not in the file."""
+    notes = []
+    if blocks.outside:
+        notes.append(
+            f"{blocks.outside:,} of {blocks.outside + len(blocks.rva):,} blocks lie in no module and are "
+            "left out: JIT code, raw code, or page dumps without an image of their file (--image)"
+        )
+    if blocks.errors or blocks.gaps:
+        notes.append(
+            f"{blocks.errors:,} errors and {blocks.gaps:,} gaps: blocks may be missing; "
+            "`ptkit info --decode` shows where"
+        )
+    return notes
+
+
+def merged_files(files: Sequence[tuple[str, str]]) -> list[int]:
+    """For each file the first one of the same path and build-id."""
+    first: dict[tuple[str, str], int] = {}
+    return [first.setdefault(file, index) for index, file in enumerate(files)]
