@@ -17,13 +17,15 @@ write IA32_RTIT_CTL = 0xe209: tracing begins: TraceEn, User, MTCEn, BranchEn, MT
 """
 
 from ptkit.msr.config import RtitConfig, config_of, from_perf, to_perf
-from ptkit.msr.records import Capabilities, FieldValue, Register, Step, Violation
+from ptkit.msr.cpuid import explain_cpuid
+from ptkit.msr.records import Capabilities, CpuidField, FieldValue, Register, Step, Violation
 from ptkit.msr.registers import capabilities, explain, register, registers
 from ptkit.msr.sequences import SEQUENCES, bts_plan, check, plan, with_single_range, with_topa
 
 __all__ = [
     "SEQUENCES",
     "Capabilities",
+    "CpuidField",
     "FieldValue",
     "Register",
     "RtitConfig",
@@ -34,6 +36,7 @@ __all__ = [
     "check",
     "config_of",
     "explain",
+    "explain_cpuid",
     "from_perf",
     "plan",
     "register",

@@ -122,6 +122,42 @@ class Step:
 
 
 @dataclass(frozen=True)
+class CpuidField:
+    """A field of a CPUID leaf.
+
+    Attributes
+    ----------
+    leaf, subleaf : int
+        As CPUID takes them in EAX and ECX.
+    register : str
+        ``"EAX"``, ``"EBX"``, ``"ECX"`` or ``"EDX"``.
+    name : str
+        What it is about.
+    first, width : int
+        Lowest bit, and number of bits.
+    value : int
+        Of the field.
+    words : str
+        What the value means.
+    """
+
+    leaf: int
+    subleaf: int
+    register: str
+    name: str
+    first: int
+    width: int
+    value: int
+    words: str
+
+    @property
+    def place(self) -> str:
+        """Leaf, sub-leaf, register and bits as the manual writes them: ``"14H.1 EAX[2:0]"``."""
+        bits = f"{self.first + self.width - 1}:{self.first}" if self.width > 1 else str(self.first)
+        return f"{self.leaf:02X}H.{self.subleaf} {self.register}[{bits}]"
+
+
+@dataclass(frozen=True)
 class Capabilities:
     """What CPUID says of a trace unit.
 

@@ -23,6 +23,7 @@ from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
+from ptkit.trace.saving import save
 from ptkit.trace.tables import Tables
 from ptkit.trace.time_range import TimeScale, interval
 from ptkit.trace.view import View
@@ -67,6 +68,7 @@ class Trace(Code, Tables):
         given: Collection[str] = (),
     ) -> None:
         session = _core.Session(bundle, image_callback)
+        self._has_callback = image_callback is not None
         self._opened = OpenTrace(bundle, session, settings)
         self._info = info_of(bundle, settings.engine, given)
         self._names = Names(session, len(self._info.spaces), [path for path, _ in bundle.files])
@@ -331,3 +333,41 @@ class Trace(Code, Tables):
         docs/export.md says what becomes of what.
         """
         return _export.export(self, path, format=format, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the recording as a bundle (.ptk): one file that opens without the program's files.
+
+        Parameters
+        ----------
+        path : path
+            The bundle to write; an earlier file is replaced when the new one is complete.
+
+        Returns
+        -------
+        int
+            Bytes of the bundle.
+
+        Raises
+        ------
+        OpenError
+            If it cannot be written.
+        ConfigError
+            If `path` is what is read.
+        UnsupportedError
+            If code comes from a callback: it is not in the recording.
+
+        Notes
+        -----
+        Trace, code, names of functions, threads, and what was given to `ptkit.open` (images, processor,
+        clock) are in it. `ptkit.redact` leaves out paths, command lines and names.
+
+        Examples
+        --------
+        >>> import ptkit, tempfile
+        >>> trace = ptkit.open(bytes.fromhex("0282" * 8 + "9901 0223"), cpu="6/158/10")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     size = trace.save(f"{folder}/raw.ptk")
+        ...     print(ptkit.open(f"{folder}/raw.ptk").info.cpu)
+        (6, 158, 10)
+        """
+        return save(self, path)

@@ -238,10 +238,31 @@ def test_other_documents_fit_the_schema(
         "msr explain": ["msr", "explain", "0x570", "0xe209"],
         "msr plan": ["msr", "plan", "--user", "--cr3", "0x12345000"],
         "msr bts": ["msr", "bts", "64K"],
+        "msr cpuid": ["msr", "cpuid"],
+        "save": ["save", *kernel, "-o", str(tmp_path / "saved.ptk")],
     }
     for name, arguments in commands.items():
         found = document(capsys, *arguments)
         assert_fits(DOCUMENTS, name, found)
+
+
+@pytest.mark.parametrize("options", [[], ["--by", "function"], ["--by", "module"]])
+def test_edges_fit_the_schema(
+    options: list[str], kernel: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["edges", "--json", *options, *kernel]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) > 1
+    for row in rows:
+        assert_fits(ROWS, row["table"], row)
+
+
+def test_events_fit_the_schema(kernel: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["events", "--json", "--status", *kernel]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"header", "events", "errors"} <= {row["table"] for row in rows}
+    for row in rows:
+        assert_fits(ROWS, row["table"], row)
 
 
 @pytest.mark.skipif("libipt" not in _core.engines(), reason="libipt is not in this build")

@@ -301,3 +301,34 @@ def test_words_without_a_trace_unit_are_refused(capsys: pytest.CaptureFixture[st
     assert "without Processor Trace" in refused(capsys, "plan", "--cpuid", str(path))
     path.write_bytes(bytes(range(256)))
     assert "no line of CPUID words" in refused(capsys, "plan", "--cpuid", str(path))
+
+
+def test_cpuid_is_explained(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "cpuid", words)
+    assert status == 0
+    lines = {line.split("  ")[0]: " ".join(line.split()) for line in text.splitlines()}
+    assert lines["07H.0 EBX[25]"].endswith("1 Processor Trace is there")
+    assert lines["14H.0 EBX[4]"].endswith("0 no PTWRITE")
+    assert lines["14H.1 EAX[2:0]"].endswith("2 IA32_RTIT_ADDR0_A to ADDR1_B")
+    assert lines["14H.1 EAX[31:16]"].endswith("0 (1), 3 (8), 6 (64), 9 (512)")
+    assert lines["14H.1 EBX[15:0]"].endswith(
+        "CycThresh (cycles): 0 (0), 1 (1), 2 (2), 3 (4), 4 (8), "
+        "5 (16), 6 (32), 7 (64), 8 (128), 9 (256), 10 (512), 11 (1024), 12 (2048), 13 (4096)"
+    )
+    assert lines["14H.1 EBX[31:16]"].endswith(
+        "PSBFreq: 0 (2 KiB), 1 (4 KiB), 2 (8 KiB), 3 (16 KiB), 4 (32 KiB), 5 (64 KiB)"
+    )
+    assert lines["15H.0 EBX[31:0]"].split()[3:5] == ["0xa0", "of"]
+    status, text = run(capsys, "cpuid", words, "--json")
+    found = json.loads(text)
+    assert found["present"] is True
+    assert found["fields"][0]["value"] == "0x1"
+    (tmp_path / "none.txt").write_text("0x00000001 0x00: eax=0x0 ebx=0x0 ecx=0x0 edx=0x0")
+    status, text = run(capsys, "cpuid", str(tmp_path / "none.txt"))
+    assert (status, text) == (0, "no leaf about tracing (07H, 14H, 15H)\n")
+
+
+def test_cpuid_of_this_processor_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "cpuid")
+    assert status == 0
+    assert text.startswith("07H.0 EBX[25]")

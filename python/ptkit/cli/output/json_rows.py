@@ -67,7 +67,7 @@ class JsonRows:
         """Print a part of the table; `sides`: with errors and gaps at their place."""
         notes = self.side_lines(part) if sides else []
         before = rows_before(row_positions(part), notes) if notes else []
-        self.print_lines(part, before)
+        self.print_lines(part, before, _message_of(part) if part.name == "events" else None)
 
     def print_lines(self, part: Table, notes: list[tuple[int, bytes]], more: More | None = None) -> None:
         """Print a line for each row, and notes before rows; `more` adds members."""
@@ -76,12 +76,7 @@ class JsonRows:
 
     def lines(self, part: Table) -> list[bytes]:
         """A line for each row of errors, gaps or events, with its message."""
-
-        def message(writer: LineWriter) -> None:
-            writer.literal(', "message": ')
-            writer.texts([json.dumps(text).encode() for text in part.messages()])
-
-        self._begin(part, message)
+        self._begin(part, _message_of(part))
         return self._writer.lines(strip=False)
 
     def side_lines(self, part: Table) -> list[tuple[int, bytes]]:
@@ -124,6 +119,16 @@ class JsonRows:
             return
         form, before = _QUOTED.get(form_of(column), ("decimal", ""))
         writer.number(name, form, unknown=_NULL, before=before, after=before[:1])
+
+
+def _message_of(part: Table) -> More:
+    """Make what adds the message of each row."""
+
+    def message(writer: LineWriter) -> None:
+        writer.literal(', "message": ')
+        writer.texts([json.dumps(text).encode() for text in part.messages()])
+
+    return message
 
 
 @cache

@@ -18,6 +18,7 @@ DESCRIPTION = """\
   plan OPTIONS             the sequence of register accesses for a configuration, and what the manual's rules
                            say about it; exit status 1: a processor would refuse it
   bts OPTIONS              the same for Branch Trace Store
+  cpuid [FILE]             what CPUID leaves 07H, 14H and 15H say of tracing, field by field
   list                     the registers, by number and name
 No register is written."""
 EXAMPLES = """examples:
@@ -26,7 +27,9 @@ EXAMPLES = """examples:
   ptkit msr plan --user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M
   ptkit msr plan --os --cyc --topa 64M --interrupt-every 16M --sequence start --sequence interrupt
   ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --json
-  ptkit msr bts 64K --user --reserve 100"""
+  ptkit msr bts 64K --user --reserve 100
+  ptkit msr cpuid
+  cpuid -1 -r | ptkit msr cpuid /dev/stdin"""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 _FLAGS = {
@@ -96,6 +99,14 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--area", metavar="ADDRESS", type=common.number(), default=0x100000, help="address of the DS area"
     )
     common.add_json_option(bts)
+    cpuid = actions.add_parser("cpuid", help="CPUID leaves about tracing")
+    cpuid.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="words as `cpuid -r` prints them (default: those of this processor)",
+    )
+    common.add_json_option(cpuid)
     listing = actions.add_parser("list", help="the registers")
     common.add_json_option(listing)
 
@@ -170,6 +181,7 @@ def run(options: argparse.Namespace) -> int:
         "explain": _explain,
         "plan": _plan,
         "bts": _bts,
+        "cpuid": _cpuid,
         "list": _list,
     }
     return actions[options.action](options)
@@ -211,18 +223,34 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _cpuid(options: argparse.Namespace) -> int:
+    found = msr.capabilities(None if options.file is None else _cpuid_text(options.file))
+    fields = msr.explain_cpuid(found)
+    if options.json:
+        rows = [with_hexadecimals(asdict(field), {"value"}) for field in fields]
+        print_document("msr cpuid", {"present": found.present, "fields": rows})
+        return 0
+    if not fields:
+        print("no leaf about tracing (07H, 14H, 15H)")
+    for field in fields:
+        value = f"{field.value:#x}" if field.width > 3 else str(field.value)
+        print(f"{field.place:<17}  {field.name:<14} {value:>10}  {field.words}")
+    return 0
+
+
 def _cpuid_text(path: str) -> str:
-    try:
-        data = read_pipe(path, *free()) if is_pipe(path) else read_regular(path)
-    except OpenError as error:
-        raise OpenError(f"--cpuid {error}") from None
+    data = read_pipe(path, *free()) if is_pipe(path) else read_regular(path)
     return data.decode(errors="replace")
 
 
 def _capabilities(options: argparse.Namespace) -> tuple[msr.Capabilities | None, str]:
     """The processor, None for one that can do everything, and in words which one that is."""
     if options.cpuid is not None:
-        found = msr.capabilities(_cpuid_text(options.cpuid))
+        try:
+            text = _cpuid_text(options.cpuid)
+        except OpenError as error:
+            raise OpenError(f"--cpuid {error}") from None
+        found = msr.capabilities(text)
         if not found.present:
             raise ConfigError(f"--cpuid {options.cpuid}: a processor without Processor Trace (leaf 7)")
         return found, f"the words of {options.cpuid}"

@@ -1,0 +1,137 @@
+"""``ptkit edges``: how often each branch went where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.cli import common, selection
+from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.json_rows import JsonRows
+from ptkit.cli.output.line_writer import LineWriter, labels_of
+from ptkit.cli.output.rows import Losses
+from ptkit.cli.output.terminal import say, say_lines
+from ptkit.table import Table
+from ptkit.trace import Trace
+
+DESCRIPTION = """\
+Prints one line per edge: how often a branch went from its address to its target, most frequent first. With
+--by function or module, counts of all branches from one function, or file, to another are added up; branches
+within it, too. Address spaces are told apart, but for --by."""
+EXAMPLES = """examples:
+  ptkit edges sort.ptk --top 10
+  ptkit edges sort.ptk --by function --top 20
+  ptkit edges sort.ptk --by module
+  ptkit edges sort.ptk --kind CALL_INDIRECT --symbol main --json"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    group = parser.add_argument_group("which branches", "Repeated options add up.")
+    selection.add_choice_options(group, flow=True)
+    group.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="branches of this kind only: CALL, RETURN, ...; may be repeated",
+    )
+    common.add_open_options(parser)
+    parser.add_argument(
+        "--top", metavar="N", type=common.number(first=1), help="print the N most frequent ones only"
+    )
+    parser.add_argument(
+        "--by", choices=("function", "module"), help="add up counts from one function, or file, to another"
+    )
+    parser.add_argument("--no-symbols", action="store_true", help="print addresses without names")
+    common.add_file_offsets_option(parser)
+    common.add_json_option(
+        parser,
+        'one JSON object on each line: a header, then edges; with --by, members "from", "to" and "count" '
+        "(docs/json.md)",
+    )
+    parser.set_defaults(limit=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the edges, most frequent first."""
+    trace = common.open_trace(options)
+    losses = Losses()
+    edges = losses.count(trace.edges(**selection.selection(trace, options)))
+    if options.by is not None:
+        _print_sums(trace, edges, options)
+    else:
+        first = np.argsort(edges["count"], kind="stable")[::-1][: options.top]
+        _print_edges(trace, edges[first], options)
+    selection.report_no_rows(trace, options, len(edges))
+    losses.report(options.path)
+    return 0
+
+
+def _print_edges(trace: Trace, edges: Table, options: argparse.Namespace) -> None:
+    if options.json:
+        rows = JsonRows(trace, "edges", symbols=not options.no_symbols)
+        rows.print_header()
+        rows.print_lines(edges, [])
+        return
+    names = "" if options.no_symbols else "  names"
+    print_heading(f"{'count':>15}  {'from':<16}    {'to':<16}  {'kind':<13}{names}")
+    writer = LineWriter(trace, file_offsets=options.file_offsets)
+    writer.begin(edges)
+    writer.number("count", "decimal", width=15)
+    writer.literal("  ")
+    writer.number("from_ip", "hex16")
+    writer.literal(" -> ")
+    writer.number("to_ip", "hex16")
+    writer.literal("  ")
+    writer.names_of("kind", labels_of("edges", "kind", lambda name: f"{name.lower():<13}"))
+    if not options.no_symbols:
+        writer.names()
+    writer.print()
+
+
+def _print_sums(trace: Trace, edges: Table, options: argparse.Namespace) -> None:
+    """Print counts from name to name."""
+    names, sources, targets, counts = _sums(edges, by_function=options.by == "function")
+    first = np.argsort(counts, kind="stable")[::-1][: options.top].tolist()
+    rows = [(int(counts[i]), names[sources[i]], names[targets[i]]) for i in first]
+    if options.json:
+        JsonRows(trace, "edge_sums").print_header()
+        say_lines(
+            json.dumps({"table": "edge_sums", "from": source, "to": target, "count": count}).encode()
+            for count, source, target in rows
+        )
+        return
+    print_heading(f"{'count':>15}  {options.by}s")
+    for count, source, target in rows:
+        say(f"{count:15}  {source or '?'} -> {target or '?'}")
+
+
+def _sums(
+    edges: Table, *, by_function: bool
+) -> tuple[list[str | None], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    """Names, and for each pair of them (as indices) the sum of the counts."""
+    codes: dict[str | None, int] = {}
+    ends = [
+        np.array([codes.setdefault(name, len(codes)) for name in _names(edges, end, by_function)], np.int64)
+        for end in ("from", "to")
+    ]
+    pairs, rows = np.unique(ends[0] * len(codes) + ends[1], return_inverse=True)
+    counts = np.zeros(len(pairs), np.uint64)
+    np.add.at(counts, rows, edges["count"])
+    width = max(len(codes), 1)
+    return list(codes), pairs // width, pairs % width, counts
+
+
+def _names(edges: Table, end: str, by_function: bool) -> list[str | None]:
+    """The function of each row's end, or its file in brackets where it has none; or the file."""
+    modules: list[str | None] = edges[f"{end}_module"].tolist()
+    if not by_function:
+        return modules
+    symbols: list[str | None] = edges[f"{end}_symbol"].tolist()
+    return [
+        symbol if symbol is not None else module and f"[{module}]"
+        for symbol, module in zip(symbols, modules, strict=True)
+    ]

@@ -1,0 +1,28 @@
+"""A trace as a bundle."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptkit import _core
+from ptkit.errors import ConfigError, UnsupportedError
+
+if TYPE_CHECKING:
+    from ptkit.trace.facade import Trace
+
+__all__ = ["save"]
+
+
+def save(trace: Trace, path: str | os.PathLike[str]) -> int:
+    """Write the bundle of a trace; see `Trace.save`."""
+    text = os.fspath(path)
+    if not text or "\0" in text:
+        raise ConfigError(f"path={path!r} is no path: it is empty or has a NUL")
+    source = Path(trace.source)
+    if source.exists() and Path(text).exists() and Path(text).samefile(source):
+        raise ConfigError(f"{text}: is what is read; save to another file")
+    if trace._has_callback:
+        raise UnsupportedError("code comes from image_callback, and is not in the recording: give images=")
+    return _core.save_bundle(trace.opened.bundle, os.fsencode(text))
