@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ptkit.schema import BRANCH_RECORD
     from ptkit.table import Table
     from ptkit.table.pool import trim_memory
-    from ptkit.trace import IndexInfo, Places, Trace, View, open, packet_counts, packets
+    from ptkit.trace import IndexInfo, Places, Slice, Trace, View, open, packet_counts, packets
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
     from ptkit.trace.records import open_branches
@@ -114,7 +114,7 @@ _NAMES = {
     "ptkit.schema": ("BRANCH_RECORD",),
     "ptkit.table": ("Table",),
     "ptkit.table.pool": ("trim_memory",),
-    "ptkit.trace": ("IndexInfo", "Places", "Trace", "View", "open", "packet_counts", "packets"),
+    "ptkit.trace": ("IndexInfo", "Places", "Slice", "Trace", "View", "open", "packet_counts", "packets"),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
     "ptkit.trace.records": ("open_branches",),
@@ -158,6 +158,7 @@ __all__ = [
     "RecordFlag",
     "Recorder",
     "RowFlag",
+    "Slice",
     "StreamInfo",
     "SymbolError",
     "Table",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from ptkit import _core
 from ptkit.arguments import integer, names
+from ptkit.decode.limits import Limits, columns_of, offset_limits
 from ptkit.decode.opened import OpenTrace, Settings
 from ptkit.decode.scope import Scope
 from ptkit.decode.selection import bind, by_space, selection_of
@@ -40,6 +41,9 @@ class Query(TypedDict, total=False):
     time : tuple of int
         ``(t0, t1)`` in TSC ticks: rows with a known ``tsc`` in [t0, t1). None leaves an end open.
         `Trace.between` takes other units.
+    offset : tuple of int
+        ``(first, end)``: rows that packets in [first, end) of their stream decided (column ``offset``), and
+        gaps that meet it. None leaves an end open. Not for edges.
     ip : int, tuple of int, or sequence of these
         Addresses, and ranges [low, high); two integers are one range. A branch or gap is selected if one of
         its ends lies inside, a block if it overlaps.
@@ -86,6 +90,7 @@ class Query(TypedDict, total=False):
     pid: int | Sequence[int] | None
     cpu: int | Sequence[int] | None
     time: tuple[int | None, int | None] | None
+    offset: tuple[int | None, int | None] | None
     ip: int | tuple[int, int] | Sequence[int | tuple[int, int]] | None
     symbol: str | Sequence[str] | None
     module: str | Sequence[str] | None
@@ -122,6 +127,8 @@ class Plan:
     select_sides: bool = False
     sides: bool = True  # errors and gaps come with the rows
     after: Callable[[], None] = _nothing  # called when something was decoded
+    limits: Limits = field(default_factory=dict)  # between which places of the stream rows lie
+    side_limits: Limits = field(default_factory=dict)  # the same for their errors and gaps, if others
 
     @property
     def merges(self) -> bool:
@@ -133,6 +140,21 @@ class Plan:
         """Bytes that a row takes."""
         columns = schema_of(self.table).columns
         return sum(columns[name].dtype.itemsize for name in self.stored)
+
+    def between(self, limits: Limits, side_limits: Limits | None = None) -> Plan:
+        """The same query, for rows between two places only.
+
+        Raises
+        ------
+        ConfigError
+            If its rows have no such place.
+        """
+        if self.table == "edges":
+            raise ConfigError("edges have no place in a stream: count branches")
+        limits = {**self.limits, **limits}
+        wanted = {*self.stored, *columns_of(self.table, limits)}
+        stored = tuple(name for name in schema_of(self.table).names("stored", "on demand") if name in wanted)
+        return replace(self, stored=stored, limits=limits, side_limits=side_limits or {})
 
     def counting(self) -> Plan:
         """The same query, for the number of rows only."""
@@ -264,7 +286,7 @@ def plan_of(
     if bound is not None:
         selection = bind(selection, selection_of(bound, scope))
     runs = set(schema_of(table).names("run", "run flag"))
-    return Plan(
+    plan = Plan(
         session=opened.session,
         settings=opened.settings,
         context=context,
@@ -283,3 +305,5 @@ def plan_of(
         select_sides=bound is not None,
         after=after,
     )
+    offset = query.get("offset")
+    return plan if offset is None else plan.between({"offset": offset_limits(offset)})

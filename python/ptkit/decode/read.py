@@ -11,18 +11,20 @@ from numpy.typing import DTypeLike, NDArray
 
 from ptkit import _core, memory
 from ptkit.arguments import integer
+from ptkit.decode.limits import kept_parts
 from ptkit.decode.merge import MERGE_BYTES, merge_in_time, sorted_by_time
 from ptkit.decode.plan import Plan
 from ptkit.errors import ConfigError, DecodeError, OutOfMemoryError
 from ptkit.schema import schema_of
 from ptkit.table import Runs, Table
-from ptkit.table.table import from_core
+from ptkit.table.table import concatenate, from_core
 
 if TYPE_CHECKING:
     _Tables = tuple[_core._Columns, _core._Columns | None, _core._Columns | None]
 
 _LESS = "ask for less: columns=[...], between(...) or touching(...), or read parts: iter_{}()"
 _MOST_ROWS = 2**48 - 1  # more than any memory holds
+_KEPT_ROWS = 1 << 18  # rows that are decoded at once where few of them are kept
 _MERGE_ROWS = 1 << 16  # rows that a stream decodes ahead where streams are merged
 
 
@@ -160,6 +162,8 @@ def read(plan: Plan, after: int = 0) -> Table:
     OutOfMemoryError
         If the rows take more memory than this process may take. Little of it is taken before.
     """
+    if plan.limits:
+        return _read_between(plan)
     if plan.merges:
         after = max(after, plan.row_bytes + MERGE_BYTES)
     result, errors, gaps = _read(plan, after)
@@ -173,6 +177,20 @@ def read(plan: Plan, after: int = 0) -> Table:
         gaps=_side(plan, "gaps", gaps),
     )
     return sorted_by_time(table) if plan.merges else table
+
+
+def _read_between(plan: Plan) -> Table:
+    """Read the rows between two places: part by part, as few of many may be."""
+    if parts := list(iterate(plan, _KEPT_ROWS, False)):
+        return concatenate(parts)
+    schema = schema_of(plan.table)
+    arrays = {name: np.empty(0, schema.columns[name].dtype) for name in plan.stored}
+    _, _, runs = _no_rows(plan.table)
+    sides = _no_side(plan, "errors"), _no_side(plan, "gaps")
+    result = (0, arrays, runs)
+    return from_core(
+        plan.table, result, columns=plan.shown, context=plan.context, errors=sides[0], gaps=sides[1]
+    )
 
 
 def _part_budget(plan: Plan) -> _core.RowBudget:
@@ -263,6 +281,8 @@ def iterate(plan: Plan, rows: int, reuse: bool) -> Iterator[Table]:
     if reuse and plan.merges:
         raise ConfigError('reuse=True and order="time" do not go together: merged parts are new memory')
     if plan.merges:
-        return _parts_in_time(plan, rows)
-    in_place = reuse and not (plan.raises and plan.table == "errors")
-    return _parts_in_place(plan, rows) if in_place else _parts(plan, rows)
+        parts = _parts_in_time(plan, rows)
+    else:
+        in_place = reuse and not (plan.raises and plan.table == "errors")
+        parts = _parts_in_place(plan, rows) if in_place else _parts(plan, rows)
+    return kept_parts(plan, parts) if plan.limits else parts

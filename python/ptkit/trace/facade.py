@@ -24,6 +24,7 @@ from ptkit.trace.index import IndexInfo
 from ptkit.trace.names import Names
 from ptkit.trace.ranges import CodeRanges
 from ptkit.trace.saving import save
+from ptkit.trace.slice import Slice
 from ptkit.trace.tables import Tables
 from ptkit.trace.time_range import TimeScale, interval
 from ptkit.trace.view import View
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from ptkit.capture import Recording
     from ptkit.export import Exported
+    from ptkit.table import Table
 
     ImageCallback = Callable[[int, int, int], Buffer | None]
 
@@ -259,6 +261,36 @@ class Trace(Code, Tables):
             address = integer("what", what, 0, LAST_ADDRESS)
             return View(self, Query(ip=address), f"touching {address:#x}")
         return View(self, Query(ip=what), f"touching {what}")
+
+    def slice(self, *, after: Table | None = None, before: Table | None = None) -> Slice:
+        """What ran between two events of a stream: all tables.
+
+        Parameters
+        ----------
+        after, before : Table
+            One row of `events` each (or of ``errors``, ``gaps``), of the same stream. None: the begin, or the
+            end, of the stream of the other one.
+
+        Returns
+        -------
+        Slice
+
+        Raises
+        ------
+        ConfigError
+            If they are no such rows, of two streams, or in the wrong order.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.record(["true"])
+        >>> events = trace.events(stream=0)
+        >>> part = trace.slice(after=events[:1], before=events[-1:])
+        >>> between = int(events["instruction"][-1]) - int(events["instruction"][0])
+        >>> len(part.instructions()) == between
+        True
+        """
+        return Slice(self, after, before)
 
     def index(
         self, path: str | os.PathLike[str] | None = None, *, save: bool = True, threads: int | None = None

@@ -1,0 +1,157 @@
+"""What ran between two events of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptkit import decode as _decode
+from ptkit.arguments import LAST_ADDRESS
+from ptkit.decode import Query
+from ptkit.errors import ConfigError
+from ptkit.schema import schema_of
+from ptkit.table import Table
+from ptkit.trace.tables import Tables
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ptkit.decode.limits import Limits
+    from ptkit.trace.facade import Trace
+
+__all__ = ["Slice"]
+
+# What tells for each table which rows lie between two events.
+_PLACES = {
+    "packets": "offset",
+    "branches": "instruction",
+    "blocks": "instruction",
+    "instructions": "instruction",
+    "events": "order",
+    "errors": "order",
+    "gaps": "order",
+}
+_EDGE = ("space", "from_ip", "to_ip", "kind")
+
+
+class Slice(Tables):
+    """The tables of a trace between two events of one stream.
+
+    All methods of `Trace` that give tables are there, with the same arguments, and select among the rows of
+    the slice, but ``iter_edges``. Instructions, branches and blocks are those that were executed between the
+    events; events, errors and gaps those between them, without the two; packets those between their packets.
+
+    Made by `Trace.slice`.
+    """
+
+    def __init__(self, trace: Trace, after: Table | None, before: Table | None) -> None:
+        self._trace = trace
+        given = [_event("after", after), _event("before", before)]
+        streams = {int(one["stream"][0]) for one in given if one is not None}
+        if not streams:
+            raise ConfigError("slice: give after=, before= or both: rows of trace.events()")
+        if len(streams) > 1:
+            raise ConfigError(f"slice: the events are of streams {' and '.join(map(str, sorted(streams)))}")
+        (self._stream,) = streams
+        self._limits = {name: _limits(name, *given) for name in ("offset", "instruction", "order")}
+        low, high = self._limits["order"]
+        if low > high + 1:
+            raise ConfigError("slice: the event of after= must not come behind that of before=")
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that it is a part of."""
+        return self._trace
+
+    def __repr__(self) -> str:
+        low, high = self._limits["instruction"]
+        end = "the end" if high == LAST_ADDRESS else f"{high:,}"
+        where = f"stream {self._stream}, instructions {low:,} to {end}"
+        return f"<ptkit.Slice of {self._trace.source!r}, {where}>"
+
+    def _span(self) -> tuple[int, int] | None:
+        return self._trace._span()
+
+    def _plan(self, table: str, query: Query, **more: Any) -> _decode.Plan:
+        if query.get("stream") not in (None, self._stream):
+            raise ConfigError(f"stream={query.get('stream')!r}: the slice is of stream {self._stream}")
+        whole: Query = {**query, "stream": self._stream}
+        return self._trace._plan(table, whole, **more).between(self._limit(table), self._limit("events"))
+
+    def _limit(self, table: str) -> Limits:
+        place = _PLACES.get(table)
+        return {} if place is None else {place: self._limits[place]}
+
+    def edges(
+        self, *, by: str | None = None, bins: int | Sequence[int] | None = None, **query: Unpack[Query]
+    ) -> Table:
+        """Every edge of the slice, as `Trace.edges`, without phases.
+
+        Parameters
+        ----------
+        by, bins : None
+            A slice has no phases.
+        **query
+            See `ptkit.decode.Query`.
+
+        Returns
+        -------
+        Table
+            As `Trace.edges`.
+
+        Raises
+        ------
+        ConfigError, SymbolError, ColumnError, DecodeError, OutOfMemoryError
+            As for `Trace.edges`.
+        """
+        if by is not None or bins is not None:
+            raise ConfigError("by, bins: a slice has no phases")
+        shown = query.pop("columns", None)
+        query["columns"] = ["from_ip", "to_ip", "kind", "flags", "space"]
+        branches = self.branches(**query)
+        known = branches[branches["from_known"] & branches["to_known"]]
+        schema = schema_of("edges")
+        keys = np.empty(len(known), [(name, schema.columns[name].dtype) for name in _EDGE])
+        for name in _EDGE:
+            keys[name] = known[name]
+        edges, counts = np.unique(keys, return_counts=True)
+        arrays = {name: edges[name].copy() for name in ("from_ip", "to_ip", "kind")}
+        arrays |= {"count": counts.astype(np.uint64), "space": edges["space"].copy()}
+        for array in arrays.values():
+            array.flags.writeable = False
+        columns = schema.names("stored") if shown is None else tuple(shown)
+        table = Table(
+            schema,
+            len(edges),
+            arrays,
+            None,
+            context=branches._context,
+            errors=branches.errors,
+            gaps=branches.gaps,
+        )
+        return table[list(columns)]
+
+
+def _event(name: str, event: Table | None) -> Table | None:
+    if event is None:
+        return None
+    if not isinstance(event, Table) or event.name not in ("events", "errors", "gaps") or len(event) != 1:
+        raise ConfigError(f"{name}: give one row of trace.events(), such as events[3:4]")
+    missing = {"instruction", "order"} - set(event.columns)
+    if missing:
+        raise ConfigError(f"{name}: the event lacks columns {', '.join(sorted(missing))}")
+    return event
+
+
+def _limits(name: str, after: Table | None, before: Table | None) -> tuple[int, int]:
+    """The first place after an event, and the first that no longer is before the other one."""
+    beyond = 0 if name == "instruction" else 1
+    low = 0 if after is None else int(after[_column(after, name)][0]) + beyond
+    high = LAST_ADDRESS if before is None else int(before[_column(before, name)][0])
+    return low, high
+
+
+def _column(event: Table, name: str) -> str:
+    return "begin" if name == "offset" and event.name == "gaps" else name
