@@ -14,7 +14,7 @@ constexpr std::uint32_t kMinPsbPeriod = 2048;
 constexpr std::uint32_t kMaxPsbPeriod = kMinPsbPeriod << 15U;
 constexpr unsigned kMaxField = 15;  // MTCFreq and CycThresh have 4 bits
 
-std::optional<base::Failure> check_hardware(const RecordOptions& options) {
+std::optional<base::Failure> check_periods(const RecordOptions& options) {
   if (!std::has_single_bit(options.psb_period) || options.psb_period < kMinPsbPeriod ||
       options.psb_period > kMaxPsbPeriod) {
     return invalid_option("psb_period: expected a power of two from 2048 to 67108864 bytes, found " +
@@ -53,7 +53,7 @@ std::optional<base::Failure> check(const RecordOptions& options) {
     return invalid_option("argv: expected a program, found nothing");
   if (options.output.empty())
     return invalid_option("output: expected the path of the bundle to write, found nothing");
-  if (auto failure = check_hardware(options)) return failure;
+  if (auto failure = check_periods(options)) return failure;
   if (auto failure = check_filters(options)) return failure;
   struct stat info {};
   if (!options.truth_folder.empty() &&
