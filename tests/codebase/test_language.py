@@ -61,6 +61,7 @@ def _pages() -> list[Path]:
     return [page for page in pages if page != PAGE]
 
 
+@cache
 def _words(identifier: str) -> str:
     """The words of an identifier in lower case, each between two underscores."""
     parts = [word.lower() for part in identifier.split("_") for word in CAMEL.findall(part)]
