@@ -1,6 +1,7 @@
 #include "columns/schema.h"
 
 #include <algorithm>
+#include <array>
 
 namespace ptkit::columns {
 namespace {
@@ -78,18 +79,23 @@ constexpr std::span<const Info> part(const Info (&rows)[N], TableId table) noexc
   return {rows + first, last - first};
 }
 
-constexpr bool fits() {
-  for (std::size_t table = 0; table < kTableCount; ++table) {
-    if (part(kColumns, static_cast<TableId>(table)).size() > kMaxColumns) return false;
-  }
-  return true;
-}
-static_assert(fits(), "raise kMaxColumns");
+// Batches ask for their columns often.
+constexpr auto kColumnsOf = [] {
+  std::array<std::span<const ColumnInfo>, kTableCount> parts;
+  for (std::size_t table = 0; table < kTableCount; ++table)
+    parts[table] = part(kColumns, static_cast<TableId>(table));
+  return parts;
+}();
+static_assert(std::all_of(kColumnsOf.begin(), kColumnsOf.end(),
+                          [](const auto& columns) { return columns.size() <= kMaxColumns; }),
+              "raise kMaxColumns");
 
 }  // namespace
 
 std::string_view table_name(TableId table) noexcept { return kTableNames[static_cast<std::size_t>(table)]; }
-std::span<const ColumnInfo> columns_of(TableId table) noexcept { return part(kColumns, table); }
+std::span<const ColumnInfo> columns_of(TableId table) noexcept {
+  return kColumnsOf[static_cast<std::size_t>(table)];
+}
 std::span<const ColumnInfo> runs_of(TableId table) noexcept { return part(kRuns, table); }
 std::span<const DerivedInfo> derived_of(TableId table) noexcept { return part(kDerived, table); }
 std::span<const DerivedInfo> run_derived_of(TableId table) noexcept { return part(kRunDerived, table); }
