@@ -41,18 +41,17 @@ def test_an_installed_core_is_found(tmp_path: Path) -> None:
     assert run(tmp_path / "build" / "consumer") == "fffff80685389310\n"
 
 
-def test_hot_folders_compile_without_exceptions() -> None:
+@pytest.mark.parametrize("folder", NO_EXCEPTIONS)
+def test_hot_folders_compile_without_exceptions(folder: str) -> None:
     if shutil.which("c++") is None:
         pytest.skip("no C++ compiler")
-    sources = [path for folder in NO_EXCEPTIONS for path in sorted((ROOT / "src" / folder).glob("*.cpp"))]
+    sources = sorted((ROOT / "src" / folder).rglob("*.cpp"))
     assert sources
-    run(
-        "c++",
-        "-std=c++20",
-        "-fno-exceptions",
-        "-fsyntax-only",
-        f"-I{ROOT / 'src'}",
-        f"-I{ROOT / 'kernel'}",
-        f"-I{ROOT / 'kernel' / 'include'}",
-        *sources,
-    )
+    # Headers take most of the time, so files are compiled as one; vector code has equal names.
+    alone = [source for source in sources if "_avx" in source.name]
+    together = "".join(f'#include "{source}"\n' for source in sources if source not in alone)
+    command = ["c++", "-std=c++20", "-fno-exceptions", "-fsyntax-only"]
+    command += [f"-I{ROOT / place}" for place in ("src", "kernel", "kernel/include")]
+    command += ["-x", "c++", "-", *map(str, alone)]
+    done = subprocess.run(command, input=together, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
