@@ -31,7 +31,10 @@ def configure(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_one_version() -> None:
     (project,) = re.findall(r'^version = "(.+)"$', PYPROJECT, flags=re.MULTILINE)
     (cmake,) = re.findall(r"project\(ptkit VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
-    assert project == cmake == ptkit.__version__
+    (module,) = re.findall(
+        r'^PACKAGE_VERSION="(.+)"$', (ROOT / "kernel/dkms.conf").read_text(), flags=re.MULTILINE
+    )
+    assert project == cmake == module == ptkit.__version__
 
 
 def test_all_has_every_extra_for_users() -> None:

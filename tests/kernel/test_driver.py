@@ -298,6 +298,13 @@ def test_module_pleases_checkpatch(debugging: Kernel) -> None:
     run("perl", script, *options, *sources, folder=debugging.headers)
 
 
+def test_module_compiles_as_its_users_make_it(kernel: Kernel, tmp_path: Path) -> None:
+    """Plain make, without W=1."""
+    module, said = build_module(kernel, tmp_path, "W=")
+    assert module.is_file()
+    assert "warning" not in said
+
+
 def test_module_pleases_sparse(kernel: Kernel, tmp_path: Path) -> None:
     if shutil.which("sparse") is None:
         pytest.skip("sparse is not installed")

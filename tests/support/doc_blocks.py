@@ -1,8 +1,8 @@
 """Code blocks of README.md, HACKING.md, SECURITY.md and docs/*.md.
 
 A fenced block of the language `python` or `sh` is run by tests/python/test_doc_commands.py, unless the words
-after the language say `no-run REASON`. Then its lines have to parse. `text`, `c++`, `json` and `toml` are
-not run.
+after the language say `no-run REASON`. Then its lines have to parse. `text`, `c`, `c++`, `json` and `toml`
+are not run (tests/codebase/test_driver_program.py compiles those of `c`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAGES = [ROOT / name for name in ("README.md", "HACKING.md", "SECURITY.md")] + s
     (ROOT / "docs").glob("*.md")
 )
 RUN = ("python", "sh")
-OTHERS = ("text", "c++", "json", "toml")
+OTHERS = ("text", "c", "c++", "json", "toml")
 FENCE = re.compile(r"^```([\w+]*) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^\n|\A)((?:^    .*\n|^\n)+)", re.MULTILINE)
 

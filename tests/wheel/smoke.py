@@ -18,6 +18,7 @@ from pathlib import Path
 
 import ptkit
 from ptkit import _core, capture
+from ptkit.capture import driver
 
 SOURCES = Path(__file__).resolve().parents[2]
 PACKAGE = Path(ptkit.__file__).resolve().parent
@@ -123,6 +124,18 @@ class InstalledCommand(unittest.TestCase):
 
     def test_the_plugin_is_there(self) -> None:
         assert (PACKAGE / "libptkit_qemu.so").is_file()
+
+    def test_the_sources_of_the_driver_are_there(self) -> None:
+        kernel = PACKAGE / "kernel"
+        assert driver.find_sources() == kernel
+        listed = {
+            str(path.relative_to(SOURCES / "kernel"))
+            for path in (SOURCES / "kernel").rglob("*")
+            if path.suffix in (".c", ".h", ".def") or path.name in ("Kbuild", "Makefile", "dkms.conf")
+        }
+        assert {"dkms.conf", "linux/Kbuild", "common/pt_rules.def", "include/ptkit/ptkit_ioctl.h"} <= listed
+        found = {str(path.relative_to(kernel)) for path in kernel.rglob("*") if path.is_file()}
+        assert found == {name for name in listed if not name.endswith(".mod.c")}
 
     # That recordings have names as root shows that its libraries are found.
     def test_the_parser_is_there(self) -> None:

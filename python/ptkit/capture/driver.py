@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptkit import _core
+from ptkit import __version__, _core
 
-__all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "Found", "find", "processor_has_pt"]
+__all__ = ["DEVICE", "NO_PT", "NO_PT_REMEDY", "Found", "find", "find_sources", "processor_has_pt"]
 
 NO_PT = "this processor has no Intel PT, or its hypervisor hides it"
 NO_PT_REMEDY = "needs a machine with Intel PT (Broadwell or newer)"
 DEVICE = "/dev/ptkit"
-_LOAD = "build and load it: `make -C kernel/linux && insmod kernel/linux/ptkit.ko`, or by DKMS"
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _MODULE = Path("/sys/module/ptkit")
 _WORDS = {
@@ -68,6 +68,25 @@ def _locked_down() -> str:
     return "" if level in ("", "none") else level
 
 
+def find_sources() -> Path | None:
+    """The folder ``kernel`` with the driver's sources: of the installed package, or of the source tree."""
+    package = Path(__file__).resolve().parents[1]
+    folders = (package / "kernel", package.parents[1] / "kernel")
+    return next((folder for folder in folders if (folder / "linux" / "Kbuild").is_file()), None)
+
+
+def _how_to_load() -> str:
+    sources = find_sources()
+    if sources is None:
+        return "build and load it from the folder kernel/ of ptkit's sources (docs/kernel-driver.md)"
+    quoted = shlex.quote(str(sources))
+    return (
+        f"build and load it (docs/kernel-driver.md): `cp -r {quoted} ptkit-kernel && "
+        "make -C ptkit-kernel/linux && insmod ptkit-kernel/linux/ptkit.ko`, or with DKMS "
+        f"`dkms add {quoted} && dkms install ptkit/{__version__} && modprobe ptkit`"
+    )
+
+
 def _unloaded() -> Found:
     if not processor_has_pt():
         return Found(NO_PT, NO_PT_REMEDY)
@@ -75,9 +94,10 @@ def _unloaded() -> Found:
     if level:
         return Found(
             f"the driver is not loaded, and the kernel, locked down ({level}), takes signed modules only",
-            "sign ptkit.ko with a key that the machine trusts (mokutil --import), or switch Secure Boot off",
+            "sign ptkit.ko with a key that the machine trusts (sign-file, mokutil --import; "
+            "docs/kernel-driver.md), or switch Secure Boot off",
         )
-    return Found("the driver is not loaded", _LOAD)
+    return Found("the driver is not loaded", _how_to_load())
 
 
 def _abilities(answer: dict[str, Any]) -> str:

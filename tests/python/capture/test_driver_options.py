@@ -70,6 +70,18 @@ def test_doctor_says_why_the_driver_does_not_work(here: None, error: int, missin
     assert remedy in found.remedy
 
 
+def test_doctor_names_the_folder_of_the_sources(here: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = driver.find_sources()
+    assert sources is not None
+    for name in ("dkms.conf", "linux/Makefile", "common/pt_check.c", "include/ptkit/ptkit_ioctl.h"):
+        assert (sources / name).is_file()
+    found = driver.find({"errno": errno.ENOENT})
+    assert f"cp -r {sources} ptkit-kernel" in found.remedy
+    assert f"dkms add {sources} && dkms install ptkit/{ptkit.__version__}" in found.remedy
+    monkeypatch.setattr(driver, "find_sources", lambda: None)
+    assert "kernel/ of ptkit's sources" in driver.find({"errno": errno.ENOENT}).remedy
+
+
 def test_without_the_processors_help_nothing_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "processor_has_pt", lambda: False)
     assert driver.find({"errno": errno.ENOENT}).missing == driver.NO_PT
