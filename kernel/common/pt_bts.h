@@ -2,7 +2,8 @@
 /*
  * Branch Trace Store: every branch as a record in a buffer that the DS area names.
  * Intel SDM vol. 3, chapter "Debug, Branch Profile, TSC, ...", sections "BTS and DS Save Area" and
- * "Setting Up the DS Save Area". Layouts are those of 64-bit mode.
+ * "Setting Up the DS Save Area". Structures are those of 64-bit mode. A 32-bit system has the same
+ * fields with words of 4 bytes.
  */
 #ifndef PTKIT_COMMON_PT_BTS_H
 #define PTKIT_COMMON_PT_BTS_H
@@ -44,11 +45,13 @@ struct pt_bts_state {
 };
 
 /*
- * Lays out an empty buffer. `reserve` records lie between the threshold and the end: the processor
- * writes them before the interrupt is served. 0: there is no interrupt, and the buffer is a ring.
- * PT_E_INVALID unless the buffer is aligned to 8 bytes and holds more than `reserve` records.
+ * Lays out an empty buffer. Records are three words of `word` bytes: 8, or 4 on a 32-bit system.
+ * `reserve` records lie between the threshold and the end: the processor writes them before the
+ * interrupt is served. 0: there is no interrupt, and the buffer is a ring.
+ * PT_E_INVALID unless the buffer is aligned to a word and holds more than `reserve` records.
  */
-int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint64_t reserve);
+int pt_bts_layout(struct pt_ds_area *area, uint64_t buffer, uint64_t bytes, uint32_t word,
+		  uint64_t reserve);
 
 /* Bits of DEBUGCTL. `interrupt`: as the buffer was laid out. */
 uint64_t pt_bts_debugctl(bool os, bool user, bool interrupt);
@@ -59,7 +62,13 @@ uint64_t pt_bts_debugctl(bool os, bool user, bool interrupt);
  */
 int pt_bts_start(const struct pt_ops *ops, struct pt_bts_state *state);
 
-/* Clears the bits of DEBUGCTL, then restores DS_AREA. */
+/* Clears the bits of DEBUGCTL. Records are in memory, and the index is right, afterwards. */
+int pt_bts_pause(const struct pt_ops *ops);
+
+/* Sets the bits of DEBUGCTL again. */
+int pt_bts_resume(const struct pt_ops *ops, const struct pt_bts_state *state);
+
+/* As pt_bts_pause(), then restores DS_AREA. */
 int pt_bts_stop(const struct pt_ops *ops, const struct pt_bts_state *state);
 
 /* Bytes of the buffer that are used for records, and the position of the next record. */

@@ -100,7 +100,8 @@ static void break_rule(struct check *check, bool broken, enum pt_rule rule, uint
 {
 	if (!broken)
 		return;
-	if (rule_texts[rule].effect != PT_EFFECT_NOTHING)
+	if (rule_texts[rule].effect == PT_EFFECT_FAULT ||
+	    rule_texts[rule].effect == PT_EFFECT_ERROR)
 		check->failures++;
 	if (check->report)
 		check->report(check->ctx, rule, range);
@@ -216,13 +217,21 @@ static bool canonical(const struct check *check, uint64_t address)
 	return !upper || upper == ~(uint64_t)0 >> (check->caps->linear_bits - 1);
 }
 
-static void check_filters(struct check *check)
+/*
+ * 64-bit kernels are in the upper half of addresses. A range there with user code alone traces
+ * nothing, and no register says so.
+ */
+static bool only_kernel(const struct check *check, uint64_t first)
 {
+	return first >> 63 && ctl_bit(check, PT_CTL_USER) && !ctl_bit(check, PT_CTL_OS);
+}
+
+static void check_ranges(struct check *check)
+{
+	uint32_t filters = 0;
+	uint32_t dead = 0;
 	uint32_t i;
 
-	if (ctl_bit(check, PT_CTL_CR3_FILTER))
-		break_rule(check, check->state->cr3_match & MASK(PT_CR3_MATCH_SHIFT),
-			   PT_RULE_CR3_LOW, 0);
 	for (i = 0; i < PT_MSR_RTIT_ADDR_COUNT; i++) {
 		uint32_t use = ctl_value(check, PT_CTL_ADDR0_CFG_SHIFT + PT_CTL_ADDR_CFG_WIDTH * i,
 					 PT_CTL_ADDR_CFG_WIDTH);
@@ -236,7 +245,22 @@ static void check_filters(struct check *check)
 		break_rule(check, !canonical(check, a), PT_RULE_ADDR_A, i);
 		break_rule(check, !canonical(check, b), PT_RULE_ADDR_B, i);
 		break_rule(check, b < a, PT_RULE_ADDR_ORDER, i);
+		break_rule(check, b >= a && only_kernel(check, a), PT_RULE_ADDR_LEVEL, i);
+		if (use != PT_ADDR_CFG_FILTER)
+			continue;
+		filters++;
+		if (b < a || only_kernel(check, a))
+			dead++;
 	}
+	break_rule(check, filters && filters == dead, PT_RULE_FILTERS_EMPTY, 0);
+}
+
+static void check_filters(struct check *check)
+{
+	if (ctl_bit(check, PT_CTL_CR3_FILTER))
+		break_rule(check, check->state->cr3_match & MASK(PT_CR3_MATCH_SHIFT),
+			   PT_RULE_CR3_LOW, 0);
+	check_ranges(check);
 }
 
 uint32_t pt_check(const struct pt_caps *caps, const struct pt_state *state,

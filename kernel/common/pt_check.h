@@ -34,6 +34,7 @@ enum pt_effect {
 	PT_EFFECT_FAULT,
 	PT_EFFECT_ERROR,
 	PT_EFFECT_NOTHING,
+	PT_EFFECT_UNTRACED,
 };
 
 struct pt_rule_text {

@@ -22,12 +22,12 @@ using CpuidWords = std::array<std::uint32_t, 6>;  // leaf, sub-leaf, EAX, EBX, E
 using StepTuple = std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>;
 
 const char* name_of(msr::Access access) {
-  constexpr std::array kNames{"read", "write", "barrier", "memory"};
+  constexpr std::array kNames{"read", "write", "barrier", "memory", "apic"};
   return kNames.at(static_cast<std::size_t>(access));
 }
 
 const char* name_of(msr::Effect effect) {
-  constexpr std::array kNames{"fault", "error", "nothing"};
+  constexpr std::array kNames{"fault", "error", "nothing", "untraced"};
   return kNames.at(static_cast<std::size_t>(effect));
 }
 
@@ -99,7 +99,7 @@ std::vector<std::tuple<std::uint32_t, std::string, std::string>> all_registers()
   for (const msr::Register& row : msr::registers()) {
     for (std::uint32_t i = 0; i < row.count; ++i) {
       const std::uint32_t number = row.number + i * row.stride;
-      out.emplace_back(number, msr::register_name(number), std::string(row.words));
+      out.emplace_back(number, msr::register_name(row, i), std::string(row.words));
     }
   }
   return out;
@@ -177,16 +177,20 @@ void register_bts(py::module_& module) {
   module.def(
       "msr_bts",
       [](std::uint64_t area, std::uint64_t buffer, std::uint64_t bytes, std::uint64_t reserve, bool os,
-         bool user) {
+         bool user, bool bits32, bool netburst) {
         const msr::BtsPlan plan = value_or_raise(msr::plan_bts({.area = area,
                                                                 .buffer = {.base = buffer, .bytes = bytes},
                                                                 .reserve = reserve,
                                                                 .os = os,
-                                                                .user = user}));
-        return py::make_tuple(tuples_of(plan.memory), tuples_of(plan.start), tuples_of(plan.stop));
+                                                                .user = user,
+                                                                .bits32 = bits32,
+                                                                .netburst = netburst}));
+        return py::make_tuple(tuples_of(plan.memory), tuples_of(plan.start), tuples_of(plan.interrupt),
+                              tuples_of(plan.stop));
       },
-      py::arg("area"), py::arg("buffer"), py::arg("bytes"), py::arg("reserve"), py::arg("os"),
-      py::arg("user"), "Memory to write, and the steps that start and stop Branch Trace Store.");
+      py::arg("area"), py::arg("buffer"), py::arg("bytes"), py::arg("reserve"), py::kw_only(), py::arg("os"),
+      py::arg("user"), py::arg("bits32"), py::arg("netburst"),
+      "Memory to write, and the steps that start Branch Trace Store, serve its interrupt, and stop it.");
 }
 
 void register_perf(py::module_& module) {
@@ -212,13 +216,14 @@ void register_msr(py::module_& module) {
   module.def("msr_registers", &all_registers, "Number, name and words of every register of the model.");
   module.def(
       "msr_explain",
-      [](std::uint32_t number, std::uint64_t value) {
+      [](const std::string& name, std::uint64_t value) {
         std::vector<std::tuple<std::string, int, int, std::uint64_t, std::string>> out;
-        for (const msr::FieldValue& field : msr::explain(number, value))
+        for (const msr::FieldValue& field :
+             msr::explain(msr::register_named(name).value_or(msr::NamedRegister{}), value))
           out.emplace_back(field.name, field.first, field.width, field.value, field.words);
         return out;
       },
-      py::arg("number"), py::arg("value"), "Name, first bit, width, value and words of every field.");
+      py::arg("name"), py::arg("value"), "Name, first bit, width, value and words of every field.");
   module.def(
       "msr_cpuid",
       [] {

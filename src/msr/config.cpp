@@ -19,6 +19,8 @@ Effect effect_of(pt_effect effect) {
       return Effect::FAULT;
     case PT_EFFECT_ERROR:
       return Effect::ERROR;
+    case PT_EFFECT_UNTRACED:
+      return Effect::UNTRACED;
     case PT_EFFECT_NOTHING:
       break;
   }
@@ -108,9 +110,12 @@ std::vector<Violation> check(const RtitConfig& config, const Capabilities& capab
   return violations;
 }
 
+bool is_refused(const Violation& violation) noexcept {
+  return violation.effect == Effect::FAULT || violation.effect == Effect::ERROR;
+}
+
 bool accepted(const std::vector<Violation>& violations) {
-  return std::all_of(violations.begin(), violations.end(),
-                     [](const Violation& violation) { return violation.effect == Effect::NOTHING; });
+  return std::none_of(violations.begin(), violations.end(), &is_refused);
 }
 
 }  // namespace ptkit::msr

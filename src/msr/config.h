@@ -47,9 +47,10 @@ struct RegisterValues {
 
 // The effect of a violated rule.
 enum class Effect : std::uint8_t {
-  FAULT,    // WRMSR raises #GP
-  ERROR,    // IA32_RTIT_STATUS.Error is set, and the unit does not trace
-  NOTHING,  // allowed, but has no effect
+  FAULT,     // WRMSR raises #GP
+  ERROR,     // IA32_RTIT_STATUS.Error is set, and the unit does not trace
+  NOTHING,   // allowed, but has no effect
+  UNTRACED,  // allowed, but nothing is traced
 };
 
 struct Violation {
@@ -67,7 +68,9 @@ struct Violation {
 // All rules that are violated once TraceEn is set: those of kernel/common, and field widths.
 [[nodiscard]] std::vector<Violation> check(const RegisterValues& values, const Capabilities& capabilities);
 [[nodiscard]] std::vector<Violation> check(const RtitConfig& config, const Capabilities& capabilities);
-// Whether no violation has the effect FAULT or ERROR.
+// Whether a processor refuses to trace: the effect is FAULT or ERROR.
+[[nodiscard]] bool is_refused(const Violation& violation) noexcept;
+// Whether none of them is refused.
 [[nodiscard]] bool accepted(const std::vector<Violation>& violations);
 
 }  // namespace ptkit::msr

@@ -99,27 +99,34 @@ std::string bytes_text(std::uint64_t bytes) {
   return std::to_string(bytes) + " " + std::string(kUnits[unit]);
 }
 
-std::vector<FieldValue> explain(std::uint32_t number, std::uint64_t value) {
+std::vector<FieldValue> explain(const NamedRegister& which, std::uint64_t value) {
   std::vector<FieldValue> out;
-  const Register* row = find_register(number);
-  if (row == nullptr) return out;
+  if (which.row == nullptr) return out;
   std::uint64_t known = 0;
-  for (const Field& field : row->fields) {
+  for (const Field& field : which.row->fields) {
     known |= field.mask();
     const std::uint64_t own = field.of(value);
     const std::uint64_t shown = field.reading == Reading::ADDRESS ? value & field.mask() : own;
-    out.push_back(
-        {numbered(field.name, *row, number), field.first, field.width, shown, words_of(field, own)});
+    out.push_back({numbered(field.name, *which.row, which.number), field.first, field.width, shown,
+                   words_of(field, own)});
   }
-  add_rest(value & ~known, row->complete, out);
+  add_rest(value & ~known, which.row->complete, out);
   std::stable_sort(out.begin(), out.end(),
                    [](const FieldValue& a, const FieldValue& b) { return a.first < b.first; });
   return out;
 }
 
+std::vector<FieldValue> explain(std::uint32_t number, std::uint64_t value) {
+  return explain({find_register(number), number}, value);
+}
+
 std::string summary(std::uint32_t number, std::uint64_t value) {
+  return summary({find_register(number), number}, value);
+}
+
+std::string summary(const NamedRegister& which, std::uint64_t value) {
   std::string text;
-  for (const FieldValue& field : explain(number, value)) {
+  for (const FieldValue& field : explain(which, value)) {
     if (field.value == 0) continue;
     if (!text.empty()) text += ", ";
     text += field.name;

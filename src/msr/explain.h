@@ -19,9 +19,11 @@ struct FieldValue {
 
 // All fields from the lowest bit on, and groups of set bits without a field. Empty: unknown register.
 [[nodiscard]] std::vector<FieldValue> explain(std::uint32_t number, std::uint64_t value);
+[[nodiscard]] std::vector<FieldValue> explain(const NamedRegister& which, std::uint64_t value);
 
 // The nonzero fields on one line: "TraceEn, User, MTCFreq 3".
 [[nodiscard]] std::string summary(std::uint32_t number, std::uint64_t value);
+[[nodiscard]] std::string summary(const NamedRegister& which, std::uint64_t value);
 
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "64 KiB"
 

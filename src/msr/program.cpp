@@ -1,15 +1,14 @@
 #include "msr/program.h"
 
-#include <array>
 #include <utility>
 
 #include "base/bits.h"
 #include "base/hexadecimal.h"
-#include "common/pt_bts.h"
 #include "common/pt_sequence.h"
 #include "common/pt_topa.h"
 #include "msr/caps.h"
 #include "msr/explain.h"
+#include "msr/step_recorder.h"
 
 namespace ptkit::msr {
 
@@ -21,67 +20,6 @@ constexpr std::uint64_t kMostTables = 4096;  // 2 million regions
 
 using base::bit;
 
-std::string words_of_read(std::uint32_t msr) {
-  switch (msr) {
-    case PT_MSR_RTIT_CTL:
-      return "TraceEn must be 0: if it is set, another tracer uses the trace unit";
-    case PT_MSR_RTIT_STATUS:
-      return "why it stopped, and bytes since the last PSB";
-    case PT_MSR_RTIT_OUTPUT_BASE:
-      return "the range, or the ToPA table in use";
-    case PT_MSR_RTIT_OUTPUT_MASK_PTRS:
-      return "the position where output continues";
-    case PT_MSR_DEBUGCTL:
-      return "TR and BTS must be 0 at the start: set, another program records branches; other bits stay";
-    case PT_MSR_DS_AREA:
-      return "to be put back afterwards";
-    default:
-      return "Trace_ToPA_PMI says whether the interrupt is of tracing";
-  }
-}
-
-struct Recorder {
-  MsrProgram steps;
-  bool topa = false;  // the loaded configuration uses ToPA
-};
-
-std::string words_of_pointers(std::uint64_t value, bool topa) {
-  const std::string place =
-      ", continues at byte " + std::to_string(value >> PT_OUTPUT_OFFSET_SHIFT) + " of it";
-  const std::uint64_t low = value & (bit(PT_OUTPUT_OFFSET_SHIFT) - 1);
-  if (topa) return "entry " + std::to_string(low >> PT_OUTPUT_TABLE_OFFSET_SHIFT) + " of the table" + place;
-  return "one range of " + bytes_text(low + 1) + place;
-}
-
-std::string words_of_write(std::uint32_t msr, std::uint64_t value, bool topa) {
-  if (msr == PT_MSR_RTIT_OUTPUT_MASK_PTRS) return words_of_pointers(value, topa);
-  if (msr == PT_MSR_DS_AREA) return value != 0 ? "the DS area" : "as it was before";
-  if (msr == PT_MSR_RTIT_OUTPUT_BASE) return topa ? "the ToPA table" : "the range";
-  std::string words = summary(msr, value);
-  if (msr == PT_MSR_DEBUGCTL) return words + "; other bits as they were";
-  if (msr != PT_MSR_RTIT_CTL) return words;
-  if (value == 0) return "as after a reset";
-  return ((value & bit(PT_CTL_TRACE_EN)) != 0 ? "tracing begins: " : "tracing ends: ") + words;
-}
-
-int record_write(void* context, std::uint32_t msr, std::uint64_t value) {
-  auto& recorder = *static_cast<Recorder*>(context);
-  recorder.steps.push_back({Access::WRITE, msr, value, words_of_write(msr, value, recorder.topa)});
-  return 0;
-}
-
-// Reads return the values of an unused trace unit with a pending ToPA PMI.
-int record_read(void* context, std::uint32_t msr, std::uint64_t* value) {
-  static_cast<Recorder*>(context)->steps.push_back({Access::READ, msr, 0, words_of_read(msr)});
-  *value = msr == PT_MSR_PERF_GLOBAL_STATUS ? bit(PT_PERF_GLOBAL_TRACE_TOPA_PMI) : 0;
-  return 0;
-}
-
-void record_barrier(void* context) {
-  static_cast<Recorder*>(context)->steps.push_back(
-      {Access::BARRIER, 0, 0, "what was traced is seen by other processors from here on"});
-}
-
 std::string words_of_entry(std::uint64_t entry) {
   if ((entry & bit(PT_TOPA_END)) != 0)
     return "END: the table continues at " + base::hexadecimal(entry & ~(kPage - 1));
@@ -91,10 +29,6 @@ std::string words_of_entry(std::uint64_t entry) {
   if ((entry & bit(PT_TOPA_INT)) != 0) words += ", INT: an interrupt when it is full";
   if ((entry & bit(PT_TOPA_STOP)) != 0) words += ", STOP: tracing ends when it is full";
   return words;
-}
-
-std::string region_text(const Region& region) {
-  return std::to_string(region.bytes) + " bytes at " + base::hexadecimal(region.base);
 }
 
 base::Failure refused_regions(std::span<const Region> regions, const Capabilities& capabilities) {
@@ -145,9 +79,9 @@ std::uint8_t largest_size(const TopaOptions& options) {
 
 MsrProgram program(Sequence sequence, const RegisterValues& values, const RegisterValues& next) {
   const std::uint64_t loaded = sequence == Sequence::SWITCH ? next.ctl : values.ctl;
-  Recorder recorder{.steps = {}, .topa = (loaded & bit(PT_CTL_TOPA)) != 0};
-  const pt_ops ops{
-      .write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = &recorder};
+  StepRecorder recorder;
+  recorder.topa = (loaded & bit(PT_CTL_TOPA)) != 0;
+  const pt_ops ops = recorder.ops();
   pt_state state = state_of(values);
   const pt_state other = state_of(next);
   bool pending = false;
@@ -169,6 +103,7 @@ MsrProgram program(Sequence sequence, const RegisterValues& values, const Regist
       break;
     case Sequence::INTERRUPT:
       pt_seq_interrupt(&ops, &state, &pending);
+      add_interrupt_end(recorder.steps);
       break;
   }
   return recorder.steps;
@@ -213,37 +148,10 @@ base::Result<OutputPlan> plan_topa(std::uint64_t table, std::span<const Region> 
                             ": it must begin at a multiple of 4096, in memory");
   pt_output output{};
   pt_topa_output(&topa, 0, &output);
+  MsrProgram memory = memory_of(topa);
+  if (options.interrupt_bytes != 0) memory.push_back(interrupt_entry());
   return OutputPlan{
-      .base = output.base, .mask_ptrs = output.mask_ptrs, .memory = memory_of(topa), .bytes = topa.bytes};
-}
-
-base::Result<BtsPlan> plan_bts(const BtsOptions& options) {
-  constexpr std::array<std::string_view, 4> kFields{"BTS buffer base", "BTS index: the next record",
-                                                    "BTS absolute maximum: after the buffer",
-                                                    "BTS interrupt threshold"};
-  pt_ds_area area{};
-  if (options.area % 8 != 0)
-    return base::bad_config("a DS area at " + base::hexadecimal(options.area) + ": it is aligned to 8");
-  if (pt_bts_layout(&area, options.buffer.base, options.buffer.bytes, options.reserve) != 0)
-    return base::bad_config(
-        "a BTS buffer of " + region_text(options.buffer) +
-        ": it begins at a multiple of 8 and has room for records of 24 bytes, more than the " +
-        std::to_string(options.reserve) + " after the threshold");
-  BtsPlan plan;
-  const std::uint64_t values[] = {area.bts_base, area.bts_index, area.bts_maximum, area.bts_threshold};
-  for (std::size_t i = 0; i < kFields.size(); ++i)
-    plan.memory.push_back({Access::MEMORY, options.area + 8 * i, values[i], std::string(kFields[i])});
-  Recorder recorder;
-  const pt_ops ops{
-      .write = &record_write, .read = &record_read, .barrier = &record_barrier, .ctx = &recorder};
-  pt_bts_state state{.ds_area = options.area,
-                     .debugctl = pt_bts_debugctl(options.os, options.user, options.reserve != 0),
-                     .saved_ds_area = 0};
-  pt_bts_start(&ops, &state);
-  plan.start = std::exchange(recorder.steps, {});
-  pt_bts_stop(&ops, &state);
-  plan.stop = std::move(recorder.steps);
-  return plan;
+      .base = output.base, .mask_ptrs = output.mask_ptrs, .memory = std::move(memory), .bytes = topa.bytes};
 }
 
 }  // namespace ptkit::msr

@@ -16,12 +16,13 @@ enum class Access : std::uint8_t {
   READ,     // RDMSR
   WRITE,    // WRMSR
   BARRIER,  // a store fence
-  MEMORY,   // eight bytes of physical memory
+  MEMORY,   // eight bytes of memory; four in a DS area of a 32-bit system
+  APIC,     // a write of a register of the local APIC, by its offset
 };
 
 struct Step {
   Access access = Access::WRITE;
-  std::uint64_t place = 0;  // register number, or physical address
+  std::uint64_t place = 0;  // register number, address, or offset in the local APIC
   std::uint64_t value = 0;  // written value
   std::string words;
 
@@ -41,7 +42,7 @@ enum class Sequence : std::uint8_t { START, PAUSE, RESUME, STOP, SWITCH, INTERRU
 struct OutputPlan {
   std::uint64_t base = 0;
   std::uint64_t mask_ptrs = 0;
-  MsrProgram memory;  // entries of ToPA tables
+  MsrProgram memory;  // entries of ToPA tables; with INT, the local APIC's entry for the interrupt
   std::uint64_t bytes = 0;
 };
 
@@ -70,11 +71,14 @@ struct BtsOptions {
   std::uint64_t reserve = 0;  // records after the interrupt threshold; 0: a ring without interrupt
   bool os = true;
   bool user = true;
+  bool bits32 = false;    // the DS area and the records of a 32-bit system: words of 4 bytes
+  bool netburst = false;  // bits of MSR_DEBUGCTLA
 };
 
 struct BtsPlan {
-  MsrProgram memory;  // the area's fields
-  MsrProgram start;   // assumes that DEBUGCTL and DS_AREA were 0
+  MsrProgram memory;     // the area's fields; with `reserve`, the local APIC's entry
+  MsrProgram start;      // assumes that DEBUGCTL and DS_AREA were 0
+  MsrProgram interrupt;  // empty without `reserve`
   MsrProgram stop;
 };
 

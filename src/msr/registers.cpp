@@ -90,13 +90,6 @@ bool same(std::string_view a, std::string_view b) {
 
 std::string_view short_name(std::string_view name) { return name.substr(name.find('_') + 1); }
 
-std::string name_of(const Register& row, std::uint32_t index) {
-  std::string name(row.name);
-  // n is the only lower-case letter of a name.
-  if (row.count > 1) name.replace(name.find('n'), 1, std::to_string(index));
-  return name;
-}
-
 }  // namespace
 
 std::span<const Register> registers() noexcept { return kRegisters; }
@@ -111,18 +104,26 @@ const Register* find_register(std::uint32_t number) noexcept {
   return nullptr;
 }
 
+std::string register_name(const Register& row, std::uint32_t index) {
+  std::string name(row.name);
+  // n is the only lower-case letter of a name.
+  if (row.count > 1) name.replace(name.find('n'), 1, std::to_string(index));
+  return name;
+}
+
 std::string register_name(std::uint32_t number) {
   if (const Register* row = find_register(number); row != nullptr) {
-    return name_of(*row, (number - row->number) / row->stride);
+    return register_name(*row, (number - row->number) / row->stride);
   }
   return "MSR " + base::hexadecimal(number);
 }
 
-std::optional<std::uint32_t> register_number(std::string_view name) {
+std::optional<NamedRegister> register_named(std::string_view name) {
   for (const Register& row : kRegisters) {
     for (std::uint32_t i = 0; i < row.count; ++i) {
-      const std::string full = name_of(row, i);
-      if (same(name, full) || same(name, short_name(full))) return row.number + i * row.stride;
+      const std::string full = register_name(row, i);
+      if (same(name, full) || same(name, short_name(full)))
+        return NamedRegister{&row, row.number + i * row.stride};
     }
   }
   return std::nullopt;

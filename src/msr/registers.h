@@ -53,7 +53,13 @@ struct Register {
 [[nodiscard]] const Register* find_register(std::uint32_t number) noexcept;  // null: unknown register
 // "IA32_RTIT_ADDR1_A"; "MSR 0x..." for unknown registers.
 [[nodiscard]] std::string register_name(std::uint32_t number);
+[[nodiscard]] std::string register_name(const Register& row, std::uint32_t index);
+// A register of the model: its row, and its number.
+struct NamedRegister {
+  const Register* row = nullptr;
+  std::uint32_t number = 0;
+};
 // Finds a register by its name, in any case, with or without IA32_ or MSR_.
-[[nodiscard]] std::optional<std::uint32_t> register_number(std::string_view name);
+[[nodiscard]] std::optional<NamedRegister> register_named(std::string_view name);
 
 }  // namespace ptkit::msr

@@ -142,6 +142,18 @@
 #define PT_DEBUGCTL_ENABLE_UNCORE_PMI 13
 #define PT_DEBUGCTL_FREEZE_WHILE_SMM 14
 #define PT_DEBUGCTL_RTM 15
+/* MSR_DEBUGCTLA of NetBurst (Pentium 4, family 15) has the number of DEBUGCTL, and lower bits. */
+#define PT_DEBUGCTLA_TR 2
+#define PT_DEBUGCTLA_BTS 3
+#define PT_DEBUGCTLA_BTINT 4
+#define PT_DEBUGCTLA_BTS_OFF_OS 5
+#define PT_DEBUGCTLA_BTS_OFF_USR 6
+
+/* Registers of the local APIC by their offset; in x2APIC mode MSR 800H + offset / 16. */
+#define PT_APIC_EOI 0x0b0
+#define PT_APIC_LVT_PC 0x340 /* performance monitoring counters: PMI of ToPA and of BTS */
+#define PT_APIC_LVT_NMI (4U << 8)
+#define PT_APIC_LVT_MASK 16 /* set by the processor when it delivers the interrupt */
 
 /* Last branch records: model-specific and architectural ones. Up to 32 of each have consecutive numbers. */
 #define PT_LBR_COUNT 32

@@ -87,7 +87,7 @@ int ptkit_bts_reset(struct ptkit_trace *trace)
 	struct ptkit_bts *bts = trace->bts;
 
 	return ptkit_errno(pt_bts_layout(&bts->area, (u64)memory->linear, memory->bytes,
-					 bts->reserve));
+					 sizeof(u64), bts->reserve));
 }
 
 bool ptkit_bts_pends(const struct ptkit_trace *trace)

@@ -54,6 +54,14 @@ class FieldValue:
         return f"{self.first + self.width - 1}:{self.first}" if self.width > 1 else str(self.first)
 
 
+_EFFECTS = {
+    "fault": "WRMSR faults",
+    "error": "STATUS.Error is set",
+    "nothing": "no effect",
+    "untraced": "nothing is traced",
+}
+
+
 @dataclass(frozen=True)
 class Violation:
     """A rule that a configuration breaks.
@@ -70,7 +78,7 @@ class Violation:
         Of the manual's chapter.
     effect : str
         ``"fault"``: the WRMSR faults; ``"error"``: STATUS.Error is set instead of tracing; ``"nothing"``: it
-        is allowed and leads to nothing.
+        is allowed and has no effect; ``"untraced"``: it is allowed, and nothing is traced.
     """
 
     register: str
@@ -79,10 +87,13 @@ class Violation:
     section: str
     effect: str
 
+    @property
+    def refused(self) -> bool:
+        """Whether a processor refuses to trace."""
+        return self.effect in ("fault", "error")
+
     def __str__(self) -> str:
-        effect = {"fault": "WRMSR faults", "error": "STATUS.Error is set", "nothing": "no effect"}[
-            self.effect
-        ]
+        effect = _EFFECTS[self.effect]
         return f"{self.register}.{self.field}: {self.rule} ({effect}; section {self.section!r})"
 
 
@@ -93,10 +104,12 @@ class Step:
     Attributes
     ----------
     access : str
-        ``"read"`` or ``"write"`` of a register, ``"memory"``: a write of eight bytes, ``"barrier"``: a store
-        fence.
+        ``"read"`` or ``"write"`` of a register, ``"memory"``: a write of eight bytes (four in a DS area of a
+        32-bit system), ``"apic"``: a write of a register of the local APIC, ``"barrier"``: a store fence
+        (SFENCE; MFENCE does more).
     place : int
-        Number of the register, or physical address.
+        Number of the register, address (physical for ToPA tables, linear for a DS area), or the offset in
+        the local APIC.
     name : str
         The register's; else empty.
     value : int
@@ -116,6 +129,8 @@ class Step:
             return f"barrier: {self.words}"
         if self.access == "read":
             return f"read {self.name}: {self.words}"
+        if self.access == "apic":
+            return f"write APIC [{self.place:#x}] = {self.value:#x}: {self.words}"
         if self.access == "memory":
             return f"memory [{self.place:#x}] = {self.value:#x}: {self.words}"
         return f"write {self.name} = {self.value:#x}: {self.words}"

@@ -34,7 +34,8 @@ def register(name: int | str) -> Register:
     Parameters
     ----------
     name : int or str
-        Its number, or its name in any case, with or without ``IA32_`` or ``MSR_``.
+        Its number, or its name in any case, with or without ``IA32_`` or ``MSR_``. The number 0x1d9 is
+        IA32_DEBUGCTL; NetBurst's layout of it has the name MSR_DEBUGCTLA.
 
     Returns
     -------
@@ -78,8 +79,13 @@ def explain(name: int | str, value: int) -> list[FieldValue]:
     ConfigError
         If the register or the value is none.
     """
-    number = register(name).number
-    return [FieldValue(*row) for row in _core.msr_explain(number, integer("value", value, 0, LAST_ADDRESS))]
+    rows = _core.msr_explain(register(name).name, integer("value", value, 0, LAST_ADDRESS))
+    return [FieldValue(*row) for row in rows]
+
+
+def names_by_number() -> dict[int, str]:
+    """Names of registers; of two with one number the first."""
+    return {row.number: row.name for row in reversed(registers())}
 
 
 def capabilities(text: str | None = None) -> Capabilities:

@@ -10,7 +10,7 @@ from ptkit.arguments import LAST_ADDRESS, flag, integer
 from ptkit.errors import ConfigError
 from ptkit.msr.config import RtitConfig
 from ptkit.msr.records import Capabilities, Step, Violation
-from ptkit.msr.registers import registers
+from ptkit.msr.registers import names_by_number
 
 __all__ = ["SEQUENCES", "bts_plan", "check", "plan", "with_single_range", "with_topa"]
 
@@ -33,9 +33,9 @@ def check(config: RtitConfig, found: Capabilities | None = None) -> list[Violati
     Returns
     -------
     list of Violation
-        Empty: nothing is wrong. With effect ``"nothing"`` only: a processor takes it.
+        Empty: nothing is wrong. A processor takes a configuration if `Violation.refused` of none is set.
     """
-    names = {row.number: row.name for row in registers()}
+    names = names_by_number()
     rows = _core.msr_check(asdict(config), _words(found))
     return [Violation(names[number], *rest) for number, *rest in rows]
 
@@ -94,7 +94,7 @@ def with_topa(
     -------
     config : RtitConfig
     memory : list of Step
-        The tables' entries.
+        The tables' entries; with `interrupt_bytes`, the local APIC's entry for the interrupt (PMI).
 
     Raises
     ------
@@ -154,44 +154,68 @@ def bts_plan(
     reserve: int = 0,
     os: bool = True,
     user: bool = True,
+    bits32: bool = False,
+    netburst: bool = False,
 ) -> dict[str, list[Step]]:
-    """How Branch Trace Store is set up, started and stopped, in 64-bit mode.
+    """How Branch Trace Store is set up, started, emptied and stopped.
 
     Parameters
     ----------
     size : int
-        Bytes of the buffer; records have 24.
+        Bytes of the buffer. Records have 24 bytes, or 12 with `bits32`.
     buffer, area : int
-        Linear addresses of the buffer and of the DS management area, multiples of 8.
+        Linear addresses of the buffer and of the DS management area, multiples of 8, or 4 with `bits32`.
     reserve : int
         An interrupt comes when room for so many records is left; 0: no interrupt, the buffer is a ring.
     os, user : bool
         Whether branches at CPL 0, and at CPL 1 to 3, are stored.
+    bits32 : bool
+        The DS area and the records of a 32-bit system: words of 4 bytes (CPUID.1:ECX.DTES64 is 0, or the
+        processor is not in IA-32e mode).
+    netburst : bool
+        The bits of MSR_DEBUGCTLA, which NetBurst processors (Pentium 4, family 15) have in the place of
+        IA32_DEBUGCTL.
 
     Returns
     -------
     dict of str to list of Step
-        ``"before"``, ``"start"`` and ``"stop"``. Bits of IA32_DEBUGCTL that others set stay in a driver; here
-        they are taken to be 0.
+        ``"before"``, ``"start"``, with `reserve` also ``"interrupt"``, and ``"stop"``. Bits of IA32_DEBUGCTL
+        that others set stay in a driver; here they are taken to be 0.
 
     Raises
     ------
     ConfigError
-        If the buffer has no room, or an address is not aligned.
+        If the buffer has no room, or an address is not aligned, or has not 32 bits with `bits32`.
+
+    Notes
+    -----
+    Intel SDM vol. 3, "BTS and DS Save Area", "Writing the DS Interrupt Service Routine", "Local Vector
+    Table".
     """
-    before, start, stop = _core.msr_bts(
+    before, start, interrupt, stop = _core.msr_bts(
         integer("area", area, 0, LAST_ADDRESS),
         integer("buffer", buffer, 0, LAST_ADDRESS),
         integer("size", size, 0, LAST_ADDRESS),
         integer("reserve", reserve, 0, LAST_ADDRESS),
         os=flag("os", os),
         user=flag("user", user),
+        bits32=flag("bits32", bits32),
+        netburst=flag("netburst", netburst),
     )
-    return {"before": _steps(before), "start": _steps(start), "stop": _steps(stop)}
+    parts = {"before": before, "start": start, "interrupt": interrupt, "stop": stop}
+    plans = {name: _steps(rows) for name, rows in parts.items() if rows}
+    return _named_debugctla(plans) if netburst else plans
+
+
+def _named_debugctla(plans: dict[str, list[Step]]) -> dict[str, list[Step]]:
+    def renamed(step: Step) -> Step:
+        return replace(step, name="MSR_DEBUGCTLA") if step.name == "IA32_DEBUGCTL" else step
+
+    return {name: [renamed(step) for step in steps] for name, steps in plans.items()}
 
 
 def _steps(rows: list[tuple[str, int, int, str]]) -> list[Step]:
-    names = {row.number: row.name for row in registers()}
+    names = names_by_number()
     return [
         Step(access, place, names.get(place, "") if access in ("read", "write") else "", value, words)
         for access, place, value, words in rows

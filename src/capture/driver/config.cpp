@@ -80,7 +80,7 @@ std::optional<base::Failure> check_registers(const ptkit_config& config, const p
   msr::RtitConfig registers = registers_of(config);
   registers.output_mask_ptrs = kPageBytes - 1;
   for (const msr::Violation& violation : msr::check(registers, can)) {
-    if (violation.effect != msr::Effect::NOTHING) return explained(violation, can);
+    if (msr::is_refused(violation)) return explained(violation, can);
   }
   return {};
 }

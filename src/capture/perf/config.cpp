@@ -122,7 +122,7 @@ std::optional<base::Failure> check_rules(const msr::RtitConfig& config, const Pe
   registers.topa = true;
   registers.output_mask_ptrs = kPageBytes - 1;
   for (const msr::Violation& violation : msr::check(registers, pmu.can)) {
-    if (violation.effect != msr::Effect::NOTHING) return explained(violation, pmu.can);
+    if (msr::is_refused(violation)) return explained(violation, pmu.can);
   }
   return {};
 }

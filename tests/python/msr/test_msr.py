@@ -67,8 +67,10 @@ def test_the_fields_are_those_of_the_core() -> None:
 
 def test_every_register_is_found_by_number_and_name() -> None:
     for row in msr.registers():
-        assert msr.register(row.number) == row == msr.register(row.name.lower())
-        assert msr.explain(row.number, 2**64 - 1)
+        assert msr.register(row.name.lower()) == row
+        # One number has two layouts: NetBurst's is found by its name.
+        assert msr.register(row.number) == (msr.register("DEBUGCTL") if row.name == "MSR_DEBUGCTLA" else row)
+        assert msr.explain(row.name, 2**64 - 1)
     with pytest.raises(ConfigError, match="0x10 is no register of tracing"):
         msr.explain(0x10, 0)
     with pytest.raises(ConfigError, match="value=18446744073709551616"):
@@ -160,9 +162,12 @@ def test_topa_links_tables() -> None:
     )
     assert config.topa
     assert config.output_base == 0x8000
-    assert len(memory) == 602
-    assert memory[511].value == 0x9001  # END of the first table
-    assert memory[-2].value & 0x14 == 0x14  # INT and STOP
+    entries = memory[:-1]
+    assert len(entries) == 602
+    assert {step.access for step in entries} == {"memory"}
+    assert entries[511].value == 0x9001  # END of the first table
+    assert entries[-2].value & 0x14 == 0x14  # INT and STOP
+    assert str(memory[-1]).startswith("write APIC [0x340] = 0x400: LVT performance counter: the PMI comes")
     with pytest.raises(ConfigError, match="multiples of 4096"):
         msr.with_topa(config, 0x8000, [(0x1000, 5)])
     with pytest.raises(ConfigError, match="power of two"):
@@ -207,8 +212,15 @@ def test_plan_of_tables_and_of_perf(capsys: pytest.CaptureFixture[str], words: s
     status, text = run(capsys, "plan", "--perf", "intel_pt/tsc/", *options.split(), "--cpuid", words)
     document = json.loads(text)
     assert status == 0
-    assert [step["value"] for step in document["memory"]] == ["0x1000003c4", "0x1080003d4", "0xff000001"]
+    assert [step["value"] for step in document["memory"] if step["access"] == "memory"] == [
+        "0x1000003c4",
+        "0x1080003d4",
+        "0xff000001",
+    ]
+    assert [(step["access"], step["place"]) for step in document["memory"][3:]] == [("apic", "0x340")]
     assert list(document["sequences"]) == ["interrupt"]
+    served = [(step["access"], step["place"]) for step in document["sequences"]["interrupt"]]
+    assert served[-2:] == [("apic", "0x340"), ("apic", "0xb0")]  # LVT, EOI
     assert document["perf"] == {"event": "intel_pt/tsc/", "lost": []}
     assert document["registers"]["IA32_RTIT_OUTPUT_BASE"] == "0xff000000"
 
@@ -225,7 +237,36 @@ def test_plan_that_a_processor_refuses(capsys: pytest.CaptureFixture[str], words
     assert document["sequences"] == {}
     status, text = run(capsys, "plan", "--cpuid", words)
     assert status == 0
-    assert "note: IA32_RTIT_CTL.OS, User: one of them must be 1" in text
+    assert "note: IA32_RTIT_CTL.OS, User: one of them must be 1 (nothing is traced; " in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--user --filter 0x2000-0x1000", "none has any (nothing is traced; "),
+        (
+            "--user --filter 0xffffffff81000000-0xffffffff81ffffff",
+            "OS is 0: user code is not there (no effect; ",
+        ),
+        ("--user --filter 0xffffffff81000000-0xffffffff81ffffff", "none has any (nothing is traced; "),
+    ],
+)
+def test_plan_says_that_nothing_is_traced(
+    capsys: pytest.CaptureFixture[str], words: str, options: str, said: str
+) -> None:
+    status, text = run(capsys, "plan", *options.split(), "--cpuid", words)
+    assert status == 0
+    assert any(line.startswith("note: ") and said in line for line in text.splitlines())
+    status, text = run(capsys, "plan", "--os", "--user", "--filter", "0x1000-0x2000", "--cpuid", words)
+    assert "note: " not in text
+
+
+def test_plan_says_what_the_low_bits_of_a_cr3_may_be(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    status, text = run(capsys, "plan", "--user", "--cr3", "0x1ad002", "--cpuid", words)
+    assert status == 1
+    assert (
+        "IA32_RTIT_CR3_MATCH.CR3: bits 4:0 must be 0; with CR4.PCIDE, bits 11:0 of CR3 are the PCID" in text
+    )
 
 
 def test_every_sequence_can_be_planned(capsys: pytest.CaptureFixture[str], words: str) -> None:
@@ -244,12 +285,54 @@ def test_bts_sets_the_bits_of_later_processors(capsys: pytest.CaptureFixture[str
         0x200000,
         0x200000 + 2730 * 24,
         0x200000 + 2630 * 24,
+        0x400,  # LVT: delivered as NMI
     ]
     writes = [(step["name"], step["value"]) for step in document["start"] if step["access"] == "write"]
     assert writes == [("IA32_DS_AREA", "0x100000"), ("IA32_DEBUGCTL", "0x3c0")]
     writes = [(step["name"], step["value"]) for step in document["stop"] if step["access"] == "write"]
     assert writes == [("IA32_DEBUGCTL", "0x0"), ("IA32_DS_AREA", "0x0")]
     assert "write IA32_DEBUGCTL = 0xc0: TR, BTS; other bits as they were" in run(capsys, "bts", "1M")[1]
+
+
+def test_bts_serves_its_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "bts", "64K", "--reserve", "100")[1]
+    served = text[text.index("\ninterrupt:") : text.index("\nstop:")]
+    places = ["DEBUGCTL = 0x0", "BTS index", "OvfDSBuffer", "DEBUGCTL = 0x1c0", "APIC [0x340]", "APIC [0xb0]"]
+    assert [served.index(place) for place in places] == sorted(served.index(place) for place in places)
+    assert "interrupt:" not in run(capsys, "bts", "64K")[1]  # a ring has none
+
+
+def test_bts_must_be_off_at_the_start_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "bts", "64K")[1]
+    start, stop = text[: text.index("\nstop:")], text[text.index("\nstop:") :]
+    assert "TR and BTS must be 0" in start
+    assert "must be 0" not in stop
+    assert "read IA32_DEBUGCTL: bits of other programs are kept" in stop
+    assert "all 0" not in stop
+
+
+def test_netburst_has_lower_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "explain", "DEBUGCTLA", "0x1c")
+    assert status == 0
+    assert text.startswith("MSR_DEBUGCTLA (0x1d9) = 0x1c: ")
+    assert re.search(r"4  BTINT +1 +an interrupt when the BTS buffer is full", text)
+    assert "note: " not in text
+    assert "ptkit msr explain DEBUGCTLA 0x1c" in run(capsys, "explain", "DEBUGCTL", "0x1c")[1]
+    for value in ("0x1c0", "0x4", "0xcc"):
+        assert "note: " not in run(capsys, "explain", "0x1d9", value)[1]
+    document = json.loads(run(capsys, "bts", "64K", "--user", "--reserve", "9", "--netburst", "--json")[1])
+    writes = [
+        (step["name"], step["value"]) for step in document["sequences"]["start"] if step["access"] == "write"
+    ]
+    assert writes[1] == ("MSR_DEBUGCTLA", "0x3c")
+
+
+def test_32_bit_systems_have_words_of_four_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(run(capsys, "bts", "64K", "--bits32", "--json")[1])
+    steps = document["sequences"]["before"]
+    assert [int(step["place"], 0) for step in steps] == [0x100000, 0x100004, 0x100008, 0x10000C]
+    assert int(steps[2]["value"], 0) == 0x200000 + 5461 * 12
+    assert steps[0]["words"] == "BTS buffer base; 4 bytes"
 
 
 def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,6 +368,9 @@ def test_list_has_every_register(capsys: pytest.CaptureFixture[str]) -> None:
         ("bts 4K --reserve 171", "more than the 171"),
         ("bts 4K --buffer 4", "4096 bytes at 0x4"),
         ("bts 4K --area 4", "a DS area at 0x4"),
+        ("bts 4K --area 2 --bits32", "aligned to 4"),
+        ("bts 4K --buffer 0xfffff800 --bits32", "4 GiB of addresses"),
+        ("bts 8 --bits32", "room for records of 12 bytes"),
         ("", "ACTION"),
         ("shout", "is not one of"),
     ],

@@ -21,7 +21,7 @@ TEST(Layout, IsThatOf64BitMode) {
 
 TEST(Layout, EndsBehindTheLastWholeRecord) {
   pt_ds_area area{};
-  ASSERT_EQ(pt_bts_layout(&area, 0xffff'8000'0000'1000, 4096, 10), 0);
+  ASSERT_EQ(pt_bts_layout(&area, 0xffff'8000'0000'1000, 4096, 8, 10), 0);
   EXPECT_EQ(area.bts_base, 0xffff'8000'0000'1000U);
   EXPECT_EQ(area.bts_index, area.bts_base);
   EXPECT_EQ(area.bts_maximum - area.bts_base, 170U * 24);
@@ -33,18 +33,26 @@ TEST(Layout, EndsBehindTheLastWholeRecord) {
 
 TEST(Layout, OfARingKeepsTheThresholdOutOfReach) {
   pt_ds_area area{};
-  ASSERT_EQ(pt_bts_layout(&area, 0x1000, 240, 0), 0);
+  ASSERT_EQ(pt_bts_layout(&area, 0x1000, 240, 8, 0), 0);
   EXPECT_EQ(area.bts_maximum, 0x1000U + 240);
   EXPECT_GT(area.bts_threshold, area.bts_maximum);
   EXPECT_EQ((area.bts_threshold - area.bts_base) % 24, 0U);
 }
 
+TEST(Layout, Of32BitSystemsHasWordsOfFourBytes) {
+  pt_ds_area area{};
+  ASSERT_EQ(pt_bts_layout(&area, 0x1004, 4096, 4, 10), 0);
+  EXPECT_EQ(area.bts_maximum - area.bts_base, 341U * 12);
+  EXPECT_EQ(area.bts_threshold - area.bts_base, 331U * 12);
+  EXPECT_EQ(pt_bts_layout(&area, 0x1002, 4096, 4, 10), PT_E_INVALID);
+}
+
 TEST(Layout, RefusesWhatDoesNotFit) {
   pt_ds_area area{};
-  EXPECT_EQ(pt_bts_layout(&area, 0x1004, 4096, 1), PT_E_INVALID);
-  EXPECT_EQ(pt_bts_layout(&area, 0x1000, 23, 0), PT_E_INVALID);
-  EXPECT_EQ(pt_bts_layout(&area, 0x1000, 48, 2), PT_E_INVALID);
-  EXPECT_EQ(pt_bts_layout(&area, ~0ULL - 7, 4096, 1), PT_E_INVALID);
+  EXPECT_EQ(pt_bts_layout(&area, 0x1004, 4096, 8, 1), PT_E_INVALID);
+  EXPECT_EQ(pt_bts_layout(&area, 0x1000, 23, 8, 0), PT_E_INVALID);
+  EXPECT_EQ(pt_bts_layout(&area, 0x1000, 48, 8, 2), PT_E_INVALID);
+  EXPECT_EQ(pt_bts_layout(&area, ~0ULL - 7, 4096, 8, 1), PT_E_INVALID);
 }
 
 TEST(Bits, AreThoseSinceTheFirstCore) {
@@ -71,6 +79,23 @@ TEST(Start, NamesTheAreaBeforeItIsUsed) {
                              {'w', PT_MSR_DEBUGCTL, 0x4001},
                              {'b', 0, 0},
                              {'w', PT_MSR_DS_AREA, 0x111000}}));
+}
+
+TEST(Pause, ClearsAndResumeSetsTheBits) {
+  FakeUnit unit;
+  unit.at(PT_MSR_DEBUGCTL) = 0x4001 | 0x1c0;
+  const pt_ops ops = unit.ops();
+  const pt_bts_state state{.ds_area = 0x222000, .debugctl = 0x1c0, .saved_ds_area = 0};
+  ASSERT_EQ(pt_bts_pause(&ops), 0);
+  ASSERT_EQ(pt_bts_resume(&ops, &state), 0);
+  EXPECT_EQ(unit.log(), (Log{{'r', PT_MSR_DEBUGCTL, 0x4001 | 0x1c0},
+                             {'w', PT_MSR_DEBUGCTL, 0x4001},
+                             {'b', 0, 0},
+                             {'r', PT_MSR_DEBUGCTL, 0x4001},
+                             {'w', PT_MSR_DEBUGCTL, 0x4001 | 0x1c0}}));
+  unit.broken = {PT_MSR_DEBUGCTL};
+  EXPECT_EQ(pt_bts_pause(&ops), PT_E_FAULT);
+  EXPECT_EQ(pt_bts_resume(&ops, &state), PT_E_FAULT);
 }
 
 TEST(Start, PutsTheOldAreaBackAfterAFault) {

@@ -17,6 +17,9 @@ std::string text(const MsrProgram& steps) {
     if (step.access == Access::READ) out += "read " + name;
     if (step.access == Access::WRITE) out += name + " = " + base::hexadecimal(step.value);
     if (step.access == Access::BARRIER) out += "barrier";
+    if (step.access == Access::MEMORY)
+      out += base::hexadecimal(step.place) + " = " + base::hexadecimal(step.value);
+    if (step.access == Access::APIC) out += "APIC " + base::hexadecimal(step.place);
     out += '\n';
   }
   return out;
@@ -68,7 +71,8 @@ TEST(MsrProgramTest, DescribesEachStep) {
   EXPECT_EQ(program(Sequence::START, values()).back().words,
             "tracing begins: TraceEn, User, CR3Filter, BranchEn, ADDR1_CFG 1");
   EXPECT_EQ(program(Sequence::START, values())[3].words, "one range of 64 KiB, continues at byte 0 of it");
-  EXPECT_EQ(program(Sequence::INTERRUPT, values()).back().place, std::uint64_t{PT_MSR_PERF_GLOBAL_OVF_CTRL});
+  EXPECT_TRUE(text(program(Sequence::INTERRUPT, values()))
+                  .ends_with("IA32_PERF_GLOBAL_OVF_CTRL = 0x80000000000000\nAPIC 0x340\nAPIC 0xb0\n"));
 }
 
 TEST(BtsPlan, StartsAndRestoresTheDsArea) {
@@ -82,6 +86,45 @@ TEST(BtsPlan, StartsAndRestoresTheDsArea) {
   EXPECT_EQ(plan.value().memory[2].place, 0x1010U);
   EXPECT_EQ(plan.value().memory[2].value, 0x2000U + 170 * 24);
   EXPECT_FALSE(plan_bts({.area = 0x1000, .buffer = {0x2000, 23}}).ok());
+}
+
+TEST(BtsPlan, SaysAtStartAloneThatBtsMustBeOff) {
+  const auto plan = plan_bts({.area = 0x1000, .buffer = {0x2000, 4096}});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_NE(plan.value().start.front().words.find("must be 0"), std::string::npos);
+  EXPECT_EQ(plan.value().stop.front().words, "bits of other programs are kept");
+  EXPECT_EQ(plan.value().stop[1].words,
+            "TR, BTS, BTINT, BTS_OFF_OS and BTS_OFF_USR are 0; other bits as they were");
+  EXPECT_TRUE(plan.value().interrupt.empty());
+}
+
+TEST(BtsPlan, ServesTheInterrupt) {
+  const auto plan = plan_bts({.area = 0x1000, .buffer = {0x2000, 4096}, .reserve = 10});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan.value().memory.back().access, Access::APIC);
+  EXPECT_EQ(text(plan.value().interrupt),
+            "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x0\nbarrier\n0x1008 = 0x2000\n"
+            "IA32_PERF_GLOBAL_OVF_CTRL = 0x4000000000000000\n"
+            "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x1c0\nAPIC 0x340\nAPIC 0xb0\n");
+}
+
+TEST(BtsPlan, HasThe32BitAreaOfNetBurst) {
+  const auto plan = plan_bts({.area = 0x1004,
+                              .buffer = {0x2000, 4096},
+                              .reserve = 10,
+                              .os = false,
+                              .bits32 = true,
+                              .netburst = true});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(text(plan.value().memory),
+            "0x1004 = 0x2000\n0x1008 = 0x2000\n0x100c = 0x2ffc\n0x1010 = 0x2f84\nAPIC 0x340\n");
+  EXPECT_EQ(plan.value().start.back().value, 0x3cU);  // TR, BTS, BTINT, BTS_OFF_OS
+  EXPECT_EQ(plan.value().start.back().words, "TR, BTS, BTINT, BTS_OFF_OS; other bits as they were");
+  EXPECT_EQ(text(plan.value().interrupt),
+            "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x0\nbarrier\n0x1008 = 0x2000\n"
+            "read IA32_DEBUGCTL\nIA32_DEBUGCTL = 0x3c\nAPIC 0x340\nAPIC 0xb0\n");
+  EXPECT_FALSE(plan_bts({.area = 0x1002, .buffer = {0x2000, 4096}, .bits32 = true}).ok());
+  EXPECT_FALSE(plan_bts({.area = 0x1000, .buffer = {0xffff'f800, 4096}, .bits32 = true}).ok());
 }
 
 TEST(OutputPlanTest, PlansASingleRange) {
@@ -119,8 +162,9 @@ TEST(OutputPlanTest, PlacesInterruptsAsRequested) {
     ASSERT_TRUE(plan.ok());
     std::uint64_t since = 0;
     std::size_t interrupts = 0;
+    EXPECT_EQ(plan.value().memory.back().access, Access::APIC);
     for (const Step& word : plan.value().memory) {
-      if ((word.value & 1) != 0) continue;  // END
+      if (word.access != Access::MEMORY || (word.value & 1) != 0) continue;  // END
       since += std::uint64_t{4096} << (word.value >> 6 & 15);
       if ((word.value & 4) == 0) continue;
       EXPECT_GE(since, bytes);

@@ -15,12 +15,24 @@ TEST(RegisterNames, RoundTrip) {
   for (const Register& row : registers()) {
     for (std::uint32_t i = 0; i < row.count; ++i) {
       const std::uint32_t number = row.number + i * row.stride;
-      EXPECT_EQ(find_register(number), &row);
-      EXPECT_TRUE(numbers.insert(number).second) << std::hex << number;
-      EXPECT_TRUE(names.insert(register_name(number)).second) << register_name(number);
-      EXPECT_EQ(register_number(register_name(number)), number);
+      // The number alone means the first of two rows.
+      if (numbers.insert(number).second) {
+        EXPECT_EQ(find_register(number), &row);
+        EXPECT_EQ(register_name(number), register_name(row, i));
+      } else {
+        EXPECT_EQ(register_name(row, i), "MSR_DEBUGCTLA");
+      }
+      EXPECT_TRUE(names.insert(register_name(row, i)).second) << register_name(row, i);
+      const auto found = register_named(register_name(row, i));
+      ASSERT_TRUE(found.has_value());
+      EXPECT_EQ(found->row, &row);
+      EXPECT_EQ(found->number, number);
     }
   }
+}
+
+std::uint32_t register_number(std::string_view name) {
+  return register_named(name).value_or(NamedRegister{}).number;
 }
 
 TEST(RegisterNames, AreThoseOfTheManual) {
@@ -33,8 +45,8 @@ TEST(RegisterNames, AreThoseOfTheManual) {
   EXPECT_EQ(register_number("rtit_addr2_b"), 0x585U);
   EXPECT_EQ(register_number("ia32_debugctl"), 0x1d9U);
   EXPECT_EQ(register_number("LBR_5_INFO"), 0x1205U);
-  EXPECT_EQ(register_number("RTIT_ADDR4_A"), std::nullopt);
-  EXPECT_EQ(register_number(""), std::nullopt);
+  EXPECT_EQ(register_named("RTIT_ADDR4_A").has_value(), false);
+  EXPECT_EQ(register_named("").has_value(), false);
 }
 
 const FieldValue& field(const std::vector<FieldValue>& fields, std::string_view name) {
@@ -67,12 +79,21 @@ TEST(RegisterExplain, DescribesOutput) {
   EXPECT_EQ(field(fields, "BasePhysAddr").value, 0x12345680U);
 }
 
+TEST(RegisterExplain, KnowsTheBitsOfNetBurst) {
+  const auto debugctla = register_named("debugctla");
+  ASSERT_TRUE(debugctla.has_value());
+  EXPECT_EQ(summary(*debugctla, 0x1c), "TR, BTS, BTINT");
+  EXPECT_EQ(summary(*debugctla, 0x60), "BTS_OFF_OS, BTS_OFF_USR");
+  EXPECT_EQ(field(explain(*debugctla, 0x1c0), "reserved").first, 7U);
+  EXPECT_EQ(summary(PT_MSR_DEBUGCTL, 0x1c0), "TR, BTS, BTINT");
+}
+
 TEST(RegisterExplain, CoversAllBits) {
   for (const Register& row : registers()) {
     for (const std::uint64_t value : {0ULL, ~0ULL, 0x0123'4567'89ab'cdefULL}) {
       std::uint64_t seen = 0;
       unsigned last = 0;
-      for (const FieldValue& one : explain(row.number, value)) {
+      for (const FieldValue& one : explain({&row, row.number}, value)) {
         EXPECT_GE(one.first, last);
         last = one.first;
         EXPECT_FALSE(one.words.empty()) << one.name;

@@ -24,10 +24,12 @@ No register is written."""
 EXAMPLES = """examples:
   ptkit msr explain 0x570 0x2409
   ptkit msr explain DEBUGCTL 0x1c0
+  ptkit msr explain DEBUGCTLA 0x1c
   ptkit msr plan --user --tsc --mtc-period 3 --filter 0x401000-0x401fff --cr3 0x12345000 --single 1M
   ptkit msr plan --os --cyc --topa 64M --interrupt-every 16M --sequence start --sequence interrupt
   ptkit msr plan --perf intel_pt/tsc,mtc,mtc_period=3/u --json
   ptkit msr bts 64K --user --reserve 100
+  ptkit msr bts 64K --reserve 100 --bits32 --netburst
   ptkit msr cpuid
   cpuid -1 -r | ptkit msr cpuid /dev/stdin"""
 
@@ -91,6 +93,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=common.number(),
         default=0,
         help="interrupt when room for so many records is left (default: none, the buffer is a ring)",
+    )
+    bts.add_argument(
+        "--bits32", action="store_true", help="DS area and records of a 32-bit system: words of 4 bytes"
+    )
+    bts.add_argument(
+        "--netburst", action="store_true", help="bits of MSR_DEBUGCTLA: NetBurst (Pentium 4, family 15)"
     )
     bts.add_argument(
         "--buffer", metavar="ADDRESS", type=common.number(), default=0x200000, help="address of the buffer"
@@ -209,7 +217,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     register = _register(options.register)
-    fields = msr.explain(register.number, options.value)
+    fields = msr.explain(register.name, options.value)
     if options.json:
         rows = [with_hexadecimals(asdict(field), {"value"}) for field in fields]
         about = with_hexadecimals(asdict(register), {"number"})
@@ -220,6 +228,11 @@ def _explain(options: argparse.Namespace) -> int:
     for field in fields:
         value = f"{field.value:#x}" if field.width > 8 else str(field.value)
         print(f"  {field.bits:>5}  {field.name:<24} {value:>12}  {field.words}")
+    if register.name == "IA32_DEBUGCTL" and _of_netburst(options.value):
+        print(
+            "note: bits 2 and 3 are TR and BTS of MSR_DEBUGCTLA, which NetBurst processors (Pentium 4) have "
+            f"under this number: ptkit msr explain DEBUGCTLA {options.value:#x}"
+        )
     return 0
 
 
@@ -236,6 +249,11 @@ def _cpuid(options: argparse.Namespace) -> int:
         value = f"{field.value:#x}" if field.width > 3 else str(field.value)
         print(f"{field.place:<17}  {field.name:<14} {value:>10}  {field.words}")
     return 0
+
+
+def _of_netburst(debugctl: int) -> bool:
+    """Whether TR and BTS are set as NetBurst has them, and not as later processors do."""
+    return debugctl & 0xCC == 0xC
 
 
 def _cpuid_text(path: str) -> str:
@@ -310,7 +328,7 @@ def _plan(options: argparse.Namespace) -> int:
     found, processor = _capabilities(options)
     config, memory = _with_output(_config(options), options, found)
     violations = msr.check(config, found)
-    refused = any(violation.effect != "nothing" for violation in violations)
+    refused = any(violation.refused for violation in violations)
     names = options.sequence or ["start", "stop"]
     plans = {} if refused else {name: msr.plan(config, name) for name in names}
     event, lost = msr.to_perf(config)
@@ -329,7 +347,7 @@ def _plan(options: argparse.Namespace) -> int:
         return 1 if refused else 0
     print(f"checked against {processor}")
     for violation in violations:
-        print(f"{'note' if violation.effect == 'nothing' else 'refused'}: {violation}")
+        print(f"{'refused' if violation.refused else 'note'}: {violation}")
     if refused:
         return 1
     _print_steps("before", memory)
@@ -348,6 +366,8 @@ def _bts(options: argparse.Namespace) -> int:
         reserve=options.reserve,
         os=both or options.os,
         user=both or options.user,
+        bits32=options.bits32,
+        netburst=options.netburst,
     )
     if options.json:
         rows = {name: _step_rows(steps) for name, steps in plans.items()}
