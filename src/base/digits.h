@@ -1,45 +1,35 @@
 // Writes numbers as digits into memory that has room for them.
 #pragma once
 
-#include <array>
+#include <emmintrin.h>
+
 #include <bit>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace ptkit::base {
 
 inline constexpr std::size_t kMostDigits = 20;  // of a number of 64 bits
 
-namespace detail {
-constexpr std::array<char, 512> hex_pairs() {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::array<char, 512> pairs{};
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    pairs[2 * byte] = kDigits[byte >> 4U];
-    pairs[2 * byte + 1] = kDigits[byte & 0xfU];
-  }
-  return pairs;
-}
-inline constexpr std::array<char, 512> kHexPairs = hex_pairs();
-}  // namespace detail
-
 // 16 digits, with leading zeros. Returns the end.
 inline char* put_hex16(char* at, std::uint64_t value) noexcept {
-  for (int byte = 7; byte >= 0; --byte) {
-    std::memcpy(at + 2 * byte, &detail::kHexPairs[2 * (value & 0xffU)], 2);
-    value >>= 8U;
-  }
+  const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(__builtin_bswap64(value)));
+  const __m128i low = _mm_set1_epi8(0xf);
+  const __m128i digits =
+      _mm_unpacklo_epi8(_mm_and_si128(_mm_srli_epi16(bytes, 4), low), _mm_and_si128(bytes, low));
+  const __m128i letters =
+      _mm_and_si128(_mm_cmpgt_epi8(digits, _mm_set1_epi8(9)), _mm_set1_epi8('a' - '0' - 10));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(at),
+                   _mm_add_epi8(_mm_add_epi8(digits, _mm_set1_epi8('0')), letters));
   return at + 16;
 }
 
-// `digits` (at most 16) digits, and more if the number has more.
+// `digits` (at most 16) digits, and more if the number has more. 16 bytes are written.
 inline char* put_hex(char* at, std::uint64_t value, unsigned digits = 1) noexcept {
   const auto used = static_cast<unsigned>(std::bit_width(value) + 3) / 4;
   const unsigned count = used > digits ? used : digits;
-  std::array<char, 16> all;
-  put_hex16(all.data(), value);
-  std::memcpy(at, all.data() + (16 - count), count);
+  put_hex16(at, count == 0 ? 0 : value << 4 * (16 - count));
   return at + count;
 }
 

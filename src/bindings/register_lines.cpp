@@ -1,6 +1,7 @@
 // Rows as text: LineWriter writes lines of a table's rows, as text or JSON; texts of packets and events.
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -54,6 +55,16 @@ class LineWriter {
     lines_.rows = rows;
     kept_.clear();
     literal_.clear();
+    groups_ = 0;
+  }
+  // The fields between these two calls are a group.
+  void begin_group() {
+    if (groups_ == texts_.size()) texts_.push_back(std::make_unique<lines::KeptTexts>());
+    lines_.groups.push_back({lines_.fields.size(), 0, texts_[groups_++].get()});
+  }
+  void end_group() {
+    if (lines_.groups.empty()) throw py::value_error("no group has begun");
+    lines_.groups.back().end = lines_.fields.size();
   }
   void literal(std::string_view text) { literal_ += text; }
 
@@ -109,6 +120,7 @@ class LineWriter {
   // Gives the lines to a function, some at a time.
   void write(const py::function& output, const std::vector<std::pair<std::size_t, py::bytes>>& notes,
              const Known& shown, bool strip) {
+    if (!lines_.groups.empty() && lines_.groups.back().end == 0) throw py::value_error("a group has no end");
     add(lines::NoField{}, std::nullopt, {});  // literals behind the last field
     lines_.strip = strip;
     if (shown) lines_.shown = span(*shown);
@@ -184,6 +196,8 @@ class LineWriter {
   std::array<lines::InstructionTexts, 2> instructions_;
   lines::TextBuffer buffer_;
   lines::Lines lines_;
+  std::vector<std::unique_ptr<lines::KeptTexts>> texts_;  // of the groups
+  std::size_t groups_ = 0;
   std::string literal_;
   std::vector<py::object> kept_;  // arrays and texts of the fields
 };
@@ -239,6 +253,8 @@ void register_lines(py::module_& module) {
            "file_offsets: names of files have offsets in the file, not RVAs.")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
+      .def("begin_group", &LineWriter::begin_group, "Begin fields whose texts are kept by their values.")
+      .def("end_group", &LineWriter::end_group)
       .def("number", &LineWriter::number, py::arg("cells").noconvert(), py::arg("form"), py::kw_only(),
            py::arg("known") = py::none(), py::arg("unknown") = "", py::arg("before") = "",
            py::arg("after") = "", py::arg("width") = 0)

@@ -72,8 +72,8 @@ std::string AddressTexts::text(const CodeView* view, std::uint64_t ip) const {
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
 
-TextCache::Ref AddressTexts::make(const TextCache::Key& key, const CodeView& first, const RowTimes& times,
-                                  std::uint64_t ip) {
+std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, const CodeView& first,
+                                                   const RowTimes& times, std::uint64_t ip) {
   cache_.reserve();
   const CodeView* const view = views_.with_code(first, times, ip);
   // The code, and the file that a page dump hides, decide the text.
@@ -84,27 +84,29 @@ TextCache::Ref AddressTexts::make(const TextCache::Key& key, const CodeView& fir
   const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(view, ip));
   if (found == nullptr) cache_.insert(named, ref);
   // The view alone decides, unless the row's last time is in another one.
-  if (times.backwards || view == &first || symbol::covers(first, times.second)) cache_.insert(key, ref);
-  return ref;
+  const bool same = times.backwards || view == &first || symbol::covers(first, times.second);
+  if (same) cache_.insert(key, ref);
+  return {ref, same};
 }
 
-void AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const RowAddresses& to,
+bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const RowAddresses& to,
                             std::size_t row) {
   const std::size_t begin = out.size();
   out.add("  ");
   const std::size_t first = out.size();
-  add(out, from, row);
+  const bool same_from = add(out, from, row);
   const bool has_first = out.size() != first;
   if (!has_first) out.add('?');
   out.add(" -> ");
   const std::size_t second = out.size();
-  add(out, to, row);
-  if (out.size() != second) return;
+  const bool same = add(out, to, row) && same_from;
+  if (out.size() != second) return same;
   if (has_first) {
     out.add('?');
   } else {
     out.cut(begin);
   }
+  return same;
 }
 
 InstructionTexts::InstructionTexts(const Code& code, bool json)

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "image/image.h"
@@ -27,6 +28,7 @@ enum class Style : std::uint8_t {
 // Places in the caches' keys are views of an address space, and code regions, which have neither bit.
 inline constexpr std::uint64_t kView = std::uint64_t{1} << 63U;
 inline constexpr std::uint64_t kBackwards = std::uint64_t{1} << 32U;
+inline constexpr unsigned kPlaceBits = 33;
 
 // What is known of a trace's code. Valid as long as the texts that are made of it.
 struct Code {
@@ -44,23 +46,40 @@ class AddressTexts {
   // `end` is what the columns' names begin with: "from_" for "from_ip", or nothing.
   AddressTexts(const Code& code, Style style, std::string_view end);
 
-  void add(TextBuffer& out, const symbol::RowAddresses& rows, std::size_t row) {
-    if (!rows.is_known(row)) return out.add(unknown_);
+  // False: another row with the same address and place_of() may have another text.
+  bool add(TextBuffer& out, const symbol::RowAddresses& rows, std::size_t row) {
+    if (!rows.is_known(row)) {
+      out.add(unknown_);
+      return true;
+    }
     const std::uint64_t ip = rows.ips[row];
     const symbol::RowTimes times = symbol::times_of(rows, row);
     const image::CodeView& first = views_.at(rows.spaces[row], times.first);
-    const TextCache::Key key{ip, kView | first.id() | (times.backwards ? kBackwards : 0), 0};
+    const TextCache::Key key{ip, kView | place(first, times), 0};
     const TextCache::Ref* const found = cache_.find(key);
-    const TextCache::Ref ref = found != nullptr ? *found : make(key, first, times, ip);
+    const auto [ref, same] = found != nullptr ? std::pair(*found, true) : make(key, first, times, ip);
     out.add_padded(cache_.text_of(ref), ref.size);
+    return same;
   }
-  // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one.
-  void add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
+  // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one. Returns what add()
+  // does.
+  bool add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
                 std::size_t row);
+  // Equal for two that write the same texts.
+  [[nodiscard]] std::string description() const { return std::to_string(static_cast<int>(style_)) + end_; }
+  // What code the space of a row's addresses has at the row's time: a number of kPlaceBits.
+  [[nodiscard]] std::uint64_t place_of(const symbol::RowAddresses& rows, std::size_t row) {
+    const symbol::RowTimes times = symbol::times_of(rows, row);
+    return place(views_.at(rows.spaces[row], times.first), times);
+  }
 
  private:
-  [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const image::CodeView& first,
-                                    const symbol::RowTimes& times, std::uint64_t ip);
+  [[nodiscard]] static std::uint64_t place(const image::CodeView& first,
+                                           const symbol::RowTimes& times) noexcept {
+    return first.id() | (times.backwards ? kBackwards : 0);
+  }
+  [[nodiscard]] std::pair<TextCache::Ref, bool> make(const TextCache::Key& key, const image::CodeView& first,
+                                                     const symbol::RowTimes& times, std::uint64_t ip);
   [[nodiscard]] std::string text(const image::CodeView* view, std::uint64_t ip) const;
   [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module) const;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -11,6 +12,7 @@
 
 #include "lines/address_texts.h"
 #include "lines/text_buffer.h"
+#include "lines/text_cache.h"
 
 namespace ptkit::lines {
 
@@ -75,6 +77,22 @@ struct Field {
   bool right = false;  // padded on the right
 };
 
+// Texts of the values of some fields, as long as those have the same layout. Few enough to stay in a
+// processor's cache, for a trace may have as many values as rows.
+struct KeptTexts {
+  static constexpr std::size_t kMostSlots = std::size_t{1} << 18U;
+
+  std::string layout;
+  TextCache cache{kMostSlots};
+};
+
+// Fields [begin, end), whose values decide their text: it is kept, and rows of the same values have a copy.
+struct Group {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  KeptTexts* texts = nullptr;
+};
+
 // A line that stands before a row, or behind the last one.
 using Note = std::pair<std::size_t, std::string_view>;
 
@@ -83,6 +101,7 @@ struct Lines {
   std::size_t rows = 0;
   std::span<const bool> shown;  // empty: all rows
   bool strip = false;           // no blanks at the end of a line
+  std::vector<Group> groups{};  // in order
 };
 
 // Takes whole lines. They are valid during the call.

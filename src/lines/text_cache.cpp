@@ -8,7 +8,6 @@ namespace ptkit::lines {
 namespace {
 
 constexpr std::size_t kLeastSlots = std::size_t{1} << 10U;
-constexpr std::size_t kMostSlots = std::size_t{1} << 22U;
 constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
 constexpr std::size_t kAtOnce = 4;  // entries between two calls of reserve()
 
@@ -18,12 +17,13 @@ unsigned shift_for(std::size_t slots) noexcept {
 
 }  // namespace
 
-TextCache::TextCache() : entries_(kLeastSlots), shift_(shift_for(kLeastSlots)), texts_(kBlock, '\0') {}
+TextCache::TextCache(std::size_t most_slots)
+    : most_slots_(most_slots), entries_(kLeastSlots), shift_(shift_for(kLeastSlots)), texts_(kBlock, '\0') {}
 
 bool TextCache::reserve() {
   if (2 * (used_ + kAtOnce) <= entries_.size() && texts_.size() <= kMostBytes) return true;
-  if (2 * entries_.size() > kMostSlots || texts_.size() > kMostBytes) {
-    *this = TextCache();
+  if (2 * entries_.size() > most_slots_ || texts_.size() > kMostBytes) {
+    *this = TextCache(most_slots_);
     return false;
   }
   std::vector<Entry> old(2 * entries_.size());

@@ -24,7 +24,10 @@ class TextCache {
     std::uint32_t size = 0;
   };
 
-  TextCache();
+  static constexpr std::size_t kMostSlots = std::size_t{1} << 22U;
+
+  // Half of `most_slots` may be used.
+  explicit TextCache(std::size_t most_slots = kMostSlots);
 
   [[nodiscard]] const Ref* find(const Key& key) const noexcept {
     for (std::size_t slot = slot_of(key);; slot = (slot + 1) & mask()) {
@@ -55,6 +58,7 @@ class TextCache {
     return static_cast<std::size_t>(mixed >> shift_);
   }
 
+  std::size_t most_slots_;
   std::vector<Entry> entries_;  // a power of 2; open addressing
   unsigned shift_ = 0;
   std::size_t used_ = 0;

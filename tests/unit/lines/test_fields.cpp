@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lines/fields.h"
+#include "packet/packet.h"
 
 namespace ptkit::lines {
 namespace {
@@ -135,6 +136,70 @@ TEST(Fields, WriteNotesBeforeRows) {
   EXPECT_EQ(written(lines, {{0, "a"}, {0, "b"}, {2, "c"}, {3, "d"}}), "a\nb\n1\n2\nc\n3\nd\n");
   EXPECT_EQ(written({lines.fields, 3, kShown, true}, {{1, "a"}, {2, "b"}}), "1\na\nb\n3\n");
   EXPECT_EQ(written({{}, 0, {}, true}, {{0, "a"}}), "a\n");
+}
+
+// Columns with few different values, so that rows share texts.
+struct Columns {
+  static constexpr std::size_t kRows = 1000;
+  std::array<std::uint64_t, kRows> wide{};
+  std::array<std::uint64_t, kRows> other{};
+  std::array<std::uint8_t, kRows> narrow{};
+  std::array<std::int32_t, kRows> negative{};
+  std::array<bool, kRows> known{};
+
+  Columns() {
+    for (std::size_t row = 0; row < kRows; ++row) {
+      wide[row] = row * row % 7;
+      other[row] = ~(row % 5);
+      narrow[row] = static_cast<std::uint8_t>(row % 3);
+      negative[row] = static_cast<std::int32_t>(row % 2) - 1;
+      known[row] = row % 11 != 0;
+    }
+  }
+  // All of it depends on values, but for the last field.
+  [[nodiscard]] std::vector<Field> fields(const std::string& before) const {
+    std::vector<Field> all = {number(cells(wide), Number::HEX16), number(cells(narrow), Number::DECIMAL),
+                              number(cells(negative), Number::DECIMAL), number(cells(other), Number::HEX)};
+    all[0].known = known;
+    all[0].unknown = PaddedText("?");
+    all[0].before = PaddedText(before);
+    all[1].first = PaddedText(", ");
+    all[1].width = 4;
+    LabelField label{cells(narrow), {}};
+    for (const char* text : {"", "one", "two"}) label.labels.emplace_back(text);
+    all.push_back(all[0]);
+    all.back().value = label;
+    all.push_back(number(cells(other), Number::DECIMAL));
+    return all;
+  }
+};
+
+TEST(Fields, WriteGroupsAsTheirFields) {
+  const auto columns = std::make_unique<Columns>();
+  KeptTexts texts;
+  // The same texts again, then others.
+  for (const char* before : {"<", "<", "0x"}) {
+    const Lines lines{columns->fields(before), Columns::kRows, {}, true, {}};
+    Lines grouped = lines;
+    grouped.groups = {{1, 5, &texts}};
+    EXPECT_EQ(written(grouped), written(lines));
+    EXPECT_FALSE(texts.layout.empty());
+    grouped.groups = {{0, 5, &texts}};
+    EXPECT_EQ(written(grouped), written(lines));
+  }
+}
+
+TEST(Fields, WriteGroupsOfTooManyBitsFieldByField) {
+  const auto columns = std::make_unique<Columns>();
+  std::array<std::uint64_t, Columns::kRows> third = columns->wide;
+  std::vector<Field> fields = columns->fields("");
+  fields.push_back(number(cells(third), Number::DECIMAL));
+  const Lines lines{fields, Columns::kRows, {}, false, {}};
+  KeptTexts texts;
+  Lines grouped = lines;
+  grouped.groups = {{0, fields.size(), &texts}};
+  EXPECT_EQ(written(grouped), written(lines));
+  EXPECT_TRUE(texts.layout.empty());
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ __all__ = ["JsonRows", "json_columns"]
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
 _NAMED: frozenset[str] = frozenset({"ip", "from_ip", "to_ip"})  # addresses with members for their names
+# The first and the last column of those that many rows have the same values of.
+_GROUPS = {"packets": ("size", "ip"), "branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}
 
 More = Callable[[LineWriter], None]
@@ -90,12 +92,17 @@ class JsonRows:
         available = frozenset(part.available)
         runs = [name for name in schema_of(part.name).names("run") if name in available]
         named = _NAMED if self._symbols and "space" in available else frozenset()
+        first, last = _GROUPS.get(part.name, ("", ""))
         for name in dict.fromkeys((*part.columns, *runs)):
+            if name == first:
+                writer.begin_group()
             if name in named:
                 writer.literal(", ")
                 writer.address("json", name)
             else:
                 self._add_member(part, name)
+            if name == last:
+                writer.end_group()
         if "tsc" in part.columns:
             writer.literal(', "time_ns": ')
             if "time_ns" in available:

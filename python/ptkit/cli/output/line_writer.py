@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptkit import _core
-from ptkit.cli.output.terminal import say_bytes
+from ptkit.cli.output.terminal import byte_output
 from ptkit.schema import schema_of
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -58,7 +58,20 @@ class LineWriter:
     def begin(self, part: Table) -> None:
         """Begin lines of a part."""
         self._part = part
+        self._spread: dict[str, NDArray[Any]] = {}
         self._core.begin(len(part))
+
+    def begin_group(self) -> None:
+        """Begin fields whose values decide their text: it is kept, from part to part.
+
+        Worth it where values are often those of an earlier row. A group with instructions, texts of rows,
+        or with more than 24 bytes of values is written field by field.
+        """
+        self._core.begin_group()
+
+    def end_group(self) -> None:
+        """The next field is none of the group."""
+        self._core.end_group()
 
     def literal(self, text: str) -> None:
         """The same text in each line."""
@@ -136,7 +149,7 @@ class LineWriter:
         strip : bool
             Remove blanks at the end of a line.
         """
-        self._core.write(say_bytes, notes, shown, strip=strip)
+        self._core.write(byte_output(), notes, shown, strip=strip)
 
     def lines(self, *, strip: bool = True) -> list[bytes]:
         """The lines of all rows, without their ends."""
@@ -164,7 +177,9 @@ class LineWriter:
         if name in part._arrays:  # quicker than to look for it among all columns that a table may have
             return part._arrays[name]
         if part._runs is not None and name in part._runs.arrays:
-            return part._runs.spread(name)
+            if name not in self._spread:
+                self._spread[name] = np.ascontiguousarray(part._runs.spread(name))
+            return self._spread[name]
         return np.asarray(part[name])
 
     def _times(self) -> _Times | None:

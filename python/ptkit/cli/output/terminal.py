@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import sys
 from codecs import lookup
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
+from io import BufferedWriter
 from typing import TextIO
 
 from ptkit.text import one_line, plain
@@ -27,24 +28,29 @@ def line_of(text: str) -> bytes:
 
 def say_lines(lines: Iterable[bytes]) -> None:
     """Print lines that `line_of` or the core has made."""
-    say_bytes(b"".join(line + b"\n" for line in lines))
+    text = b"".join(line + b"\n" for line in lines)
+    if text:
+        byte_output()(text)
 
 
-def say_bytes(lines: bytes | memoryview) -> None:
-    """Print whole lines in UTF-8, which the core has made for a terminal."""
-    if not len(lines):
-        return
+def byte_output() -> Callable[[bytes | memoryview], object]:
+    """What prints whole lines in UTF-8, which the core has made, as long as `sys.stdout` is the same."""
     out = sys.stdout
     if not hasattr(out, "buffer") or lookup(out.encoding).name != "utf-8":
-        out.write(bytes(lines).decode("utf-8"))
-        return
+        return lambda lines: out.write(bytes(lines).decode("utf-8"))
     out.flush()
     _widen_pipe(out)
-    rest = memoryview(lines)
-    while len(rest):  # an unbuffered output may take a part
-        rest = rest[out.buffer.write(rest) :]
-    if out.isatty():
-        out.buffer.flush()
+    if isinstance(out.buffer, BufferedWriter) and not out.isatty():
+        return out.buffer.write
+
+    def write(lines: bytes | memoryview) -> None:
+        rest = memoryview(lines)
+        while len(rest):  # an unbuffered output may take a part
+            rest = rest[out.buffer.write(rest) :]
+        if out.isatty():
+            out.buffer.flush()
+
+    return write
 
 
 @cache

@@ -106,6 +106,7 @@ class _Lines:
         if merged:
             selection.add_owners(writer)
         self._clock.add(writer, part, width=16)
+        writer.begin_group()
         writer.literal("  ")
         writer.number("from_ip", "hex16", unknown=_UNKNOWN)
         writer.literal(" ")
@@ -116,6 +117,7 @@ class _Lines:
         writer.names_of("kind", labels_of("branches", "kind", _kind))
         if self._symbols:
             writer.names()
+        writer.end_group()
         writer.print(notes)
 
 
