@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import ptkit
 from ptkit.cli.output.terminal import say
@@ -34,6 +36,9 @@ VERBS = {
 
 EXIT_INTERRUPTED = 130
 
+# numpy's BLAS starts a thread for each processor, which waits actively: ptkit multiplies no matrices.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+
 _FEWER_ROWS = "choose fewer rows (--limit, --time, --stream) or fewer --threads"
 
 
@@ -55,11 +60,27 @@ examples:
         if name not in words:
             verbs.add_parser(name, help=text)
             continue
-        module = importlib.import_module(f"ptkit.cli.verbs.{name}")
+        with _quick_imports():
+            module = importlib.import_module(f"ptkit.cli.verbs.{name}")
         verb = verbs.add_parser(name, help=text, description=module.DESCRIPTION, epilog=module.EXAMPLES)
         module.prepare_parser(verb)
         verb.set_defaults(run=module.run)
     return parser
+
+
+@contextmanager
+def _quick_imports() -> Iterator[None]:
+    """Import without what only takes time. Programs that are started later get the environment as it was."""
+    threads, collects = os.environ.get(_BLAS_THREADS), gc.isenabled()
+    os.environ.setdefault(_BLAS_THREADS, "1")
+    gc.disable()  # imports make many objects, and no garbage
+    try:
+        yield
+    finally:
+        if threads is None:
+            del os.environ[_BLAS_THREADS]
+        if collects:
+            gc.enable()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else arguments
     options = build_parser(words).parse_args(words)
+    if arguments is None:
+        gc.freeze()  # what is imported stays until the process ends
     if os.environ.get("PTKIT_CACHE"):
         say("ptkit: PTKIT_CACHE has no effect: decoded code is no longer kept on disk", errors=True)
     try:
