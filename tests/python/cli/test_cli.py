@@ -250,6 +250,28 @@ def test_wrong_words_name_the_nearest(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["packets", "branches", "instructions"])
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_head_ends_a_verb(verb: str, options: list[str], tmp_path: Path) -> None:
+    """Many more rows than a pipe holds: without its reader, the verb ends, and says nothing."""
+    stream = STREAM[:-2] + b"\xaa" * 4_000_000
+    (tmp_path / "long.pt").write_bytes(stream)
+    code = tmp_path / "code"
+    code.write_bytes(CODE)
+    words = [sys.executable, "-m", "ptkit", verb, str(tmp_path / "long.pt"), "--threads", "1"]
+    words += ["--processor", "6/142/9", "--code", f"{code}@0x1000", *options]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert usage.ru_utime + usage.ru_stime < 10
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
