@@ -41,6 +41,12 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
+std::string hex16(std::uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016" PRIx64, value);
+  return text;
+}
+
 void print(std::uint64_t offset, const pt_packet& packet) {
   const auto line = [offset](const char* name, const std::string& payload = {},
                              const std::string& detail = {}) {
@@ -73,7 +79,10 @@ void print(std::uint64_t offset, const pt_packet& packet) {
       return line("mode.tsx", mode.bits.tsx.intx != 0 ? "intx" : mode.bits.tsx.abrt != 0 ? "abrt" : "");
     }
     case ppt_pip:
-      return line("pip", hex(packet.payload.pip.cr3) + (packet.payload.pip.nr != 0 ? ", nr" : ""));
+      return line("pip", hex(packet.payload.pip.cr3) + (packet.payload.pip.nr != 0 ? ", nr" : ""),
+                  "cr3 " + hex16(packet.payload.pip.cr3));
+    case ppt_vmcs:
+      return line("vmcs", hex(packet.payload.vmcs.base), "vmcs " + hex16(packet.payload.vmcs.base));
     case ppt_tsc:
       return line("tsc", hex(packet.payload.tsc.tsc));
     case ppt_tma:
