@@ -58,8 +58,8 @@ class EventDecoder {
   //
   // Offset of the PIP of the last PSB+, unless a PIP outside a PSB+ followed.
   [[nodiscard]] const std::optional<std::uint64_t>& pip_at() const noexcept { return pip_at_; }
-  // PSB+ were used that repeat known state.
-  void used_psbs() noexcept {
+  // PSB+ or MODE.Exec were used that repeat known state.
+  void used_repeats() noexcept {
     if (state_.event_trace == EventTrace::UNKNOWN) depends_on_event_trace_ = true;
   }
   // Timing packets came since the last other packet.

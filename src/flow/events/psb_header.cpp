@@ -20,12 +20,16 @@ constexpr std::size_t kCbrSize = 4;
 constexpr std::size_t kPipSize = 8;
 constexpr std::size_t kVmcsSize = 7;
 
+constexpr unsigned kLeaf = 5;  // shift of a MODE packet's leaf
+
+bool is_known_mode(std::uint8_t payload, const PsbKnown& known) noexcept {
+  return payload >> kLeaf == kModeExecLeaf && (payload & 7U) == known.mode;
+}
+
 // Number of events of a MODE packet; 0: it has new state.
 unsigned mode_events(std::uint8_t payload, const PsbKnown& known) noexcept {
-  constexpr unsigned kLeaf = 5;
-  if (payload >> kLeaf == kModeExecLeaf) return (payload & 7U) == known.mode ? known.mode_events : 0;
-  if (payload >> kLeaf == kModeTsxLeaf) return (payload & 3U) == 0 ? 1 : 0;
-  return 0;
+  if (is_known_mode(payload, known)) return known.mode_events;
+  return payload >> kLeaf == kModeTsxLeaf && (payload & 3U) == 0 ? 1 : 0;
 }
 
 // Skips a packet of the header. False: it is not allowed there, or has new state.
@@ -33,7 +37,7 @@ bool skip_state(const std::uint8_t*& at, const PsbKnown& known, PsbHeader& out) 
   if (at[0] == kMode) {
     const unsigned events = mode_events(at[1], known);
     out.events += events;
-    at += 2;
+    at += kModeSize;
     return events != 0;
   }
   if (at[0] == kEscape) {
@@ -61,8 +65,9 @@ bool skip_state(const std::uint8_t*& at, const PsbKnown& known, PsbHeader& out) 
   return true;
 }
 
-// Erratum BDM70: packets are disabled before a TIP.PGE, whatever the PSB+ reports.
-bool no_pge_follows(const std::uint8_t* at, const std::uint8_t* end) noexcept {
+// Erratum BDM70: packets are disabled before a TIP.PGE, whatever the PSB+ reports. Sets `on`. False: none of
+// the packets before `end` shows it.
+bool find_out_if_on(const std::uint8_t* at, const std::uint8_t* end, bool& on) noexcept {
   while (at < end) {
     if (at[0] == 0) {
       ++at;
@@ -71,6 +76,8 @@ bool no_pge_follows(const std::uint8_t* at, const std::uint8_t* end) noexcept {
     if (skip_timing(at)) continue;
     const bool tnt = (at[0] & 1U) == 0 && at[0] != kEscape;
     const std::uint8_t kind = at[0] & kKindBits;
+    on = kind != kPgeKind;
+    if (!on) return kIpForms[at[0] >> 5U].size != 0;
     return tnt || kind == kTipKind || kind == kPgdKind || kind == kFupKind;
   }
   return false;
@@ -90,12 +97,16 @@ bool read_psb(const std::uint8_t* at, const std::uint8_t* end, const PsbKnown& k
       ++at;
     } else if (at[0] == kEscape && at[1] == kPsbend) {
       out.psbend = at;
-      return !out.on || no_pge_follows(at + kPsbendSize, end);
+      return !out.on || find_out_if_on(at + kPsbendSize, end, out.on);
     } else if (!skip_timing(at) && !skip_state(at, known, out)) {
       return false;
     }
   }
   return false;
+}
+
+bool repeats_exec_mode(const std::uint8_t* at, const PsbKnown& known) noexcept {
+  return known.any && at[0] == kMode && is_known_mode(at[1], known);
 }
 
 }  // namespace ptkit::flow

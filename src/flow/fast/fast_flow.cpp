@@ -118,7 +118,7 @@ FastState FastFlow::load_state() const {
 void FastFlow::store_state(FastState& state, const BulkRoom& room) {
   if (packets_.position() == state.packets.position && room.instructions == 0) return;  // no packet was used
   packets_.set_state(state.packets);
-  if (state.psbs != 0) events_.used_psbs();
+  if (state.repeats) events_.used_repeats();
   events_.set_state(state.events);
   walker_.add_emitted(room.instructions, state.events.since);
   if (state.moved && (state.last != FastLast::NONE || room.instructions != 0)) walker_.jump_to(state.end_ip);

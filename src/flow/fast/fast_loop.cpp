@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "flow/fast/fast_events.h"
 #include "flow/fast/fast_pass.h"
 
 namespace ptkit::flow {
@@ -112,36 +113,6 @@ template <typename Rows, Places kPlaces>
   return FastStop::NONE;
 }
 
-// Uses a PSB+ that repeats known state (EventBinder::status(), and events without effect). False: it has new
-// state.
-template <typename Rows, Places kPlaces>
-[[gnu::noinline]] bool Pass<Rows, kPlaces>::take_psb(const std::uint8_t*& at, std::uint32_t& base,
-                                                     std::uint64_t& last_ip) {
-  if constexpr (Rows::kEvents) return false;
-  if (static_cast<std::uint64_t>(at - base_) > state_.last_psb || !may_build()) return false;
-  PsbHeader header;
-  if (!read_psb(at, base_ + state_.end - kWindow, state_.known, header)) return false;
-  if (header.on != (paths_.node_of(base) != 0)) return false;
-  const auto offset = static_cast<std::uint64_t>(header.psbend - base_);
-  if (header.on) {
-    Transition* const transition = find_target(base, Packet::PSB, header.ip);
-    if (transition == nullptr) return false;
-    rows_.target(*transition);
-    follow(*transition, base);
-    // Returns may go back over the PSB: see CallStack.
-    if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
-    add_place_run(rows_.rows, since_, offset);
-  }
-  calls_.flush();
-  tip_order_.other();
-  last_ip = header.ip;
-  since_ = last_ = offset;
-  room_.events += header.events;
-  ++state_.psbs;
-  at = header.psbend + kPsbendSize;
-  return true;
-}
-
 // TNT-8 packets one after the other, the first of them at `at`, where rows are counted. What only the last
 // two packets decide is set once, at the end.
 template <typename Rows, Places kPlaces>
@@ -230,7 +201,7 @@ void Pass<Rows, kPlaces>::finish(const std::uint8_t* at, std::uint32_t base, std
 //               |  +---- TIP, TIP.PGE, TIP.PGD ---- transition found: emit its path -----+
 //               |  |                 `------------- else: find_target() -----------------+
 //               |  +---- TNT-64 ------------------- take_long() -------------------------+
-//               |  +---- PSB+ --------------------- take_psb() --------------------------+
+//               |  +---- PSB+, MODE.Exec, FUP ----- take_events() -----------------------+
 //               |  +---- PAD, CYC, MTC, TSC, TMA -- skip, same node ---------------------+
 //               |
 //               +-- any other packet, or a step that fails ---------------> PACKET --+
@@ -356,7 +327,7 @@ FastStop Pass<Rows, kPlaces>::run() {
       if (!is_cyc(first)) tip_order_.other();
     } else {
       LoopPlace place{at, base, last_ip};
-      if (!take_psb(place.at, place.base, place.last_ip)) {
+      if (!take_events(place)) {
         stop = FastStop::PACKET;
         break;
       }

@@ -1,5 +1,5 @@
 // One pass of the fast path's loop over a stream: its state, and what it does with each packet. fast_loop.cpp
-// has the loop and the functions that are too long for a class.
+// and fast_events.h have the loop and the functions that are too long for a class.
 #pragma once
 
 #include <algorithm>
@@ -171,7 +171,11 @@ class Pass {
   [[nodiscard]] FastStop take_long(const std::uint8_t* at, std::uint32_t& base);
   [[nodiscard]] Transition* find_bits(std::uint32_t base, std::uint32_t bits);
   [[nodiscard]] Transition* find_target(std::uint32_t base, Packet packet, std::uint64_t ip);
-  [[nodiscard]] bool take_psb(const std::uint8_t*& at, std::uint32_t& base, std::uint64_t& last_ip);
+  [[nodiscard]] bool take_events(LoopPlace& place);
+  [[nodiscard]] bool find_psb_header(const std::uint8_t* at, PsbHeader& header) noexcept;
+  [[nodiscard]] bool take_psb(LoopPlace& place);
+  [[nodiscard]] bool take_mode(LoopPlace& place);
+  [[nodiscard]] bool take_interrupt(LoopPlace& place);
   [[nodiscard]] std::uint64_t return_target() {
     BlockCache& cache = paths_.cache();
     return calls_.return_by_tnt([&cache](std::uint64_t ip) { return cache.at(ip).end != Terminator::FAIL; });
@@ -205,6 +209,9 @@ class Pass {
   std::size_t placed_rows_;  // rows with a place run, if packets may have no rows
   PathId left_ = 0;          // path of the last TIP.PGD
   unsigned builds_ = 0;
+  const std::uint8_t* psb_ = nullptr;  // the last PSB+ without an IP that was read
+  std::size_t psb_size_ = 0;
+  PsbHeader psb_header_;
   TipWatch watch_;
   bool deferred_;
   TipOrder tip_order_;

@@ -13,6 +13,7 @@ struct NoRows {
   static constexpr bool kBounded = false;    // limited by the room's rows
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
   static constexpr bool kEvents = false;     // has event()
+  static constexpr bool kEdges = false;      // counts transitions as edges
   static constexpr bool kPhases = false;     // limited by the room's instructions
   static constexpr bool kCounts = false;     // counts transitions, so that no packet has rows of its own
   explicit NoRows(const BulkRoom& room) : rows(room.row) {}
@@ -27,6 +28,7 @@ struct NoRows {
 
 // Counts transitions, and notes those that are counted for the first time.
 struct EdgeRows : NoRows {
+  static constexpr bool kEdges = true;
   static constexpr bool kCounts = true;
   using NoRows::NoRows;
   void begin(PathCache& paths) noexcept { paths_ = &paths; }
@@ -79,6 +81,7 @@ struct BranchRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = kChosen;
   static constexpr bool kEvents = false;
+  static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;
   explicit BranchRows(const BulkRoom& room)
@@ -174,6 +177,7 @@ struct InsnRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;
   explicit InsnRows(const BulkRoom& room) : rows(room.row), ip_(room.ip), size_(room.size), cls_(room.cls) {}
@@ -209,6 +213,7 @@ struct BlockRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;
   explicit BlockRows(const BulkRoom& room)

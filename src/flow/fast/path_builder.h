@@ -42,7 +42,8 @@ class PathStep {
   std::uint32_t value_ = 0;
 };
 
-// A path under construction. Mirrors Walker: use_bits(), walk_to_decision(), walk_to_ip() and leave().
+// A path under construction. Mirrors Walker: use_bits(), walk_to_decision(), walk_to_ip() and leave(), and
+// EventBinder::bind_async().
 class PathBuilder {
  public:
   static constexpr std::uint32_t kMostInsns = 1024;  // instructions of a path
@@ -68,6 +69,7 @@ class PathBuilder {
   [[nodiscard]] PathEnd bits(std::uint64_t ip, std::uint32_t bits, bool return_compression);
   [[nodiscard]] bool reach(std::uint64_t from, std::uint64_t ip);
   [[nodiscard]] bool leave(std::uint64_t from, const std::uint64_t* ip, const AddressFilter& filter);
+  [[nodiscard]] bool interrupt(std::uint64_t from, std::uint64_t ip);
 
   std::vector<PathStep> steps;
   std::vector<std::uint64_t> calls;

@@ -157,7 +157,11 @@ Transition& PathCache::add_target(NodeId from, Packet packet, std::uint64_t ip, 
 
 Transition* PathCache::add_leave(NodeId from, Packet packet, std::uint64_t ip, const AddressFilter& filter) {
   PathBuilder& builder = begin_path();
-  if (!builder.leave(nodes_[from].ip, packet == Packet::PGD ? &ip : nullptr, filter)) return nullptr;
+  const std::uint64_t begin = nodes_[from].ip;
+  const bool found = packet == Packet::FUP
+                         ? builder.interrupt(begin, ip)
+                         : builder.leave(begin, packet == Packet::PGD ? &ip : nullptr, filter);
+  if (!found) return nullptr;
   Transition& transition = add_target(from, packet, ip, 0);
   transition.path = add_path(builder);
   transition.insns = static_cast<std::uint16_t>(builder.insns);

@@ -49,7 +49,9 @@ class PathCache {
     bool returns = false;  // the branch at the exit is a return
     bool near = false;     // the branch at the exit is an indirect jump or call
   };
-  enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB };  // low bits of Transition::from
+  // Low bits of Transition::from. PSB: the FUP of a PSB+. FUP: of an interrupt or exception, with a TIP.PGD
+  // without IP.
+  enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB, FUP };
 
   // Its memory is in the arena of `cache`, whose blocks it refers to.
   PathCache(BlockCache& cache, bool return_compression);

@@ -84,14 +84,32 @@ TEST(PsbHeader, AcceptsKnownPip) {
 }
 
 // Erratum BDM70
-TEST(PsbHeader, MayPrecedeTipPge) {
+TEST(PsbHeader, PacketsAreDisabledBeforeTipPge) {
   for (const bool timing : {false, true}) {
     Scene scene;
     scene.psb().mode(64).fup(0x1000).psbend().raw({0, 0});
     if (timing) scene.add(PacketKind::MTC, 7);
-    scene.pge(0x1000);
     EXPECT_FALSE(read(scene, known_64()).plain);
+    scene.pge(0x1000);
+    const Read off = read(scene, known_64());
+    ASSERT_TRUE(off.plain);
+    EXPECT_FALSE(off.header.on);
+    EXPECT_EQ(off.header.ip, 0x1000U);
   }
+}
+
+TEST(PsbHeader, KnowsRepeatedMode) {
+  const auto repeats = [](const PsbKnown& known, auto&& put) {
+    Scene scene;
+    put(scene);
+    return repeats_exec_mode(scene.bytes().data(), known);
+  };
+  EXPECT_TRUE(repeats(known_64(), [](Scene& scene) { scene.mode(64); }));
+  EXPECT_FALSE(repeats(PsbKnown{.mode = 1}, [](Scene& scene) { scene.mode(64); }));
+  EXPECT_FALSE(repeats(known_64(), [](Scene& scene) { scene.mode(32); }));
+  EXPECT_FALSE(repeats(known_64(), [](Scene& scene) { scene.mode(64, true); }));
+  EXPECT_FALSE(repeats(known_64(), [](Scene& scene) { scene.add(PacketKind::MODE_TSX, 1); }));
+  EXPECT_FALSE(repeats(known_64(), [](Scene& scene) { scene.psbend(); }));
 }
 
 TEST(PsbHeader, ReadsWithinStream) {

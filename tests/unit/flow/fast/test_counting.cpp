@@ -10,6 +10,7 @@
 #include "flow/parallel/segment.h"
 #include "packet/decoder.h"
 #include "unit/support/roundtrip.h"
+#include "unit/support/scene.h"
 
 namespace ptkit::flow {
 namespace {
@@ -37,6 +38,7 @@ class Counter final : public FlowSink, private BulkSink {
     if ((branch.flags & kBoth) == kBoth) ++counts[{branch.from_ip, branch.to_ip, branch.kind}];
   }
   void on_event(const Event& event) override {
+    ++events;
     add(event.place, event.ip, static_cast<std::uint64_t>(event.kind));
   }
   void on_error(const FlowError& error) override {
@@ -49,6 +51,7 @@ class Counter final : public FlowSink, private BulkSink {
   Counts counts;
   Rows rows;  // that were emitted one by one
   std::uint64_t instructions = 0;
+  std::uint64_t events = 0;
   std::uint64_t errors = 0;
   std::uint64_t bulk_bytes = 0;
 
@@ -64,6 +67,7 @@ class Counter final : public FlowSink, private BulkSink {
   }
   void close(const BulkRoom& room) override {
     instructions += room.instructions;
+    events += room.events;
     bulk_bytes += room.used_bytes;
   }
   void add_edges(std::span<const EdgeCount> edges, std::uint32_t /*space*/,
@@ -203,6 +207,7 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
       EXPECT_TRUE(
           std::includes(simple.rows.begin(), simple.rows.end(), edges.rows.begin(), edges.rows.end()));
       EXPECT_EQ(edges.instructions, simple.instructions);
+      EXPECT_EQ(edges.events, simple.events);
       EXPECT_EQ(edges.errors, simple.errors);
       if (HasFailure()) return;
     }
@@ -211,6 +216,36 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
 
 INSTANTIATE_TEST_SUITE_P(Walk, Counting, testing::ValuesIn(forms()),
                          [](const auto& form) { return std::string(form.param.name); });
+
+// The simple decoder is left with the first PSB+.
+TEST(CountingByHand, TakesInterruptsAndKnownState) {
+  // 1000: `nop; jz 1000; ret`
+  Scene scene({0x90, 0x74, 0xfd, 0xc3});
+  scene.begin();
+  for (unsigned i = 0; i < 20; ++i) {
+    scene.tnt("tt").fup(Scene::kCode + 1).raw({0, 0}).pgd();
+    scene.psb().mode(64).fup(Scene::kCode + 1).add(PacketKind::CBR, 30).psbend();  // erratum BDM70
+    scene.pge(Scene::kCode + 1).tnt("tt").fup(Scene::kCode).pgd();
+    scene.psb().psbend().mode(64).raw({0}).pge(Scene::kCode);
+  }
+  scene.raw(std::vector<std::uint8_t>(32, 0));
+  const auto bundle = std::make_shared<trace::TraceBundle>(scene.bundle());
+  trace::Stream stream;
+  stream.data = trace::TraceBuffer::from_vector(scene.bytes());
+  const image::Image image(bundle);
+  Counter edges(true, BulkRows::EDGES);
+  Counter simple(false, BulkRows::NONE);
+  for (Counter* counter : {&edges, &simple}) {
+    FlowDecoder decoder(stream, bundle->configuration, image, FlowOptions{}, *counter, nullptr, nullptr);
+    while (decoder.run()) {
+    }
+  }
+  EXPECT_EQ(edges.counts, simple.counts);
+  EXPECT_EQ(edges.instructions, simple.instructions);
+  EXPECT_EQ(edges.events, simple.events);
+  EXPECT_EQ(simple.errors, 0U);
+  EXPECT_EQ(edges.rows.size(), 2U);  // status and mode
+}
 
 }  // namespace
 }  // namespace ptkit::flow

@@ -569,6 +569,53 @@ TEST(FastByHand, PsbWithKnownAndNewState) {
   }
 }
 
+// Packets while packets are disabled, most of them with known state, up to the next TIP.PGE.
+void put_while_off(Scene& scene, std::mt19937& random, std::uint64_t ip) {
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  if (one_in(2)) {
+    scene.psb();
+    if (one_in(2)) scene.mode(64).fup(ip);  // erratum BDM70
+    scene.add(PacketKind::CBR, 30).psbend();
+  }
+  if (one_in(2)) scene.mode(one_in(12) ? 32 : 64, one_in(12));
+  if (one_in(3)) scene.raw({0, 0, 0});
+  if (one_in(20)) scene.add(PacketKind::CBR, 30);
+  if (one_in(20)) scene.pgd();
+  if (!one_in(20)) scene.pge(ip);
+}
+
+TEST(FastByHand, InterruptsAndKnownModes) {
+  // 1000: `nop; nop; jmp 1006; nop; nop; vmlaunch; jz 1000; jmp rax`
+  const std::vector<std::uint8_t> code{0x90, 0x90, 0xeb, 0x02, 0x90, 0x90, 0x0f,
+                                       0x01, 0xc2, 0x74, 0xf5, 0xff, 0xe0};
+  for (unsigned seed = 0; seed < seeds(60); ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    Scene scene(code);
+    scene.options.errata = seed % 2 == 0 ? packet::errata_for({}) : packet::Errata{};
+    scene.begin();
+    for (unsigned i = 0; i < 40; ++i) {
+      const auto some_ip = [&] {
+        return Scene::kCode + std::array{0U, 1U, 2U, 6U, 9U, 4U, 11U}[random() % 7];
+      };
+      if (random() % 2 == 0) scene.tnt(random() % 2 == 0 ? "t" : "ttt");
+      if (random() % 4 == 0) scene.tnt("n").tip(Scene::kCode);
+      scene.fup(some_ip());
+      if (random() % 3 == 0) scene.raw({0, 0, 0});
+      if (random() % 8 == 0) scene.add(PacketKind::PIP, 0x3000);
+      if (random() % 4 == 0) {
+        scene.pgd(0x9000);
+      } else if (random() % 8 == 0) {
+        scene.tip(some_ip());
+      } else {
+        scene.pgd();
+      }
+      put_while_off(scene, random, some_ip());
+    }
+    expect_same(scene);
+  }
+}
+
 TEST(FastByHand, DroppedPathCaches) {
   constexpr std::size_t kSize = std::size_t{1} << 17U;
   std::vector<std::uint8_t> code(kSize, 0x90);

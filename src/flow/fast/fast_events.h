@@ -1,0 +1,124 @@
+// Packets of a pass that the loop rarely meets and that have events: PSB+, MODE.Exec and FUP. Each function
+// is for a whole sequence of packets, and uses it only if the simple decoder would emit nothing but counts.
+#pragma once
+
+#include <cstring>
+
+#include "flow/fast/fast_pass.h"
+
+namespace ptkit::flow {
+namespace {
+
+[[nodiscard]] const std::uint8_t* skip_pads(const std::uint8_t* at, const std::uint8_t* end) noexcept {
+  while (at < end && *at == 0) ++at;
+  return at;
+}
+
+// Reads the PSB+ at `at`: see read_psb(). While packets are disabled, a PSB+ mostly has the bytes of the one
+// before.
+template <typename Rows, Places kPlaces>
+bool Pass<Rows, kPlaces>::find_psb_header(const std::uint8_t* at, PsbHeader& header) noexcept {
+  const std::uint8_t* const end = base_ + state_.end - kWindow;
+  if (psb_ != nullptr && static_cast<std::size_t>(end - at) > psb_size_ &&
+      std::memcmp(at, psb_, psb_size_) == 0) {
+    header = psb_header_;
+    header.psbend = at + psb_size_ - kPsbendSize;
+    return true;
+  }
+  if (!read_psb(at, end, state_.known, header)) return false;
+  if (header.on || header.ip != 0) return true;
+  psb_ = at;
+  psb_size_ = static_cast<std::size_t>(header.psbend - at) + kPsbendSize;
+  psb_header_ = header;
+  return true;
+}
+
+// Uses a PSB+ that repeats known state (EventBinder::status(), and events without effect). False: it has new
+// state.
+template <typename Rows, Places kPlaces>
+bool Pass<Rows, kPlaces>::take_psb(LoopPlace& place) {
+  if (static_cast<std::uint64_t>(place.at - base_) > state_.last_psb) return false;
+  PsbHeader header;
+  if (!find_psb_header(place.at, header)) return false;
+  if (header.on != (paths_.node_of(place.base) != 0)) return false;
+  const auto offset = static_cast<std::uint64_t>(header.psbend - base_);
+  if (header.on) {
+    Transition* const transition = find_target(place.base, Packet::PSB, header.ip);
+    if (transition == nullptr) return false;
+    rows_.target(*transition);
+    follow(*transition, place.base);
+    // Returns may go back over the PSB: see CallStack.
+    if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
+    add_place_run(rows_.rows, since_, offset);
+  }
+  calls_.flush();
+  tip_order_.other();
+  since_ = last_ = offset;
+  room_.events += header.events;
+  state_.repeats = true;
+  place.last_ip = header.ip;
+  place.at = header.psbend + kPsbendSize;
+  return true;
+}
+
+// Uses a MODE.Exec with the known mode and the TIP.PGE that its event waits for: see
+// EventDecoder::on_mode_exec().
+template <typename Rows, Places kPlaces>
+bool Pass<Rows, kPlaces>::take_mode(LoopPlace& place) {
+  if (!repeats_exec_mode(place.at, state_.known) || paths_.node_of(place.base) != 0) return false;
+  const std::uint8_t* const end = base_ + state_.end - kWindow;
+  const std::uint8_t* const at = skip_pads(place.at + kModeSize, end);
+  if (at >= end || kTargetPackets[*at] != static_cast<std::uint8_t>(Packet::PGE)) return false;
+  const IpForm& form = kIpForms[*at >> 5U];
+  const std::uint64_t ip = ip_of(form, at, place.last_ip);
+  Transition* const transition = find_target(place.base, Packet::PGE, ip);
+  if (transition == nullptr) return false;
+  rows_.target(*transition);
+  follow(*transition, place.base);
+  tip_order_.other();
+  since_ = last_ = static_cast<std::uint64_t>(at - base_);
+  room_.events += state_.known.mode_events;  // ENABLED instead of EXEC_MODE; IFLAG
+  state_.repeats = true;
+  place.last_ip = ip;
+  place.at = at + form.size;
+  return true;
+}
+
+// Uses the FUP of an interrupt or exception and its TIP.PGD without IP. The branch between both has no known
+// target, so that it is no edge.
+template <typename Rows, Places kPlaces>
+bool Pass<Rows, kPlaces>::take_interrupt(LoopPlace& place) {
+  const IpForm& form = kIpForms[*place.at >> 5U];
+  if ((*place.at & kKindBits) != kFupKind || form.size <= 1 || !state_.known.any) return false;
+  const std::uint8_t* const end = base_ + state_.end - kWindow;
+  const std::uint8_t* const at = skip_pads(place.at + form.size, end);
+  if (at >= end || kTargetPackets[*at] != static_cast<std::uint8_t>(Packet::PGD_NO_IP)) return false;
+  const std::uint64_t ip = ip_of(form, place.at, place.last_ip);
+  Transition* const transition = find_target(place.base, Packet::FUP, ip);
+  if (transition == nullptr) return false;
+  rows_.target(*transition);
+  follow(*transition, place.base);
+  if ((transition->flags & TRANSITION_CALLS) != 0) apply_calls(*transition);
+  calls_.flush();
+  left_ = transition->path;
+  tip_order_.other();
+  since_ = last_ = static_cast<std::uint64_t>(at - base_);
+  ++room_.events;
+  place.last_ip = ip;
+  place.at = at + 1;
+  return true;
+}
+
+// Uses the packets at `place`. False: they are for the simple decoder.
+template <typename Rows, Places kPlaces>
+[[gnu::noinline]] bool Pass<Rows, kPlaces>::take_events(LoopPlace& place) {
+  if constexpr (Rows::kEvents) return false;
+  if (!may_build()) return false;
+  if constexpr (Rows::kEdges) {
+    if (take_interrupt(place)) return true;
+  }
+  return take_psb(place) || take_mode(place);
+}
+
+}  // namespace
+}  // namespace ptkit::flow
