@@ -37,10 +37,9 @@ void RecordTrack::step() noexcept {
   if (end_ == begin_) end_ = std::numeric_limits<std::uint64_t>::max();  // after the last record
 }
 
-TimeRange RecordTrack::at(std::uint64_t offset) noexcept {
-  const std::uint64_t index = offset / sizeof(trace::BranchRecord);
-  if (index < begin_) *this = RecordTrack(records_);
-  while (index >= end_) step();
+TimeRange RecordTrack::at(std::uint64_t number) noexcept {
+  if (number < begin_) *this = RecordTrack(records_);
+  while (number >= end_) step();
   if (!low_known_) return {};
   const std::uint64_t error = high_known_ ? std::min(high_ - low_, kMaxRecordError) : kMaxRecordError;
   return {low_, static_cast<std::uint32_t>(error), TimeSource::RECORD, true};

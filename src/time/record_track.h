@@ -15,8 +15,8 @@ class RecordTrack {
  public:
   explicit RecordTrack(base::Bytes records) noexcept : records_(records) {}
 
-  // Limits of the record at `offset` and its path. Any order is allowed; ascending order is fast.
-  [[nodiscard]] TimeRange at(std::uint64_t offset) noexcept;
+  // Limits of the record with this number and its path. Any order is allowed; ascending order is fast.
+  [[nodiscard]] TimeRange at(std::uint64_t number) noexcept;
 
  private:
   void step() noexcept;

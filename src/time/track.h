@@ -76,7 +76,7 @@ class TimeTrack {
   // `losses` (by offset): missing bytes. Time continues at the next PSB.
   TimeTrack(base::Bytes stream, const trace::Clock& clock, const packet::Errata& errata,
             std::span<const trace::KnownLoss> losses = {});
-  // For a stream of branch records: queries are for the records, by `offset`.
+  // For a stream of branch records: `offset` in queries is the number of a record.
   [[nodiscard]] static TimeTrack of_records(base::Bytes records);
   ~TimeTrack();
   TimeTrack(TimeTrack&&) noexcept;

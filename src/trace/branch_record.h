@@ -26,4 +26,10 @@ struct BranchRecord {
 };
 static_assert(sizeof(BranchRecord) == 32);
 
+// The number of the first record that begins at a stream offset or after it. Offsets of rows are such
+// numbers.
+[[nodiscard]] constexpr std::uint64_t record_number(std::uint64_t offset) noexcept {
+  return offset / sizeof(BranchRecord) + (offset % sizeof(BranchRecord) != 0 ? 1 : 0);
+}
+
 }  // namespace ptkit::trace

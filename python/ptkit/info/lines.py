@@ -220,9 +220,10 @@ def _settings(rtit_ctl: int) -> str:
 
 
 def _stream_line(index: int, stream: StreamInfo, span: str) -> str:
-    parts = [f"{index}: {counted(stream.size, 'byte')}"]
-    if stream.kind != "packets":
-        parts.append(f"{stream.size // BRANCH_RECORD.itemsize:,} {stream.kind}")
+    if stream.kind == "packets":
+        parts = [f"{index}: {counted(stream.size, 'byte')}"]
+    else:
+        parts = [f"{index}: {counted(stream.size // BRANCH_RECORD.itemsize, 'branch record')}"]
     parts += [
         f"{name} {value}" for name in ("cpu", "pid", "tid") if (value := getattr(stream, name)) is not None
     ]

@@ -32,15 +32,26 @@ _CAUSES = {
 _START_OF_RECORDS = "start of a branch stack, or of the branch records: what ran before is not recorded"
 
 
-def error_messages(table: Table, files: Sequence[str]) -> list[str]:
-    """One sentence per row of an errors table: what, where, and what to do."""
+def error_messages(table: Table, files: Sequence[str], record_streams: Collection[int]) -> list[str]:
+    """One sentence per row of an errors table: what, where, and what to do.
+
+    `record_streams` are those of branch records.
+    """
     columns = ("code", "offset", "ip", "ip_known", "argument", "argument2", "file", "file_known")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
-    return [_error_message(files, *row) for row in rows]
+    return [
+        _error_message(files, stream in record_streams, *row)
+        for stream, row in zip(_streams_of(table, record_streams), rows, strict=True)
+    ]
+
+
+def _streams_of(table: Table, record_streams: Collection[int]) -> list[int]:
+    return table["stream"].tolist() if record_streams else [-1] * len(table)
 
 
 def _error_message(
     files: Sequence[str],
+    of_record: bool,
     code: int,
     offset: int,
     ip: int,
@@ -51,7 +62,7 @@ def _error_message(
     file_known: bool,
 ) -> str:
     sentence, remedy = _core.status_text(code)
-    where = f"at stream offset {offset:#x}"
+    where = f"at record {offset:,}" if of_record else f"at stream offset {offset:#x}"
     if ip_known:
         where += f", ip {ip:#x}"
     particulars = _particulars(code, argument, argument2)
@@ -85,20 +96,30 @@ def gap_messages(table: Table, record_streams: Collection[int]) -> list[str]:
     """One sentence per row of a gaps table; `record_streams` are those of branch records."""
     columns = ("cause", "code", "begin", "end", "from_ip", "from_known", "to_ip", "to_known")
     rows = zip(*(table[name].tolist() for name in columns), strict=True)
-    streams = table["stream"].tolist() if record_streams else [-1] * len(table)
     return [
         _START_OF_RECORDS
         if stream in record_streams and row[0] == _core.GapCause.START
-        else _gap_message(*row)
-        for stream, row in zip(streams, rows, strict=True)
+        else _gap_message(stream in record_streams, *row)
+        for stream, row in zip(_streams_of(table, record_streams), rows, strict=True)
     ]
 
 
 def _gap_message(
-    cause: int, code: int, begin: int, end: int, from_ip: int, from_known: bool, to_ip: int, to_known: bool
+    of_records: bool,
+    cause: int,
+    code: int,
+    begin: int,
+    end: int,
+    from_ip: int,
+    from_known: bool,
+    to_ip: int,
+    to_known: bool,
 ) -> str:
-    size = counted(end - begin, "byte")
-    text = f"{_CAUSES[_core.GapCause(cause)]}: {size} of trace ({begin:#x} to {end:#x}) could not be followed"
+    if of_records:
+        place = f"the way from record {begin:,} to {end:,}"
+    else:
+        place = f"{counted(end - begin, 'byte')} of trace ({begin:#x} to {end:#x})"
+    text = f"{_CAUSES[_core.GapCause(cause)]}: {place} could not be followed"
     if code:
         text += f" ({_core.status_text(code)[0]})"
     if from_known:

@@ -416,7 +416,7 @@ class Table:
 
         self._ask(f"messages of {self._rows:,} rows", self._rows * messages.ROW_BYTES)
         if self.name == "errors":
-            return messages.error_messages(self, self._context.files)
+            return messages.error_messages(self, self._context.files, self._context.record_streams)
         if self.name == "gaps":
             return messages.gap_messages(self, self._context.record_streams)
         makers = {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "trace/branch_record.h"
+
 namespace ptkit::columns {
 namespace {
 
@@ -19,13 +21,17 @@ void put_time(Batch& batch, std::size_t row, const time::TimeRange& range) noexc
 }
 
 // The loss is where the gap begins, or within the gap. Nothing is missing where control flow is known again.
-[[nodiscard]] std::uint64_t lost_bytes(const flow::Gap& gap,
-                                       const std::vector<trace::KnownLoss>& losses) noexcept {
-  auto loss =
-      std::lower_bound(losses.begin(), losses.end(), gap.begin,
-                       [](const trace::KnownLoss& one, std::uint64_t offset) { return one.offset < offset; });
+[[nodiscard]] std::uint64_t lost_bytes(const flow::Gap& gap, const trace::Stream& stream) noexcept {
+  const auto& losses = stream.losses;
+  const bool counted = stream.kind == trace::StreamKind::BRANCH_RECORDS;
+  const auto place_of = [counted](const trace::KnownLoss& one) {
+    return counted ? trace::record_number(one.offset) : one.offset;
+  };
+  auto loss = std::lower_bound(
+      losses.begin(), losses.end(), gap.begin,
+      [&](const trace::KnownLoss& one, std::uint64_t offset) { return place_of(one) < offset; });
   std::uint64_t sum = 0;
-  for (; loss != losses.end() && (loss->offset < gap.end || loss->offset == gap.begin); ++loss)
+  for (; loss != losses.end() && (place_of(*loss) < gap.end || place_of(*loss) == gap.begin); ++loss)
     sum += loss->lost_bytes;
   return sum;
 }
@@ -107,8 +113,8 @@ void add_row(Batch& batch, const flow::FlowError& error, const RowCounts& before
   batch.add_rows(1);
 }
 
-void add_row(Batch& batch, const flow::Gap& gap, const std::vector<trace::KnownLoss>& losses,
-             const RowCounts& before, const time::TimeRange& range) noexcept {
+void add_row(Batch& batch, const flow::Gap& gap, const trace::Stream& stream, const RowCounts& before,
+             const time::TimeRange& range) noexcept {
   const std::size_t row = batch.rows();
   batch.put<Column::gaps_cause>(row, static_cast<std::uint8_t>(gap.cause));
   batch.put<Column::gaps_code>(row, static_cast<std::uint8_t>(gap.code));
@@ -116,7 +122,7 @@ void add_row(Batch& batch, const flow::Gap& gap, const std::vector<trace::KnownL
   batch.put<Column::gaps_end>(row, gap.end);
   batch.put<Column::gaps_from_ip>(row, gap.from_ip);
   batch.put<Column::gaps_to_ip>(row, gap.to_ip);
-  batch.put<Column::gaps_lost_bytes>(row, lost_bytes(gap, losses));
+  batch.put<Column::gaps_lost_bytes>(row, lost_bytes(gap, stream));
   batch.put<Column::gaps_flags>(row, with(gap.flags, range.known, flow::TIME_KNOWN));
   put_time<Column::gaps_tsc, Column::gaps_tsc_error, Column::gaps_tsc_source>(batch, row, range);
   batch.put<Column::gaps_instruction>(row, before.instructions);

@@ -24,9 +24,9 @@ void add_row(Batch& batch, const flow::Event& event, const RowCounts& before,
              const time::TimeRange& range) noexcept;
 void add_row(Batch& batch, const flow::FlowError& error, const RowCounts& before,
              const time::TimeRange& range) noexcept;
-// `losses` are those of the stream.
-void add_row(Batch& batch, const flow::Gap& gap, const std::vector<trace::KnownLoss>& losses,
-             const RowCounts& before, const time::TimeRange& range) noexcept;
+// `stream` has the losses within the gap.
+void add_row(Batch& batch, const flow::Gap& gap, const trace::Stream& stream, const RowCounts& before,
+             const time::TimeRange& range) noexcept;
 // Rows of the table of instructions. `ip` is the address of the first one.
 void add_rows(Batch& batch, const flow::Block& block, InsnSpan span, std::uint64_t ip,
               const RowCounts& before, const time::TimeRange& range) noexcept;

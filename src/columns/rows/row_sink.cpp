@@ -209,7 +209,7 @@ void RowSink::on_gap(const flow::Gap& gap) {
   if (Batch* const batch = tables_.find(TableId::gaps)) {
     const auto range = times_.at({gap.end, gap.end}, tables_.table(), *batch);
     if (keeps(gap, range, TableId::gaps) && tables_.room_for(*batch, 1))
-      add_row(*batch, gap, stream_->losses, counts_, range);
+      add_row(*batch, gap, *stream_, counts_, range);
   }
   ++counts_.order;
 }

@@ -51,7 +51,7 @@ bool RecordDecoder::run() {
   const std::uint64_t walked = walker_.instructions();
   while (!done_) {
     walker_.bound_memory();
-    walker_.begin_packet(StreamSpan{position_, position_});
+    walker_.begin_packet(StreamSpan{number(), number()});
     take_losses();
     const std::uint64_t end = limit();
     if (end - position_ >= kRecordBytes) {
@@ -62,7 +62,7 @@ bool RecordDecoder::run() {
       position_ = end;
     } else {
       done_ = true;
-      close_gap(bytes_.size(), nullptr);
+      close_gap(number(), nullptr);
     }
     if (pauses(walked)) return !done_;
   }
@@ -76,16 +76,16 @@ void RecordDecoder::take_losses() {
     open_gap(GapCause::LOST, stream_.losses[next_loss_++].cause);
 }
 
-void RecordDecoder::close_gap(std::uint64_t offset, const std::uint64_t* to_ip) {
+void RecordDecoder::close_gap(std::uint64_t at, const std::uint64_t* to_ip) {
   if (!recovery_.is_open()) return;
-  recovery_.close(offset, to_ip);
-  gap_end_ = offset;
+  recovery_.close(at, to_ip);
+  gap_end_ = at;
 }
 
 // Opens a gap. The IP after the last record becomes unknown.
 void RecordDecoder::open_gap(GapCause cause, Status code) {
   // Closes a gap of missing code, because the new gap has another cause.
-  if (recovery_.is_open() && recovery_.gap()->cause == GapCause::ERROR) close_gap(position_, nullptr);
+  if (recovery_.is_open() && recovery_.gap()->cause == GapCause::ERROR) close_gap(number(), nullptr);
   recovery_.open(gap_begin(), known_ ? &ip_ : nullptr, cause, code);
   known_ = false;
 }
@@ -94,7 +94,7 @@ void RecordDecoder::open_gap(GapCause cause, Status code) {
 // row.
 void RecordDecoder::bad_record(const std::uint64_t* ip, std::uint64_t argument) {
   if (recovery_.is_open() && recovery_.gap()->code == Status::BAD_RECORD) return;
-  recovery_.error(StreamSpan{position_, position_}, Status::BAD_RECORD, ip, argument, 0, nullptr);
+  recovery_.error(StreamSpan{number(), number()}, Status::BAD_RECORD, ip, argument, 0, nullptr);
   open_gap(GapCause::ERROR, Status::BAD_RECORD);
 }
 
@@ -112,15 +112,15 @@ void RecordDecoder::take_record() {
   in_tx_ = in_tx;
   known_ = true;
   ip_ = record.to_ip;
-  last_offset_ = position_;
+  last_number_ = number();
   context_.set_mode(mode_after(record));
 }
 
 // User code of another process or thread does not continue at the target of the last record.
 void RecordDecoder::follow_context() {
   const Context before = context_.now();
-  context_.apply_switches_up_to(position_);
-  context_.time_moved(position_, false);
+  context_.apply_switches_up_to(number());
+  context_.time_moved(number(), false);
   const bool same = context_.now().space == before.space && context_.now().tid == before.tid;
   if (!same && known_ && !is_kernel(ip_)) open_gap(GapCause::FILTERED, Status::OK);
 }
@@ -128,7 +128,7 @@ void RecordDecoder::follow_context() {
 // Follows the path from the target of the last record to this record, and over its branch.
 void RecordDecoder::follow(const BranchRecord& record) {
   const bool there = has_code_ && ((known_ && follow_path_to(record)) || begin_at(record));
-  if (!has_code_) close_gap(position_, &record.from_ip);
+  if (!has_code_) close_gap(number(), &record.from_ip);
   if (!there) return emit(record, BranchKind::UNKNOWN);
   const BranchKind kind = kind_of(record);
   route_.has(kind);
@@ -144,14 +144,14 @@ bool RecordDecoder::follow_path_to(const BranchRecord& record) {
   }
   const Status status = route_.find(ip_, record.from_ip);
   if (status == Status::OK) {
-    close_gap(last_offset_, &ip_);
+    close_gap(last_number_, &ip_);
     return true;
   }
   if (status != Status::RECORD_MISMATCH) {
     miss_code(status);
     return false;
   }
-  close_gap(last_offset_, &ip_);
+  close_gap(last_number_, &ip_);
   recovery_.error(walker_.place(), status, &record.from_ip, ip_, route_.ip(), nullptr);
   open_gap(GapCause::ERROR, status);
   return false;
@@ -162,7 +162,7 @@ void RecordDecoder::leave(const BranchRecord& record) {
   const Status status = is_kernel(ip_) ? route_.find_exit(ip_) : route_.find_entry(ip_, record.to_ip);
   if (status == Status::RECORD_MISMATCH) return open_gap(GapCause::FILTERED, Status::OK);
   if (status != Status::OK) return miss_code(status);
-  close_gap(last_offset_, &ip_);
+  close_gap(last_number_, &ip_);
   route_.emit(route_.by_branch());
   const BranchKind kind = route_.by_branch() ? route_.block().branch : BranchKind::ASYNC;
   walker_.emit_branch(kind, route_.ip(), 0, FROM_KNOWN | TAKEN);
@@ -174,7 +174,7 @@ bool RecordDecoder::begin_at(const BranchRecord& record) {
   if (!known_) context_.set_mode(mode_after(record));
   const Status status = route_.find(record.from_ip, record.from_ip);
   const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap()->code);
-  if (status == Status::OK || !goes_on) close_gap(position_, &record.from_ip);
+  if (status == Status::OK || !goes_on) close_gap(number(), &record.from_ip);
   if (status == Status::OK) return true;
   // A branch between user and kernel code may come from a privilege level that is not recorded: missing code
   // is no error there.
@@ -187,7 +187,7 @@ void RecordDecoder::miss_code(Status status) {
   const std::uint64_t ip = route_.ip();
   const bool goes_on = recovery_.is_open() && is_missing(recovery_.gap()->code) && route_.empty();
   if (!goes_on) {
-    close_gap(last_offset_, &ip_);
+    close_gap(last_number_, &ip_);
     route_.emit(false);
   }
   const std::int32_t region = walker_.view().provenance(ip).region;

@@ -9,7 +9,7 @@
 
 namespace ptkit::flow {
 
-// Decodes one stream of kind BRANCH_RECORDS. The offset of a row is that of its branch record.
+// Decodes one stream of kind BRANCH_RECORDS. The offset of a row is the number of its branch record.
 class RecordDecoder final : public RowSource, private DecoderContext {
  public:
   // As for FlowDecoder, all references must outlive the decoder; `track` and `pool` may be null.
@@ -26,9 +26,10 @@ class RecordDecoder final : public RowSource, private DecoderContext {
   void follow_context();
   void bad_record(const std::uint64_t* ip, std::uint64_t argument);
   void open_gap(GapCause cause, base::Status code);
-  void close_gap(std::uint64_t offset, const std::uint64_t* to_ip);
+  void close_gap(std::uint64_t at, const std::uint64_t* to_ip);
+  [[nodiscard]] std::uint64_t number() const noexcept { return trace::record_number(position_); }
   // Gaps do not overlap.
-  [[nodiscard]] std::uint64_t gap_begin() const noexcept { return std::max(last_offset_, gap_end_); }
+  [[nodiscard]] std::uint64_t gap_begin() const noexcept { return std::max(last_number_, gap_end_); }
   void follow(const trace::BranchRecord& record);
   [[nodiscard]] bool follow_path_to(const trace::BranchRecord& record);
   void leave(const trace::BranchRecord& record);
@@ -39,8 +40,8 @@ class RecordDecoder final : public RowSource, private DecoderContext {
 
   Route route_;
   bool has_code_;
-  std::uint64_t position_ = 0;
-  std::uint64_t last_offset_ = 0;  // offset of the preceding record
+  std::uint64_t position_ = 0;     // stream offset
+  std::uint64_t last_number_ = 0;  // number of the preceding record
   std::uint64_t gap_end_ = 0;      // end of the last gap
   std::uint64_t ip_ = 0;           // target of the preceding record, if known_
   bool known_ = false;

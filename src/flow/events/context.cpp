@@ -5,6 +5,7 @@
 
 #include "flow/events/stream_traits.h"
 #include "ptkit/rtit_regs.h"
+#include "trace/branch_record.h"
 
 namespace ptkit::flow {
 
@@ -132,6 +133,9 @@ void ContextTracker::take_switch(const trace::Switch& to) {
 void ContextTracker::find_switch_at() noexcept {
   const bool more = stream_.switches_by_offset && state_.next_switch < stream_.switches.size();
   switch_at_ = more ? stream_.switches[state_.next_switch].offset : kNever;
+  // Branch records are counted.
+  if (more && stream_.kind == trace::StreamKind::BRANCH_RECORDS)
+    switch_at_ = trace::record_number(switch_at_);
 }
 
 void ContextTracker::switch_by_offset(std::uint64_t offset) {

@@ -101,11 +101,11 @@ def test_branches_of_arrays() -> None:
     assert table["taken"].tolist() == [True, True, False, True]
     assert table["prediction_known"].tolist() == [False, True, False, True]
     assert table["predicted"].tolist() == [False, False, False, True]
-    assert table["offset"].tolist() == [0, 32, 64, 64]
+    assert table["offset"].tolist() == [0, 1, 2, 2]
     assert table["tid"].tolist() == [7] * 4
     assert trace.instructions()["ip"].tolist() == [0x1004, 0x1000, 0x1001, 0x1000, 0x1001, 0x1003, 0x1004]
     assert trace.streams[0].kind == "branch records"
-    assert "3 branch records" in str(trace.info)
+    assert "  0: 3 branch records, pid 3, tid 7" in str(trace.info)
     assert len(trace.events()) == 0
 
 
@@ -189,6 +189,10 @@ def test_damaged_records_are_errors_and_gaps(timed: ptkit.Trace) -> None:
     assert timed.errors["code"].tolist() == [ErrorCode.BAD_RECORD, ErrorCode.RECORD_MISMATCH]
     assert timed.gaps["cause"].tolist() == [GapCause.ERROR] * 2
     assert "impossible address" in timed.errors.messages()[0]
+    assert "(at record 9, ip 0x1000000000000000)" in timed.errors.messages()[0]
+    assert timed.errors["offset"].tolist() == [9, 14]
+    assert timed.gaps["end"].tolist() == [10, 14]
+    assert "the way from record 8 to 10 could not be followed" in timed.gaps.messages()[0]
     assert "from 0x1003 the code leads to the branch at 0x1004" in timed.errors.messages()[1]
     with pytest.raises(ptkit.DecodeError, match="impossible address"):
         timed.branches(errors="raise")
@@ -196,14 +200,14 @@ def test_damaged_records_are_errors_and_gaps(timed: ptkit.Trace) -> None:
 
 def test_record_times_are_row_times(timed: ptkit.Trace) -> None:
     table = timed.branches(taken=True)
-    index = table["offset"] // 32
+    index = table["offset"]
     assert table["time_known"].tolist() == (index >= 4).tolist()
     known = index >= 4
     assert np.array_equal(table["tsc"][known], index[known] // 4 * 100)
     assert set(table["tsc_error"][known].tolist()) == {100}
     assert set(table.named("tsc_source")[4:]) == {"RECORD"}
     part = timed.branches(time=(200, 300), taken=True)
-    assert set((part["offset"] // 32).tolist()) == {8, 10, 11}
+    assert set(part["offset"].tolist()) == {8, 10, 11}
     assert (
         timed.between(200, 300).instructions()["ip"].tolist()
         == timed.instructions(time=(200, 300))["ip"].tolist()

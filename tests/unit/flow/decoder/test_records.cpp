@@ -51,8 +51,8 @@ TEST(Records, EmitBranchesAndBlocksBetween) {
   EXPECT_EQ(rows.branches[2].kind, BranchKind::JUMP);
   EXPECT_EQ(rows.branches[3].kind, BranchKind::COND);
   EXPECT_EQ(rows.branches[3].flags, kWent);
-  EXPECT_EQ(rows.branches[3].place.offset, 96U);
-  EXPECT_EQ(rows.blocks.back().place.offset, 96U);
+  EXPECT_EQ(rows.branches[3].place.offset, 3U);
+  EXPECT_EQ(rows.blocks.back().place.offset, 3U);
   EXPECT_TRUE(rows.errors.empty());
   EXPECT_TRUE(rows.gaps.empty());
   ASSERT_EQ(rows.contexts.size(), 1U);
@@ -133,13 +133,13 @@ TEST(Records, SuccessiveMissingCodeIsOneErrorAndGap) {
   ASSERT_EQ(rows.errors.size(), 1U);
   EXPECT_EQ(rows.errors[0].code, Status::NO_CODE);
   EXPECT_EQ(rows.errors[0].ip, 0x5000U);
-  EXPECT_EQ(rows.errors[0].place.offset, 32U);
+  EXPECT_EQ(rows.errors[0].place.offset, 1U);
   ASSERT_EQ(rows.gaps.size(), 1U);
   EXPECT_EQ(rows.gaps[0].cause, GapCause::ERROR);
   EXPECT_EQ(rows.gaps[0].code, Status::NO_CODE);
   EXPECT_EQ(rows.gaps[0].begin, 0U);
   EXPECT_EQ(rows.gaps[0].from_ip, 0x5000U);
-  EXPECT_EQ(rows.gaps[0].end, 96U);
+  EXPECT_EQ(rows.gaps[0].end, 3U);
   EXPECT_EQ(rows.gaps[0].to_ip, 0x1014U);
   EXPECT_EQ(rows.ips, (Ips{0x1010, 0x1014, 0x1015}));
 }
@@ -169,7 +169,7 @@ TEST(Records, UnreachableRecordIsMismatch) {
   EXPECT_EQ(rows.gaps[0].from_ip, 0x1020U);
   EXPECT_EQ(rows.gaps[0].to_ip, 0x1015U);
   EXPECT_EQ(rows.gaps[0].begin, 0U);
-  EXPECT_EQ(rows.gaps[0].end, 32U);
+  EXPECT_EQ(rows.gaps[0].end, 1U);
   EXPECT_EQ(rows.ips, (Ips{0x1010, 0x1015, 0x1014, 0x1015}));
   EXPECT_EQ(text_of(rows.branches), "2:1010>1020/7 1:1015>1014/7 1:1015>1014/7 ");
 }
@@ -189,11 +189,11 @@ TEST(Records, BadRecordsAreOneErrorAndGap) {
   const Collect rows = scene.decode();
   ASSERT_EQ(rows.errors.size(), 1U);
   EXPECT_EQ(rows.errors[0].code, Status::BAD_RECORD);
-  EXPECT_EQ(rows.errors[0].place.offset, 32U);
+  EXPECT_EQ(rows.errors[0].place.offset, 1U);
   EXPECT_FALSE(rows.errors[0].ip_known);
   ASSERT_EQ(rows.gaps.size(), 1U);
   EXPECT_EQ(rows.gaps[0].code, Status::BAD_RECORD);
-  EXPECT_EQ(rows.gaps[0].end, 128U);
+  EXPECT_EQ(rows.gaps[0].end, 4U);
   EXPECT_EQ(rows.branches.size(), 2U);
   EXPECT_EQ(rows.ips, (Ips{0x1010, 0x1015}));
 }
@@ -210,7 +210,7 @@ TEST(Records, MissingCodeMayFollowMismatch) {
   EXPECT_EQ(rows.gaps[0].code, Status::RECORD_MISMATCH);
   EXPECT_EQ(rows.gaps[0].to_ip, 0x5000U);
   EXPECT_EQ(rows.gaps[1].code, Status::NO_CODE);
-  EXPECT_EQ(rows.gaps[1].begin, 32U);
+  EXPECT_EQ(rows.gaps[1].begin, 1U);
   EXPECT_EQ(rows.gaps[1].to_ip, 0x1015U);
 }
 
@@ -244,7 +244,7 @@ TEST(Records, TruncatedRecordIsError) {
   EXPECT_EQ(rows.errors[0].code, Status::BAD_RECORD);
   EXPECT_EQ(rows.errors[0].argument, 20U);
   ASSERT_EQ(rows.gaps.size(), 1U);
-  EXPECT_EQ(rows.gaps[0].end, 20U);
+  EXPECT_EQ(rows.gaps[0].end, 1U);
 }
 
 TEST(Records, EmptyStreamHasNoRows) {
@@ -285,7 +285,7 @@ TEST(Records, LossInsideRecordTruncatesIt) {
   EXPECT_EQ(rows.errors[0].code, Status::BAD_RECORD);
   EXPECT_EQ(rows.errors[0].argument, 16U);
   EXPECT_EQ(text_of(rows.branches), "1:1015>1014/7 ");
-  EXPECT_EQ(rows.branches[0].place.offset, 16U);
+  EXPECT_EQ(rows.branches[0].place.offset, 1U);
 }
 
 TEST(Records, FirstOfStackStartsAnew) {
@@ -365,7 +365,7 @@ TEST(Records, OtherThreadDoesNotContinueAtLastTarget) {
   ASSERT_FALSE(rows.contexts.empty());
   EXPECT_EQ(rows.contexts.back().tid, 21);
   EXPECT_EQ(rows.contexts.back().space, 2U);
-  EXPECT_EQ(rows.contexts.back().offset, 64U);
+  EXPECT_EQ(rows.contexts.back().offset, 2U);
 }
 
 TEST(Records, FollowSwitchesByOffset) {
@@ -378,13 +378,13 @@ TEST(Records, FollowSwitchesByOffset) {
   EXPECT_TRUE(rows.errors.empty());
   ASSERT_EQ(rows.gaps.size(), 2U);
   EXPECT_EQ(rows.gaps[0].cause, GapCause::FILTERED);
-  EXPECT_EQ(rows.gaps[0].end, 64U);
-  EXPECT_EQ(rows.gaps[1].end, 96U);
+  EXPECT_EQ(rows.gaps[0].end, 2U);
+  EXPECT_EQ(rows.gaps[1].end, 3U);
   ASSERT_GE(rows.contexts.size(), 3U);
   const std::size_t last = rows.contexts.size() - 1;
   EXPECT_EQ(rows.contexts[last - 2].tid, 11);
   EXPECT_EQ(rows.contexts[last - 1].tid, 21);
-  EXPECT_EQ(rows.contexts[last - 1].offset, 64U);
+  EXPECT_EQ(rows.contexts[last - 1].offset, 2U);
   EXPECT_EQ(rows.contexts[last].tid, 22);
   EXPECT_EQ(rows.contexts[last].space, 2U);
 }
