@@ -221,7 +221,7 @@ class TimeSource(enum.IntEnum):
     CBR = 4
     RECORD = 5
 
-def records_of_ds(data: Buffer, record_bytes: int) -> bytes: ...
+def records_of_ds(data: Buffer, record_bytes: int, bts_index: int | None = None) -> bytes: ...
 
 class Bundle:
     format: str
@@ -237,6 +237,7 @@ class Bundle:
         tid: int | None = None,
         space: int = 0,
         switches: Sequence[tuple[int, int | None, int | None, int]] = ...,
+        by_offset: bool = False,
         kind: str = "packets",
     ) -> int: ...
     def add_stream_file(self, path: str) -> int: ...
@@ -612,8 +613,16 @@ def name_symbols(
     times: _Times | None = None,
     offsets: bool = True,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
-def open_bundle(path: str, format: str = "", binaries: Sequence[str] = []) -> Bundle: ...
-def open_bundle_bytes(name: str, data: Buffer, format: str = "", binaries: Sequence[str] = []) -> Bundle: ...
+def open_bundle(
+    path: str, format: str = "", binaries: Sequence[str] = [], bts_index: int | None = None
+) -> Bundle: ...
+def open_bundle_bytes(
+    name: str,
+    data: Buffer,
+    format: str = "",
+    binaries: Sequence[str] = [],
+    bts_index: int | None = None,
+) -> Bundle: ...
 def packet_texts(
     kind: ArrayLike, payload: ArrayLike, payload2: ArrayLike, flags: ArrayLike
 ) -> list[tuple[str, str, str]]: ...

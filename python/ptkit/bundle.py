@@ -29,6 +29,7 @@ _ELF_MAGIC = b"\x7fELF"
 _PE_MAGIC = b"MZ"
 _PE_POINTER_AT = 0x3C  # where the DOS header says where that is:
 _PE_SIGNATURE = b"PE\0\0"
+_BTS_FORMATS = ("bts", "bts32")
 _IMAGES = "paths, (path, address), (bytes, address), {address: bytes}"
 
 
@@ -91,7 +92,10 @@ def _of_pipe(path: str) -> bytearray:
 
 
 def open_source(
-    source: Source, format: str | None, binaries: Sequence[str | os.PathLike[str]] | None = None
+    source: Source,
+    format: str | None,
+    binaries: Sequence[str | os.PathLike[str]] | None = None,
+    bts_index: int | None = None,
 ) -> _core.Bundle:
     """Make a bundle of the user's input.
 
@@ -103,6 +107,8 @@ def open_source(
         Reader to force.
     binaries : sequence of paths, optional
         Folders to look for programs in.
+    bts_index : int, optional
+        Of a BTS buffer: the record that would be written next.
 
     Raises
     ------
@@ -111,22 +117,29 @@ def open_source(
     FormatError
         If the input is no trace.
     ConfigError
-        If there is no such reader, or `binaries` is no list of folders.
+        If there is no such reader, `binaries` is no list of folders, or `bts_index` is given for another
+        format or out of range.
     TypeError
         If a buffer does not hold contiguous bytes.
     """
     if format is not None and not isinstance(format, str):
         raise ConfigError(f"format={format!r} must be the name of a reader")
+    if bts_index is not None:
+        if format not in _BTS_FORMATS:
+            raise ConfigError(
+                f'bts_index={bts_index!r}: only BTS buffers have one; say format="bts" or "bts32" too'
+            )
+        integer("bts_index", bts_index, 0, LAST_ADDRESS)
     if isinstance(binaries, (str, bytes, os.PathLike)):
         raise ConfigError(f"binaries={binaries!r} must be a list of folders")
     folders = [_checked_path(folder, "folder of binaries") for folder in binaries or ()]
     if _is_path(source):
         path, status = _checked(source, "file or folder")
         if is_pipe(path, status.st_mode):
-            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders)
+            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders, bts_index)
         if status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
-        return _core.open_bundle(path, format or "", folders)
+        return _core.open_bundle(path, format or "", folders, bts_index)
     if format is not None:
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()

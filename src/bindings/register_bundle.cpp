@@ -2,6 +2,7 @@
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/common/branch_records.h"
+#include "formats/common/bts_ring.h"
 #include "formats/common/missing_files.h"
 #include "image/code_file.h"
 
@@ -27,14 +28,14 @@ trace::StreamKind kind_of(const std::string& name) {
   throw py::value_error("kind is \"packets\" or \"branch records\"");
 }
 
-// (tsc, pid, tid, space): the thread is switched in at `tsc`.
+// (place, pid, tid, space): the thread is switched in at a time in TSC ticks, or at an offset in the stream.
 using SwitchRow =
     std::tuple<std::uint64_t, std::optional<std::int64_t>, std::optional<std::int64_t>, trace::SpaceId>;
 
 std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::string& name,
                        std::optional<std::int64_t> cpu, std::optional<std::int64_t> pid,
                        std::optional<std::int64_t> tid, trace::SpaceId space,
-                       const std::vector<SwitchRow>& switches, const std::string& kind) {
+                       const std::vector<SwitchRow>& switches, bool by_offset, const std::string& kind) {
   trace::Stream stream;
   stream.kind = kind_of(kind);
   stream.name = name;
@@ -43,8 +44,13 @@ std::size_t add_stream(BundleHandle& self, const py::buffer& data, const std::st
   stream.tid = id_of(tid);
   stream.space = space;
   stream.data = buffer_from_python(data, "a trace stream");
-  for (const auto& [tsc, now_pid, now_tid, now_space] : switches) {
-    stream.switches.push_back({tsc, id_of(now_pid), id_of(now_tid), now_space});
+  stream.switches_by_offset = by_offset;
+  for (const auto& [place, now_pid, now_tid, now_space] : switches) {
+    stream.switches.push_back({.tsc = by_offset ? 0 : place,
+                               .pid = id_of(now_pid),
+                               .tid = id_of(now_tid),
+                               .space = now_space,
+                               .offset = by_offset ? place : 0});
   }
   self.bundle->streams.push_back(std::move(stream));
   return self.bundle->streams.size() - 1;
@@ -59,10 +65,15 @@ std::size_t add_stream_file(BundleHandle& self, const std::string& path) {
 }
 
 // Converts records of a debug store (DS) area to a stream of branch records.
-py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes) {
+py::bytes records_of_ds(const py::buffer& data, std::size_t record_bytes,
+                        std::optional<std::uint64_t> bts_index) {
   const trace::TraceBuffer buffer = buffer_from_python(data, "branch records");
   const auto layout = record_bytes == 12 ? formats::DsLayout::BITS32 : formats::DsLayout::BITS64;
-  const auto made = formats::to_buffer(formats::read_ds_buffer(buffer.bytes(), layout).records);
+  formats::DsRecords all = formats::read_ds_buffer(buffer.bytes(), layout);
+  if (bts_index) {
+    if (const auto failure = formats::begin_at_index(all, *bts_index)) raise_failure(*failure);
+  }
+  const auto made = formats::to_buffer(std::move(all.records));
   return {reinterpret_cast<const char*>(made.bytes().data()), made.size()};
 }
 
@@ -220,13 +231,15 @@ py::list outside_files(const BundleHandle& self, bool code) {
 
 void register_bundle(py::module_& module) {
   module.def("records_of_ds", &records_of_ds, py::arg("data"), py::arg("record_bytes"),
-             "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12).");
+             py::arg("bts_index") = py::none(),
+             "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12); "
+             "bts_index: the record that would be written next.");
   py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
            py::arg("cpu") = py::none(), py::arg("pid") = py::none(), py::arg("tid") = py::none(),
            py::arg("space") = trace::kAnySpace, py::arg("switches") = std::vector<SwitchRow>{},
-           py::arg("kind") = "packets")
+           py::arg("by_offset") = false, py::arg("kind") = "packets")
       .def("add_stream_file", &add_stream_file, py::arg("path"))
       .def("add_space", &add_space, py::kw_only(), py::arg("pid") = py::none(), py::arg("cr3") = py::none())
       .def("add_code", &add_code, py::arg("address"), py::arg("data"), py::kw_only(),

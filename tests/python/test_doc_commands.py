@@ -38,7 +38,7 @@ NOT_RUN = [block for block in BLOCKS if block.language in RUN and not block.runs
 TRACE = "import numpy as np, ptkit\ntrace = ptkit.open('sort.ptk')\nbranches = trace.branches()\n"
 PRELUDES = {
     "README.md": "",
-    "branch-records.md": "import numpy as np, ptkit\nrecords = np.zeros(1, ptkit.BRANCH_RECORD)\n",
+    "branch-records.md": "import numpy as np, ptkit\nrecords = np.zeros(6, ptkit.BRANCH_RECORD)\n",
     "coverage.md": "buffers = [open('raw.pt', 'rb').read()]\n",
     "json.md": "import json, subprocess\n",
 }

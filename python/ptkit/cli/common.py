@@ -112,6 +112,15 @@ def add_open_options(
         format_option, dest="format", metavar="FORMAT", help="format of FILE (default: found by its content)"
     )
     group.add_argument(
+        "--bts-index",
+        metavar="N",
+        type=number(),
+        help=Rare(
+            "with --format bts or bts32: number of the record that would be written next (the BTS index less "
+            "the BTS buffer base, divided by the size of a record); the ring is put in order from there"
+        ),
+    )
+    group.add_argument(
         "--processor", metavar="FAMILY/MODEL[/STEPPING]", help="the processor that recorded, for its errata"
     )
     group.add_argument(
@@ -247,6 +256,7 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
         trace = ptkit.open(
             options.path,
             format=options.format,
+            bts_index=options.bts_index,
             cpu=options.processor,
             images=images or None,
             binaries=options.binaries,

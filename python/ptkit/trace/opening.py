@@ -47,6 +47,7 @@ def open(
     crystal_hz: int | None = None,
     perf_time: tuple[int, int, int] | None = None,
     cs_base: int | None = None,
+    bts_index: int | None = None,
     index: bool | str | os.PathLike[str] = True,
 ) -> Trace:
     """Open a trace.
@@ -103,6 +104,12 @@ def open(
         such code (TIP, TIP.PGE, TIP.PGD, FUP), so that all tables but ``packets`` have linear addresses. For
         recordings with effective addresses as IP payloads (``trace.info.ip_payloads``). Code, filter
         ranges and symbols are at linear addresses in any case.
+    bts_index : int, optional
+        For ``format="bts"`` and ``"bts32"``: the number of the record that would be written next, from 0: the
+        BTS index of the DS area less the BTS buffer base, divided by the size of a record (24 or 12). The
+        buffer is a ring, and its records are put in the order of execution from there. None: a ring is put
+        in order where its records tell for certain where it begins; a `PtkitWarning` says that they did, or
+        that the buffer is full and they do not.
     index : bool or path
         True: use the index that lies beside the trace (see `Trace.index`), if there is one; False: do not;
         or its path. One that is damaged or does not belong to this trace, with these images and settings, is
@@ -125,8 +132,8 @@ def open(
     FormatError
         If the input is no trace, or damaged.
     ConfigError
-        If an argument is out of range, or `cs_base` is given where the recording says that IP payloads are
-        linear addresses.
+        If an argument is out of range, `bts_index` is given for another format, or `cs_base` where the
+        recording says that IP payloads are linear addresses.
     UnsupportedError
         If the engine is not in this build, or cannot add `cs_base`.
 
@@ -149,7 +156,7 @@ def open(
         )
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
-    bundle = open_source(path, format, binaries)
+    bundle = open_source(path, format, binaries, bts_index)
     recorded = len(bundle.files)
     add_images(bundle, images)
     given = {last_part(name) for name, _ in bundle.files[recorded:]}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptkit import _core
-from ptkit.arguments import flag
+from ptkit.arguments import LAST_ADDRESS, flag, integer
 from ptkit.bundle import add_images, apply_settings
 from ptkit.decode import Settings
 from ptkit.decode.plan import check_choice, thread_count
@@ -27,16 +27,20 @@ __all__ = ["open_branches"]
 
 _NEEDED = ("from_ip", "to_ip")
 _DS_BYTES = (12, 24)
+_LAST_RECORD = 2**58  # offsets in bytes have 64 bits
+_LAST_ID = 2**32 - 1
 
 
 def open_branches(
     branches: Buffer | Mapping[str, ArrayLike] | NDArray[Any],
     *,
     record_bytes: int = 24,
+    bts_index: int | None = None,
     code32: bool = False,
     cpu: int | None = None,
     pid: int | None = None,
     tid: int | None = None,
+    switches: Sequence[tuple[int, int | None, int | None]] = (),
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
     image_callback: ImageCallback | None = None,
     threads: int | None = None,
@@ -54,10 +58,17 @@ def open_branches(
         ``cycles``; see docs/branch-records.md. An integer array of shape (n, 2): from and to. All are copied.
     record_bytes : int
         Of the records of a debug store area: 24, or 12 of a 32-bit system. Only for bytes.
+    bts_index : int, optional
+        Only for bytes: the number of the record that would be written next, where the buffer was used as a
+        ring. Records are put in order from there. None: they are in order.
     code32 : bool
         The code is 32-bit code. That of 12-byte records always is.
     cpu, pid, tid : int, optional
         Where and for whom it was recorded: a processor's number, ids of process and thread.
+    switches : sequence of tuple
+        Context switches, in order: ``(record, pid, tid)``. From the record of this number on (0 is the
+        first in the order of execution) this thread ran; an id may be None. Before the first switch `pid`
+        and `tid` hold. Code at the target of a record does not go on in another thread's record.
     images, image_callback, threads, errors, tsc_hz, perf_time : optional
         As for `ptkit.open`.
 
@@ -69,7 +80,7 @@ def open_branches(
     Raises
     ------
     ConfigError
-        If an argument is out of range, or arrays have not the same length.
+        If an argument is out of range, arrays have not the same length, or switches are not in order.
     FormatError
         If there is no branch.
     TypeError
@@ -91,7 +102,7 @@ def open_branches(
     thread_count(threads)
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
-    records = _records_of(branches, record_bytes)
+    records = _records_of(branches, record_bytes, bts_index)
     if len(records) == 0:
         raise FormatError("there are no branches: nothing to decode")
     if flag("code32", code32):
@@ -99,7 +110,15 @@ def open_branches(
     bundle = _core.Bundle()
     bundle.format = "branches"
     bundle.source = f"<{len(records)} branches>"
-    bundle.add_stream(records.tobytes(), kind="branch records", cpu=cpu, pid=pid, tid=tid)
+    bundle.add_stream(
+        records.tobytes(),
+        kind="branch records",
+        cpu=cpu,
+        pid=pid,
+        tid=tid,
+        switches=_switch_rows(switches, pid, tid),
+        by_offset=bool(switches),
+    )
     add_images(bundle, images)
     apply_settings(
         bundle,
@@ -114,13 +133,44 @@ def open_branches(
     return Trace(bundle, Settings("ptkit", "ip", threads, errors), image_callback)
 
 
-def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
+def _switch_rows(
+    switches: Sequence[tuple[int, int | None, int | None]], pid: int | None, tid: int | None
+) -> list[tuple[int, int | None, int | None, int]]:
+    """Rows of ``Bundle.add_stream``: offsets in bytes; the first one is of the stream's begin."""
+    rows: list[tuple[int, int | None, int | None, int]] = []
+    for item in switches:
+        if not isinstance(item, (tuple, list)) or len(item) != 3:
+            raise ConfigError(f"switches: {item!r} is not (record, pid, tid)")
+        record = integer("switches: record", item[0], 0, _LAST_RECORD)
+        ids = [None if one is None else integer("switches: id", one, 0, _LAST_ID) for one in item[1:]]
+        if rows and record * BRANCH_RECORD.itemsize < rows[-1][0]:
+            raise ConfigError(f"switches: record {record} comes after a later one; give them in order")
+        rows.append((record * BRANCH_RECORD.itemsize, ids[0], ids[1], 0))
+    if rows and rows[0][0] != 0:
+        rows.insert(0, (0, pid, tid, 0))
+    return rows
+
+
+def _records_of(branches: Any, record_bytes: int, bts_index: int | None) -> NDArray[Any]:
+    arrays = _of_arrays(branches)
+    if arrays is None:
+        return _of_ds(branches, record_bytes, bts_index)
+    if bts_index is not None:
+        raise ConfigError(f"bts_index={bts_index!r}: only bytes of a debug store area have one")
+    return arrays
+
+
+def _of_arrays(branches: Any) -> NDArray[Any] | None:
     if isinstance(branches, Mapping):
         return _from_fields({str(name): np.asarray(column) for name, column in branches.items()})
     if isinstance(branches, np.ndarray) and branches.dtype.names is not None:
         return _from_fields({name: branches[name] for name in branches.dtype.names})
     if isinstance(branches, np.ndarray) and branches.ndim == 2 and branches.shape[1] == 2:
         return _from_fields({"from_ip": branches[:, 0], "to_ip": branches[:, 1]})
+    return None
+
+
+def _of_ds(branches: Any, record_bytes: int, bts_index: int | None) -> NDArray[Any]:
     if record_bytes not in _DS_BYTES:
         raise ConfigError(f"record_bytes={record_bytes!r} is not one of {', '.join(map(str, _DS_BYTES))}")
     try:
@@ -138,7 +188,9 @@ def _records_of(branches: Any, record_bytes: int) -> NDArray[Any]:
         ) from error
     if data.nbytes % record_bytes:
         raise FormatError(f"{data.nbytes} bytes are no whole number of records of {record_bytes} bytes")
-    return np.frombuffer(bytearray(_core.records_of_ds(data, record_bytes)), BRANCH_RECORD)
+    if bts_index is not None:
+        integer("bts_index", bts_index, 0, LAST_ADDRESS)
+    return np.frombuffer(bytearray(_core.records_of_ds(data, record_bytes, bts_index)), BRANCH_RECORD)
 
 
 def _from_fields(columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

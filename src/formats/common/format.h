@@ -1,6 +1,8 @@
 // Describes an input format: its name, the test that recognises its files, and the reader.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ namespace ptkit::formats {
 struct OpenOptions {
   std::string format{};                 // registry name of the format; empty: recognised by content
   std::vector<std::string> binaries{};  // folders with copies of the traced programs and libraries
+  // BTS buffers: number of the record that would have been written next.
+  std::optional<std::uint64_t> bts_index{};
 };
 
 struct Format {

@@ -1,6 +1,7 @@
 // A memory image of a BTS buffer (debug store area). It has no magic, so that it is read only if the user
 // names the format.
 #include "formats/common/branch_records.h"
+#include "formats/common/bts_ring.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "trace/warning_codes.h"
@@ -11,9 +12,21 @@ namespace {
 
 bool sniff(const std::string&) { return false; }
 
+// Puts a ring in the order of execution, where that is known. A buffer with empty records has not wrapped.
+void put_in_order(DsRecords& all, DsLayout layout, const std::string& path,
+                  std::vector<trace::Warning>& warnings) {
+  const RingSeam seam = find_seam(all.records, layout);
+  if (seam.certain && seam.oldest != 0) {
+    begin_with(all.records, seam.oldest);
+    warnings.push_back(warn(trace::WarningCode::BTS_RING_ORDERED, seam.oldest).at(path));
+  } else if (!seam.certain && all.empty == 0 && all.records.size() > 1) {
+    warnings.push_back(warn(trace::WarningCode::BTS_ORDER_UNKNOWN).at(path));
+  }
+}
+
 template <DsLayout LAYOUT>
 base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
-                                            const OpenOptions&) {
+                                            const OpenOptions& options) {
   DsRecords all = read_ds_buffer(data.bytes(), LAYOUT);
   const std::string bytes = std::to_string(record_bytes(LAYOUT));
   if (all.records.empty())
@@ -21,6 +34,11 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
   trace::TraceBundle bundle;
   if (all.left != 0)
     bundle.warnings.push_back(warn(trace::WarningCode::BTS_RECORD_CUT, all.left, bytes).at(path));
+  if (options.bts_index) {
+    if (auto failure = begin_at_index(all, *options.bts_index)) return *failure;
+  } else {
+    put_in_order(all, LAYOUT, path, bundle.warnings);
+  }
   trace::Stream stream;
   stream.kind = trace::StreamKind::BRANCH_RECORDS;
   stream.name = path;

@@ -1,5 +1,6 @@
 // A raw Intel PT stream: any file with a PSB near its start. It has no code, and only the times of its
 // packets.
+#include "formats/common/branch_records.h"
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "formats/common/stop_byte.h"
@@ -15,10 +16,15 @@ bool sniff_bytes(base::Bytes) { return true; }
 base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
                                             const OpenOptions&) {
   if (!has_early_psb(data.bytes())) {
-    return base::Failure{base::Status::BAD_FILE, 0,
-                         path + " is not a trace: it is " + describe(data.bytes()) +
-                             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
-                             "streams and others (docs/formats.md)"};
+    const std::string what = describe(data.bytes());
+    const bool may_be_bts =
+        what.ends_with("unknown form") && data.size() % record_bytes(DsLayout::BITS32) == 0;
+    return base::Failure{
+        base::Status::BAD_FILE, 0,
+        path + " is not a trace: it is " + what +
+            " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
+            "streams and others (docs/formats.md)" +
+            (may_be_bts ? "; for a buffer of Branch Trace Store say the format bts or bts32" : "")};
   }
   trace::TraceBundle bundle;
   trace::Stream stream;

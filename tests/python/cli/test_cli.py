@@ -193,7 +193,15 @@ def _help(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out
 
 
-RARE = ("--tsc-ctc-ratio", "--max-nonturbo-ratio", "--mtc-period", "--tsc-hz", "--cs-base", "--resync")
+RARE = (
+    "--bts-index",
+    "--tsc-ctc-ratio",
+    "--max-nonturbo-ratio",
+    "--mtc-period",
+    "--tsc-hz",
+    "--cs-base",
+    "--resync",
+)
 
 
 @pytest.mark.parametrize("verb", ["info", "packets", "branches", "instructions", "index"])
@@ -204,7 +212,7 @@ def test_help_leaves_rare_options_to_help_all(verb: str, capsys: pytest.CaptureF
         assert f"\n  {option} " not in short
         assert f"\n  {option} " in whole
     assert "\n  --image " in short
-    assert short.splitlines()[-1] == f"`ptkit {verb} --help-all` lists 7 options more."
+    assert short.splitlines()[-1] == f"`ptkit {verb} --help-all` lists 8 options more."
     assert "lists" not in whole.splitlines()[-1]
 
 

@@ -267,7 +267,7 @@ def test_format_of_records_is_forced(tmp_path: Path) -> None:
     assert len(trace.branches(taken=True)) == 3
     assert trace.branches(taken=True)["predicted"].tolist() == [False, True, False]
     assert trace.branches(taken=True)["prediction_known"].all()
-    path.write_bytes(ds.astype("<u4").tobytes())
+    path.write_bytes(ds.astype("<u4").tobytes() + bytes(12))
     trace = ptkit.open(path, format="bts32", images=CODE)
     assert trace.branches(taken=True)["from_ip"].tolist() == [0x1004] * 3
     path.write_bytes(bytes(100))
@@ -275,12 +275,15 @@ def test_format_of_records_is_forced(tmp_path: Path) -> None:
         ptkit.open(path, format="bts")
     with pytest.raises(ptkit.FormatError):  # nothing tells what it is
         ptkit.open(path)
+    path.write_bytes(bytes(96))
+    with pytest.raises(ptkit.FormatError, match="say the format bts or bts32"):
+        ptkit.open(path)
 
 
 @pytest.mark.skipif("libipt" not in ptkit._core.engines(), reason="libipt is not in this build")
 def test_libipt_refuses_branch_records(tmp_path: Path) -> None:
     path = tmp_path / "dump.bts"
-    path.write_bytes(np.array([0x1004, 0x1000, 0], "<u8").tobytes())
+    path.write_bytes(np.array([0x1004, 0x1000, 0, 0, 0, 0], "<u8").tobytes())
     trace = ptkit.open(path, format="bts", images=CODE, engine="libipt")
     with pytest.raises(ptkit.UnsupportedError, match='use engine="ptkit"'):
         trace.branches()
@@ -306,7 +309,7 @@ def _dump(folder: Path) -> list[str]:
     dump, code = folder / "dump.bts", folder / "code.bin"
     dump.write_bytes(ds.tobytes())
     code.write_bytes(LOOP)
-    return [str(dump), "--format", "bts", "--code", f"{code}@0x1000"]
+    return [str(dump), "--format", "bts", "--bts-index", "0", "--code", f"{code}@0x1000"]
 
 
 @pytest.mark.parametrize("verb", ["branches", "branches --json", "packets --branches"])

@@ -106,6 +106,8 @@ const std::vector<Case>& cases() {
     {WarningCode::GUEST_RECORDS_SKIPPED, {"1", "7"}, "1 record of the virtual machine of process 7 is not read: ptkit does not distinguish processes of a guest."},
     {WarningCode::GUEST_RECORDS_SKIPPED, {"2", "7"}, "2 records of the virtual machine of process 7 are not read: ptkit does not distinguish processes of a guest."},
     {WarningCode::BTS_RECORD_CUT, {"aa", "bb"}, "The last BTS record has only aa of bb bytes and was dropped."},
+    {WarningCode::BTS_RING_ORDERED, {"aa"}, "The buffer is a ring: record aa cannot follow the record before it, so it is the oldest one, and the records were put in order."},
+    {WarningCode::BTS_ORDER_UNKNOWN, {}, "The buffer is full, so it may be a ring, and its records do not tell which one is the oldest: they are read in the order of the buffer."},
     {WarningCode::LLDB_CPU_INVALID, {"aa", "bb", "cc"}, "cpuInfo: there is no processor of family aa, model bb, stepping cc: the workarounds of all errata apply."},
     {WarningCode::LLDB_TRACE_SHARED, {"aa"}, "'aa' is the trace of another thread, too: both threads are decoded."},
     {WarningCode::LIBIPT_SIDEBAND_CUT, {"aa"}, "There is no perf record at byte aa: later mappings are unknown."},

@@ -1,0 +1,31 @@
+// The order of records in a BTS buffer that was used as a ring.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/common/branch_records.h"
+
+namespace ptkit::formats {
+
+struct RingSeam {
+  std::size_t oldest = 0;  // index of the oldest record
+  bool certain = false;    // otherwise the records do not tell
+};
+
+// Looks for the one place in a buffer where a branch cannot have followed the record before it: execution
+// between two branches is straight, so a branch is at the target of the one before it or above, and not
+// far above. That place is certain if records of user code and of kernel code are there: then every
+// change of level and thread is a record, too, and nothing but the seam breaks the order.
+[[nodiscard]] RingSeam find_seam(std::span<const trace::BranchRecord> records, DsLayout layout);
+
+// Moves the oldest record to the begin. `oldest` is at most the number of records.
+void begin_with(std::vector<trace::BranchRecord>& records, std::size_t oldest);
+// The same for the record at the BTS index: the place of the next one to write. Records that were never
+// written have to be at the end. Returns a failure if the buffer has no such record.
+[[nodiscard]] std::optional<base::Failure> begin_at_index(DsRecords& all, std::uint64_t index);
+
+}  // namespace ptkit::formats
