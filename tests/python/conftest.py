@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from compiling import build
 from small_elf import elf
+from small_pe import pe
 
 import ptkit
 
@@ -70,4 +71,17 @@ def spaces(loop: Any, tmp_path: Path) -> Any:
     bundle.add_space(pid=3)
     for number in (1, 2, 3):
         bundle.add_stream(loop.stream(10 * number), space=number, pid=number, tid=number)
+    return ptkit.Trace(bundle, ptkit.decode.Settings())
+
+
+@pytest.fixture
+def dumped(loop: Any, tmp_path: Path) -> Any:
+    """A trace of page dumps of space 1 over an image of all spaces: driver.sys at 0."""
+    path = tmp_path / "driver.sys"
+    path.write_bytes(pe(loop.CODE, 0))
+    bundle = ptkit._core.Bundle()
+    bundle.add_space(cr3=0x1000)
+    bundle.add_image(str(path))
+    bundle.add_code(loop.BASE, loop.CODE, space=1)
+    bundle.add_stream(loop.stream(3), space=1)
     return ptkit.Trace(bundle, ptkit.decode.Settings())

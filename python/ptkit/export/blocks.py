@@ -23,7 +23,9 @@ _PART = 1 << 18
 _SLOTS = 1 << 18  # a power of two
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(64 - 18)
-#: What is told apart: file (-1: none), address space where there is no file, RVA or address, bytes.
+_HALF = np.uint64(32)
+_NO_FILE = np.uint64(1 << 63)
+#: Distinct blocks differ in file (-1: none), address space if there is no file, RVA or address, or bytes.
 _BLOCK = np.dtype([("file", np.int64), ("space", np.uint64), ("rva", np.uint64), ("size", np.uint64)])
 
 
@@ -71,26 +73,20 @@ class Blocks:
     gaps: int
 
 
-class _Distinct:
-    """Collects distinct rows. A table of rows that were seen lately keeps most repetitions from a sort."""
+class _Recent:
+    """Remembers rows that were seen lately: most rows of a part repeat them."""
 
     def __init__(self) -> None:
-        self._recent = np.zeros(_SLOTS, _BLOCK)
-        self._recent["file"] = -2  # as no row has
-        self._rows = np.zeros(0, _BLOCK)
+        self._place = np.zeros(_SLOTS, np.uint64)
+        self._rest = np.full(_SLOTS, np.iinfo(np.uint64).max, np.uint64)
 
-    def add(self, rows: NDArray[Any]) -> None:
-        mixed = (rows["rva"] + rows["file"].astype(np.uint64) * _MIX + rows["size"]) * _MIX
-        slots = (mixed >> _SHIFT).astype(np.int64)
-        new = self._recent[slots] != rows
-        if not new.any():
-            return
-        fresh = rows[new]
-        self._recent[slots[new]] = fresh
-        self._rows = np.unique(np.concatenate([self._rows, np.unique(fresh)]))
-
-    def all(self) -> NDArray[Any]:
-        return self._rows
+    def new(self, place: NDArray[np.uint64], rest: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Numbers of the rows that were not seen lately; some of them may have been seen before that."""
+        slots = (((place + rest * _MIX) * _MIX) >> _SHIFT).astype(np.intp)
+        rows = np.flatnonzero((self._place[slots] != place) | (self._rest[slots] != rest))
+        self._place[slots[rows]] = place[rows]
+        self._rest[slots[rows]] = rest[rows]
+        return rows
 
 
 def executed_blocks(trace: BlockTrace, *, file_offsets: bool = False, **query: Any) -> Blocks:
@@ -115,14 +111,14 @@ def executed_blocks(trace: BlockTrace, *, file_offsets: bool = False, **query: A
     columns = ["ip", "size", "space"]
     if _changes(trace.mappings()):
         columns += ["flags", "tsc", "tsc_error"]
-    found = _Distinct()
+    recent = _Recent()
+    rows = np.zeros(0, _BLOCK)
     errors = gaps = 0
     for part in trace.iter_blocks(rows=_PART, reuse=True, **{**query, "columns": columns}):
         errors += 0 if part.errors is None else len(part.errors)
         gaps += 0 if part.gaps is None else len(part.gaps)
-        if len(part):
-            found.add(_rows(trace, part, file_offsets))
-    rows = found.all()
+        if len(fresh := _new_rows(trace, part, recent, file_offsets)):
+            rows = np.unique(np.concatenate([rows, fresh]))
     inside = rows["file"] >= 0
     kept = rows[inside]
     outside = int(len(rows) - len(kept))
@@ -135,19 +131,29 @@ def _changes(mappings: Table) -> bool:
     return any(one is not None and bool(one.any()) for one in known)
 
 
-def _rows(trace: BlockTrace, part: Table, file_offsets: bool) -> NDArray[Any]:
+def _new_rows(trace: BlockTrace, part: Table, recent: _Recent, file_offsets: bool) -> NDArray[Any]:
+    """Rows of a part that were not seen lately, by file."""
+    ips, sizes = np.asarray(part["ip"]), np.asarray(part["size"]).astype(np.uint64)
+    spaces = np.asarray(part["space"])
     times = None
     if "tsc" in part.columns:
         times = np.asarray(part["tsc"]), np.asarray(part["tsc_error"]), np.asarray(part["time_known"])
-    ips, spaces = np.asarray(part["ip"]), np.asarray(part["space"])
+    else:  # the address alone decides the file
+        new = recent.new(ips, sizes | spaces.astype(np.uint64) << _HALF)
+        ips, sizes, spaces = ips[new], sizes[new], spaces[new]
     files, places = _core.name_files(trace.opened.session, ips, spaces, None, times, True, not file_offsets)
-    rows = np.empty(len(part), _BLOCK)
     known = files >= 0
+    rows = np.empty(len(ips), _BLOCK)
     rows["file"] = files
     rows["space"] = np.where(known, 0, spaces)
     rows["rva"] = np.where(known, places, ips)
-    rows["size"] = part["size"]
-    return rows
+    rows["size"] = sizes
+    if times is None:
+        return rows
+    owner = np.where(
+        known, files.astype(np.uint64) + np.uint64(1) << _HALF, rows["space"] << _HALF | _NO_FILE
+    )
+    return rows[recent.new(rows["rva"].copy(), sizes | owner)]
 
 
 def loss_notes(blocks: Blocks) -> list[str]:

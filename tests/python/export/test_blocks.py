@@ -95,18 +95,10 @@ def test_errors_are_said(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     assert done.notes[0].startswith("1 errors and 1 gaps: blocks may be missing")
 
 
-def test_page_dumps_are_of_the_image_beneath(tmp_path: Path, loop: Any) -> None:
-    path = tmp_path / "driver.sys"
-    path.write_bytes(pe(loop.CODE, 0))
-    bundle = ptkit._core.Bundle()
-    bundle.add_space(cr3=0x1000)
-    bundle.add_image(str(path))
-    bundle.add_code(loop.BASE, loop.CODE, space=1)
-    bundle.add_stream(loop.stream(3), space=1)
-    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
-    trace.export(tmp_path / "x.drcov", "drcov")
+def test_page_dumps_are_of_the_image_beneath(tmp_path: Path, dumped: Any) -> None:
+    dumped.export(tmp_path / "x.drcov", "drcov")
     found = read_drcov(tmp_path / "x.drcov")
-    assert {(offset, size) for _, offset, size in found.blocks} == executed(trace)
+    assert {(offset, size) for _, offset, size in found.blocks} == executed(dumped)
 
 
 def test_processes_share_a_module(tmp_path: Path, loop: Any) -> None:
@@ -166,3 +158,19 @@ def test_repeated_blocks_are_counted_once(tmp_path: Path, loop: Any, open_trace:
     assert blocks.size.tolist() == [4, 2]
     with pytest.raises(ptkit.ConfigError, match="columns: an export has no columns"):
         executed_blocks(open_trace(loop.stream(1)), columns=["ip"])
+
+
+def test_blocks_are_the_same_where_code_changes_with_time(
+    spaces: Any, dumped: Any, loop_trace: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code is named by each row's time then; here it never changes."""
+    from ptkit.export import blocks
+
+    for trace in (spaces, dumped, loop_trace):
+        before = blocks.executed_blocks(trace)
+        with monkeypatch.context() as patch:
+            patch.setattr(blocks, "_changes", lambda _: True)
+            after = blocks.executed_blocks(trace)
+        for name in ("file", "rva", "size"):
+            assert np.array_equal(getattr(before, name), getattr(after, name)), name
+        assert before.outside == after.outside

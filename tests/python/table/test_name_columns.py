@@ -52,7 +52,8 @@ def test_offsets_lie_in_what_is_named(spaces: Any, loop: Any) -> None:
     assert known.all()
     assert (branches["from_symbol_offset"] == branches["from_ip"] - loop.BASE).all()
     assert branches["from_symbol_offset"].dtype == np.uint64
-    assert (branches["from_module_offset"] == branches["from_ip"] - loop.BASE + 0x1000).all()  # in the file
+    assert (branches["from_module_offset"] == branches["from_ip"] - loop.BASE).all()  # RVA
+    assert (branches["from_file_offset"] == branches["from_ip"] - loop.BASE + 0x1000).all()
     assert branches.dtypes.keys() == set(branches.columns)
     shown = branches[["from_symbol", "from_symbol_offset"]]
     assert shown.units == {"from_symbol": "", "from_symbol_offset": "bytes"}

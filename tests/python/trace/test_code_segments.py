@@ -233,7 +233,9 @@ def test_info_says_what_payloads_are(bundle: Any) -> None:
         assert info.ip_payloads == payloads
         assert f"IP payloads:   {words} (of 16 and 32-bit code)" in info.text(verbose=True).splitlines()
     info = open_quietly(bundle(32), cs_base=BASE).info
-    assert f"effective addresses (of 16 and 32-bit code), CS base {BASE:#x} is added" in str(info)
+    assert f"effective addresses (of 16 and 32-bit code), CS base {BASE:#x} is added" in info.text(
+        verbose=True
+    )
     assert "ip_payloads" not in info.recording
 
 

@@ -118,17 +118,9 @@ def test_addresses_are_located_in_their_space(spaces: Any, loop: Any) -> None:
         spaces.locate(ips, space=np.array([1, 2, 9]))
 
 
-def test_page_dumps_do_not_hide_an_image(tmp_path: Path, loop: Any) -> None:
-    path = tmp_path / "driver.sys"
-    path.write_bytes(pe(loop.CODE, 0))
-    bundle = ptkit._core.Bundle()
-    bundle.add_space(cr3=0x1000)
-    bundle.add_image(str(path))
-    bundle.add_code(loop.BASE, loop.CODE, space=1)
-    bundle.add_stream(loop.stream(3), space=1)
-    trace = ptkit.Trace(bundle, ptkit.decode.Settings())
-    assert trace.modules([loop.JMP], space=1) == ["driver.sys"]
-    assert trace.locate(loop.JMP, space=1).rva.tolist() == [0x1004]
+def test_page_dumps_do_not_hide_an_image(dumped: Any, loop: Any) -> None:
+    assert dumped.modules([loop.JMP], space=1) == ["driver.sys"]
+    assert dumped.locate(loop.JMP, space=1).rva.tolist() == [0x1004]
 
 
 def test_files_of_windows_have_names_without_folders() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from ptkit.cli import common, selection
+from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter, labels_of
-from ptkit.cli.output.positions import row_positions
-from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.table import Table
 from ptkit.trace import Trace
 
@@ -59,26 +58,9 @@ def run(options: argparse.Namespace) -> int:
     if options.taken or options.not_taken:
         chosen["taken"] = options.taken
     lines = _Lines(trace, options)
-    losses, budget, rows = Losses(), Budget(options.limit), 0
     columns = json_columns("branches") if options.json else _COLUMNS
     form = JsonRows(trace, "branches", symbols=not options.no_symbols)
-    if options.json:
-        form.print_header()
-    else:
-        lines.print_heading()
-    for stream, parts in selection.passes(trace, options, trace.iter_branches, columns, chosen):
-        if budget.spent:
-            break
-        if not options.json:
-            selection.print_stream_heading(trace, stream)
-        for part in losses.counted(budget.cut(parts)):
-            rows += len(part)
-            if options.json:
-                form.print(part, sides=not narrowed)
-            else:
-                lines.print_part(part, merged=stream is None, sides=not narrowed)
-    selection.report_no_rows(trace, options, rows)
-    losses.report(options.path)
+    print_rows(trace, options, trace.iter_branches, columns, chosen, lines, form, sides=not narrowed)
     return 0
 
 
@@ -98,16 +80,9 @@ class _Lines:
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
         """Print branches; `sides`: with errors and gaps at their place."""
-        notes = side_lines(part) if sides else []
-        if notes:
-            notes = rows_before(row_positions(part), notes)
         writer = self._writer
-        writer.begin(part)
-        if merged:
-            selection.add_owners(writer)
-        self._clock.add(writer, part, width=16)
+        begin_rows(writer, part, self._clock, merged=merged)
         writer.begin_group()
-        writer.literal("  ")
         writer.number("from_ip", "hex16", unknown=_UNKNOWN)
         writer.literal(" ")
         writer.names_of("taken", _ARROWS)
@@ -118,7 +93,7 @@ class _Lines:
         if self._symbols:
             writer.names()
         writer.end_group()
-        writer.print(notes)
+        writer.print(notes_of(part, sides=sides))
 
 
 def _kind(name: str) -> str:

@@ -20,12 +20,12 @@ from ptkit.trace import Trace
 DESCRIPTION = """\
 Prints one line per edge: how often a branch went from its address to its target, most frequent first. With
 --by function or module, counts of all branches from one function, or file, to another are added up; branches
-within it, too. Address spaces are told apart, but for --by."""
+within it, too. An edge is of one address space; --by adds up those of all."""
 EXAMPLES = """examples:
   ptkit edges sort.ptk --top 10
   ptkit edges sort.ptk --by function --top 20
   ptkit edges sort.ptk --by module
-  ptkit edges sort.ptk --kind CALL_INDIRECT --symbol main --json"""
+  ptkit edges sort.ptk --kind CALL_INDIRECT --module libc.so.6 --json"""
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from ptkit._core import EventFlag
 from ptkit.cli import common, selection
+from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock, print_heading
 from ptkit.cli.output.json_rows import JsonRows, json_columns
 from ptkit.cli.output.line_writer import LineWriter
-from ptkit.cli.output.positions import row_positions
-from ptkit.cli.output.rows import Budget, Losses, rows_before, side_lines
 from ptkit.cli.output.terminal import line_of
 from ptkit.table import Table
 from ptkit.trace import Trace
@@ -26,8 +26,6 @@ EXAMPLES = """examples:
   ptkit events sort.ptk --kind PTWRITE
   ptkit events sort.ptk --kind ENABLED --kind DISABLED --time 0%-10%
   ptkit events sort.ptk --status --json"""
-
-_COLUMNS = [*json_columns("events")]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -51,26 +49,18 @@ def run(options: argparse.Namespace) -> int:
     trace = common.open_trace(options)
     chosen = selection.selection(trace, options)
     narrowed = bool(chosen.keys() - {"stream", "cpu"}) or options.event_kind is not None
-    lines = _Lines(trace, options)
     form = JsonRows(trace, "events")
-    losses, budget, rows = Losses(), Budget(options.limit), 0
-    if options.json:
-        form.print_header()
-    else:
-        lines.print_heading()
-    for stream, parts in selection.passes(trace, options, trace.iter_events, _COLUMNS, chosen):
-        if budget.spent:
-            break
-        if not options.json:
-            selection.print_stream_heading(trace, stream)
-        for part in budget.cut(_chosen(losses.counted(parts), options)):
-            rows += len(part)
-            if options.json:
-                form.print(part, sides=not narrowed)
-            else:
-                lines.print_part(part, merged=stream is None, sides=not narrowed)
-    selection.report_no_rows(trace, options, rows)
-    losses.report(options.path)
+    print_rows(
+        trace,
+        options,
+        trace.iter_events,
+        json_columns("events"),
+        chosen,
+        _Lines(trace, options),
+        form,
+        sides=not narrowed,
+        kept=partial(_chosen, options=options),
+    )
     return 0
 
 
@@ -100,18 +90,11 @@ class _Lines:
 
     def print_part(self, part: Table, *, merged: bool, sides: bool) -> None:
         """Print events; `sides`: with errors and gaps at their place."""
-        notes = side_lines(part) if sides else []
-        if notes:
-            notes = rows_before(row_positions(part), notes)
         writer = self._writer
-        writer.begin(part)
-        if merged:
-            selection.add_owners(writer)
-        self._clock.add(writer, part, width=16)
-        writer.literal("  ")
+        begin_rows(writer, part, self._clock, merged=merged)
         writer.texts([line_of(text) for text in part.messages()])
         known = part.known("ip")
         if known is not None:
             writer.label(known, [b"", b"  "])
         writer.address("name", "ip")
-        writer.print(notes)
+        writer.print(notes_of(part, sides=sides))

@@ -20,9 +20,9 @@ code. Code that perf would not find on this machine goes to OUT.debug, which `pe
 with --with-code all, all code goes there, for other machines. Notes on standard error list what perf.data
 cannot hold.
 
-drcov: the basic blocks that were executed, by module with RVA and size, as DynamoRIO's drcov writes them
-(Lighthouse, Lightkeeper, Cartographer, drcov-read). offsets: the begins of these blocks as lines of
-module+RVA. Each block is there once. Blocks in no module are counted in a note."""
+drcov: the basic blocks that were executed, by module with RVA and size, as DynamoRIO's drcov writes them, for
+Lighthouse and other readers. offsets: the begins of these blocks as lines of module+RVA. Each block is there
+once. Blocks in no module are counted in a note."""
 EXAMPLES = """examples:
   ptkit export sort.ptk -o sort.data
   ptkit export sort.ptk --format perf.data --with-code all -o sort.data

@@ -12,7 +12,7 @@ Writes a recording of any known format as one bundle (.ptk), with its code, the 
 is given by --image, --code and --processor. Nothing is left out: paths, command lines and names are in it.
 `ptkit redact` writes a bundle without them."""
 EXAMPLES = """examples:
-  ptkit save perf.data -o sort.ptk
+  ptkit save sort.ptk -o copy.ptk
   ptkit save raw.pt --code code.bin@0x400000 --processor 6/158/10 -o raw.ptk"""
 
 
