@@ -108,7 +108,7 @@ enum SlotState : uint32_t {
 
 enum class LogKind : uint16_t {
   BLOCK = 1,  // LogBlock. Blocks are numbered in order, from SharedMemoryHeader::first_block on
-  MAP = 2,    // LogMap: an executable mapping. Comes before the blocks in it
+  MAP = 2,    // LogMap: an executable mapping, or its ELF header. Comes before the blocks in it
   NOTE = 3,   // LogNote: a warning for the user
 };
 

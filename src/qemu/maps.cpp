@@ -1,5 +1,6 @@
 #include "qemu/maps.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -32,6 +33,11 @@ constexpr size_t kMaxRanges = 1024;
 Range ranges[kMaxRanges];
 size_t range_count;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void remember(const Range& range) {
+  if (range_count == kMaxRanges) range_count = 0;
+  ranges[range_count++] = range;
+}
 
 bool is_logged(uint64_t pc) {
   for (size_t i = 0; i < range_count; ++i) {
@@ -90,6 +96,29 @@ void for_each_mapping(Take take) {
   close(file);
 }
 
+// Where the ELF header of a file was mapped last before its other mappings: RVAs of its code count from
+// there. Only the header: the pages behind it may be mapped again, as code, and names must not be found
+// twice.
+class BeginOfFile {
+ public:
+  void take(const MapLine& line) {
+    if (line.offset != 0 || *line.path == 0) return;
+    line_ = line;
+    line_.range.end = line.range.begin + sizeof(Elf64_Ehdr);
+    strncpy(path_, line.path, sizeof path_ - 1);
+    line_.path = path_;
+  }
+  // Null if `line` is of another file, or is this mapping.
+  const MapLine* of(const MapLine& line) const {
+    const bool is_other = line.range.begin == line_.range.begin || strcmp(line.path, path_) != 0;
+    return is_other ? nullptr : &line_;
+  }
+
+ private:
+  MapLine line_{};
+  char path_[PATH_MAX] = "";
+};
+
 void write_map(const MapLine& line) {
   const size_t size = strlen(line.path);
   auto* const record = static_cast<LogMap*>(begin_record(LogKind::MAP, sizeof(LogMap) + size));
@@ -109,11 +138,18 @@ void write_map(const MapLine& line) {
 void log_mapping(uint64_t pc) {
   pthread_mutex_lock(&lock);
   if (!is_logged(pc)) {
+    static BeginOfFile begin;
+    begin = BeginOfFile();
     for_each_mapping([&](const MapLine& line) {
+      begin.take(line);
       if (pc < line.range.begin || pc >= line.range.end) return false;
-      if (range_count == kMaxRanges) range_count = 0;
-      ranges[range_count++] = line.range;
-      if (*line.path != 0) write_map(line);
+      remember(line.range);
+      if (*line.path == 0) return true;
+      if (const MapLine* const first = begin.of(line); first != nullptr && !is_logged(first->range.begin)) {
+        remember(first->range);
+        write_map(*first);
+      }
+      write_map(line);
       return true;
     });
   }

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiling import build
 from small_elf import elf, shifted_elf
 from small_pe import pe
 
 import ptkit
+from ptkit import capture
 from ptkit.cli import main
 
 LOAD = 0x7F0000000000
@@ -130,3 +132,16 @@ def test_files_of_windows_have_names_without_folders() -> None:
     assert module_name("[vdso]") == "vdso"
     assert module_name("/usr/lib/libc.so.6") == "libc.so.6"
     assert module_name("/") == "/"
+
+
+def test_recorded_code_counts_from_the_elf_header(tmp_path: Path) -> None:
+    if not any(one.name == "emulator" and one.available for one in capture.probe()):
+        pytest.skip("no emulator here")
+    program = build("strings", tmp_path, "-pie", "-fPIE", "-Wl,-Ttext=0x203400")
+    entry = int.from_bytes(program.read_bytes()[24:32], "little")  # e_entry
+    output = tmp_path / "strings.ptk"
+    ptkit.Recorder([str(program)], output, backend="emulator", quiet=True).run()
+    program.unlink()  # its segments are no longer to be read
+    blocks = ptkit.open(output).blocks(module="strings")
+    assert blocks["module_offset"][0] == entry
+    assert blocks["file_offset"][0] < 0x203400 <= entry
