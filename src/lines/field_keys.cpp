@@ -32,8 +32,6 @@ FieldKeys::FieldKeys(std::span<const Field> fields) {
     } else if (const auto* pair = std::get_if<AddressPairField>(&field.value)) {
       add(*pair->texts, pair->from);
       add(*pair->texts, pair->to);
-    } else if (const auto* packet = std::get_if<PacketField>(&field.value)) {
-      add(packet->payload), add(packet->payload2), add(packet->kinds), add(packet->flags);
     } else if (!std::holds_alternative<NoField>(field.value)) {
       fits_ = false;
     }

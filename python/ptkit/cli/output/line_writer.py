@@ -64,8 +64,8 @@ class LineWriter:
     def begin_group(self) -> None:
         """Begin fields whose values decide their text: it is kept, from part to part.
 
-        Worth it where values are often those of an earlier row. A group with instructions, texts of rows,
-        or with more than 24 bytes of values is written field by field.
+        Worth it where values are often those of an earlier row. A group with instructions, packets,
+        texts of rows, or more than 24 bytes of values is written field by field.
         """
         self._core.begin_group()
 

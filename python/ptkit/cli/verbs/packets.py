@@ -141,10 +141,8 @@ class _Lines:
         if self._merged:
             selection.add_owners(writer)
         writer.number("offset", "hex16")
-        writer.begin_group()
         writer.literal("  ")
         writer.packet(width=35)
-        writer.end_group()
         if last_ip:
             writer.number("ip", "hex16", unknown="", before="  ip ")
         if names:
