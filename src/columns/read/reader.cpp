@@ -184,7 +184,7 @@ void TableReader::open_stream() {
 }
 
 TableReader::Step TableReader::step(std::size_t rows) {
-  if (!leave_full_window()) return Step::NO_MEMORY;
+  if (!window_.leave_if_full(sink_.main())) return Step::NO_MEMORY;
   const bool bounded = request_.table != TableId::edges;
   const std::size_t open = sink_.open_rows();
   if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
@@ -200,9 +200,9 @@ TableReader::Step TableReader::step(std::size_t rows) {
   }
   if (!source_attaches_) sink_.attach_part();
   if (rows == SIZE_MAX) expect_rows();
-  std::size_t limit = open == 0 ? rows : SIZE_MAX;
-  if (window_limit_ != 0) limit = std::min(limit, window_limit_);
-  sink_.begin_slice(std::min(limit, sink_.main()->rows() + kSliceRows), kSlicePackets);
+  const std::size_t there = sink_.main()->rows();
+  const std::size_t limit = std::min(open == 0 ? rows : SIZE_MAX, window_.limit(there));
+  sink_.begin_slice(std::min(limit, there + kSliceRows), kSlicePackets);
   if (source_ == nullptr || !source_->run()) {
     sink_.end_estimates();
     if (rows == SIZE_MAX && reads_all_rows() && !sink_.full())
@@ -243,39 +243,21 @@ std::optional<std::size_t> TableReader::known_rows() const noexcept {
 // Takes the final memory at once. Tables that do not fit are found out on the way.
 void TableReader::reserve_known_rows() {
   const auto rows = known_rows();
-  if (rows && *rows > kSlackRows && window_limit_ == 0)
+  if (rows && *rows > kSlackRows && !window_.any())
     static_cast<void>(sink_.main()->reserve(*rows + kSlackRows));
 }
 
 void TableReader::use_window(std::unique_ptr<Batch> window) noexcept {
-  const std::size_t room = known_rows().value_or(0);
-  // Rows whose estimates are open stay together.
-  if (request_.estimate || room <= 2 * kSlackRows) return;
-  window_limit_ = room - kSlackRows;
-  sink_.main() = std::move(window);
-}
-
-// Later rows go to memory of the reader. False: out of memory.
-bool TableReader::leave_full_window() {
-  std::unique_ptr<Batch>& rows = sink_.main();
-  if (window_limit_ == 0 || rows->rows() < window_limit_) return true;
-  window_limit_ = 0;
-  if (!rows->is_attached()) return true;  // a packet had too many rows, and all have moved
-  auto rest = rows->successor();
-  if (rest == nullptr) return false;
-  rows_in_window_ = rows->rows();
-  window_ = std::exchange(rows, std::move(rest));
-  return true;
-}
-
-std::unique_ptr<Batch> TableReader::take_window() {
-  if (window_limit_ != 0) window_limit_ = std::min(window_limit_, sink_.main()->rows());
-  return leave_full_window() ? std::move(window_) : nullptr;
+  const std::size_t rows = known_rows().value_or(0);
+  // Rows whose estimates are open stay together, and rows without cells need no window.
+  if (request_.estimate || row_bytes(request_.table, request_.mask) == 0 || rows <= RowWindow::kLeastRows)
+    return;
+  window_.begin(std::move(window), rows, sink_.main());
 }
 
 // Extrapolates the rows by the bytes of the streams, so that columns get their final room early.
 void TableReader::expect_rows() {
-  if (window_limit_ != 0 || window_ != nullptr) return;
+  if (window_.any()) return;
   const std::uint64_t done = bytes_done();
   const auto rows = static_cast<double>(sink_.main()->rows());
   if (done == 0 || sink_.main()->rows() < kSliceRows / 8) return;

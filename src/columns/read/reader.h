@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "columns/read/row_budget.h"
+#include "columns/read/row_window.h"
 #include "columns/read/stream_facts.h"
 #include "columns/rows/row_sink.h"
 #include "columns/sources/indexed_source.h"
@@ -63,7 +64,7 @@ class TableReader {
   // Takes up to `rows` available rows. Null: out of memory.
   [[nodiscard]] std::unique_ptr<Batch> take(std::size_t rows);
   // Attached columns need room for this many rows after the last row of the part.
-  static constexpr std::size_t kSlackRows = flow::BulkRoom::kSlack;
+  static constexpr std::size_t kSlackRows = RowWindow::kSlackRows;
   // Attaches memory for the rows of the current part, unless the rows are in pool memory of the reader
   // already. `part` has room for kSlackRows more rows than the part.
   void attach(const PartMemory& part);
@@ -72,10 +73,11 @@ class TableReader {
   [[nodiscard]] PartMemory end_part(std::size_t rows, std::vector<Run>& runs);
   // The number of rows of the whole table, as the index or earlier reads found. None: not known.
   [[nodiscard]] std::optional<std::size_t> known_rows() const noexcept;
-  // The first rows go to `window`, as long as it has room for kSlackRows more. Before the first step().
+  // The rows go to `window`, the last ones in the end: a pass writes up to kSlackRows rows too far. Before
+  // the first step().
   void use_window(std::unique_ptr<Batch> window) noexcept;
-  // The rows in the window, which precede those of take(). Null: all rows are elsewhere.
-  [[nodiscard]] std::unique_ptr<Batch> take_window();
+  // The rows in the window, which precede those of take(). Null: all rows are elsewhere. After Step::END.
+  [[nodiscard]] std::unique_ptr<Batch> take_window() { return window_.take(sink_.main()); }
   // Errors or gaps since the last call. Null: not kept.
   [[nodiscard]] std::unique_ptr<Batch> take_errors();
   [[nodiscard]] std::unique_ptr<Batch> take_gaps();
@@ -107,8 +109,7 @@ class TableReader {
   void expect_rows();
   void reserve_known_rows();
   [[nodiscard]] std::optional<std::size_t> known_rows(std::uint32_t index) const noexcept;
-  [[nodiscard]] bool leave_full_window();
-  [[nodiscard]] std::size_t rows_so_far() noexcept { return rows_in_window_ + sink_.main()->rows(); }
+  [[nodiscard]] std::size_t rows_so_far() noexcept { return window_.rows() + sink_.main()->rows(); }
   [[nodiscard]] bool reads_all_rows() const noexcept;
   [[nodiscard]] Step check_budget();
   [[nodiscard]] bool can_cut(const trace::Stream& stream) const noexcept;
@@ -118,9 +119,7 @@ class TableReader {
   std::atomic<bool> cancelled_{false};
   RowSink sink_;
   PartMemory part_;
-  std::unique_ptr<Batch> window_;  // rows that are in the window, once it is full
-  std::size_t window_limit_ = 0;   // rows that go to the window; 0: no window, or it is full
-  std::size_t rows_in_window_ = 0;
+  RowWindow window_;
   RowBudget::Share share_;
   std::size_t next_stream_ = 0;
   const trace::Stream* stream_ = nullptr;
