@@ -249,7 +249,7 @@ void TableReader::reserve_known_rows() {
 
 void TableReader::use_window(std::unique_ptr<Batch> window) noexcept {
   const std::size_t rows = known_rows().value_or(0);
-  // Rows whose estimates are open stay together, and rows without cells need no window.
+  // Rows with open estimates stay together, and rows without cells need no window.
   if (request_.estimate || row_bytes(request_.table, request_.mask) == 0 || rows <= RowWindow::kLeastRows)
     return;
   window_.begin(std::move(window), rows, sink_.main());

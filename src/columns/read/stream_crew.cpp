@@ -149,7 +149,7 @@ bool StreamCrew::place(std::size_t index, Rows& rows, std::size_t& row) {
   return all_->add_rows_like(*rows.main, 0, rows.main->rows());
 }
 
-// Rows behind those of the table, in whose memory other readers still write.
+// Rows behind those of the table: other readers still write to its memory.
 bool StreamCrew::put_aside(Rows& rows) {
   rows_copied_ += rows.count();
   if (aside_ == nullptr) aside_ = std::make_unique<Batch>(all_->table(), all_->mask());

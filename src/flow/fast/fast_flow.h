@@ -49,7 +49,7 @@ class FastFlow {
   BulkSink* bulk_;
   std::size_t most_bytes_;
   FastLoop loop_;
-  std::vector<CachedCode*> counted_;  // whose paths may have counts
+  std::vector<CachedCode*> counted_;  // their paths may have counts
   std::uint64_t retry_at_ = 0;        // stream offset before which code or threads may change
   std::uint32_t counted_space_ = 0;   // address space of the counts
   std::uint32_t counted_phase_ = 0;

@@ -53,7 +53,7 @@ class PathCache {
   // without IP.
   enum class Packet : std::uint8_t { TIP, PGE, PGD, PGD_NO_IP, PSB, FUP };
 
-  // Its memory is in the arena of `cache`, whose blocks it refers to.
+  // It refers to the blocks of `cache`, and its memory is in the same arena.
   PathCache(BlockCache& cache, bool return_compression);
   PathCache(const PathCache&) = delete;
   PathCache& operator=(const PathCache&) = delete;
