@@ -1,6 +1,7 @@
 #include "aggregate/coverage.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -45,9 +46,9 @@ class CoverageDecoder::Sink final : public flow::FlowSink, private flow::BulkSin
     instructions += room.instructions;
     order_ += room.events;
   }
-  void add_edges(std::span<const flow::EdgeCount> edges, std::uint32_t space,
-                 std::uint32_t /*phase*/) override {
-    tally.add_each(edges, space);
+  void add_edges(std::span<const flow::EdgeCount>, std::uint32_t, std::uint32_t) override {}  // see open()
+  void add_counts(const flow::EdgeCounts& counts, std::uint32_t space, std::uint32_t /*phase*/) override {
+    tally.add_each(counts, space);
   }
 
   std::uint32_t space_ = trace::kAnySpace;
@@ -120,10 +121,21 @@ base::Result<Outcome> CoverageDecoder::decode(base::Bytes stream, const Maps& ma
   outcome.edges = sink_->tally.edges().size();
   outcome.errors = sink_->errors.size();
   outcome.gaps = sink_->gaps.size();
-  for (const Edge& edge : sink_->tally.edges()) outcome.branches += edge.count;
+  outcome.branches = sink_->tally.branches();
   if (!maps.hits.empty() || !maps.virgin.empty()) fill(maps, outcome);
   return outcome;
 }
+
+namespace {
+
+constexpr std::array<std::uint8_t, 256> kBuckets = [] {
+  std::array<std::uint8_t, 256> out{};
+  for (std::size_t count = 0; count < out.size(); ++count)
+    out[count] = hit_bucket(static_cast<std::uint8_t>(count));
+  return out;
+}();
+
+}  // namespace
 
 // Adds all counts before any is compared, because edges may share a byte.
 void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
@@ -135,13 +147,13 @@ void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
   }
   const std::size_t mask = hits.size() - 1;
   for (const Edge& edge : edges) {
-    std::uint8_t& cell = hits[edge_hash(edge.from_ip, edge.to_ip) & mask];
+    std::uint8_t& cell = hits[edge.hash & mask];
     cell = static_cast<std::uint8_t>(cell + std::min<std::uint64_t>(edge.count, UINT8_MAX - cell));
   }
   if (maps.virgin.empty()) return;
   for (const Edge& edge : edges) {
-    const std::size_t at = edge_hash(edge.from_ip, edge.to_ip) & mask;
-    const std::uint8_t bucket = hit_bucket(hits[at]);
+    const std::size_t at = edge.hash & mask;
+    const std::uint8_t bucket = kBuckets[hits[at]];
     std::uint8_t& virgin = maps.virgin[at];
     if ((virgin & bucket) != 0) {
       outcome.news = std::max(outcome.news, virgin == 0xff ? News::EDGES : News::COUNTS);
@@ -149,7 +161,7 @@ void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
     }
   }
   if (!maps.hits.empty()) return;
-  for (const Edge& edge : edges) own_hits_[edge_hash(edge.from_ip, edge.to_ip) & mask] = 0;
+  for (const Edge& edge : edges) own_hits_[edge.hash & mask] = 0;
 }
 
 std::span<const Edge> CoverageDecoder::edges() const noexcept { return sink_->tally.edges(); }

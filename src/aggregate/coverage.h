@@ -16,14 +16,7 @@
 
 namespace ptkit::aggregate {
 
-// Hash of an edge. Its lowest bits are the index in a map of 2^n bytes. Never changes. Does not depend on
-// kind and address space.
-[[nodiscard]] constexpr std::uint32_t edge_hash(std::uint64_t from, std::uint64_t to) noexcept {
-  std::uint64_t mixed = from * 0x9e3779b97f4a7c15ULL + to;
-  mixed ^= mixed >> 32U;
-  mixed *= 0xd6e8feb86659fd93ULL;
-  return static_cast<std::uint32_t>(mixed >> 32U);
-}
+using flow::edge_hash;
 
 // AFL's bucket of a hit count: 0, 1, 2, 4 (3), 8 (4-7), 16 (8-15), 32 (16-31), 64 (32-127), 128.
 [[nodiscard]] constexpr std::uint8_t hit_bucket(std::uint8_t count) noexcept {

@@ -7,6 +7,7 @@ namespace ptkit::aggregate {
 
 void EdgeTally::clear() noexcept {
   edges_.clear();
+  branches_ = 0;
   free_slots();
 }
 
@@ -19,10 +20,7 @@ void EdgeTally::free_slots() noexcept {
 
 // The slot of the edge, or the free slot for it.
 EdgeTally::Slot& EdgeTally::find(const Edge& edge) noexcept {
-  std::uint64_t mixed = edge.from_ip * 0x9e3779b97f4a7c15ULL;
-  mixed ^= (edge.to_ip + static_cast<std::uint64_t>(edge.kind) + edge.space) * 0xc2b2ae3d27d4eb4fULL;
-  mixed ^= mixed >> 29U;
-  for (std::size_t at = static_cast<std::size_t>(mixed);; ++at) {
+  for (std::size_t at = first_index(edge.hash, edge.space);; ++at) {
     Slot& slot = slots_[at & (slots_.size() - 1)];
     if (slot.round != round_) return slot;
     const Edge& there = edges_[slot.number];
@@ -46,29 +44,40 @@ void EdgeTally::index_all() {
   }
 }
 
-void EdgeTally::add(const Edge& edge) {
-  index_all();
-  if (const Slot& slot = find(edge); slot.round == round_) {
-    edges_[slot.number].count += edge.count;
-  } else {
-    edges_.push_back(edge);
-  }
+// Adds the count to the equal edge that is indexed. False: there is none.
+bool EdgeTally::merge(const Edge& edge) noexcept {
+  const Slot& slot = find(edge);
+  if (slot.round != round_) return false;
+  edges_[slot.number].count += edge.count;
+  return true;
 }
 
-void EdgeTally::add_each(std::span<const flow::EdgeCount> edges, std::uint32_t space) {
-  if (!edges_.empty()) index_all();
+void EdgeTally::add(const Edge& edge) {
+  index_all();
+  branches_ += edge.count;
+  if (!merge(edge)) edges_.push_back(edge);
+}
+
+void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
+  if (edges.size() == 0) return;
   const bool look = !edges_.empty();
+  if (look) index_all();
   edges_.reserve(edges_.size() + edges.size());
-  for (const flow::EdgeCount& one : edges) {
-    const Edge edge{one.from_ip, one.to_ip, one.count, space, one.kind};
-    if (look) {
-      if (const Slot& slot = find(edge); slot.round == round_) {
-        edges_[slot.number].count += edge.count;
-        continue;
-      }
-    }
-    edges_.push_back(edge);
-  }
+  edges.take_each([this, look, space](const flow::EdgeCount& one, std::uint64_t count) {
+    branches_ += count;
+    // Few edges are indexed as a rule, so that the first slot is free.
+    if (look && slots_[first_index(one.hash, space) & (slots_.size() - 1)].round == round_ &&
+        merge({one.from_ip, one.to_ip, count, space, one.kind, one.hash}))
+      return;
+    // Not a copy: reading what was just written in other sizes waits for memory.
+    Edge& edge = edges_.emplace_back();
+    edge.from_ip = one.from_ip;
+    edge.to_ip = one.to_ip;
+    edge.count = count;
+    edge.space = space;
+    edge.kind = one.kind;
+    edge.hash = one.hash;
+  });
 }
 
 void EdgeTally::sort() {

@@ -4,15 +4,13 @@
 #include <array>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace ptkit::flow {
 
 // Slot of the edge, or the free slot for it.
 std::size_t EdgeIndex::find_slot(const EdgeCount& edge) const noexcept {
-  std::uint64_t mixed = edge.from_ip * 0x9e3779b97f4a7c15ULL;
-  mixed ^= (edge.to_ip + static_cast<std::uint64_t>(edge.kind)) * 0xc2b2ae3d27d4eb4fULL;
-  mixed ^= mixed >> 29U;
-  std::size_t at = static_cast<std::size_t>(mixed) & (slots_.size() - 1);
+  std::size_t at = edge.hash & (slots_.size() - 1);
   for (;; at = (at + 1) & (slots_.size() - 1)) {
     const EdgeCount& there = edges_[slots_[at]];
     if (slots_[at] == 0 ||
@@ -37,6 +35,8 @@ std::uint32_t EdgeIndex::number(std::uint64_t from, std::uint64_t to, BranchKind
   if (slots_[at] != 0) return slots_[at];
   const auto number = static_cast<std::uint32_t>(edges_.size());
   edges_.push_back(edge);
+  counts_.push_back(0);
+  used_.push_back(0);
   slots_[at] = number;
   if (edges_.size() * 2 > slots_.size()) grow();
   return number;
@@ -71,18 +71,17 @@ void EdgeIndex::order_by_from(std::span<std::uint32_t> out, std::uint32_t first)
   std::transform(items.begin(), items.end(), out.begin(), [](const Item& item) { return item.number; });
 }
 
-std::span<const EdgeCount> EdgeIndex::take() {
-  edges_[0].count = 0;
+std::span<const EdgeCount> EdgeIndex::take_in_order() {
   const std::size_t known = order_.size();
-  if (known + 1 < edges_.size()) {
+  if (known + kSpare < edges_.size()) {
     const auto before = [this](std::uint32_t a, std::uint32_t b) {
       const EdgeCount& x = edges_[a];
       const EdgeCount& y = edges_[b];
       return std::tie(x.from_ip, x.to_ip, x.kind) < std::tie(y.from_ip, y.to_ip, y.kind);
     };
-    order_.resize(edges_.size() - 1);
+    order_.resize(edges_.size() - kSpare);
     const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(known);
-    order_by_from(std::span(order_).subspan(known), static_cast<std::uint32_t>(known + 1));
+    order_by_from(std::span(order_).subspan(known), static_cast<std::uint32_t>(known) + kSpare);
     for (auto first = middle; first != order_.end();) {
       const std::uint64_t from = edges_[*first].from_ip;
       auto end = first + 1;
@@ -93,29 +92,18 @@ std::span<const EdgeCount> EdgeIndex::take() {
     std::inplace_merge(order_.begin(), middle, order_.end(), before);
   }
   taken_.clear();
-  used_.clear();
   for (const std::uint32_t number : order_) {
-    EdgeCount& edge = edges_[number];
-    if (edge.count == 0) continue;
-    taken_.push_back(edge);
-    edge.count = 0;
+    if (counts_[number] == 0) continue;
+    taken_.push_back(edges_[number]);
+    taken_.back().count = std::exchange(counts_[number], 0);
   }
-  return taken_;
-}
-
-std::span<const EdgeCount> EdgeIndex::take_unordered() {
-  taken_.clear();
-  for (const std::uint32_t number : used_) {
-    EdgeCount& edge = edges_[number];
-    if (number != 0) taken_.push_back(edge);
-    edge.count = 0;
-  }
-  used_.clear();
+  used_count_ = 0;
   return taken_;
 }
 
 std::size_t EdgeIndex::bytes() const noexcept {
   return (slots_.capacity() + order_.capacity() + used_.capacity()) * sizeof(std::uint32_t) +
+         counts_.capacity() * sizeof(std::uint64_t) +
          (edges_.capacity() + taken_.capacity()) * sizeof(EdgeCount);
 }
 

@@ -38,7 +38,7 @@ FastFlow::~FastFlow() {
   // Counts that remain belong to a decode that was stopped early, and nothing reads them. Other decoders use
   // the same path caches, so clear them.
   for (CachedCode* code : counted_) {
-    if (code->paths != nullptr) static_cast<void>(code->paths->take_counts(in_order_));
+    if (code->paths != nullptr) code->paths->take_counts().take_each([](const EdgeCount&, std::uint64_t) {});
   }
 }
 
@@ -169,7 +169,11 @@ void FastFlow::emit_counts() {
 
 void FastFlow::emit_counts(CachedCode& code) {
   if (code.paths == nullptr) return;
-  bulk_->add_edges(code.paths->take_counts(in_order_), counted_space_, counted_phase_);
+  if (in_order_) {
+    bulk_->add_edges(code.paths->take_edges(), counted_space_, counted_phase_);
+  } else {
+    bulk_->add_counts(code.paths->take_counts(), counted_space_, counted_phase_);
+  }
 }
 
 }  // namespace ptkit::flow

@@ -21,7 +21,6 @@ struct PathTail {
   std::uint64_t to = 0;         // target of the last branch, if has_branch
   std::uint64_t resume_ip = 0;  // packets are disabled: Walker::resume_ip()
   std::uint64_t end_ip = 0;     // packets are disabled: Walker::ip()
-  std::uint32_t edge = 0;       // 1 + its edge number; 0: not looked up yet
   std::uint8_t flags = 0;       // of the last branch
   bool has_branch = false;      // `to` and `flags` describe the last branch, instead of its block
   bool is_open = false;         // `to` is not set, because the target varies

@@ -29,11 +29,9 @@ PathCache::PathCache(BlockCache& cache, bool return_compression)
       steps_(cache.arena()),
       pushed_(cache.arena()),
       edges_(cache.arena()),
-      step_counts_(cache.arena()),
-      used_steps_(cache.arena()),
       step_edges_(cache.arena()),
       target_edges_(cache.arena()),
-      row_edges_(cache.arena()),
+      path_edges_(cache.arena()),
       used_(cache.arena()),
       path_rows_(cache.arena()),
       path_insns_(cache.arena()) {
@@ -53,10 +51,8 @@ std::size_t PathCache::bytes() const noexcept {
   for (const auto& [choice, rows] : chosen_rows_) chosen += rows.bytes();
   return chosen + tnt_transitions_.bytes() + tip_transitions_.bytes() + nodes_.capacity() * sizeof(Node) +
          nodes_by_ip_.bytes() + paths_.capacity() * sizeof(Path) + tails_.capacity() * sizeof(PathTail) +
-         steps_.capacity() * sizeof(PathStep) +
-         (pushed_.capacity() + step_counts_.capacity()) * sizeof(std::uint64_t) + edges_.bytes() +
-         (row_edges_.capacity() + step_edges_.capacity() + used_steps_.capacity() + target_edges_.capacity() +
-          used_.capacity()) *
+         steps_.capacity() * sizeof(PathStep) + pushed_.capacity() * sizeof(std::uint64_t) + edges_.bytes() +
+         (path_edges_.capacity() + step_edges_.capacity() + target_edges_.capacity() + used_.capacity()) *
              sizeof(std::uint32_t) +
          path_rows_.bytes() + path_insns_.bytes();
 }
@@ -282,57 +278,44 @@ std::uint32_t PathCache::add_path_insns(PathId id) {
   return first;
 }
 
-// Counts the branches of a path that has compressed returns.
-void PathCache::count_returning(Path& path, std::uint64_t times) {
-  if (path.edge == 0) {
-    path.edge = static_cast<std::uint32_t>(row_edges_.size()) + 1;
-    const std::vector<PathBranch> branches = branches_of(path);
-    row_edges_.push_back(static_cast<std::uint32_t>(branches.size()));
-    for (const PathBranch& one : branches) {
-      row_edges_.push_back(edges_.number(one.from, one.to, one.kind, one.flags));
-    }
+// Number of the edge at the end of a block.
+std::uint32_t PathCache::step_edge(PathStep step) {
+  if (step_edges_.size() <= step.value()) step_edges_.resize(cache_.block_count() * 2);
+  std::uint32_t& edge = step_edges_[step.value()];
+  if (edge == 0) {
+    const BasicBlock& block = cache_.block(step.block());
+    const bool goes_on = block.end == Terminator::FALL;
+    const std::uint64_t to = step.taken() ? block.target : block.next_ip;
+    edge = 1 + (goes_on ? 0 : edges_.number(block.last_ip, to, block.branch, kBothKnown));
   }
-  const std::size_t rows = row_edges_[path.edge - 1];
-  for (std::size_t i = 0; i < rows; ++i) edges_.count(row_edges_[path.edge + i], times);
+  return edge - 1;
 }
 
-// Counts the edges within the steps of the counted paths.
-void PathCache::count_steps() {
-  for (const std::uint32_t value : used_steps_) {
-    std::uint32_t& edge = step_edges_[value];
-    if (edge == 0) {
-      const PathStep step(value);
-      const BasicBlock& block = cache_.block(step.block());
-      const bool goes_on = block.end == Terminator::FALL;
-      const std::uint64_t to = step.taken() ? block.target : block.next_ip;
-      edge = 1 + (goes_on ? 0 : edges_.number(block.last_ip, to, block.branch, kBothKnown));
-    }
-    edges_.count(edge - 1, std::exchange(step_counts_[value], 0));
+// Looks up the edges of the path.
+void PathCache::add_path_edges(Path& path) {
+  path_edges_.push_back(0);
+  path.edge = static_cast<std::uint32_t>(path_edges_.size());
+  const auto add = [this](std::uint32_t number) {
+    if (number != 0) path_edges_.push_back(number);
+  };
+  const PathTail& tail = tails_[path.tail];
+  if (path.returns) {
+    for (const PathBranch& one : branches_of(path)) add(edges_.number(one.from, one.to, one.kind, one.flags));
+  } else if (path.steps != 0) {
+    const std::size_t steps = path.steps - (tail.has_branch || path.part != 0 ? 1U : 0U);
+    for (std::size_t i = 0; i < steps; ++i) add(step_edge(steps_[path.step + i]));
+    const BasicBlock& last = last_block(path);
+    if (tail.has_branch && !tail.is_open) add(edges_.number(last.last_ip, tail.to, last.branch, tail.flags));
   }
-  used_steps_.clear();
+  EdgeIndex::fill_up(path_edges_, path.edge);
+  path_edges_[path.edge - 1] = static_cast<std::uint32_t>(path_edges_.size()) - path.edge;
 }
 
 // Counts the branches of the path, without the last one if its target varies.
 void PathCache::count_path(Path& path, std::uint64_t times) {
-  if (path.steps == 0) return;
-  PathTail& tail = tails_[path.tail];
-  if (path.returns) return count_returning(path, times);
-  if (step_counts_.size() < cache_.block_count() * 2) {
-    step_counts_.resize(cache_.block_count() * 2);
-    step_edges_.resize(step_counts_.size());
-  }
-  const std::size_t steps = path.steps - (tail.has_branch || path.part != 0 ? 1U : 0U);
-  for (std::size_t i = 0; i < steps; ++i) {
-    const std::uint32_t value = steps_[path.step + i].value();
-    if (step_counts_[value] == 0) used_steps_.push_back(value);
-    step_counts_[value] += times;
-  }
-  if (!tail.has_branch || tail.is_open) return;
-  if (tail.edge == 0) {
-    const BasicBlock& last = last_block(path);
-    tail.edge = edges_.number(last.last_ip, tail.to, last.branch, tail.flags) + 1;
-  }
-  edges_.count(tail.edge - 1, times);
+  if (path.edge == 0) add_path_edges(path);
+  const std::uint32_t* const list = path_edges_.data() + path.edge;
+  edges_.count_each({list, list[-1]}, times);
 }
 
 void PathCache::note_bits(Transition& transition) {
@@ -363,7 +346,8 @@ void PathCache::take_target(std::size_t index, std::uint64_t times) {
   edges_.count(edge, times);
 }
 
-std::span<const EdgeCount> PathCache::take_counts(bool in_order) {
+// Moves the counts of transitions to edges.
+void PathCache::count_transitions() {
   Transitions& bits = tnt_transitions_.all();
   Transitions& targets = tip_transitions_.all();
   const auto take = [&](std::size_t index, bool target) {
@@ -384,10 +368,8 @@ std::span<const EdgeCount> PathCache::take_counts(bool in_order) {
     for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);
     for (std::size_t i = 0; i < targets.size(); ++i) take(i, true);
   }
-  count_steps();
   used_.clear();
   used_lost_ = false;
-  return in_order ? edges_.take() : edges_.take_unordered();
 }
 
 }  // namespace ptkit::flow

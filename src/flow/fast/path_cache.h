@@ -29,7 +29,7 @@ struct Path {
   std::uint32_t step = 0;  // index of the first PathStep
   std::uint32_t push = 0;  // index of the return addresses that the path's calls leave on the stack
   std::uint32_t tail = 0;
-  std::uint32_t edge = 0;  // index of the edge numbers of a path with returns; 0: not looked up yet
+  std::uint32_t edge = 0;  // index of its edge numbers; 0: not looked up yet
   std::uint16_t steps = 0;
   std::uint16_t part = 0;  // instructions of the last block, if not all
   std::uint8_t pushes = 0;
@@ -90,9 +90,16 @@ class PathCache {
 
   [[nodiscard]] std::size_t bytes() const noexcept;  // bytes of memory
 
-  // Returns the counted edges, and resets the counts. Valid until the next call.
-  [[nodiscard]] std::span<const EdgeCount> take_counts(bool in_order);
-  // Notes a TRANSITION_NEW transition that is counted for the first time: take_counts() visits only these.
+  // As EdgeIndex::take_in_order() and take().
+  [[nodiscard]] std::span<const EdgeCount> take_edges() {
+    count_transitions();
+    return edges_.take_in_order();
+  }
+  [[nodiscard]] EdgeCounts take_counts() {
+    count_transitions();
+    return edges_.take();
+  }
+  // Notes a TRANSITION_NEW transition that is counted for the first time: only these are visited afterwards.
   void note_bits(Transition& transition);
   void note_target(Transition& transition);
   // Carries the transition's count, which has wrapped at 2^32.
@@ -129,8 +136,9 @@ class PathCache {
   // Calls visit(block, instructions, bytes) for each block of the path.
   template <typename Visit>
   void each_block(const Path& path, const Visit& visit) const;
-  void count_steps();
-  void count_returning(Path& path, std::uint64_t times);
+  [[nodiscard]] std::uint32_t step_edge(PathStep step);
+  void add_path_edges(Path& path);
+  void count_transitions();
   void count_path(Path& path, std::uint64_t times);
   void take_bits(Transition& transition, std::uint64_t times);
   void take_target(std::size_t index, std::uint64_t times);
@@ -147,14 +155,14 @@ class PathCache {
   base::ArenaVector<PathStep> steps_;
   base::ArenaVector<std::uint64_t> pushed_;
   EdgeIndex edges_;
-  base::ArenaVector<std::uint64_t> step_counts_;  // by PathStep
-  base::ArenaVector<std::uint32_t> used_steps_;   // steps with a count
   // 1 + edge numbers; 0: not looked up yet.
   base::ArenaVector<std::uint32_t> step_edges_;    // by PathStep
   base::ArenaVector<std::uint32_t> target_edges_;  // for the last row of TIP transitions
-  base::ArenaVector<std::uint32_t> row_edges_;     // for paths with returns; edge numbers without 1
-  base::ArenaVector<std::uint32_t> used_;          // noted transitions; TIP transitions have kTargetUse
-  bool used_lost_ = false;                         // noted transitions have moved since
+  // Lists of edge numbers for paths, without the last branch if its target varies. The size precedes each
+  // list.
+  base::ArenaVector<std::uint32_t> path_edges_;
+  base::ArenaVector<std::uint32_t> used_;  // noted transitions; TIP transitions have kTargetUse
+  bool used_lost_ = false;                 // noted transitions have moved since
   PathRows path_rows_;
   std::vector<std::pair<BranchChoice, PathRows>> chosen_rows_;
   PathInsns path_insns_;

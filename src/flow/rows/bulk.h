@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "flow/rows/branch_choice.h"
 #include "flow/rows/rows.h"
@@ -20,6 +22,15 @@ struct PlaceRun {
   std::uint64_t row_end = 0;
 };
 
+// Hash of an edge. Its lowest bits are the index in a coverage map of 2^n bytes. Never changes. Does not
+// depend on kind and address space.
+[[nodiscard]] constexpr std::uint32_t edge_hash(std::uint64_t from, std::uint64_t to) noexcept {
+  std::uint64_t mixed = from * 0x9e3779b97f4a7c15ULL + to;
+  mixed ^= mixed >> 32U;
+  mixed *= 0xd6e8feb86659fd93ULL;
+  return static_cast<std::uint32_t>(mixed >> 32U);
+}
+
 // A branch with known source and target, and its count. A conditional branch has one count for each
 // direction.
 struct EdgeCount {
@@ -27,6 +38,27 @@ struct EdgeCount {
   std::uint64_t to_ip = 0;
   std::uint64_t count = 0;
   BranchKind kind = BranchKind::COND;
+  std::uint32_t hash = edge_hash(from_ip, to_ip);  // kept, because coverage needs it at each decode
+};
+
+// Counted edges of a table, in the order of their first counts.
+class EdgeCounts {
+ public:
+  // `numbers`: of the counted edges in the tables `edges` and `counts`.
+  EdgeCounts(std::span<const std::uint32_t> numbers, const EdgeCount* edges, std::uint64_t* counts) noexcept
+      : numbers_(numbers), edges_(edges), counts_(counts) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return numbers_.size(); }
+  // Calls visit(edge, count) for each edge, and resets the count. The edge itself has none.
+  template <typename Visit>
+  void take_each(const Visit& visit) const {
+    for (const std::uint32_t number : numbers_) visit(edges_[number], std::exchange(counts_[number], 0));
+  }
+
+ private:
+  std::span<const std::uint32_t> numbers_;
+  const EdgeCount* edges_;
+  std::uint64_t* counts_;
 };
 
 // An ENABLED or DISABLED event. Its StreamSpan is the packet at `offset` alone.
@@ -49,8 +81,9 @@ struct BulkRoom {
   // EDGES: instructions of the pass. It may have up to kSlack more.
   std::uint64_t most_instructions = UINT64_MAX;
   std::uint64_t position = 0;  // stream offset where the pass begins
-  bool in_order = true;        // EDGES: see add_edges(). All rooms of a decode have the same value.
-  BranchChoice choice;         // BRANCHES: the selected ones
+  // EDGES: add_edges() gets the counts, otherwise add_counts(). All rooms of a decode have the same value.
+  bool in_order = true;
+  BranchChoice choice;  // BRANCHES: the selected ones
   // Columns; null if a column is not selected. `row` is the first free row.
   std::uint64_t* from_ip = nullptr;  // BRANCHES
   std::uint64_t* to_ip = nullptr;
@@ -90,10 +123,18 @@ class BulkSink {
   [[nodiscard]] virtual bool open(BulkRoom& room) = 0;
   virtual void close(const BulkRoom& room) = 0;
   // EDGES: the counts of one address space and phase, before those of the next one, and at the end of the
-  // decode at the latest. They are sorted by from, to and kind, and each edge occurs once. Without `in_order`
-  // the order is arbitrary, and the cost depends on the number of used edges, not on the number of known
-  // edges.
+  // decode at the latest. They are sorted by from, to and kind, and each edge occurs once.
   virtual void add_edges(std::span<const EdgeCount> edges, std::uint32_t space, std::uint32_t phase) = 0;
+  // As add_edges(), of rooms without `in_order`. The cost depends on the number of used edges, not on the
+  // number of known edges.
+  virtual void add_counts(const EdgeCounts& counts, std::uint32_t space, std::uint32_t phase) {
+    std::vector<EdgeCount> edges;
+    counts.take_each([&edges](const EdgeCount& edge, std::uint64_t count) {
+      edges.push_back(edge);
+      edges.back().count = count;
+    });
+    add_edges(edges, space, phase);
+  }
 };
 
 }  // namespace ptkit::flow

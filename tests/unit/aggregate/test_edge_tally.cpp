@@ -1,6 +1,9 @@
 // Edges that come one by one and in bulk end up in one list.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "aggregate/edge_tally.h"
 
 namespace ptkit::aggregate {
@@ -24,13 +27,23 @@ std::vector<EdgeCount> many(std::uint64_t from, std::size_t count) {
   return edges;
 }
 
+void add_each(EdgeTally& tally, const std::vector<EdgeCount>& edges, std::uint32_t space) {
+  std::vector<std::uint32_t> numbers(edges.size());
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  std::vector<std::uint64_t> counts;
+  for (const EdgeCount& edge : edges) counts.push_back(edge.count);
+  tally.add_each({numbers, edges.data(), counts.data()}, space);
+  EXPECT_EQ(std::count(counts.begin(), counts.end(), 0U), static_cast<std::ptrdiff_t>(counts.size()));
+}
+
 TEST(EdgeTally, SumsEqualEdges) {
   EdgeTally tally;
   tally.add({1, 2, 1, 0, BranchKind::JUMP});
-  tally.add_each(std::vector<EdgeCount>{{1, 2, 5, BranchKind::JUMP}, {1, 3, 7, BranchKind::JUMP}}, 0);
+  add_each(tally, {{1, 2, 5, BranchKind::JUMP}, {1, 3, 7, BranchKind::JUMP}}, 0);
   tally.add({1, 3, 1, 0, BranchKind::JUMP});
-  tally.add_each(std::vector<EdgeCount>{{1, 3, 2, BranchKind::JUMP}, {4, 4, 1, BranchKind::JUMP}}, 0);
+  add_each(tally, {{1, 3, 2, BranchKind::JUMP}, {4, 4, 1, BranchKind::JUMP}}, 0);
   EXPECT_EQ(tally.edges().size(), 3u);
+  EXPECT_EQ(tally.branches(), 17u);
   EXPECT_EQ(count_of(tally, 1, 2), 6u);
   EXPECT_EQ(count_of(tally, 1, 3), 10u);
   EXPECT_EQ(count_of(tally, 4, 4), 1u);
@@ -41,7 +54,7 @@ TEST(EdgeTally, SeparatesKindsAndSpaces) {
   tally.add({1, 2, 1, 0, BranchKind::JUMP});
   tally.add({1, 2, 1, 0, BranchKind::CALL});
   tally.add({1, 2, 1, 1, BranchKind::JUMP});
-  tally.add_each(std::vector<EdgeCount>{{1, 2, 1, BranchKind::JUMP}}, 2);
+  add_each(tally, {{1, 2, 1, BranchKind::JUMP}}, 2);
   EXPECT_EQ(tally.edges().size(), 4u);
 }
 
@@ -50,7 +63,7 @@ TEST(EdgeTally, GrowsAndStartsAnew) {
   for (int round = 0; round < 3; ++round) {
     tally.clear();
     EXPECT_TRUE(tally.edges().empty());
-    tally.add_each(many(1, 1000), 0);
+    add_each(tally, many(1, 1000), 0);
     for (std::uint64_t i = 0; i < 2000; ++i) tally.add({1, i, 1, 0, BranchKind::COND});
     ASSERT_EQ(tally.edges().size(), 2000u);
     EXPECT_EQ(count_of(tally, 1, 0), 2u);
