@@ -124,8 +124,11 @@ void Pass<Rows, kPlaces>::take_run(const std::uint8_t*& at, const std::uint8_t* 
   std::uint64_t insns = 0;
   Transition* via = via_;
   std::uint32_t bits = *at >> 1U;
+  // The next packet waits for `base`, so that nothing but `base` may be left to add to the transition's
+  // address.
+  Transition* row = bits_ + bits;
   do {
-    Transition& transition = TntTransitions::at(bits_ + bits, base, 0);
+    Transition& transition = TntTransitions::at(row, base, 0);
     if (transition.from == base && (transition.flags & kPart) == 0) [[likely]] {
       if ((transition.flags & (kCalls | TRANSITION_NEW)) != 0) {
         if ((transition.flags & TRANSITION_NEW) != 0) paths_.note_bits(transition);
@@ -139,13 +142,14 @@ void Pass<Rows, kPlaces>::take_run(const std::uint8_t*& at, const std::uint8_t* 
       instructions_ += std::exchange(insns, 0);
       via_ = via;
       std::uint32_t next = base;  // `base` itself stays in a register
-      stop = take_bits(bits, next, static_cast<std::uint64_t>(at - base_));
+      stop = take_bits(std::uint32_t{*at} >> 1U, next, static_cast<std::uint64_t>(at - base_));
       base = next;
       via = via_;
       if (stop != FastStop::NONE) break;
     }
     ++at;
     bits = std::rotr(*at, 1);  // 2 to 127 for a TNT-8 packet alone
+    row = bits_ + bits;
   } while (bits - 2 < 126 && at < end);
   instructions_ += insns;
   via_ = via;
@@ -294,7 +298,7 @@ FastStop Pass<Rows, kPlaces>::run() {
         }
       }
       if (form.size != 1) last_ip = ip;
-      at += form.size;
+      at = kCounts ? after_ip_packet(at) : at + form.size;
       if (packet == static_cast<std::uint8_t>(Packet::TIP)) {
         if (watch_ == TipWatch::PARTIAL_TNT) watch_ = TipWatch::TIP;
         if (!tip_order_.in_order()) [[unlikely]] {

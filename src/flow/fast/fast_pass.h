@@ -37,6 +37,16 @@ constexpr std::array<std::uint8_t, 256> kTargetPackets = [] {
   return out;
 }();
 
+// The byte after an IP packet. Usual sizes are predicted, so that the next packet does not wait for this one.
+const std::uint8_t* after_ip_packet(const std::uint8_t* at) noexcept {
+  const unsigned form = *at >> 5U;
+  if (form == 1) [[likely]]
+    return at + kIpForms[1].size;
+  if (form == 2) [[likely]]
+    return at + kIpForms[2].size;
+  return at + kIpForms[form].size;
+}
+
 // The bits after the first `count` bits.
 template <typename Bits>
 Bits without(Bits bits, unsigned count) noexcept {
