@@ -165,7 +165,11 @@ TEST_P(Counting, StateAtPsbsIsThatOfTheOtherLoops) {
       ASSERT_EQ(counting->stopped(), slow->stopped());
       EXPECT_EQ(counting->position(), slow->position());
       EXPECT_EQ(edges.instructions, simple.instructions);
-      EXPECT_EQ(edges.rows, none.rows);
+      EXPECT_EQ(edges.events, simple.events);
+      // Counting takes interrupts, too.
+      std::sort(edges.rows.begin(), edges.rows.end());
+      std::sort(none.rows.begin(), none.rows.end());
+      EXPECT_TRUE(std::includes(none.rows.begin(), none.rows.end(), edges.rows.begin(), edges.rows.end()));
       bulk_bytes += edges.bulk_bytes;
       if (!counting->stopped()) continue;
       ++stops;
