@@ -112,8 +112,9 @@ sanitize: $(STAMPS)/packages $(STAMPS)/packages-lint
 	ASAN_OPTIONS=allocator_may_return_null=1 ctest --test-dir $(BUILD)/sanitize -j $(JOBS) --output-on-failure
 	bash tools/fuzz.sh $(BUILD)/sanitize $${FUZZ_SECONDS:-15} $(JOBS)
 
+# The core is compiled as for `make build`, so that a compiler cache has it.
 bench: build
-	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON -DPTKIT_UNITY=ON >/dev/null
+	cmake -S . -B $(BUILD)/bench -G "$(GENERATOR)" -DPTKIT_BENCHMARKS=ON -DPTKIT_UNITY=ON -DPTKIT_WERROR=ON >/dev/null
 	cmake --build $(BUILD)/bench -j $(JOBS)
 	$(VENV)/bin/python benchmarks/run.py --build $(BUILD)/bench
 
