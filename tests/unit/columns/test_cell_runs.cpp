@@ -38,7 +38,7 @@ TEST(CellRuns, WritesTheCellsOfAnyRows) {
   const Filled made = filled(40);
   EXPECT_EQ(made.runs.rows(), made.cells.size());
   for (std::size_t first = 0; first < made.cells.size(); first += 3) {
-    for (const std::size_t count : {0, 1, 7, 8, 9, 30}) {
+    for (const std::size_t count : {0U, 1U, 7U, 8U, 9U, 30U}) {
       if (first + count > made.cells.size()) continue;
       const auto begin = made.cells.begin() + static_cast<std::ptrdiff_t>(first);
       EXPECT_EQ(cells_of(made.runs, first, count),
@@ -115,7 +115,7 @@ TEST(BatchRuns, HaveNoCells) {
 TEST(BatchRuns, StayRunsWhereRowsAreAppended) {
   Batch runs = batch_of(50, true);
   Batch cells = batch_of(50, false);
-  for (const std::size_t dropped : {0, 5, 6}) {
+  for (const std::size_t dropped : {0U, 5U, 6U}) {
     Batch more = batch_of(90, true);
     Batch more_cells = batch_of(90, false);
     more.drop_front(dropped);
