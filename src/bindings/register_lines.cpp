@@ -253,7 +253,7 @@ void register_lines(py::module_& module) {
            "file_offsets: names of files have offsets in the file, not RVAs.")
       .def("begin", &LineWriter::begin, py::arg("rows"), "Begin lines of so many rows.")
       .def("literal", &LineWriter::literal, py::arg("text"), "Text in each line.")
-      .def("begin_group", &LineWriter::begin_group, "Begin fields whose texts are kept by their values.")
+      .def("begin_group", &LineWriter::begin_group, "Begin fields with texts that are kept by their values.")
       .def("end_group", &LineWriter::end_group)
       .def("number", &LineWriter::number, py::arg("cells").noconvert(), py::arg("form"), py::kw_only(),
            py::arg("known") = py::none(), py::arg("unknown") = "", py::arg("before") = "",

@@ -1,4 +1,4 @@
-// Fields whose text is kept by their values, with a block of their keys.
+// Fields with texts that are kept by their values, and a block of their keys.
 #pragma once
 
 #include <array>

@@ -86,7 +86,7 @@ struct KeptTexts {
   TextCache cache{kMostSlots};
 };
 
-// Fields [begin, end), whose values decide their text: it is kept, and rows of the same values have a copy.
+// Fields [begin, end). Their values decide their text: it is kept, and rows of the same values have a copy.
 struct Group {
   std::size_t begin = 0;
   std::size_t end = 0;

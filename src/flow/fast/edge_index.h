@@ -54,7 +54,7 @@ class EdgeIndex {
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
-  // Returns 1 for a first count, whose number is then at `used`.
+  // Returns 1 for a first count: its number is then at `used`.
   static std::size_t count_at(std::uint64_t* counts, std::uint32_t* used, std::uint32_t number,
                               std::uint64_t times) noexcept {
     const std::uint64_t before = counts[number];

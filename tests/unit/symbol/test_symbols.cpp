@@ -175,7 +175,7 @@ TEST(OwnProgram, HasSymbols) {
       EXPECT_EQ(there->address, symbol.address) << entry.name;
     }
   }
-  EXPECT_GT(own, 1000u);
+  EXPECT_GT(own, 200u);
 }
 
 TEST(Symbols, AreThreadSafe) {

@@ -62,7 +62,7 @@ class LineWriter:
         self._core.begin(len(part))
 
     def begin_group(self) -> None:
-        """Begin fields whose values decide their text: it is kept, from part to part.
+        """Begin fields with values that decide their text: it is kept, from part to part.
 
         Worth it where values are often those of an earlier row. A group with instructions, packets,
         texts of rows, or more than 24 bytes of values is written field by field.
