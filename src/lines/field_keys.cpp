@@ -107,8 +107,8 @@ void FieldKeys::read(std::size_t first, std::span<TextCache::Key> keys) const {
     const auto word = kWordOf[column.word];
     std::visit(
         [&]<typename Cell>(std::span<const Cell> all) {
-          using Bits = std::conditional_t<std::is_same_v<Cell, bool>, std::type_identity<bool>,
-                                          std::make_unsigned<Cell>>::type;
+          using Bits = typename std::conditional_t<std::is_same_v<Cell, bool>, std::type_identity<bool>,
+                                                   std::make_unsigned<Cell>>::type;
           for (std::size_t row = 0; row < keys.size(); ++row) {
             keys[row].*word |= std::uint64_t{static_cast<Bits>(all[first + row])} << column.shift;
           }
