@@ -15,6 +15,7 @@ from ptkit.info.model import (
     complete,
     count_packets,
     info_of,
+    modules_of,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "complete",
     "count_packets",
     "info_of",
+    "modules_of",
 ]

@@ -443,22 +443,20 @@ def complete(
     session: _core.Session,
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None,
 ) -> TraceInfo:
-    """Add modules, and first and last times; `to_ns` converts TSC ticks, if the clock is known."""
+    """Add first and last times; `to_ns` converts TSC ticks, if the clock is known."""
     spans = [_core.stream_span(session, index) for index in range(len(info.streams))]
     streams = tuple(
         stream if span is None else replace(stream, first_tsc=span[0], last_tsc=span[1])
         for stream, span in zip(info.streams, spans, strict=True)
     )
-    modules = modules_of(_core.mappings(session), info.files)
     known = [span for span in spans if span is not None]
     if not known:
-        return replace(info, modules=modules)
+        return info
     ends = min(first for first, _ in known), max(last for _, last in known)
     ns = (None, None) if to_ns is None else to_ns(np.array(ends, np.uint64)).tolist()
     return replace(
         info,
         streams=streams,
-        modules=modules,
         first_tsc=ends[0],
         last_tsc=ends[1],
         first_ns=ns[0],

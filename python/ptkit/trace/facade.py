@@ -14,7 +14,8 @@ from ptkit import export as _export
 from ptkit.arguments import LAST_ADDRESS, integer
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.decode.scope import stream_indices
-from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of
+from ptkit.errors import TraceWarning
+from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_packets, info_of, modules_of
 from ptkit.table import TableContext
 from ptkit.text import counted
 from ptkit.trace import index as _index
@@ -79,6 +80,8 @@ class Trace(Code, Tables):
             to_ns = session.tsc_to_ns
         # What these call does not refer to the trace: it is freed as soon as the last reference is gone.
         self._timed_info = timed = cache(partial(complete, self._info, session, to_ns))
+        files = tuple(bundle.files)
+        self._modules = cache(lambda: modules_of(_core.mappings(session), files))
         self._times = TimeScale(lambda: _span_of(timed()), to_ns)
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
         self._ranges = CodeRanges(session, bundle, self._info)
@@ -86,8 +89,8 @@ class Trace(Code, Tables):
             session, self._info, self._ranges.of_symbol, self._ranges.of_module, check_time
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
-        files = tuple(path for path, _ in bundle.files)
-        self._context = TableContext(files, self._names.name_rows, to_ns, records)
+        paths = tuple(path for path, _ in files)
+        self._context = TableContext(paths, self._names.name_rows, to_ns, records)
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self.recording: Recording | None = None
 
@@ -99,7 +102,10 @@ class Trace(Code, Tables):
 
         Only some packets at both ends of each stream are decoded for it: they have the first and last time.
         """
-        return replace(self._timed_info(), warnings=(*self._info.warnings, *self._segments.warnings))
+        return replace(self._timed_info(), modules=self._modules(), warnings=self._warnings())
+
+    def _warnings(self) -> tuple[TraceWarning, ...]:
+        return (*self._info.warnings, *self._segments.warnings)
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:

@@ -178,7 +178,7 @@ def open(
     trace = Trace(bundle, settings, image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
-    for sentence in [*trace.info.warnings, *covered_images(bundle, recorded)]:
+    for sentence in [*trace._warnings(), *covered_images(bundle, recorded)]:
         warnings.warn(sentence, PtkitWarning, stacklevel=2)
     return trace
 
