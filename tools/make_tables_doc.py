@@ -46,7 +46,8 @@ Sections that are named are those of the Intel SDM vol. 3, "Intel Processor Trac
 
 `offset` of branches, blocks and instructions has one value for all rows of a packet. A whole table
 keeps it as runs, and makes its array when it is first asked for, in new memory; parts (`iter_...`)
-have the array at once.
+have the array at once. In rows of branch records `offset`, and `begin` and `end` of gaps, are the
+number of the record ([branch-records.md](branch-records.md)).
 
 A column that has one value in all rows has that value in memory once: its array has stride 0, as
 have times of a stream without TSC packets. Arrow, pickle, `np.save` and DataFrames get contiguous
