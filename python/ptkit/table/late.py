@@ -83,7 +83,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
     __slots__ = ("_columns",)
 
     def __init__(self, columns: Mapping[str, NDArray[Any] | LateColumn | _core.RunColumn]) -> None:
-        self._columns = {
+        self._columns: dict[str, NDArray[Any] | LateColumn] = {
             name: LateColumn(column) if isinstance(column, _core.RunColumn) else column
             for name, column in columns.items()
         }

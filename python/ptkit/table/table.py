@@ -102,7 +102,8 @@ class Table:
     ) -> None:
         self._schema = schema
         self._rows = rows
-        self._arrays = arrays if isinstance(arrays, Arrays) else Arrays(arrays)
+        # isinstance() of a Mapping takes as long as the rest.
+        self._arrays = arrays if type(arrays) is Arrays else Arrays(arrays)
         self._runs = runs
         self._columns = tuple(columns) if columns is not None else tuple(self._arrays)
         self._context = context or TableContext()
@@ -123,7 +124,7 @@ class Table:
         return iter(self._columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.available
+        return isinstance(name, str) and self._find(name) is not None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,10 +157,27 @@ class Table:
         ColumnError
             If there is none, or it was not asked for.
         """
-        if name not in self.available:
+        column = self._find(name)
+        if column is None:
             raise self._no_column(name)
-        derived = self._derived(name)
-        return self._schema.columns[name] if derived is None else derived.column
+        return column
+
+    def _find(self, name: str) -> Column | None:
+        """The column of this name if it is one of `available`, without a list of them all."""
+        column = self._schema.columns.get(name)
+        if column is None:
+            derived = self._derived(name)
+            return derived.column if derived is not None and self._offers(name, derived) else None
+        if column.role in ("run", "run flag"):
+            there = self._runs is not None
+        else:
+            there = "flags" in self._columns if column.role == "flag" else False
+        return column if there or name in self._columns else None
+
+    def _offers(self, name: str, derived: Derived) -> bool:
+        if name in self._columns:
+            return True
+        return derived.offered(self._context) and all(need in self for need in derived.needs)
 
     @property
     def dtypes(self) -> dict[str, np.dtype[np.generic]]:
@@ -196,8 +214,8 @@ class Table:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            values = self._column_array(key)
-            return column_array(values, key, self.column(key).enum)
+            column = self.column(key)
+            return column_array(self._values(column), key, column.enum)
         if isinstance(key, (int, np.integer)):
             raise TypeError("a table has no row objects: write table['column'][i], or table[i:i+1]")
         if isinstance(key, (list, tuple)) and key and all(isinstance(name, str) for name in key):
@@ -225,8 +243,7 @@ class Table:
 
     def _with_columns(self, names: Sequence[str]) -> Table:
         for name in names:
-            if name not in self.available:
-                raise self._no_column(name)
+            self.column(name)
         return Table(
             self._schema,
             self._rows,
@@ -264,9 +281,9 @@ class Table:
         """Raise OutOfMemoryError if so many bytes are not free."""
         memory.ask(f"{self.name}: {what}", size, f"read parts: iter_{self.name}()")
 
-    def _column_array(self, name: str) -> NDArray[Any]:
-        column = self.column(name)
-        if not self._is_free(name):
+    def _values(self, column: Column) -> NDArray[Any]:
+        name = column.name
+        if not self._is_free(column):
             self._ask(f"column {name!r} of {self._rows:,} rows", self._rows * column.dtype.itemsize)
         if column.role in ("stored", "on demand"):
             return self._arrays[name]
@@ -280,9 +297,9 @@ class Table:
             return read_only(self._runs.spread(name))
         return read_only(where_set(self._runs.spread("flags"), column.mask))
 
-    def _is_free(self, name: str) -> bool:
+    def _is_free(self, column: Column) -> bool:
         """Whether a column takes no memory for each row, as it is there, or as all rows have one value."""
-        role = self.column(name).role
+        name, role = column.name, column.role
         if role in ("stored", "on demand"):
             return self._arrays.is_made(name)
         if role == "flag":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptkit
+from ptkit.table.derived import derived_of
 
 
 def test_worked_example_of_the_manual() -> None:
@@ -31,6 +32,15 @@ def test_branches_of_a_loop(loop_trace: Any, loop: Any) -> None:
     assert table["from_known"].all()
     assert table["to_known"].all()
     assert len(table.errors) == 0
+
+
+@pytest.mark.parametrize("name", ["branches", "blocks", "instructions", "events", "packets", "edges"])
+def test_contains_says_what_available_lists(loop_trace: Any, name: str) -> None:
+    whole = getattr(loop_trace, name)()
+    every = {*whole.available, *whole._schema.columns, *derived_of(name), "nothing"}
+    for table in (whole, whole[whole.columns[:1]], whole[:1]):
+        assert {one for one in every if one in table} == set(table.available)
+        assert 3 not in table
 
 
 def test_instructions_and_blocks_agree(loop_trace: Any, loop: Any) -> None:
