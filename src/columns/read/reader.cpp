@@ -184,7 +184,9 @@ void TableReader::open_stream() {
 }
 
 TableReader::Step TableReader::step(std::size_t rows) {
+  const std::size_t in_window = window_.rows();
   if (!window_.leave_if_full(sink_.main())) return Step::NO_MEMORY;
+  sink_.tables().rows_left(window_.rows() - in_window, false);
   const bool bounded = request_.table != TableId::edges;
   const std::size_t open = sink_.open_rows();
   if (bounded && sink_.main()->rows() - open >= rows) return Step::READY;
@@ -266,10 +268,7 @@ void TableReader::expect_rows() {
 }
 
 TableReader::Step TableReader::check_budget() {
-  const auto bytes_of = [](const std::unique_ptr<Batch>& side) {
-    return side == nullptr ? 0 : side->bytes();
-  };
-  const std::size_t sides = bytes_of(sink_.errors()) + bytes_of(sink_.gaps());
+  const std::size_t sides = sink_.tables().errors().bytes() + sink_.tables().gaps().bytes();
   switch (input_.budget->report(share_, rows_so_far(), sides, bytes_done())) {
     case RowBudget::Answer::COUNT:
       return Step::COUNT;
@@ -290,6 +289,7 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
     const std::size_t count = std::min(rows, rest->rows());
     if (!part->append_rows(*rest, 0, count)) return nullptr;
     rest->drop_front(count);
+    sink_.tables().rows_left(count, count < rows);
     part->shrink();
     return part;
   }
@@ -301,7 +301,15 @@ std::unique_ptr<Batch> TableReader::take(std::size_t rows) {
   if (tail == nullptr) return nullptr;
   std::swap(rest, tail);
   tail->shrink();
+  sink_.tables().rows_left(tail->rows(), tail->rows() < rows);
   return tail;
+}
+
+std::unique_ptr<Batch> TableReader::take_window() {
+  const std::size_t left = window_.rows();
+  auto rows = window_.take(sink_.main());
+  if (rows != nullptr) sink_.tables().rows_left(rows->rows() - left, false);
+  return rows;
 }
 
 void TableReader::attach(const PartMemory& part) {
@@ -331,35 +339,14 @@ PartMemory TableReader::end_part(std::size_t rows, std::vector<Run>& runs) {
     if (run.row < part.rows) runs.push_back(run);
   }
   rest.drop_front(part.rows);
+  sink_.tables().rows_left(part.rows, part.rows < rows);
   return part;
 }
 
-namespace {
-
-std::unique_ptr<Batch> take_side(std::unique_ptr<Batch>& side) {
-  if (side == nullptr) return nullptr;
-  auto rest = side->successor();
-  if (rest == nullptr) return nullptr;
-  std::swap(rest, side);
-  rest->shrink();
-  return rest;
-}
-
-}  // namespace
-
-std::unique_ptr<Batch> TableReader::take_errors() { return take_side(sink_.errors()); }
-std::unique_ptr<Batch> TableReader::take_gaps() { return take_side(sink_.gaps()); }
-
 std::size_t TableReader::error_rows() noexcept {
   if (request_.table == TableId::errors) return sink_.main()->rows();
-  return sink_.errors() == nullptr ? 0 : sink_.errors()->rows();
-}
-
-bool TableReader::has_side_rows() noexcept {
-  const auto has_rows = [](const std::unique_ptr<Batch>& side) {
-    return side != nullptr && side->rows() != 0;
-  };
-  return has_rows(sink_.errors()) || has_rows(sink_.gaps());
+  const Batch* const errors = sink_.tables().errors().table();
+  return errors == nullptr ? 0 : errors->rows();
 }
 
 std::uint64_t TableReader::bytes_done() const noexcept {

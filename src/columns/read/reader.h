@@ -77,12 +77,14 @@ class TableReader {
   // the first step().
   void use_window(std::unique_ptr<Batch> window) noexcept;
   // The rows in the window, which precede those of take(). Null: all rows are elsewhere. After Step::END.
-  [[nodiscard]] std::unique_ptr<Batch> take_window() { return window_.take(sink_.main()); }
-  // Errors or gaps since the last call. Null: not kept.
-  [[nodiscard]] std::unique_ptr<Batch> take_errors();
-  [[nodiscard]] std::unique_ptr<Batch> take_gaps();
-  [[nodiscard]] std::size_t error_rows() noexcept;  // rows that take_errors() or take() would return
-  [[nodiscard]] bool has_side_rows() noexcept;      // true if take_errors() or take_gaps() would return rows
+  [[nodiscard]] std::unique_ptr<Batch> take_window();
+  // Errors and gaps right before or among the rows that were taken; at the end, all of them. Null: not kept,
+  // or out of memory.
+  [[nodiscard]] std::unique_ptr<Batch> take_errors() { return sink_.tables().take_errors(); }
+  [[nodiscard]] std::unique_ptr<Batch> take_gaps() { return sink_.tables().take_gaps(); }
+  [[nodiscard]] std::size_t error_rows() noexcept;  // that were found and not taken yet
+  // True if take_errors() or take_gaps() would return rows.
+  [[nodiscard]] bool has_side_rows() noexcept { return sink_.tables().has_side_rows(); }
 
   // Number of threads for each stream; before the first step().
   void set_threads(std::size_t threads) noexcept { input_.threads = threads; }

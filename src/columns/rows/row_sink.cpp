@@ -199,7 +199,7 @@ bool RowSink::keeps(const Row& row, const time::TimeRange& range, TableId table)
 void RowSink::on_error(const flow::FlowError& error) {
   if (Batch* const batch = tables_.find(TableId::errors)) {
     const auto range = times_.at(error.place, tables_.table(), *batch);
-    if (keeps(error, range, TableId::errors) && tables_.room_for(*batch, 1))
+    if (keeps(error, range, TableId::errors) && tables_.room_for_side_row(*batch))
       add_row(*batch, error, counts_, range);
   }
   ++counts_.order;
@@ -208,7 +208,7 @@ void RowSink::on_error(const flow::FlowError& error) {
 void RowSink::on_gap(const flow::Gap& gap) {
   if (Batch* const batch = tables_.find(TableId::gaps)) {
     const auto range = times_.at({gap.end, gap.end}, tables_.table(), *batch);
-    if (keeps(gap, range, TableId::gaps) && tables_.room_for(*batch, 1))
+    if (keeps(gap, range, TableId::gaps) && tables_.room_for_side_row(*batch))
       add_row(*batch, gap, *stream_, counts_, range);
   }
   ++counts_.order;
@@ -228,7 +228,6 @@ bool RowSink::fill_times(RowSink& next, std::size_t most) {
 }
 
 bool RowSink::append_rest(RowSink& next) {
-  static_cast<void>(tables_.append_sides(next.tables_));
   edges_.add_all(next.edges_);
   counts_ = next.counts_;
   run_ = next.run_;

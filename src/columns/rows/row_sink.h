@@ -59,10 +59,10 @@ class RowSink final : public flow::FlowSink {
   // Rows of another sink, with numbers from 0 on; see speculative_source.h.
   // adds the instruction and event numbers of `before` to the rows
   void continue_counts_from(const RowSink& before) noexcept;
-  // Moves rows of the main table from the front, as many as there is room for, or all of them at once. False:
-  // out of memory.
+  // Moves rows of the main table from the front, as many as there is room for, or all of them at once, with
+  // the errors and gaps among them. False: out of memory.
   [[nodiscard]] bool take_rows(RowSink& next) { return tables_.take_rows(next.tables_, room()); }
-  // Moves everything but the rows of the main table. False: out of memory.
+  // Moves everything but rows. False: out of memory.
   [[nodiscard]] bool append_rest(RowSink& next);
   // Defers times: fill_times() of the preceding sink fills them in.
   void defer_times(const RowSink& before) {
@@ -98,8 +98,8 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] std::uint64_t instructions() const noexcept { return counts_.instructions; }
 
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return tables_.main(); }
-  [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return tables_.errors(); }
-  [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return tables_.gaps(); }
+  // The tables: errors and gaps can leave once rows_left() has said which rows left.
+  [[nodiscard]] RowTables& tables() noexcept { return tables_; }
   [[nodiscard]] bool out_of_memory() const noexcept { return tables_.out_of_memory(); }
 
  private:

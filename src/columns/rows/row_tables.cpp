@@ -57,16 +57,14 @@ RowTables::RowTables(const Request& request) : main_(std::make_unique<Batch>(req
   // Rows that are selected by time are moved.
   if (request.offset_runs && !request.selection.by_time) keep_offset_runs(*main_);
   if (!request.side_tables) return;
-  if (request.table != TableId::errors)
-    errors_ = std::make_unique<Batch>(TableId::errors, usual_columns(TableId::errors));
-  if (request.table != TableId::gaps)
-    gaps_ = std::make_unique<Batch>(TableId::gaps, usual_columns(TableId::gaps));
+  if (request.table != TableId::errors) errors_ = SideRows(TableId::errors);
+  if (request.table != TableId::gaps) gaps_ = SideRows(TableId::gaps);
 }
 
 Batch* RowTables::find(TableId table) noexcept {
   if (main_->table() == table) return main_.get();
-  if (table == TableId::errors) return errors_.get();
-  return table == TableId::gaps ? gaps_.get() : nullptr;
+  if (table == TableId::errors) return errors_.table();
+  return table == TableId::gaps ? gaps_.table() : nullptr;
 }
 
 bool RowTables::room_for(Batch& batch, std::size_t rows) noexcept {
@@ -75,9 +73,17 @@ bool RowTables::room_for(Batch& batch, std::size_t rows) noexcept {
   return false;
 }
 
+bool RowTables::room_for_side_row(Batch& batch) {
+  if (!room_for(batch, 1)) return false;
+  for (SideRows* side : {&errors_, &gaps_}) {
+    if (side->table() == &batch) side->add_place(rows_left_ + main_->rows());
+  }
+  return true;
+}
+
 void RowTables::begin_run(const Run& run) {
-  for (auto* batch : {&main_, &errors_, &gaps_}) {
-    if (*batch != nullptr && (*batch)->table() != TableId::edges) (*batch)->begin_run(run);
+  for (Batch* batch : {main_.get(), errors_.table(), gaps_.table()}) {
+    if (batch != nullptr && batch->table() != TableId::edges) batch->begin_run(run);
   }
 }
 
@@ -103,17 +109,38 @@ void RowTables::attach_part() noexcept {
 }
 
 void RowTables::shift(const RowCounts& before) noexcept {
-  for (auto* batch : {&main_, &errors_, &gaps_}) columns::shift(batch->get(), before);
+  for (Batch* batch : {main_.get(), errors_.table(), gaps_.table()}) columns::shift(batch, before);
 }
 
 bool RowTables::take_rows(RowTables& next, std::size_t most) {
+  const std::uint64_t first = next.rows_left_;
+  const std::uint64_t here = rows_left_ + main_->rows();
+  std::size_t count = most;
+  if (!take_main(next, count)) return false;
+  next.rows_left_ += count;
+  const bool room = errors_.take_from(next.errors_, next.rows_left_, first, here) &&
+                    gaps_.take_from(next.gaps_, next.rows_left_, first, here);
+  if (!room) out_of_memory_ = true;
+  return room;
+}
+
+void RowTables::rows_left(std::size_t count, bool all) noexcept {
+  rows_left_ += count;
+  if (count != 0) sides_up_to_ = rows_left_ - 1;
+  if (all) sides_up_to_ = UINT64_MAX;
+}
+
+// Moves up to `count` rows of the main table, or all; `count` is then their number.
+bool RowTables::take_main(RowTables& next, std::size_t& count) {
   Batch& rows = *next.main_;
+  const std::size_t available = rows.rows();
   if (take_memory(rows)) {
+    count = available;
     std::swap(main_, next.main_);
     next.main_->clear();
     return true;
   }
-  const std::size_t count = std::min(rows.rows(), most);
+  count = std::min(available, count);
   if (!main_->has_room(count)) attach_part();
   if (!main_->append_rows(rows, 0, count)) out_of_memory_ = true;
   if (!out_of_memory_) rows.drop_front(count);
@@ -128,13 +155,6 @@ bool RowTables::take_memory(Batch& rows) {
   if (there >= part_rows_ || there + rows.rows() < part_rows_) return false;
   const std::size_t missing = part_rows_ - there;
   return !(missing < there && main_->has_room(missing)) && rows.prepend(*main_);
-}
-
-bool RowTables::append_sides(RowTables& next) {
-  for (auto side : {&RowTables::errors_, &RowTables::gaps_}) {
-    if (this->*side != nullptr && !(this->*side)->append(std::move(*(next.*side)))) out_of_memory_ = true;
-  }
-  return !out_of_memory_;
 }
 
 }  // namespace ptkit::columns

@@ -8,6 +8,7 @@
 #include "columns/part_memory.h"
 #include "columns/request.h"
 #include "columns/rows/row_counts.h"
+#include "columns/rows/side_rows.h"
 
 namespace ptkit::columns {
 
@@ -18,13 +19,15 @@ class RowTables {
   [[nodiscard]] Batch& table() noexcept { return *main_; }  // the main table
   [[nodiscard]] const Batch& table() const noexcept { return *main_; }
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return main_; }
-  [[nodiscard]] std::unique_ptr<Batch>& errors() noexcept { return errors_; }  // null: not kept beside
-  [[nodiscard]] std::unique_ptr<Batch>& gaps() noexcept { return gaps_; }
+  [[nodiscard]] SideRows& errors() noexcept { return errors_; }
+  [[nodiscard]] SideRows& gaps() noexcept { return gaps_; }
   // The table, whether it is the main one or beside it. Null: its rows are not kept.
   [[nodiscard]] Batch* find(TableId table) noexcept;
 
   // False: out of memory.
   [[nodiscard]] bool room_for(Batch& batch, std::size_t rows) noexcept;
+  // For one row of errors or gaps, which may be the main table.
+  [[nodiscard]] bool room_for_side_row(Batch& batch);
   [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_ || main_->out_of_memory(); }
   void run_out_of_memory() noexcept { out_of_memory_ = true; }
 
@@ -41,18 +44,28 @@ class RowTables {
 
   // Adds the numbers of instructions and events of `before` to all rows.
   void shift(const RowCounts& before) noexcept;
-  // Moves up to `most` rows of the main table of `next`, from the front, or all of them at once. False: out
-  // of memory.
+  // Moves up to `most` rows of the main table of `next`, from the front, or all of them at once, and the
+  // errors and gaps that come before the next row. False: out of memory.
   [[nodiscard]] bool take_rows(RowTables& next, std::size_t most);
-  // Moves the errors and gaps of `next`. False: out of memory.
-  [[nodiscard]] bool append_sides(RowTables& next);
+  // The first `count` rows left the main table. Errors and gaps right before or among them can leave, too,
+  // or `all` of them. Those right before the next row leave with that row, because they may come later.
+  void rows_left(std::size_t count, bool all) noexcept;
+  [[nodiscard]] std::unique_ptr<Batch> take_errors() { return errors_.take(sides_up_to_); }
+  [[nodiscard]] std::unique_ptr<Batch> take_gaps() { return gaps_.take(sides_up_to_); }
+  // True if take_errors() or take_gaps() would return rows.
+  [[nodiscard]] bool has_side_rows() const noexcept {
+    return errors_.any_up_to(sides_up_to_) || gaps_.any_up_to(sides_up_to_);
+  }
 
  private:
   [[nodiscard]] bool take_memory(Batch& rows);
+  [[nodiscard]] bool take_main(RowTables& next, std::size_t& count);
 
   std::unique_ptr<Batch> main_;
-  std::unique_ptr<Batch> errors_;  // null if they are the main table, or are not kept
-  std::unique_ptr<Batch> gaps_;
+  SideRows errors_;  // not kept if they are the main table
+  SideRows gaps_;
+  std::uint64_t rows_left_ = 0;    // rows that were in the main table before its first row
+  std::uint64_t sides_up_to_ = 0;  // row of the main table, before which errors and gaps can leave
   PartMemory part_;
   std::size_t part_rows_ = 0;
   bool part_begins_ = false;

@@ -40,8 +40,8 @@ class RowTimes {
   [[nodiscard]] bool fill(RowTimes& next, RowTables& tables, std::size_t most, bool& room) {
     if (track_ == nullptr || !next.deferring_) return false;
     forget_place();
-    return next.deferred_.fill(*track_, {tables.table(), tables.errors().get(), tables.gaps().get()}, most,
-                               room);
+    return next.deferred_.fill(*track_, {tables.table(), tables.errors().table(), tables.gaps().table()},
+                               most, room);
   }
 
   [[nodiscard]] time::TimeTrack* track() const noexcept { return track_; }

@@ -71,6 +71,7 @@ struct Table {
   std::unique_ptr<Batch> rows;
   std::unique_ptr<Batch> errors;
   std::unique_ptr<Batch> gaps;
+  std::vector<std::size_t> side_rows;  // errors and gaps up to the end of each part
 };
 
 struct Reading {
@@ -91,12 +92,21 @@ inline void put_behind(std::unique_ptr<Batch>& all, std::unique_ptr<Batch> more)
   }
 }
 
-// Reads the main table in parts, into reused memory. `elsewhere` counts parts in memory of the reader.
-inline std::unique_ptr<Batch> read_parts(TableReader& reader, std::size_t rows, std::size_t& elsewhere) {
+// The errors and gaps of the part that was taken.
+inline void put_sides_behind(Table& out, TableReader& reader) {
+  put_behind(out.errors, reader.take_errors());
+  put_behind(out.gaps, reader.take_gaps());
+  const auto rows_of = [](const std::unique_ptr<Batch>& side) { return side == nullptr ? 0 : side->rows(); };
+  out.side_rows.push_back(rows_of(out.errors) + rows_of(out.gaps));
+}
+
+// Reads the table in parts, into reused memory. `elsewhere` counts parts in memory of the reader.
+inline Table read_parts(TableReader& reader, std::size_t rows, std::size_t& elsewhere) {
   const auto pool = std::make_shared<MemoryPool>();
   const Request& request = reader.request();
   const PartMemory part = take_part(*pool, request.table, request.mask, rows + TableReader::kSlackRows);
-  auto all = std::make_unique<Batch>(request.table, request.mask);
+  Table out;
+  out.rows = std::make_unique<Batch>(request.table, request.mask);
   for (std::size_t count = rows; count == rows;) {
     reader.attach(part);
     auto step = TableReader::Step::MORE;
@@ -113,9 +123,10 @@ inline std::unique_ptr<Batch> read_parts(TableReader& reader, std::size_t rows, 
       copy.begin_run(run);
     }
     copy.add_rows(count - copy.rows());
-    EXPECT_TRUE(all->append_rows(copy, 0, count));
+    EXPECT_TRUE(out.rows->append_rows(copy, 0, count));
+    put_sides_behind(out, reader);
   }
-  return all;
+  return out;
 }
 
 inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Request& request,
@@ -143,19 +154,13 @@ inline Table read(const std::shared_ptr<trace::TraceBundle>& bundle, const Reque
   input.index = how.index;
   input.segment = how.segment;
   TableReader reader(std::move(input), request);
+  if (how.elsewhere != nullptr) return read_parts(reader, how.rows, *how.elsewhere);
   Table out;
-  if (how.elsewhere != nullptr) {
-    out.rows = read_parts(reader, how.rows, *how.elsewhere);
-    out.errors = reader.take_errors();
-    out.gaps = reader.take_gaps();
-    return out;
-  }
   for (auto step = TableReader::Step::MORE; step != TableReader::Step::END;) {
     step = reader.step(how.rows);
     if (step == TableReader::Step::MORE) continue;
     put_behind(out.rows, reader.take(how.rows));
-    put_behind(out.errors, reader.take_errors());
-    put_behind(out.gaps, reader.take_gaps());
+    put_sides_behind(out, reader);
   }
   return out;
 }

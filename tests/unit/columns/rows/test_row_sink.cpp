@@ -71,8 +71,8 @@ TEST_F(RowSinkTest, EventsHaveInstructionCounts) {
   ASSERT_EQ(rows.rows(), 2u);
   EXPECT_EQ(rows.cells<Column::events_instruction>()[1], 2u);
   EXPECT_EQ(rows.cells<Column::events_order>()[1], 3u);
-  EXPECT_EQ(sink.errors()->cells<Column::errors_order>()[0], 1u);
-  EXPECT_EQ(sink.gaps()->cells<Column::gaps_order>()[0], 2u);
+  EXPECT_EQ(sink.tables().errors().table()->cells<Column::errors_order>()[0], 1u);
+  EXPECT_EQ(sink.tables().gaps().table()->cells<Column::gaps_order>()[0], 2u);
 }
 
 TEST_F(RowSinkTest, SelectsByAddressOfEitherEnd) {
@@ -154,14 +154,14 @@ TEST_F(RowSinkTest, PacketSourceCoversAllBytes) {
   Batch& rows = *sink.main();
   ASSERT_EQ(rows.rows(), 3u);  // PSB, PSBEND, PAD
   EXPECT_EQ(rows.cells<Column::packets_offset>()[0], 3u);
-  Batch& errors = *sink.errors();
+  Batch& errors = *sink.tables().errors().table();
   ASSERT_EQ(errors.rows(), 2u);
   EXPECT_EQ(errors.cells<Column::errors_argument>()[0] & 0xffff, 0xff02u);
   EXPECT_EQ(errors.cells<Column::errors_code>()[1],
             static_cast<std::uint8_t>(base::Status::TRUNCATED_PACKET));
-  ASSERT_EQ(sink.gaps()->rows(), 2u);
-  EXPECT_EQ(sink.gaps()->cells<Column::gaps_end>()[0], 3u);
-  EXPECT_EQ(sink.gaps()->cells<Column::gaps_end>()[1], bytes.size());
+  ASSERT_EQ(sink.tables().gaps().table()->rows(), 2u);
+  EXPECT_EQ(sink.tables().gaps().table()->cells<Column::gaps_end>()[0], 3u);
+  EXPECT_EQ(sink.tables().gaps().table()->cells<Column::gaps_end>()[1], bytes.size());
 }
 
 }  // namespace

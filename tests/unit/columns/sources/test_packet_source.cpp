@@ -63,9 +63,9 @@ TEST(PacketSource, BulkEqualsOneByOne) {
     const auto simple = rows_of<SimpleDecoder>(stream, 100);
     const auto bulk = rows_of<packet::PacketDecoder>(stream, seed % 2 != 0 ? 100000 : 777);
     expect_same(*simple->main(), *bulk->main());
-    expect_same(*simple->errors(), *bulk->errors());
-    expect_same(*simple->gaps(), *bulk->gaps());
-    EXPECT_GT(bulk->errors()->rows(), 0u);
+    expect_same(*simple->tables().errors().table(), *bulk->tables().errors().table());
+    expect_same(*simple->tables().gaps().table(), *bulk->tables().gaps().table());
+    EXPECT_GT(bulk->tables().errors().table()->rows(), 0u);
   }
 }
 

@@ -2,6 +2,8 @@
 // number of threads.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "flow/events/stream_traits.h"
 #include "unit/columns/recordings.h"
 
@@ -88,6 +90,33 @@ TEST(SpeculativeSource, PartsEqualWholeTable) {
     }
     EXPECT_GE(elsewhere, 20U) << "nothing was handed over";
   }
+}
+
+// Errors and gaps come with the part that has the rows around them, whatever moves the rows.
+TEST(SpeculativeSource, ErrorsAndGapsComeWithTheirPart) {
+  std::size_t parts_with_sides = 0;
+  for (const std::uint64_t seed : {4U, 5U}) {
+    const auto bundle = recording_with_gaps(seed);
+    for (const TableId table : {TableId::branches, TableId::instructions, TableId::events}) {
+      SCOPED_TRACE(table_name(table));
+      for (const std::size_t rows : {50U, 700U, 5000U}) {
+        SCOPED_TRACE(rows);
+        const Table plain = read(bundle, request_of(table, false), {.rows = rows, .fast = false});
+        const std::set<std::size_t> counts(plain.side_rows.begin(), plain.side_rows.end());
+        parts_with_sides += counts.size();
+        std::size_t elsewhere = 0;
+        for (std::size_t* const in_place : {static_cast<std::size_t*>(nullptr), &elsewhere}) {
+          for (const std::size_t threads : {1U, 3U}) {
+            const Table cut =
+                read(bundle, request_of(table, false),
+                     {.threads = threads, .segment = 2500, .rows = rows, .elsewhere = in_place});
+            EXPECT_EQ(plain.side_rows, cut.side_rows) << threads << " threads";
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(parts_with_sides, 200U);
 }
 
 class Cut {
