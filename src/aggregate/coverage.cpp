@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -64,10 +65,10 @@ CoverageDecoder::CoverageDecoder(std::shared_ptr<const trace::TraceBundle> bundl
 CoverageDecoder::~CoverageDecoder() = default;
 
 void CoverageDecoder::set_bundle(std::shared_ptr<const trace::TraceBundle> bundle) {
-  pool_.reset();
+  auto image = std::make_unique<image::Image>(bundle, callback_);
+  pool_ = std::make_unique<flow::CodeCachePool>(*image);
+  image_ = std::move(image);
   bundle_ = std::move(bundle);
-  image_ = std::make_unique<image::Image>(bundle_, callback_);
-  pool_ = std::make_unique<flow::CodeCachePool>(*image_);
 }
 
 bool CoverageDecoder::has_code_in(std::uint64_t first, std::uint64_t last) const noexcept {
@@ -87,36 +88,61 @@ namespace {
   return std::has_single_bit(size) && size <= std::size_t{1} << 32U;
 }
 
-[[nodiscard]] base::Result<Outcome> bad_size(const char* map, std::size_t size, const char* what) {
-  return base::Failure{base::Status::BAD_CONFIG, 0,
-                       std::string("a ") + map + " of " + std::to_string(size) + " bytes: " + what};
+[[nodiscard]] bool overlap(std::span<const std::uint8_t> one, std::span<const std::uint8_t> other) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(one.data());
+  const auto second = reinterpret_cast<std::uintptr_t>(other.data());
+  return first < second + other.size() && second < first + one.size();
+}
+
+[[nodiscard]] std::optional<base::Failure> bad_size(const char* map, std::size_t size, const char* what) {
+  return base::bad_config(std::string("a ") + map + " of " + std::to_string(size) + " bytes: " + what);
+}
+
+[[nodiscard]] std::optional<base::Failure> check(const Maps& maps) {
+  constexpr const char* kSizes = "the size must be a power of two, 2^32 at most";
+  if (!maps.hits.empty() && !is_map_size(maps.hits.size())) return bad_size("map", maps.hits.size(), kSizes);
+  if (maps.virgin.empty()) return std::nullopt;
+  if (!is_map_size(maps.virgin.size())) return bad_size("virgin map", maps.virgin.size(), kSizes);
+  if (maps.hits.empty()) return std::nullopt;
+  if (maps.hits.size() != maps.virgin.size())
+    return bad_size("virgin map", maps.virgin.size(), "it must be as large as the map");
+  if (overlap(maps.hits, maps.virgin))
+    return base::bad_config("the map and the virgin map share memory; give each its own");
+  return std::nullopt;
 }
 
 }  // namespace
 
+// Forgets what an exception may have left half done: decoded code, views of the image, and the stream, which
+// is the caller's.
+class CoverageDecoder::Unwinding {
+ public:
+  explicit Unwinding(CoverageDecoder& decoder) noexcept : decoder_(decoder) {}
+  ~Unwinding() {
+    decoder_.stream_.data = {};
+    if (finished) return;
+    decoder_.sink_->clear();
+    decoder_.pool_.reset();
+    decoder_.image_.reset();
+  }
+  Unwinding(const Unwinding&) = delete;
+  Unwinding& operator=(const Unwinding&) = delete;
+
+  bool finished = false;
+
+ private:
+  CoverageDecoder& decoder_;
+};
+
 base::Result<Outcome> CoverageDecoder::decode(base::Bytes stream, const Maps& maps,
                                               const std::function<bool()>& go_on) {
-  constexpr const char* kSizes = "the size must be a power of two, 2^32 at most";
-  if (!maps.hits.empty() && !is_map_size(maps.hits.size())) return bad_size("map", maps.hits.size(), kSizes);
-  if (!maps.virgin.empty()) {
-    if (!is_map_size(maps.virgin.size())) return bad_size("virgin map", maps.virgin.size(), kSizes);
-    if (!maps.hits.empty() && maps.hits.size() != maps.virgin.size())
-      return bad_size("virgin map", maps.virgin.size(), "it must be as large as the map");
-  }
+  if (auto failure = check(maps)) return *std::move(failure);
   sink_->clear();
+  new_edges_.clear();
+  if (image_ == nullptr) set_bundle(bundle_);
   Outcome outcome;
   outcome.bytes = stream.size();
-  stream_.data = trace::TraceBuffer(stream, nullptr);
-  {
-    flow::FlowDecoder decoder(stream_, bundle_->configuration, *image_, options_, *sink_, nullptr,
-                              pool_.get());
-    while (decoder.run()) {
-      if (!go_on || go_on()) continue;
-      outcome.whole = false;
-      break;
-    }
-  }
-  stream_.data = {};
+  run(stream, go_on, outcome);
   outcome.instructions = sink_->instructions;
   outcome.edges = sink_->tally.edges().size();
   outcome.errors = sink_->errors.size();
@@ -124,6 +150,28 @@ base::Result<Outcome> CoverageDecoder::decode(base::Bytes stream, const Maps& ma
   outcome.branches = sink_->tally.branches();
   if (!maps.hits.empty() || !maps.virgin.empty()) fill(maps, outcome);
   return outcome;
+}
+
+void CoverageDecoder::run(base::Bytes stream, const std::function<bool()>& go_on, Outcome& outcome) {
+  Unwinding unwinding(*this);
+  stream_.data = trace::TraceBuffer(stream, nullptr);
+  flow::FlowDecoder decoder(stream_, bundle_->configuration, *image_, options_, *sink_, nullptr, pool_.get());
+  while (decoder.run()) {
+    if (!go_on || go_on()) continue;
+    outcome.whole = false;
+    break;
+  }
+  unwinding.finished = true;
+}
+
+base::Bytes CoverageDecoder::join(std::span<const base::Bytes> chunks) {
+  const auto has_bytes = [](base::Bytes chunk) { return !chunk.empty(); };
+  const auto first = std::find_if(chunks.begin(), chunks.end(), has_bytes);
+  if (first == chunks.end()) return {};
+  if (std::none_of(first + 1, chunks.end(), has_bytes)) return *first;
+  joined_.clear();
+  for (const base::Bytes chunk : chunks) joined_.insert(joined_.end(), chunk.begin(), chunk.end());
+  return joined_;
 }
 
 namespace {
@@ -137,7 +185,8 @@ constexpr std::array<std::uint8_t, 256> kBuckets = [] {
 
 }  // namespace
 
-// Adds all counts before any is compared, because edges may share a byte.
+// Adds all counts before any is compared, because edges may share a byte. Takes all memory first: an
+// exception leaves the maps as they were.
 void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
   const std::vector<Edge>& edges = sink_->tally.edges();
   std::span<std::uint8_t> hits = maps.hits;
@@ -145,41 +194,55 @@ void CoverageDecoder::fill(const Maps& maps, Outcome& outcome) {
     if (own_hits_.size() != maps.virgin.size()) own_hits_.assign(maps.virgin.size(), 0);
     hits = own_hits_;
   }
+  if (!maps.virgin.empty()) new_edges_.reserve(edges.size());
+  if (maps.clear) std::fill(maps.hits.begin(), maps.hits.end(), std::uint8_t{0});
   const std::size_t mask = hits.size() - 1;
   for (const Edge& edge : edges) {
     std::uint8_t& cell = hits[edge.hash & mask];
     cell = static_cast<std::uint8_t>(cell + std::min<std::uint64_t>(edge.count, UINT8_MAX - cell));
   }
   if (maps.virgin.empty()) return;
-  for (const Edge& edge : edges) {
-    const std::size_t at = edge.hash & mask;
-    const std::uint8_t bucket = kBuckets[hits[at]];
-    std::uint8_t& virgin = maps.virgin[at];
-    if ((virgin & bucket) != 0) {
-      outcome.news = std::max(outcome.news, virgin == 0xff ? News::EDGES : News::COUNTS);
-      virgin = static_cast<std::uint8_t>(virgin & ~bucket);
-    }
-  }
+  compare(hits, maps.virgin, outcome);
   if (!maps.hits.empty()) return;
   for (const Edge& edge : edges) own_hits_[edge.hash & mask] = 0;
+}
+
+// Clears no bit before all new edges are found, because edges may share a byte.
+void CoverageDecoder::compare(std::span<const std::uint8_t> hits, std::span<std::uint8_t> virgin,
+                              Outcome& outcome) {
+  const std::size_t mask = hits.size() - 1;
+  for (const Edge& edge : sink_->tally.edges()) {
+    const std::size_t at = edge.hash & mask;
+    if ((virgin[at] & kBuckets[hits[at]]) == 0) continue;
+    outcome.news = std::max(outcome.news, virgin[at] == 0xff ? News::EDGES : News::COUNTS);
+    if (virgin[at] == 0xff) new_edges_.push_back(edge);
+  }
+  outcome.new_edges = new_edges_.size();
+  if (outcome.news == News::NONE) return;
+  for (const Edge& edge : sink_->tally.edges()) {
+    const std::size_t at = edge.hash & mask;
+    virgin[at] = static_cast<std::uint8_t>(virgin[at] & ~kBuckets[hits[at]]);
+  }
 }
 
 std::span<const Edge> CoverageDecoder::edges() const noexcept { return sink_->tally.edges(); }
 std::span<const ErrorRow> CoverageDecoder::errors() const noexcept { return sink_->errors; }
 std::span<const GapRow> CoverageDecoder::gaps() const noexcept { return sink_->gaps; }
-void CoverageDecoder::sort_edges() { sink_->tally.sort(); }
 
-std::size_t CoverageDecoder::copy_edges(const EdgeArrays& arrays) const noexcept {
-  const std::span<const Edge> all = edges();
-  const auto copy = [&all](auto out, auto of) {
-    const auto some = all.first(std::min(all.size(), out.size()));
+void CoverageDecoder::sort_edges() {
+  sink_->tally.sort();
+  sort(new_edges_);
+}
+
+void copy_edges(std::span<const Edge> edges, const EdgeArrays& arrays) noexcept {
+  const auto copy = [edges](auto out, auto of) {
+    const auto some = edges.first(std::min(edges.size(), out.size()));
     std::transform(some.begin(), some.end(), out.begin(), of);
   };
   copy(arrays.from_ip, [](const Edge& edge) { return edge.from_ip; });
   copy(arrays.to_ip, [](const Edge& edge) { return edge.to_ip; });
   copy(arrays.kind, [](const Edge& edge) { return static_cast<std::uint8_t>(edge.kind); });
   copy(arrays.count, [](const Edge& edge) { return edge.count; });
-  return all.size();
 }
 
 }  // namespace ptkit::aggregate

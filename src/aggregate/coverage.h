@@ -36,8 +36,9 @@ struct Outcome {
   std::size_t edges = 0;           // number of different edges
   std::size_t errors = 0;
   std::size_t gaps = 0;
-  News news = News::NONE;  // valid with a virgin map
-  bool whole = true;       // false: `go_on` ended the decode
+  std::size_t new_edges = 0;  // see CoverageDecoder::new_edges()
+  News news = News::NONE;     // valid with a virgin map
+  bool whole = true;          // false: `go_on` ended the decode
 };
 
 // Maps of the caller; both may be empty.
@@ -47,6 +48,7 @@ struct Maps {
   // As many bytes as `hits` (2^n without `hits`). A set bit: no count of this edge was in this bucket so far.
   // Initially 0xff everywhere. A decode clears the bits of its counts, and reports them in Outcome::news.
   std::span<std::uint8_t> virgin;
+  bool clear = false;  // sets `hits` to 0 before it adds counts
 };
 
 struct ErrorRow {
@@ -69,6 +71,9 @@ struct EdgeArrays {
   std::span<std::uint64_t> count;
 };
 
+// Copies as many edges as each array holds, in their order.
+void copy_edges(std::span<const Edge> edges, const EdgeArrays& arrays) noexcept;
+
 // Decodes streams one after the other, and keeps decoded code, so that the next stream through the same code
 // only costs its packets. One thread at a time; several decoders may share a bundle.
 class CoverageDecoder {
@@ -81,19 +86,25 @@ class CoverageDecoder {
   CoverageDecoder(const CoverageDecoder&) = delete;
   CoverageDecoder& operator=(const CoverageDecoder&) = delete;
 
-  // Decodes a raw stream. Fails only if a map has an invalid size. `go_on` may be empty; it is called every
-  // few milliseconds, and false ends the decode.
+  // Decodes a raw stream. Fails only if a map has an invalid size, or if the maps overlap. `go_on` may be
+  // empty; it is called every few milliseconds, and false ends the decode. An exception (out of memory)
+  // drops the decoded code; the maps may have changed.
   [[nodiscard]] base::Result<Outcome> decode(base::Bytes stream, const Maps& maps = {},
                                              const std::function<bool()>& go_on = {});
 
+  // The chunks of a ring as one stream, oldest first. Copies them if there are several with bytes; valid
+  // until the next call.
+  [[nodiscard]] base::Bytes join(std::span<const base::Bytes> chunks);
+
   // Edges of the last stream, valid until the next one.
   [[nodiscard]] std::span<const Edge> edges() const noexcept;
+  // Those with a byte of the virgin map that was hit for the first time. Of an edge that shares its byte, the
+  // map does not know more than of the byte.
+  [[nodiscard]] std::span<const Edge> new_edges() const noexcept { return new_edges_; }
   [[nodiscard]] std::span<const ErrorRow> errors() const noexcept;
   [[nodiscard]] std::span<const GapRow> gaps() const noexcept;
-  // Sorts edges() as in the edges table: by space, from, to and kind.
+  // Sorts edges() and new_edges() as in the edges table: by space, from, to and kind.
   void sort_edges();
-  // Copies as many edges as each array holds, in the order of edges(). Returns the number of edges.
-  std::size_t copy_edges(const EdgeArrays& arrays) const noexcept;
 
   // The bytes of code in [first, last] may have changed: decodes them again, and calls the callback again.
   // Other code may be decoded again, too.
@@ -105,17 +116,22 @@ class CoverageDecoder {
 
  private:
   class Sink;
+  class Unwinding;
 
+  void run(base::Bytes stream, const std::function<bool()>& go_on, Outcome& outcome);
   void fill(const Maps& maps, Outcome& outcome);
+  void compare(std::span<const std::uint8_t> hits, std::span<std::uint8_t> virgin, Outcome& outcome);
   [[nodiscard]] bool has_code_in(std::uint64_t first, std::uint64_t last) const noexcept;
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
   flow::FlowOptions options_;
   image::ReadCallback callback_;
-  std::unique_ptr<image::Image> image_;
+  std::unique_ptr<image::Image> image_;  // null after an exception, until the next decode
   std::unique_ptr<flow::CodeCachePool> pool_;
   std::unique_ptr<Sink> sink_;
   trace::Stream stream_;
+  std::vector<Edge> new_edges_;
+  std::vector<std::uint8_t> joined_;    // chunks of a ring
   std::vector<std::uint8_t> own_hits_;  // used if there is only a virgin map; all 0 between two decodes
 };
 

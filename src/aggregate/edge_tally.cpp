@@ -80,10 +80,14 @@ void EdgeTally::add_each(const flow::EdgeCounts& edges, std::uint32_t space) {
   });
 }
 
-void EdgeTally::sort() {
-  std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+void sort(std::span<Edge> edges) {
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
     return std::tie(a.space, a.from_ip, a.to_ip, a.kind) < std::tie(b.space, b.from_ip, b.to_ip, b.kind);
   });
+}
+
+void EdgeTally::sort() {
+  aggregate::sort(edges_);
   free_slots();  // the slots have the numbers from before sorting
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "flow/rows/bulk.h"
@@ -18,6 +19,9 @@ struct Edge {
   std::uint32_t hash = flow::edge_hash(from_ip, to_ip);
 };
 
+// By space, from, to and kind.
+void sort(std::span<Edge> edges);
+
 class EdgeTally {
  public:
   EdgeTally() : slots_(kFirstSlots) {}
@@ -26,8 +30,7 @@ class EdgeTally {
   void add(const Edge& edge);
   // Edges of one address space, each once.
   void add_each(const flow::EdgeCounts& edges, std::uint32_t space);
-  // Sorts by space, from, to and kind.
-  void sort();
+  void sort();  // edges(), as sort() does
   [[nodiscard]] const std::vector<Edge>& edges() const noexcept { return edges_; }
   [[nodiscard]] std::uint64_t branches() const noexcept { return branches_; }  // sum of all counts
 

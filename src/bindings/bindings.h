@@ -76,7 +76,7 @@ T value_or_raise(base::Result<T> result) {
 }
 
 // Borrows contiguous bytes and keeps their owner alive. Raises TypeError for other objects.
-[[nodiscard]] trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what);
+[[nodiscard]] trace::TraceBuffer buffer_from_python(const py::object& owner, const char* what);
 
 // (rows, columns, runs): dictionaries of read-only arrays that own the batch's memory, and of RunColumns.
 [[nodiscard]] py::tuple batch_to_python(std::unique_ptr<columns::Batch> batch);

@@ -5,6 +5,7 @@
 #include "base/memory_left.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
+#include "trace/failure_text.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::bindings {
@@ -21,12 +22,6 @@ constexpr Raised kRaised[] = {
     {base::Status::BAD_CONFIG, "ConfigError"}, {base::Status::UNSUPPORTED, "UnsupportedError"},
     {base::Status::NO_SYNC, "FormatError"},
 };
-
-// Whether the detail is a complete sentence, with the file or setting and the error.
-bool says_all(base::Status status) noexcept {
-  return status == base::Status::IO_ERROR || status == base::Status::BAD_FILE ||
-         status == base::Status::BAD_CONFIG || status == base::Status::UNSUPPORTED;
-}
 
 const char* exception_for(base::Status status) noexcept {
   for (const auto& row : kRaised) {
@@ -148,13 +143,7 @@ py::list python_warnings(const std::vector<trace::Warning>& warnings) {
 
 void raise_failure(const base::Failure& failure) {
   if (failure.status == base::Status::NO_MEMORY) throw std::bad_alloc();
-  std::string message(base::status_sentence(failure.status));
-  if (!failure.detail.empty() && says_all(failure.status)) {
-    message = failure.detail;
-  } else if (!failure.detail.empty()) {
-    message += ": " + failure.detail;
-  }
-  if (failure.offset != 0) message += " (at byte " + std::to_string(failure.offset) + ")";
+  std::string message = trace::failure_text(failure);
   const auto remedy = base::status_remedy(failure.status);
   if (!remedy.empty() && failure.detail.empty()) message += "; " + std::string(remedy);
   const auto type = py::module_::import("ptkit.errors").attr(exception_for(failure.status));
@@ -165,11 +154,16 @@ void raise_failure(const base::Failure& failure) {
   throw py::error_already_set();
 }
 
-trace::TraceBuffer buffer_from_python(const py::buffer& owner, const char* what) {
+trace::TraceBuffer buffer_from_python(const py::object& owner, const char* what) {
+  if (PyObject_CheckBuffer(owner.ptr()) == 0) {
+    throw py::type_error(std::string(what) + " must be bytes-like, not " + Py_TYPE(owner.ptr())->tp_name +
+                         (py::isinstance<py::str>(owner) ? "; read files in mode \"rb\"" : ""));
+  }
   // Releasing the buffer view needs the GIL, which the thread with the last reference may not hold.
-  std::shared_ptr<py::buffer_info> info(new py::buffer_info(owner.request()), [](py::buffer_info* view) {
+  const auto view = py::reinterpret_borrow<py::buffer>(owner);
+  std::shared_ptr<py::buffer_info> info(new py::buffer_info(view.request()), [](py::buffer_info* old) {
     const py::gil_scoped_acquire gil;
-    delete view;
+    delete old;
   });
   const auto refuse = [&](const std::string& found) {
     throw py::type_error(std::string(what) + " must be one-dimensional contiguous bytes (uint8), not " +

@@ -89,7 +89,8 @@ std::span<std::uint8_t> map_from_python(const py::object& map, std::size_t size,
   if (!PyObject_CheckBuffer(map.ptr())) refuse(Py_TYPE(map.ptr())->tp_name);
   view.emplace(py::reinterpret_borrow<py::buffer>(map).request());
   if (view->readonly) refuse("one that is read-only");
-  if (view->itemsize != 1 || view->format == "?") refuse("items of format '" + view->format + "'");
+  if (view->itemsize != 1 || view->format == "?" || view->format == "b")
+    refuse("items of format '" + view->format + "'; make it with dtype=numpy.uint8");
   if (view->ndim != 1 || (view->size > 1 && view->strides[0] != 1))
     refuse("an array of another shape; give array.ravel()");
   if (static_cast<std::size_t>(view->size) != size) {
@@ -100,18 +101,34 @@ std::span<std::uint8_t> map_from_python(const py::object& map, std::size_t size,
   return {static_cast<std::uint8_t*>(view->ptr), size};
 }
 
-Outcome decode(Coverage& self, const py::buffer& buffer, const py::object& bitmap, const py::object& virgin) {
-  const auto stream = buffer_from_python(buffer, "buffer");
+// A stream, or the chunks of a ring.
+std::vector<trace::TraceBuffer> chunks_from_python(const py::object& given) {
+  if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
+    return {buffer_from_python(given, "buffer")};
+  std::vector<trace::TraceBuffer> chunks;
+  for (const py::handle chunk : given) {
+    chunks.push_back(buffer_from_python(py::reinterpret_borrow<py::object>(chunk),
+                                        "each item of a list of chunks (of a ring, the oldest first)"));
+  }
+  return chunks;
+}
+
+Outcome decode(Coverage& self, const py::object& buffer, const py::object& bitmap, const py::object& virgin,
+               bool clear) {
+  const auto owners = chunks_from_python(buffer);
+  std::vector<base::Bytes> chunks;
+  for (const trace::TraceBuffer& owner : owners) chunks.push_back(owner.bytes());
   std::optional<py::buffer_info> hits_view;
   std::optional<py::buffer_info> virgin_view;
   aggregate::Maps maps;
   maps.hits = map_from_python(bitmap, self.map_size, "bitmap", hits_view);
   maps.virgin = map_from_python(virgin, self.map_size, "virgin", virgin_view);
+  maps.clear = clear;
   const ExclusiveUse use(self.busy, kDecoderInUse);
   auto result = [&] {
     const py::gil_scoped_release release;
     auto last = Clock::now();
-    return self.decoder->decode(stream.bytes(), maps, [&] {
+    return self.decoder->decode(self.decoder->join(chunks), maps, [&] {
       if (Clock::now() - last < kSignalPeriod) return true;
       const py::gil_scoped_acquire gil;
       last = Clock::now();
@@ -130,15 +147,16 @@ std::unique_ptr<columns::Batch> batch_of(columns::TableId table, std::size_t row
   return batch;
 }
 
-py::tuple edges(Coverage& self) {
+// The edges that a member function of the decoder lists.
+py::tuple edges(Coverage& self, std::span<const aggregate::Edge> (CoverageDecoder::*list)() const noexcept) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
   self.decoder->sort_edges();
-  const auto all = self.decoder->edges();
+  const auto all = (*self.decoder.*list)();
   auto batch = batch_of(columns::TableId::edges, all.size());
-  static_cast<void>(self.decoder->copy_edges({{batch->cells<Column::edges_from_ip>(), all.size()},
-                                              {batch->cells<Column::edges_to_ip>(), all.size()},
-                                              {batch->cells<Column::edges_kind>(), all.size()},
-                                              {batch->cells<Column::edges_count>(), all.size()}}));
+  copy_edges(all, {{batch->cells<Column::edges_from_ip>(), all.size()},
+                   {batch->cells<Column::edges_to_ip>(), all.size()},
+                   {batch->cells<Column::edges_kind>(), all.size()},
+                   {batch->cells<Column::edges_count>(), all.size()}});
   for (std::size_t row = 0; row < all.size(); ++row) batch->put<Column::edges_space>(row, all[row].space);
   batch->add_rows(all.size());
   return batch_to_python(std::move(batch));
@@ -162,9 +180,10 @@ std::span<T> cells_of(const py::object& given, const char* what) {
 std::size_t edges_into(Coverage& self, const py::object& from_ip, const py::object& to_ip,
                        const py::object& kind, const py::object& count) {
   const ExclusiveUse use(self.busy, kDecoderInUse);
-  return self.decoder->copy_edges(
-      {cells_of<std::uint64_t>(from_ip, "from_ip"), cells_of<std::uint64_t>(to_ip, "to_ip"),
-       cells_of<std::uint8_t>(kind, "kind"), cells_of<std::uint64_t>(count, "count")});
+  copy_edges(self.decoder->edges(),
+             {cells_of<std::uint64_t>(from_ip, "from_ip"), cells_of<std::uint64_t>(to_ip, "to_ip"),
+              cells_of<std::uint8_t>(kind, "kind"), cells_of<std::uint64_t>(count, "count")});
+  return self.decoder->edges().size();
 }
 
 // Rows have no times, so the flag "time known" is never set.
@@ -221,8 +240,9 @@ std::string show(const Outcome& self) {
   return "CoverageResult(bytes=" + std::to_string(self.bytes) +
          ", instructions=" + std::to_string(self.instructions) +
          ", branches=" + std::to_string(self.branches) + ", edges=" + std::to_string(self.edges) +
-         ", errors=" + std::to_string(self.errors) + ", gaps=" + std::to_string(self.gaps) +
-         ", new_bits=" + std::to_string(static_cast<int>(self.news)) + ")";
+         ", new_edges=" + std::to_string(self.new_edges) + ", errors=" + std::to_string(self.errors) +
+         ", gaps=" + std::to_string(self.gaps) + ", new_bits=" + std::to_string(static_cast<int>(self.news)) +
+         ")";
 }
 
 }  // namespace
@@ -233,6 +253,7 @@ void register_coverage(py::module_& module) {
       .def_readonly("instructions", &Outcome::instructions, "int: instructions that were executed.")
       .def_readonly("branches", &Outcome::branches, "int: branches with both ends known; sum of all counts.")
       .def_readonly("edges", &Outcome::edges, "int: different edges.")
+      .def_readonly("new_edges", &Outcome::new_edges, "int: rows of `CoverageDecoder.new_edges`.")
       .def_readonly("errors", &Outcome::errors, "int: rows of `CoverageDecoder.errors`.")
       .def_readonly("gaps", &Outcome::gaps, "int: rows of `CoverageDecoder.gaps`.")
       .def_property_readonly(
@@ -244,8 +265,9 @@ void register_coverage(py::module_& module) {
            py::arg("resync"), py::arg("ranges") = py::none(), py::arg("rtit_ctl") = py::none(),
            py::arg("space") = trace::kAnySpace)
       .def("decode", &decode, py::arg("buffer"), py::arg("bitmap") = py::none(),
-           py::arg("virgin") = py::none())
-      .def("edges", &edges)
+           py::arg("virgin") = py::none(), py::kw_only(), py::arg("clear") = false)
+      .def("edges", [](Coverage& self) { return edges(self, &CoverageDecoder::edges); })
+      .def("new_edges", [](Coverage& self) { return edges(self, &CoverageDecoder::new_edges); })
       .def("edges_into", &edges_into, py::arg("from_ip") = py::none(), py::arg("to_ip") = py::none(),
            py::arg("kind") = py::none(), py::arg("count") = py::none())
       .def("errors", &errors)

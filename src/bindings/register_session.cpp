@@ -24,7 +24,7 @@ std::size_t CodeCallback::read(trace::SpaceId space, std::uint64_t address, std:
   try {
     const py::object given = function_(address, out.size(), space);
     if (given.is_none()) return 0;
-    const auto buffer = buffer_from_python(py::cast<py::buffer>(given), "what image_callback returns");
+    const auto buffer = buffer_from_python(given, "what image_callback returns");
     const std::size_t count = std::min(buffer.size(), out.size());
     if (count != 0) std::memcpy(out.data(), buffer.bytes().data(), count);
     return count;

@@ -177,28 +177,34 @@ class CoverageDecoder:
 
     def decode(
         self,
-        buffer: Buffer,
+        buffer: Buffer | Sequence[Buffer],
         bitmap: NDArray[np.uint8] | None = None,
         virgin: NDArray[np.uint8] | None = None,
+        *,
+        clear: bool = False,
     ) -> CoverageResult:
         """Decode a raw stream.
 
         Parameters
         ----------
-        buffer : bytes-like
-            Packets; begins with a PSB, or what comes before the first one is a gap. It is not copied.
-        bitmap : numpy.ndarray of uint8, shape (map_size,), optional
+        buffer : bytes-like, or list or tuple of these
+            Packets; begins with a PSB, or what comes before the first one is a gap. It is not copied. A list
+            has the chunks of a ring, the oldest one first; offsets count from its first byte.
+        bitmap : numpy.ndarray of uint8 or bytearray, shape (map_size,), optional
             Hits are added to the bytes of the map, up to 255: a byte never wraps around. The caller clears
-            the map.
-        virgin : numpy.ndarray of uint8, shape (map_size,), optional
+            the map, or `clear` does.
+        virgin : numpy.ndarray of uint8 or bytearray, shape (map_size,), optional
             Edges without a hit so far: 0xff everywhere at first. Each byte of the map that this buffer hit is
             sorted by AFL's buckets (1, 2, 3, 4-7, 8-15, 16-31, 32-127, 128-255 hits), and the bucket's bit
             is cleared.
+        clear : bool
+            Set `bitmap` to 0 first.
 
         Returns
         -------
         CoverageResult
-            ``bytes``, ``instructions``, ``branches``, ``edges``, ``errors`` and ``gaps`` are numbers of them.
+            ``bytes``, ``instructions``, ``branches``, ``edges``, ``new_edges``, ``errors`` and ``gaps`` are
+            numbers of them.
             ``new_bits`` is 2 if the buffer hit a byte for the first time, 1 if only a bucket was new, else 0,
             as AFL's ``has_new_bits``; 0 without `virgin`.
 
@@ -207,11 +213,11 @@ class CoverageDecoder:
         TypeError
             If `buffer` is not contiguous bytes, or a map not a contiguous writable array of uint8.
         ConfigError
-            If a map has another size than `map_size`.
+            If a map has another size than `map_size`, or both share memory.
         RuntimeError
             If another thread uses this decoder.
         """
-        return self._core.decode(buffer, bitmap, virgin)
+        return self._core.decode(buffer, bitmap, virgin, clear=clear)
 
     def edges(self) -> Table:
         """Edges of the last buffer, ordered by address space, from, to and kind.
@@ -222,6 +228,19 @@ class CoverageDecoder:
             As `Trace.edges`.
         """
         return from_core("edges", self._core.edges(), context=self._context)
+
+    def new_edges(self) -> Table:
+        """Edges of the last buffer that hit a byte of `virgin` for the first time, ordered as `edges`.
+
+        An edge that shares its byte with one that was seen before is not among them; nor is an edge with
+        another number of hits than before. Empty without `virgin`.
+
+        Returns
+        -------
+        Table
+            As `Trace.edges`.
+        """
+        return from_core("edges", self._core.new_edges(), context=self._context)
 
     def edges_into(
         self,

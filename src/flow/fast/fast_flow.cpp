@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 
 #include "flow/events/plain_packets.h"
 
@@ -37,7 +38,9 @@ FastFlow::~FastFlow() {
   caches_.before_clear({});
   // Counts that remain belong to a decode that was stopped early, and nothing reads them. Other decoders use
   // the same path caches, so clear them.
+  // Clearing takes memory: when an exception for lack of it is on its way, the paths go instead.
   for (CachedCode* code : counted_) {
+    if (std::uncaught_exceptions() != 0) code->paths.reset();
     if (code->paths != nullptr) code->paths->take_counts().take_each([](const EdgeCount&, std::uint64_t) {});
   }
 }

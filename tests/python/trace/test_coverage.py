@@ -72,6 +72,89 @@ def test_new_bits_count_new_edges(maps: tuple[np.ndarray, np.ndarray]) -> None:
     assert decoder.decode(loop(200)).new_bits == 0
 
 
+def test_new_edges_are_those_of_the_call(maps: tuple[np.ndarray, np.ndarray]) -> None:
+    bitmap, virgin = maps
+    decoder = ptkit.CoverageDecoder(LOOP)
+    seen = []
+    for times in (0, 8, 8, 200):
+        result = decoder.decode(loop(times), bitmap, virgin, clear=True)
+        new = decoder.new_edges()
+        assert result.new_edges == len(new)
+        assert (result.new_bits == 2) == bool(len(new))
+        seen.append(
+            list(zip(new["from_ip"].tolist(), new["to_ip"].tolist(), new["count"].tolist(), strict=True))
+        )
+    assert seen == [[(0x1000, 0x1002, 1)], [(0x1000, 0x1000, 8)], [], []]
+    decoder.decode(loop(8))
+    assert len(decoder.new_edges()) == 0
+    assert decoder.new_edges().columns == decoder.edges().columns
+
+
+def test_the_map_is_cleared_on_request() -> None:
+    decoder = ptkit.CoverageDecoder(LOOP)
+    bitmap = np.full(65536, 9, np.uint8)
+    for clear, hits in ((True, 30), (True, 30), (False, 60)):
+        decoder.decode(loop(30), bitmap, clear=clear)
+        assert bitmap[decoder.index(0x1000, 0x1000)] == hits
+        assert np.count_nonzero(bitmap) == 2
+    assert decoder.decode(loop(30), clear=True).edges == 2
+
+
+def test_a_ring_is_taken_in_chunks() -> None:
+    decoder = ptkit.CoverageDecoder(LOOP)
+    stream = loop(100)
+    for at in range(len(stream) + 1):
+        result = decoder.decode((stream[:at], memoryview(stream)[at:]))
+        assert (result.bytes, result.branches, result.errors, result.gaps) == (len(stream), 101, 0, 0)
+    ring = np.frombuffer(stream[20:] + stream[:20], np.uint8)
+    assert decoder.decode([ring[-20:], ring[:-20]]).branches == 101
+    assert decoder.decode([stream]).branches == 101
+    assert decoder.decode([]).errors == decoder.decode(b"").errors == 1
+    # Offsets count from the first byte of the older chunk.
+    broken = [stream[:-1], b"\x02\x0b"]
+    assert decoder.decode(broken).errors == 1
+    assert decoder.errors()["offset"].tolist() == [len(stream) - 1]
+
+
+@pytest.mark.parametrize(
+    ("buffer", "message"),
+    [
+        ("raw.pt", 'buffer must be bytes-like, not str; read files in mode "rb"'),
+        (7, "buffer must be bytes-like, not int"),
+        (None, "buffer must be bytes-like, not NoneType"),
+        ({1: b""}, "buffer must be bytes-like, not dict"),
+        (
+            [2, 130],
+            r"each item of a list of chunks \(of a ring, the oldest first\) must be bytes-like, not int",
+        ),
+        (("raw.pt",), 'must be bytes-like, not str; read files in mode "rb"'),
+        ([[b""]], "must be bytes-like, not list"),
+        (np.zeros(9, np.uint16), "buffer must be one-dimensional contiguous bytes"),
+    ],
+)
+def test_buffers_of_a_wrong_type_are_named(buffer: Any, message: str) -> None:
+    decoder = ptkit.CoverageDecoder(LOOP)
+    with pytest.raises(TypeError, match=message):
+        decoder.decode(buffer)
+    assert decoder.decode(loop(1)).edges == 2
+
+
+def test_text_from_the_callback_is_named() -> None:
+    decoder = ptkit.CoverageDecoder(image_callback=lambda address, size, space: "nop")  # type: ignore[arg-type,return-value]
+    with pytest.raises(TypeError, match="what image_callback returns must be bytes-like, not str"):
+        decoder.decode(loop(1))
+
+
+def test_one_array_as_both_maps_is_refused() -> None:
+    decoder = ptkit.CoverageDecoder(LOOP, map_size=1024)
+    memory = np.full(2048, 255, np.uint8)
+    for virgin in (memory[:1024], memory[512:1536]):
+        with pytest.raises(ptkit.ConfigError, match="share memory"):
+            decoder.decode(loop(1), memory[:1024], virgin, clear=True)
+    assert (memory == 255).all()
+    assert decoder.decode(loop(1), memory[:1024], memory[1024:], clear=True).new_bits == 2
+
+
 def test_map_index_of_many_edges() -> None:
     decoder = ptkit.CoverageDecoder(LOOP, map_size=1024)
     from_ip, to_ip = np.array([0, 0x1000, 2**64 - 1], np.uint64), np.array([1, 0x1004, 5], np.uint64)
@@ -178,6 +261,7 @@ def test_maps_of_a_wrong_form_are_refused() -> None:
         wrong: tuple[Any, ...] = (
             np.zeros(1024, np.uint16),
             np.zeros(1024, bool),
+            np.zeros(1024, np.int8),
             np.zeros(2048, np.uint8)[::2],
             np.zeros((32, 32), np.uint8),
             read_only,

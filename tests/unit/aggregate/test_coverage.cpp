@@ -2,35 +2,27 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <tuple>
 
 #include "aggregate/coverage.h"
-#include "unit/support/scene.h"
+#include "unit/support/loop_stream.h"
 
 namespace ptkit::aggregate {
 namespace {
 
 using base::Status;
 using flow::BranchKind;
+using flow::kLoop;
+using flow::loop;
 using flow::Scene;
 
 constexpr std::size_t kSize = 1U << 16U;
 
-// 1000 jz 1000; 1002 nop
-const std::vector<std::uint8_t> kLoop{0x74, 0xfe, 0x90};
-
 std::shared_ptr<trace::TraceBundle> bundle_of(std::vector<std::uint8_t> code) {
   return std::make_shared<trace::TraceBundle>(Scene(std::move(code)).bundle());
-}
-
-// The loop is gone through so many times, and left.
-std::vector<std::uint8_t> loop(unsigned times) {
-  Scene scene;
-  scene.begin();
-  for (; times >= 6; times -= 6) scene.tnt("tttttt");
-  return scene.tnt((std::string(times, 't') + "n").c_str()).end(0x1002).bytes();
 }
 
 std::vector<std::tuple<std::uint64_t, std::uint64_t, BranchKind, std::uint64_t>> sorted(
@@ -95,6 +87,18 @@ TEST(Coverage, CountsSaturate) {
   EXPECT_EQ(map[edge_hash(0x1000, 0x1000) & 0xffffU], 255);
 }
 
+TEST(Coverage, ClearsTheMapOnRequest) {
+  CoverageDecoder decoder(bundle_of(kLoop));
+  std::vector<std::uint8_t> map(kSize, 7);
+  Maps maps{map, {}};
+  maps.clear = true;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(decoder.decode(loop(30), maps).ok());
+    EXPECT_EQ(map[edge_hash(0x1000, 0x1000) & 0xffffU], 30);
+    EXPECT_EQ(std::count(map.begin(), map.end(), 0), static_cast<std::ptrdiff_t>(kSize) - 2);
+  }
+}
+
 TEST(Coverage, ReportsNewEdgesAndCounts) {
   for (const bool with_hits : {false, true}) {
     CoverageDecoder decoder(bundle_of(kLoop));
@@ -111,6 +115,62 @@ TEST(Coverage, ReportsNewEdgesAndCounts) {
     EXPECT_EQ(news(31), News::NONE);
     EXPECT_EQ(virgin[edge_hash(0x1000, 0x1000) & 0xffffU], 0xff & ~16 & ~32);
   }
+}
+
+std::vector<std::uint64_t> targets(std::span<const Edge> edges) {
+  std::vector<std::uint64_t> out;
+  for (const Edge& edge : edges) out.push_back(edge.to_ip);
+  return out;
+}
+
+TEST(Coverage, ListsNewEdges) {
+  CoverageDecoder decoder(bundle_of(kLoop));
+  std::vector<std::uint8_t> virgin(kSize, 0xff);
+  const auto decode = [&](const std::vector<std::uint8_t>& stream) {
+    const Outcome outcome = decoder.decode(stream, {{}, virgin}).value();
+    decoder.sort_edges();
+    EXPECT_EQ(outcome.new_edges, decoder.new_edges().size());
+    return targets(decoder.new_edges());
+  };
+  using Targets = std::vector<std::uint64_t>;
+  EXPECT_EQ(decode(Scene().begin().tnt("n").end(0x1002).bytes()), Targets{0x1002});
+  EXPECT_EQ(decode(loop(9)), Targets{0x1000});
+  EXPECT_EQ(decode(loop(9)), Targets{});
+  EXPECT_EQ(decode(loop(100)), Targets{});  // a new count is no new edge
+  EXPECT_EQ(decoder.decode(loop(9)).value().new_edges, 0u);
+}
+
+// Of edges that share a byte, all are new or none: their order does not matter.
+TEST(Coverage, NewEdgesShareBytes) {
+  CoverageDecoder decoder(bundle_of(kLoop));
+  std::vector<std::uint8_t> virgin(1, 0xff);
+  EXPECT_EQ(decoder.decode(loop(9), {{}, virgin}).value().new_edges, 2u);
+  EXPECT_EQ(decoder.decode(loop(9), {{}, virgin}).value().new_edges, 0u);
+}
+
+TEST(Coverage, RefusesOneMapAsBoth) {
+  CoverageDecoder decoder(bundle_of(kLoop));
+  std::vector<std::uint8_t> memory(3 * kSize / 2);
+  const std::span<std::uint8_t> all(memory);
+  for (const std::size_t begin : {std::size_t{0}, kSize / 2}) {
+    const auto result = decoder.decode(loop(1), {all.first(kSize), all.subspan(begin, kSize)});
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.failure().status, Status::BAD_CONFIG);
+  }
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), 0), static_cast<std::ptrdiff_t>(memory.size()));
+}
+
+TEST(Coverage, JoinsChunks) {
+  CoverageDecoder decoder(bundle_of(kLoop));
+  const auto stream = loop(40);
+  const base::Bytes whole(stream);
+  for (std::size_t at = 0; at <= stream.size(); ++at) {
+    const std::array<base::Bytes, 2> chunks{whole.first(at), whole.subspan(at)};
+    EXPECT_EQ(decoder.decode(decoder.join(chunks)).value().branches, 41u) << at;
+  }
+  const std::array<base::Bytes, 3> one_has_bytes{base::Bytes(), whole, base::Bytes()};
+  EXPECT_EQ(decoder.join(one_has_bytes).data(), stream.data());  // no copy
+  EXPECT_TRUE(decoder.join({}).empty());
 }
 
 // Two edges of one byte count together.
@@ -136,10 +196,11 @@ TEST(Coverage, CopiesUpToArraySize) {
   CoverageDecoder decoder(bundle_of(kLoop));
   ASSERT_TRUE(decoder.decode(loop(7)).ok());
   decoder.sort_edges();
+  EXPECT_EQ(decoder.edges().size(), 2u);
   std::vector<std::uint64_t> from(1);
   std::vector<std::uint64_t> to(5, 77);
   std::vector<std::uint64_t> count(2);
-  EXPECT_EQ(decoder.copy_edges({from, to, {}, count}), 2u);
+  copy_edges(decoder.edges(), {from, to, {}, count});
   EXPECT_EQ(from[0], 0x1000u);
   EXPECT_EQ(to, (std::vector<std::uint64_t>{0x1000, 0x1002, 77, 77, 77}));
   EXPECT_EQ(count, (std::vector<std::uint64_t>{7, 1}));
