@@ -12,7 +12,7 @@ git ls-files '*.h' '*.cpp' '*.inl' | xargs clang-format --dry-run --Werror
 
 echo "ascii"
 # The result is what grep finds, not its status: that of several calls of grep says nothing.
-foreign=$(git ls-files 'src/*' 'python/*.py' 'python/*.pyi' 'kernel/*' 'tests/*.cpp' 'tests/*.h' 'tests/*.py' 'tools/*' \
+foreign=$(git ls-files 'include/*' 'src/*' 'python/*.py' 'python/*.pyi' 'kernel/*' 'tests/*.cpp' 'tests/*.h' 'tests/*.py' 'tools/*' \
   | LC_ALL=C xargs grep -nP '[^\x00-\x7F]' || true)
 if [ -n "$foreign" ]; then
   echo "$foreign"

@@ -1,0 +1,122 @@
+#include "capi/coverage.h"
+
+#include <utility>
+
+#include "capi/failure.h"
+#include "image/code_file.h"
+
+using ptkit::aggregate::Outcome;
+using ptkit::base::Bytes;
+using ptkit::trace::TraceBundle;
+
+namespace {
+
+[[nodiscard]] std::shared_ptr<const TraceBundle> bundle_of(const ptkit::capi::Settings& settings) {
+  auto bundle = std::make_shared<TraceBundle>();
+  bundle->configuration = settings.configuration;
+  return bundle;
+}
+
+// Removes what a failed call has added to a bundle.
+class Addition {
+ public:
+  explicit Addition(TraceBundle& bundle) noexcept
+      : bundle_(bundle), files_(bundle.files.size()), regions_(bundle.code.size()) {}
+  ~Addition() {
+    if (kept) return;
+    bundle_.files.erase(bundle_.files.begin() + static_cast<std::ptrdiff_t>(files_), bundle_.files.end());
+    bundle_.code.erase(bundle_.code.begin() + static_cast<std::ptrdiff_t>(regions_), bundle_.code.end());
+  }
+  Addition(const Addition&) = delete;
+  Addition& operator=(const Addition&) = delete;
+
+  bool kept = false;
+
+ private:
+  TraceBundle& bundle_;
+  std::size_t files_;
+  std::size_t regions_;
+};
+
+}  // namespace
+
+ptkit_coverage::ptkit_coverage(const ptkit::capi::Settings& settings)
+    : settings_(settings), decoder_(bundle_of(settings), settings.flow, read_callback()) {
+  code_.configuration = settings.configuration;
+}
+
+// An exception must not pass the frames of the decoder's functions that are noexcept, nor those of a C
+// program.
+ptkit::image::ReadCallback ptkit_coverage::read_callback() {
+  if (settings_.read_code == nullptr) return {};
+  return [this](ptkit::trace::SpaceId, std::uint64_t address, std::span<std::uint8_t> out) noexcept {
+    try {
+      const std::size_t size =
+          settings_.read_code(settings_.read_code_argument, address, out.data(), out.size());
+      return std::min(size, out.size());
+    } catch (...) {
+      callback_threw_ = true;
+      return std::size_t{0};
+    }
+  };
+}
+
+int ptkit_coverage::add_image(const std::string& path, std::uint64_t address) {
+  ptkit::image::Placement placement;
+  if (address != PTKIT_AS_LINKED) placement.load_address = address;
+  Addition addition(code_);
+  const auto added = ptkit::image::add_image(code_, path, placement);
+  if (!added.ok()) return ptkit::capi::fail(added.failure());
+  addition.kept = code_is_new_ = true;
+  return PTKIT_OK;
+}
+
+int ptkit_coverage::add_code(std::uint64_t address, Bytes code) {
+  if (!code.empty() && address + (code.size() - 1) < address)
+    return ptkit::capi::fail_config("code: it does not fit between its address and the last one");
+  ptkit::trace::CodeRegion region;
+  region.address = address;
+  region.bytes = ptkit::trace::TraceBuffer(code, nullptr);
+  region.size = code.size();
+  code_.code.push_back(std::move(region));
+  code_is_new_ = true;
+  return PTKIT_OK;
+}
+
+void ptkit_coverage::forget(std::uint64_t first, std::uint64_t last) { decoder_.forget(first, last); }
+
+int ptkit_coverage::decode(std::span<const Bytes> chunks, std::uint8_t* hits, std::uint8_t* virgin,
+                           ptkit_outcome* outcome) {
+  if (outcome != nullptr) {
+    if (const auto failure = ptkit::capi::check_size(outcome->size, "outcome"))
+      return ptkit::capi::fail(*failure);
+  }
+  if (code_is_new_) decoder_.set_bundle(std::make_shared<const TraceBundle>(code_));
+  code_is_new_ = callback_threw_ = false;
+  ptkit::aggregate::Maps maps;
+  if (hits != nullptr) maps.hits = {hits, settings_.map_size};
+  if (virgin != nullptr) maps.virgin = {virgin, settings_.map_size};
+  const auto result = decoder_.decode(decoder_.join(chunks), maps);
+  if (!result.ok()) return ptkit::capi::fail(result.failure());
+  if (callback_threw_) return ptkit::capi::fail(PTKIT_INTERNAL, "read_code threw a C++ exception");
+  if (outcome != nullptr) ptkit::capi::write_outcome(describe(result.value()), *outcome);
+  return PTKIT_OK;
+}
+
+ptkit_outcome ptkit_coverage::describe(const Outcome& result) const noexcept {
+  ptkit_outcome out{};
+  out.bytes = result.bytes;
+  out.instructions = result.instructions;
+  out.branches = result.branches;
+  out.edges = result.edges;
+  out.new_edges = result.new_edges;
+  out.errors = result.errors;
+  out.gaps = result.gaps;
+  out.new_bits = static_cast<std::int32_t>(result.news);
+  if (decoder_.errors().empty()) return out;
+  const ptkit::flow::FlowError& error = decoder_.errors().front().error;
+  out.first_error = static_cast<std::int32_t>(error.code);
+  out.first_error_offset = error.place.offset;
+  out.first_error_ip = error.ip_known ? error.ip : 0;
+  return out;
+}

@@ -1,0 +1,41 @@
+// The handle of the C library: code that grows, and a decoder of it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "aggregate/coverage.h"
+#include "capi/options.h"
+#include "ptkit.h"
+#include "trace/bundle.h"
+
+// Named in ptkit.h. Its functions may throw.
+struct ptkit_coverage {
+ public:
+  explicit ptkit_coverage(const ptkit::capi::Settings& settings);
+  ptkit_coverage(const ptkit_coverage&) = delete;
+  ptkit_coverage& operator=(const ptkit_coverage&) = delete;
+
+  // Each returns a status.
+  int add_image(const std::string& path, std::uint64_t address);
+  int add_code(std::uint64_t address, ptkit::base::Bytes code);
+  int decode(std::span<const ptkit::base::Bytes> chunks, std::uint8_t* hits, std::uint8_t* virgin,
+             ptkit_outcome* outcome);
+  void forget(std::uint64_t first, std::uint64_t last);
+
+  [[nodiscard]] const ptkit::aggregate::CoverageDecoder& decoder() const noexcept { return decoder_; }
+
+  std::atomic<bool> busy{false};
+
+ private:
+  [[nodiscard]] ptkit::image::ReadCallback read_callback();
+  [[nodiscard]] ptkit_outcome describe(const ptkit::aggregate::Outcome& result) const noexcept;
+
+  ptkit::capi::Settings settings_;
+  ptkit::trace::TraceBundle code_;  // the decoder has a copy
+  bool code_is_new_ = false;        // the decoder's copy is older
+  bool callback_threw_ = false;
+  ptkit::aggregate::CoverageDecoder decoder_;
+};
