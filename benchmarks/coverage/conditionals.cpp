@@ -1,8 +1,7 @@
-// The conditional branches that CoverageDecoder counts, in a map as libxdc fills it, for comparison.
-#include <memory>
+// The conditional branches that the C library counts, in a map as libxdc fills it, for comparison.
 #include <vector>
 
-#include "aggregate/coverage.h"
+#include "common/c_library.h"
 #include "common/contest.h"
 
 namespace ptkit::bench {
@@ -17,16 +16,13 @@ std::size_t index_of(std::uint64_t from, std::uint64_t to) {
 }
 
 Outcome check(const trace::TraceBundle& bundle) {
-  flow::FlowOptions options;
-  options.errata = packet::errata_for(bundle.configuration.cpu);
-  aggregate::CoverageDecoder decoder({std::shared_ptr<void>(), &bundle}, options);
-  decoder.set_space(bundle.streams.front().space);
+  const CoverageHandle coverage = open_coverage(bundle);
   Outcome outcome;
-  outcome.errors = decoder.decode(bundle.streams.front().data.bytes()).value().errors;
+  outcome.errors = decode(coverage, bundle).errors;
   std::vector<std::uint8_t> map(kMapBytes);
-  for (const aggregate::Edge& edge : decoder.edges()) {
-    if (edge.kind != flow::BranchKind::COND) continue;
-    std::uint8_t& hits = map[index_of(edge.from_ip, edge.to_ip)];
+  for (const ptkit_edge& edge : edges_of(coverage)) {
+    if (edge.kind != PTKIT_COND) continue;
+    std::uint8_t& hits = map[index_of(edge.from, edge.to)];
     hits = static_cast<std::uint8_t>(hits + edge.count);  // wraps, as in libxdc
   }
   Digest digest;

@@ -204,7 +204,7 @@ def test_a_decoder_that_was_not_found_is_left_out(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(contest, "answer", lambda words, may_fail=False: {**told(4, "a"), **ROUNDS})
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
     result = asked_about("coverage", made)
-    assert contestants(result) == ["ptkit", "libipt"]
+    assert contestants(result) == ["ptkit", "c_library", "libipt"]
     assert result["left_out"] == {"libxdc": "it was built without PTKIT_LIBXDC"}
 
 
@@ -219,7 +219,7 @@ def test_a_decoder_that_refuses_a_trace_is_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(contest, "page_cache_of", lambda trace, build: trace)
     monkeypatch.setattr(Contestant, "version", lambda self, build: "1")
     result = asked_about("coverage", made)
-    assert contestants(result) == ["ptkit", "libipt"]
+    assert contestants(result) == ["ptkit", "c_library", "libipt"]
     assert result["left_out"] == {"libxdc": "unknown packet"}
 
 
