@@ -247,6 +247,8 @@ class Bundle:
     def add_image(self, path: str, *, load_address: int | None = None, space: int = 0) -> int: ...
     def set_cpu(self, family: int, model: int, stepping: int = 0) -> None: ...
     def set_cs_base(self, base: int) -> None: ...
+    def set_rtit_ctl(self, value: int) -> None: ...
+    def set_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> None: ...
     def set_clock(
         self,
         *,
@@ -619,7 +621,11 @@ def name_symbols(
     offsets: bool = True,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
 def open_bundle(
-    path: str, format: str = "", binaries: Sequence[str] = [], bts_index: int | None = None
+    path: str,
+    format: str = "",
+    binaries: Sequence[str] = [],
+    bts_index: int | None = None,
+    without_psb: bool = False,
 ) -> Bundle: ...
 def open_bundle_bytes(
     name: str,
@@ -627,6 +633,7 @@ def open_bundle_bytes(
     format: str = "",
     binaries: Sequence[str] = [],
     bts_index: int | None = None,
+    without_psb: bool = False,
 ) -> Bundle: ...
 def packet_texts(
     kind: ArrayLike, payload: ArrayLike, payload2: ArrayLike, flags: ArrayLike

@@ -13,9 +13,21 @@ from numpy.typing import NDArray
 
 from ptkit.errors import ConfigError
 
-__all__ = ["LAST_ADDRESS", "addresses", "chosen", "flag", "integer", "integers", "member", "names", "several"]
+__all__ = [
+    "LAST_ADDRESS",
+    "address_ranges",
+    "addresses",
+    "chosen",
+    "flag",
+    "integer",
+    "integers",
+    "member",
+    "names",
+    "several",
+]
 
 LAST_ADDRESS = 2**64 - 1
+_MOST_RANGES = 4  # ADDRn_A and ADDRn_B
 
 
 def _bounds(low: int, high: int) -> str:
@@ -102,6 +114,27 @@ def addresses(name: str, value: Any) -> NDArray[np.uint64]:
 def _listed(name: str, value: Any) -> list[int]:
     items = value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
     return [integer(name, item, 0, LAST_ADDRESS) for item in items]
+
+
+def address_ranges(value: Any) -> list[tuple[str, int, int]]:
+    """Return address ranges as they were programmed: ("filter" or "stop", first, last).
+
+    Raises
+    ------
+    ConfigError
+        If they are not of this form, or more than a processor has.
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ConfigError(f'ranges={value!r} must be a list of ("filter" or "stop", first, last)')
+    checked = []
+    for item in value:
+        if not isinstance(item, tuple) or len(item) != 3 or item[0] not in ("filter", "stop"):
+            raise ConfigError(f'ranges: {item!r} is no ("filter" or "stop", first, last)')
+        first = integer("ranges: first", item[1], 0, LAST_ADDRESS)
+        checked.append((item[0], first, integer("ranges: last", item[2], first, LAST_ADDRESS)))
+    if len(checked) > _MOST_RANGES:
+        raise ConfigError(f"ranges: {len(checked)} of them; a processor has {_MOST_RANGES} at most")
+    return checked
 
 
 def names(name: str, value: Any) -> list[str]:

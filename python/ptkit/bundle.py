@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from ptkit import _core, memory
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
 from ptkit.errors import ConfigError, FormatError, MissingFileError, PtkitWarning
 from ptkit.inputs import is_pipe, open_regular, permission_denied, read_pipe, read_regular
 
@@ -96,6 +96,8 @@ def open_source(
     format: str | None,
     binaries: Sequence[str | os.PathLike[str]] | None = None,
     bts_index: int | None = None,
+    *,
+    sync: bool = True,
 ) -> _core.Bundle:
     """Make a bundle of the user's input.
 
@@ -109,6 +111,8 @@ def open_source(
         Folders to look for programs in.
     bts_index : int, optional
         Of a BTS buffer: the record that would be written next.
+    sync : bool
+        A raw stream must have a PSB near its start.
 
     Raises
     ------
@@ -136,10 +140,10 @@ def open_source(
     if _is_path(source):
         path, status = _checked(source, "file or folder")
         if is_pipe(path, status.st_mode):
-            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders, bts_index)
+            return _core.open_bundle_bytes(path, _of_pipe(path), format or "", folders, bts_index, not sync)
         if status.st_size == 0 and not stat.S_ISDIR(status.st_mode):
             raise FormatError(f"{path}: the file is empty; record again, or check what wrote it")
-        return _core.open_bundle(path, format or "", folders, bts_index)
+        return _core.open_bundle(path, format or "", folders, bts_index, not sync)
     if format is not None:
         raise ConfigError(f"format={format!r} needs a path; bytes are always a raw stream")
     bundle = _core.Bundle()
@@ -329,15 +333,17 @@ def parse_cpu(cpu: str) -> tuple[int, int, int]:
 def apply_settings(
     bundle: _core.Bundle,
     *,
-    cpu: str | None,
-    tsc_ctc_ratio: tuple[int, int] | None,
-    mtc_period: int | None,
-    max_nonturbo_ratio: int | None,
-    tsc_hz: int | None,
-    crystal_hz: int | None,
-    perf_time: tuple[int, int, int] | None,
+    cpu: str | None = None,
+    ranges: Sequence[tuple[str, int, int]] | None = None,
+    rtit_ctl: int | None = None,
+    tsc_ctc_ratio: tuple[int, int] | None = None,
+    mtc_period: int | None = None,
+    max_nonturbo_ratio: int | None = None,
+    tsc_hz: int | None = None,
+    crystal_hz: int | None = None,
+    perf_time: tuple[int, int, int] | None = None,
 ) -> None:
-    """Set what the user gives and the input does not have.
+    """Set what the user gives, and the input does not have. `mtc_period` wins over that of `rtit_ctl`.
 
     Raises
     ------
@@ -346,6 +352,10 @@ def apply_settings(
     """
     if cpu is not None:
         bundle.set_cpu(*parse_cpu(cpu))
+    if ranges is not None:
+        bundle.set_ranges(address_ranges(ranges))
+    if rtit_ctl is not None:
+        bundle.set_rtit_ctl(integer("rtit_ctl", rtit_ctl, 0, LAST_ADDRESS))
     given: dict[str, Any] = {}
     limits: Sequence[tuple[str, int, int]]
     if tsc_ctc_ratio is not None:

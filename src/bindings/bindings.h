@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -66,6 +67,9 @@ struct IndexHandle {
 };
 
 [[noreturn]] void raise_failure(const base::Failure& failure);
+// Sets the address ranges that were programmed: ("filter" or "stop", first, last).
+using Ranges = std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
+void set_ranges(trace::Configuration& configuration, const Ranges& ranges);
 // Takes the room that a stream's bytes need, or raises an error.
 void prepare_stream(const trace::Stream& stream);
 

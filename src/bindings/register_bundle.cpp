@@ -1,10 +1,13 @@
 // Builds a TraceBundle from Python: streams and code from buffers and files, and settings.
+#include <algorithm>
+
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/missing_files.h"
 #include "image/code_file.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -229,6 +232,15 @@ py::list outside_files(const BundleHandle& self, bool code) {
 
 }  // namespace
 
+void set_ranges(trace::Configuration& configuration, const Ranges& ranges) {
+  configuration.ranges = {};
+  for (std::size_t i = 0; i < std::min(ranges.size(), configuration.ranges.size()); ++i) {
+    const auto& [kind, first, last] = ranges[i];
+    configuration.ranges[i] = {kind == "stop" ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER,
+                               first, last};
+  }
+}
+
 void register_bundle(py::module_& module) {
   module.def("records_of_ds", &records_of_ds, py::arg("data"), py::arg("record_bytes"),
              py::arg("bts_index") = py::none(),
@@ -251,6 +263,16 @@ void register_bundle(py::module_& module) {
           "set_cs_base",
           [](BundleHandle& self, std::uint32_t base) { self.bundle->configuration.cs_base = base; },
           py::arg("base"))
+      .def(
+          "set_rtit_ctl",
+          [](BundleHandle& self, std::uint64_t value) {
+            trace::set_rtit_ctl(self.bundle->configuration, value);
+          },
+          py::arg("value"), "IA32_RTIT_CTL as it was programmed, and MTCFreq from it.")
+      .def(
+          "set_ranges",
+          [](BundleHandle& self, const Ranges& ranges) { set_ranges(self.bundle->configuration, ranges); },
+          py::arg("ranges"))
       .def("set_clock", &set_clock, py::kw_only(), py::arg("tsc_ctc_ratio") = py::none(),
            py::arg("mtc_period") = py::none(), py::arg("max_nonturbo_ratio") = py::none(),
            py::arg("tsc_hz") = py::none(), py::arg("perf_time") = py::none())

@@ -8,6 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/long_calls.h"
 #include "packet/errata.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -18,7 +19,6 @@ using aggregate::CoverageDecoder;
 using aggregate::Outcome;
 using columns::Column;
 using Clock = std::chrono::steady_clock;
-using Ranges = std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>;
 
 struct Coverage {
   std::shared_ptr<CodeCallback> callback;  // may be null
@@ -49,15 +49,6 @@ std::shared_ptr<const trace::TraceBundle> code_of(const Session& session,
   return bundle;
 }
 
-void set_ranges(trace::Configuration& configuration, const Ranges& ranges) {
-  configuration.ranges = {};
-  for (std::size_t i = 0; i < std::min(ranges.size(), configuration.ranges.size()); ++i) {
-    const auto& [kind, first, last] = ranges[i];
-    configuration.ranges[i] = {kind == "stop" ? trace::RangeKind::TRACE_STOP : trace::RangeKind::FILTER,
-                               first, last};
-  }
-}
-
 std::unique_ptr<Coverage> make_coverage(const Session& session, std::size_t map_size,
                                         const std::string& resync, const std::optional<Ranges>& ranges,
                                         std::optional<std::uint64_t> rtit_ctl, trace::SpaceId space) {
@@ -66,10 +57,7 @@ std::unique_ptr<Coverage> make_coverage(const Session& session, std::size_t map_
   coverage->map_size = map_size;
   coverage->configuration = session.bundle->configuration;
   if (ranges) set_ranges(coverage->configuration, *ranges);
-  if (rtit_ctl) {
-    coverage->configuration.rtit_ctl = *rtit_ctl;
-    coverage->configuration.rtit_ctl_known = true;
-  }
+  if (rtit_ctl) trace::set_rtit_ctl(coverage->configuration, *rtit_ctl);
   flow::FlowOptions options;
   options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
   options.errata = packet::errata_for(coverage->configuration.cpu);

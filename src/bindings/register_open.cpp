@@ -14,8 +14,9 @@ BundleHandle handle_of(base::Result<trace::TraceBundle> result) {
 }
 
 BundleHandle open_bundle(const std::string& path, const std::string& format,
-                         const std::vector<std::string>& binaries, std::optional<std::uint64_t> bts_index) {
-  const formats::OpenOptions options{format, binaries, bts_index};
+                         const std::vector<std::string>& binaries, std::optional<std::uint64_t> bts_index,
+                         bool without_psb) {
+  const formats::OpenOptions options{format, binaries, bts_index, without_psb};
   auto result = [&] {
     const py::gil_scoped_release release;
     return formats::open(path, options);
@@ -24,8 +25,9 @@ BundleHandle open_bundle(const std::string& path, const std::string& format,
 }
 
 BundleHandle open_bytes(const std::string& name, const py::buffer& data, const std::string& format,
-                        const std::vector<std::string>& binaries, std::optional<std::uint64_t> bts_index) {
-  const formats::OpenOptions options{format, binaries, bts_index};
+                        const std::vector<std::string>& binaries, std::optional<std::uint64_t> bts_index,
+                        bool without_psb) {
+  const formats::OpenOptions options{format, binaries, bts_index, without_psb};
   trace::TraceBuffer bytes = buffer_from_python(data, "a recording");
   auto result = [&] {
     const py::gil_scoped_release release;
@@ -60,9 +62,11 @@ py::list format_rows() {
 void register_open(py::module_& module) {
   module.def("open_bundle", &open_bundle, py::arg("path"), py::arg("format") = "",
              py::arg("binaries") = std::vector<std::string>(), py::arg("bts_index") = py::none(),
+             py::arg("without_psb") = false,
              "Reads a trace by content, or by the named format; looks for programs in these folders first.");
   module.def("open_bundle_bytes", &open_bytes, py::arg("name"), py::arg("data"), py::arg("format") = "",
              py::arg("binaries") = std::vector<std::string>(), py::arg("bts_index") = py::none(),
+             py::arg("without_psb") = false,
              "Reads the bytes of a recording of one file, which messages call by this name.");
   module.def("save_bundle", &save_bundle, py::arg("bundle"), py::arg("path"), py::kw_only(),
              py::arg("redact") = false, "Writes a .ptk bundle; gives its size in bytes.");

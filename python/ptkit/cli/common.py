@@ -6,14 +6,19 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ptkit
+from ptkit.cli.addresses import ADDRESSES, address_at, address_range, note_decimals, required_address
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
 from ptkit.errors import OpenError, PtkitWarning
 from ptkit.inputs import read_regular
 from ptkit.trace import Trace
+
+#: Path of the input that ``-`` stands for.
+STANDARD_INPUT = "/dev/stdin"
 
 _LAST_64 = 2**64 - 1
 LAST_32 = 2**31 - 1
@@ -76,18 +81,9 @@ def _ratio(text: str) -> tuple[int, int]:
     return read(numerator), read(denominator)
 
 
-def _image(text: str) -> tuple[str, int | None]:
-    path, separator, address = text.rpartition("@")
-    if not separator:
-        return text, None
-    return path, number()(address)
-
-
-def _code(text: str) -> tuple[str, int]:
-    path, address = _image(text)
-    if address is None:
-        raise argparse.ArgumentTypeError(f"{text!r} does not say where the code is: write PATH@ADDRESS")
-    return path, address
+def trace_path(text: str) -> str:
+    """Read the path of a trace; ``-`` is standard input."""
+    return STANDARD_INPUT if text == "-" else text
 
 
 def add_open_options(
@@ -102,12 +98,14 @@ def add_open_options(
     `without` says what the verb does where no input is given; None: there must be one. `format_option` is
     what names the input's format.
     """
-    help = "a trace: bundle, folder or raw stream"
+    help = "a trace: bundle, folder or raw stream; - for standard input"
     if without is None:
-        parser.add_argument("path", metavar="FILE", help=help)
+        parser.add_argument("path", metavar="FILE", type=trace_path, help=help)
     else:
-        parser.add_argument("path", metavar="FILE", nargs="?", help=f"{help} (default: {without})")
-    group = parser.add_argument_group("if the recording does not say it")
+        parser.add_argument(
+            "path", metavar="FILE", type=trace_path, nargs="?", help=f"{help} (default: {without})"
+        )
+    group = parser.add_argument_group("if the recording does not say it", ADDRESSES)
     group.add_argument(
         format_option, dest="format", metavar="FORMAT", help="format of FILE (default: found by its content)"
     )
@@ -126,7 +124,7 @@ def add_open_options(
     group.add_argument(
         "--image",
         metavar="PATH[@ADDRESS]",
-        type=_image,
+        type=address_at,
         action="append",
         default=[],
         help="a program or library (ELF, PE) that ran; may be repeated",
@@ -134,7 +132,7 @@ def add_open_options(
     group.add_argument(
         "--code",
         metavar="PATH@ADDRESS",
-        type=_code,
+        type=required_address,
         action="append",
         default=[],
         help="raw code bytes at an address; may be repeated",
@@ -145,6 +143,26 @@ def add_open_options(
         action="append",
         default=[],
         help="folder with the programs and libraries that the recording names; may be repeated",
+    )
+    group.add_argument(
+        "--range",
+        metavar="FIRST-LAST",
+        type=address_range,
+        action="append",
+        help="the only addresses that were traced (IA32_RTIT_ADDRn_A to _B, inclusive); may be repeated",
+    )
+    group.add_argument(
+        "--stop-range",
+        metavar="FIRST-LAST",
+        type=address_range,
+        action="append",
+        help=Rare("the same for a TraceStop range, where tracing stopped"),
+    )
+    group.add_argument(
+        "--rtit-ctl",
+        metavar="VALUE",
+        type=number(),
+        help="IA32_RTIT_CTL as it was programmed (`ptkit msr explain RTIT_CTL VALUE` says what it means)",
     )
     group.add_argument(
         "--tsc-ctc-ratio",
@@ -235,6 +253,16 @@ def _code_bytes(path: str) -> bytes:
         raise OpenError(f"--code {error}") from None
 
 
+def _ranges(options: argparse.Namespace) -> list[tuple[str, int, int]] | None:
+    """Address ranges that are given; None: those of the recording."""
+    kinds = (("filter", options.range), ("stop", options.stop_range))
+    return [(kind, *span) for kind, spans in kinds for span in spans or ()] or None
+
+
+def _has_code(trace: Trace, ip: int) -> bool:
+    return any(begin <= ip < begin + size for begin, size, *_ in trace.opened.bundle.code)
+
+
 def _say_warning(sentence: str) -> None:
     say(f"ptkit: warning: {sentence}", errors=True)
 
@@ -243,7 +271,9 @@ def _keep_warning(sentence: str) -> None:
     """Print nothing: ``trace.info`` has the warning, and the verb prints that."""
 
 
-def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = True) -> Trace:
+def open_trace(
+    options: argparse.Namespace, *, index: bool = True, warn: bool = True, sync: bool = True
+) -> Trace:
     """Open the verb's input; `warn`: print its warnings on standard error, one line each.
 
     An unknown function is refused before anything is printed.
@@ -258,6 +288,8 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
             format=options.format,
             bts_index=options.bts_index,
             cpu=options.processor,
+            ranges=_ranges(options),
+            rtit_ctl=options.rtit_ctl,
             images=images or None,
             binaries=options.binaries,
             engine=options.engine,
@@ -268,8 +300,10 @@ def open_trace(options: argparse.Namespace, *, index: bool = True, warn: bool = 
             max_nonturbo_ratio=options.max_nonturbo_ratio,
             tsc_hz=options.tsc_hz,
             cs_base=options.cs_base,
+            sync=sync,
             index=index,
         )
+    note_decimals(options, partial(_has_code, trace))
     trace._segments.say = _say_warning if warn else _keep_warning
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:

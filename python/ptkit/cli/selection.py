@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ptkit.cli.addresses import place
 from ptkit.cli.common import LAST_32, cpu_numbers, number
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import progress, watched
@@ -19,8 +20,7 @@ from ptkit.trace import Trace
 
 _ROWS = 65536
 _REPEATED = ("stream", "tid", "pid", "cpu", "ip", "symbol", "module", "kind")
-_ADDRESS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
-_PLACE = re.compile(rf"({_ADDRESS})(?:-({_ADDRESS}))?")
+_TICKS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
 _NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _MOMENT = rf"({_NUMBER})(s|ms|us|ns|%|)"
 _INTERVAL = re.compile(rf"(?:{_MOMENT})?-(?:{_MOMENT})?")
@@ -70,7 +70,7 @@ def add_choice_options(group: argparse._ActionsContainer, *, flow: bool) -> None
     group.add_argument("--pid", metavar="N", type=number(LAST_32), action="append", help="a process")
     if flow:
         group.add_argument(
-            "--ip", metavar="ADDRESS[-TO]", type=_place, action="append", help="an address, or [ADDRESS, TO)"
+            "--ip", metavar="ADDRESS[-TO]", type=place, action="append", help="an address, or [ADDRESS, TO)"
         )
         group.add_argument("--symbol", metavar="NAME", action="append", help="a function")
         group.add_argument(
@@ -96,22 +96,6 @@ def add_stream_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def _place(text: str) -> int | tuple[int, int]:
-    """Read an address or a range of addresses."""
-    found = _PLACE.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an address: write 0x1000 or 0x1000-0x2000; names of functions go to --symbol"
-        )
-    address = number()
-    if found[2] is None:
-        return address(found[1])
-    begin, end = address(found[1]), address(found[2])
-    if begin >= end:
-        raise argparse.ArgumentTypeError(f"{text}: FROM must be below TO")
-    return begin, end
-
-
 def _interval(text: str) -> tuple[Moment, Moment]:
     """Read an interval of time, each end in its own unit."""
     found = _INTERVAL.fullmatch(text)
@@ -120,7 +104,7 @@ def _interval(text: str) -> tuple[Moment, Moment]:
     begin: Moment = None if found[1] is None else (found[1], found[2])
     end: Moment = None if found[3] is None else (found[3], found[4])
     for moment in (begin, end):
-        if moment is not None and not moment[1] and not re.fullmatch(_ADDRESS, moment[0].replace(",", "")):
+        if moment is not None and not moment[1] and not re.fullmatch(_TICKS, moment[0].replace(",", "")):
             raise argparse.ArgumentTypeError(
                 f"{text}: {moment[0]} has no unit, and TSC ticks are whole numbers"
             )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptkit import _core
 from ptkit import decode as _decode
 from ptkit._core import CoverageResult
-from ptkit.arguments import LAST_ADDRESS, integer
+from ptkit.arguments import LAST_ADDRESS, address_ranges, integer
 from ptkit.bundle import add_images, apply_settings
 from ptkit.errors import ConfigError
 from ptkit.table import Table, TableContext
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CoverageDecoder", "CoverageResult"]
 
-_MOST_RANGES = 4
 _LARGEST_MAP = 2**32
 
 
@@ -42,31 +41,8 @@ def _session(
     bundle = _core.Bundle()
     bundle.source = "images"
     add_images(bundle, images)
-    apply_settings(
-        bundle,
-        cpu=cpu,
-        tsc_ctc_ratio=None,
-        mtc_period=None,
-        max_nonturbo_ratio=None,
-        tsc_hz=None,
-        crystal_hz=None,
-        perf_time=None,
-    )
+    apply_settings(bundle, cpu=cpu)
     return _core.Session(bundle, callback)
-
-
-def _checked_ranges(ranges: Sequence[tuple[str, int, int]] | None) -> list[tuple[str, int, int]] | None:
-    if ranges is None:
-        return None
-    checked = []
-    for item in ranges:
-        if not isinstance(item, tuple) or len(item) != 3 or item[0] not in ("filter", "stop"):
-            raise ConfigError(f'ranges: {item!r} is no ("filter" or "stop", first, last)')
-        first = integer("ranges: first", item[1], 0, LAST_ADDRESS)
-        checked.append((item[0], first, integer("ranges: last", item[2], first, LAST_ADDRESS)))
-    if len(checked) > _MOST_RANGES:
-        raise ConfigError(f"ranges: {len(checked)} of them; a processor has {_MOST_RANGES} at most")
-    return checked
 
 
 class CoverageDecoder:
@@ -157,7 +133,7 @@ class CoverageDecoder:
             _session(images, cpu, image_callback),
             map_size=self._map_size,
             resync=resync,
-            ranges=_checked_ranges(ranges),
+            ranges=None if ranges is None else address_ranges(ranges),
             rtit_ctl=None if rtit_ctl is None else integer("rtit_ctl", rtit_ctl, 0, LAST_ADDRESS),
             space=integer("space", space, 0, spaces - 1),
         )

@@ -143,13 +143,14 @@ class Trace(Code, Tables):
             table,
             query,
             scope=self._scope,
+            sync=self._opened.settings.sync,
             bound=bound,
             after=self._segments.look,
             **more,
         )
 
     def packet_counts(self, *, stream: int | Sequence[int] | None = None) -> PacketCounts:
-        """Packets by kind, from the first PSB of each stream on, without making rows of them.
+        """Packets by kind, from where `packets` begins in each stream, without making rows of them.
 
         Parameters
         ----------
@@ -167,9 +168,9 @@ class Trace(Code, Tables):
         ConfigError
             If there is no such stream.
         """
-        if stream is None:
-            return count_packets(self._opened.session, range(len(self._info.streams)), sync=True)
-        return count_packets(self._opened.session, stream_indices(stream, len(self._info.streams)), sync=True)
+        count, sync = len(self._info.streams), self._opened.settings.sync
+        streams = range(count) if stream is None else stream_indices(stream, count)
+        return count_packets(self._opened.session, streams, sync=sync)
 
     def _find_index(self, path: str | os.PathLike[str] | None) -> None:
         found, problem = _index.find(self._opened, self.source, path)

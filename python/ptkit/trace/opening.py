@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptkit import _core
 from ptkit import decode as _decode
+from ptkit.arguments import flag
 from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
@@ -40,6 +41,8 @@ def open(
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
     binaries: Sequence[str | os.PathLike[str]] | None = None,
     image_callback: ImageCallback | None = None,
+    ranges: Sequence[tuple[str, int, int]] | None = None,
+    rtit_ctl: int | None = None,
     tsc_ctc_ratio: tuple[int, int] | None = None,
     mtc_period: int | None = None,
     max_nonturbo_ratio: int | None = None,
@@ -47,6 +50,7 @@ def open(
     crystal_hz: int | None = None,
     perf_time: tuple[int, int, int] | None = None,
     cs_base: int | None = None,
+    sync: bool = True,
     bts_index: int | None = None,
     index: bool | str | os.PathLike[str] = True,
 ) -> Trace:
@@ -85,10 +89,18 @@ def open(
     image_callback : callable, optional
         ``callback(address, size, space)`` returns up to `size` bytes of code at an address that no image
         covers, or None. What it raises comes out of the method that decodes.
+    ranges : sequence of tuple, optional
+        Address ranges that were programmed (IA32_RTIT_ADDRn_A and _B), at most 4: ``("filter", first, last)``
+        where packets are on, or ``("stop", first, last)`` (TraceStop), `last` inclusive. They say where a
+        branch went that left them without an IP. None: those of the recording, if it has them; ``[]``: none.
+    rtit_ctl : int, optional
+        IA32_RTIT_CTL as it was programmed: whether returns are compressed (DisRETC), whether conditional
+        branches have packets (DisTNT), MTCFreq, PTWEn, EventEn, OS. None: that of the recording, if it has
+        it. ``ptkit msr explain RTIT_CTL VALUE`` says what a value means.
     tsc_ctc_ratio : tuple of int, optional
         (CPUID 15H EBX, EAX).
     mtc_period : int, optional
-        The field MTCFreq of IA32_RTIT_CTL, 0 to 15.
+        The field MTCFreq of IA32_RTIT_CTL, 0 to 15; wins over that of `rtit_ctl`.
     max_nonturbo_ratio : int, optional
         MSR_PLATFORM_INFO[15:8], 1 to 255.
     tsc_hz : int, optional
@@ -104,6 +116,9 @@ def open(
         such code (TIP, TIP.PGE, TIP.PGD, FUP), so that all tables but ``packets`` have linear addresses. For
         recordings with effective addresses as IP payloads (``trace.info.ip_payloads``). Code, filter
         ranges and symbols are at linear addresses in any case.
+    sync : bool
+        False: the table ``packets`` begins at the first byte of each stream instead of its first PSB, and a
+        raw stream needs no PSB: a few bytes of packets are a stream, too.
     bts_index : int, optional
         For ``format="bts"`` and ``"bts32"``: the number of the record that would be written next, from 0: the
         BTS index of the DS area less the BTS buffer base, divided by the size of a record (24 or 12). The
@@ -156,13 +171,15 @@ def open(
         )
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
-    bundle = open_source(path, format, binaries, bts_index)
+    bundle = open_source(path, format, binaries, bts_index, sync=flag("sync", sync))
     recorded = len(bundle.files)
     add_images(bundle, images)
     given = {last_part(name) for name, _ in bundle.files[recorded:]}
     apply_settings(
         bundle,
         cpu=cpu,
+        ranges=ranges,
+        rtit_ctl=rtit_ctl,
         tsc_ctc_ratio=tsc_ctc_ratio,
         mtc_period=mtc_period,
         max_nonturbo_ratio=max_nonturbo_ratio,
@@ -174,7 +191,7 @@ def open(
         raise FormatError(f"{bundle.source} contains no trace: no stream of packets or branches")
     if cs_base is not None:
         set_cs_base(bundle, cs_base, engine)
-    settings = Settings(engine, resync, threads, errors, cs_base=cs_base)
+    settings = Settings(engine, resync, threads, errors, cs_base=cs_base, sync=sync)
     trace = Trace(bundle, settings, image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)

@@ -120,16 +120,7 @@ def open_branches(
         by_offset=bool(switches),
     )
     add_images(bundle, images)
-    apply_settings(
-        bundle,
-        cpu=None,
-        tsc_ctc_ratio=None,
-        mtc_period=None,
-        max_nonturbo_ratio=None,
-        tsc_hz=tsc_hz,
-        crystal_hz=None,
-        perf_time=perf_time,
-    )
+    apply_settings(bundle, tsc_hz=tsc_hz, perf_time=perf_time)
     return Trace(bundle, Settings("ptkit", "ip", threads, errors), image_callback)
 
 

@@ -27,7 +27,7 @@ class Tables(Parts):
     _sides: tuple[Table, Table] | None = None
 
     def packets(self, **query: Unpack[Query]) -> Table:
-        """Every packet, from the first PSB of each stream on.
+        """Every packet from the first PSB of each stream on; opened with ``sync=False``, from its begin.
 
         Parameters
         ----------

@@ -16,6 +16,7 @@ struct OpenOptions {
   std::vector<std::string> binaries{};  // folders with copies of the traced programs and libraries
   // BTS buffers: number of the record that would have been written next.
   std::optional<std::uint64_t> bts_index{};
+  bool without_psb = false;  // raw streams: a PSB need not be near the start
 };
 
 struct Format {

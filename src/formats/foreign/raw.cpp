@@ -14,8 +14,8 @@ bool sniff(const std::string& path) { return !is_folder(path); }
 bool sniff_bytes(base::Bytes) { return true; }
 
 base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace::TraceBuffer& data,
-                                            const OpenOptions&) {
-  if (!has_early_psb(data.bytes())) {
+                                            const OpenOptions& options) {
+  if (!options.without_psb && !has_early_psb(data.bytes())) {
     const std::string what = describe(data.bytes());
     const bool may_be_bts =
         what.ends_with("unknown form") && data.size() % record_bytes(DsLayout::BITS32) == 0;

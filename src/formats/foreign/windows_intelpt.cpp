@@ -84,6 +84,15 @@ class Loader {
   }
 
  private:
+  // The tool programs the module that it names as the range of the address filter.
+  void add_range(const Module& module) {
+    for (trace::AddressRange& range : bundle_.configuration.ranges) {
+      if (range.kind != trace::RangeKind::OFF) continue;
+      range = {trace::RangeKind::FILTER, module.base, module.base + (module.size - 1)};
+      return;
+    }
+  }
+
   // The logs of all CPUs name the same module. The user supplies its file, in the streams' folder or as an
   // image.
   void add_module(const Module& module, const std::string& folder) {
@@ -96,6 +105,7 @@ class Loader {
     region.file = static_cast<std::int32_t>(bundle_.files.size());
     bundle_.files.push_back({module.name, "", {}, {}});
     bundle_.code.push_back(std::move(region));
+    add_range(module);
     const std::string path = join(folder, std::string(base::last_part(module.name)));
     if (!is_file(path)) {
       const MissingFile missing{.path = module.name};

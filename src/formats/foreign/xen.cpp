@@ -5,6 +5,7 @@
 #include "formats/common/files.h"
 #include "formats/common/readers.h"
 #include "ptkit/rtit_regs.h"
+#include "trace/rtit_ctl.h"
 #include "trace/warning_codes.h"
 
 namespace ptkit::formats {
@@ -22,8 +23,7 @@ bool sniff(const std::string&) { return false; }
 base::Result<trace::TraceBundle> with_settings(const std::string& path,
                                                base::Result<trace::TraceBundle> bundle) {
   if (!bundle.ok()) return bundle;
-  bundle.value().configuration.rtit_ctl = kAllowed;
-  bundle.value().configuration.rtit_ctl_known = true;
+  trace::set_rtit_ctl(bundle.value().configuration, kAllowed);
   bundle.value().warnings.push_back(warn(trace::WarningCode::XEN_RING_LAPPED).at(path));
   return bundle;
 }

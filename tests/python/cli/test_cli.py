@@ -504,7 +504,7 @@ def test_no_rows_print_nothing(verb: str, stream: list[str], capsys: pytest.Capt
         (["branches", "X", "--ip", "5-1"], "FROM must be below TO"),
         (["branches", "X", "--ip", "main"], "names of functions go to --symbol"),
         (["info", "X", "--code", "code.bin"], "PATH@ADDRESS"),
-        (["info", "X", "--code", "code.bin@here"], "'here' is not a number"),
+        (["info", "X", "--code", "code.bin@here"], "'here' is not an address"),
         (["info", "X", "--tsc-ctc-ratio", "1/0"], "0: must be 1 or more"),
         (["info", "X", "--tsc-ctc-ratio", "168"], "write EBX/EAX"),
         (["verify", "X", "--engine", "libipt"], "--engine"),

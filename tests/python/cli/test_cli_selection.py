@@ -171,7 +171,8 @@ def test_what_the_trace_does_not_have_is_one_line(
         ("--time 1h-2h", "'1h-2h' is not an interval of time"),
         (
             "--ip main",
-            "'main' is not an address: write 0x1000 or 0x1000-0x2000; names of functions go to --symbol",
+            "'main' is not an address: write 0x401000, fffff803`12345678 or decimal digits; names of "
+            "functions go to --symbol",
         ),
         ("--ip 0x2000-0x1000", "FROM must be below TO"),
         ("--cpu 6/142/9", "'6/142/9' is a processor's model: write --processor 6/142/9"),

@@ -62,6 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
     (folder / "README.md").write_text("b\na\n")
     (folder / "raw.pt").write_bytes(bytes.fromhex("0282" * 8 + "0223" + "71001040000000000a01"))
+    (folder / "nine.bin").write_bytes(bytes.fromhex("711093388506f80000"))
     (folder / "code.bin").write_bytes(b"\x90" * 64)
     (folder / "program.c").write_text(PROGRAM)
     compiled(folder / "a.out", "-O1", folder / "program.c")

@@ -114,6 +114,9 @@ def test_a_program_goes_where_the_recording_says(
     _windows_intelpt(folder, loop.stream(_ROUNDS), moved, loop.BASE)
     trace = open_trace(folder, images=[moved])
     assert len(trace.branches()) == 7 * _ROUNDS
+    # The module is the range of the address filter.
+    assert trace.info.ranges == (("filter", loop.BASE - 0x1000, loop.BASE + 0x2FFF),)
+    assert open_trace(folder, ranges=[]).info.ranges == ()
     assert trace.code(loop.BASE, len(loop.CODE)) == loop.CODE
     elsewhere = open_trace(folder, images=[(moved, 0x500000)])
     assert "loop.exe" in " ".join(elsewhere.errors.messages()).lower()

@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     """Measure, and print a table."""
     if options.path is not None and options.made:
         raise ValueError("--made takes no FILE: it makes a stream itself")
+    if options.path == common.STANDARD_INPUT:
+        raise ValueError("standard input can be read once, and bench reads it several times: give a file")
     with notices() as notice, _input(options, notice) as what:
         trace = _opened(options)
         figures = _ours(trace, options, notice)

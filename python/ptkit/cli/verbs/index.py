@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from ptkit.cli import common
 from ptkit.cli.output.json_values import print_document
+from ptkit.errors import ConfigError
 from ptkit.text import counted
 
 DESCRIPTION = """\
@@ -29,6 +30,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the index, unless there is a good one."""
+    if options.path == common.STANDARD_INPUT and options.output is None:
+        raise ConfigError("standard input has no path: say by -o FILE where to write the index")
     made = common.open_trace(options, index=False).index(options.output)
     if options.json:
         print_document("index", asdict(made))

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 from ptkit import msr
 from ptkit.cli import common
+from ptkit.cli.addresses import ADDRESSES, address, address_range, note_decimals
 from ptkit.cli.output.json_values import hexadecimal, print_document, with_hexadecimals
 from ptkit.errors import ConfigError, OpenError
 from ptkit.inputs import is_pipe, read_pipe, read_regular
@@ -66,13 +67,6 @@ def _size(text: str) -> int:
     return common.number()(digits) << _UNITS[unit]
 
 
-def _range(text: str) -> tuple[int, int]:
-    first, separator, last = text.partition("-")
-    if not separator or not first:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range: write FIRST-LAST, such as 0x1000-0x1fff")
-    return common.number()(first), common.number()(last)
-
-
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -101,10 +95,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--netburst", action="store_true", help="bits of MSR_DEBUGCTLA: NetBurst (Pentium 4, family 15)"
     )
     bts.add_argument(
-        "--buffer", metavar="ADDRESS", type=common.number(), default=0x200000, help="address of the buffer"
+        "--buffer", metavar="ADDRESS", type=address, default=0x200000, help="address of the buffer"
     )
     bts.add_argument(
-        "--area", metavar="ADDRESS", type=common.number(), default=0x100000, help="address of the DS area"
+        "--area", metavar="ADDRESS", type=address, default=0x100000, help="address of the DS area"
     )
     common.add_json_option(bts)
     cpuid = actions.add_parser("cpuid", help="CPUID leaves about tracing")
@@ -120,23 +114,26 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what is traced")
+    group = parser.add_argument_group("what is traced", ADDRESSES)
     group.add_argument("--perf", metavar="EVENT", help="begin with an event of perf, such as intel_pt/tsc/u")
     for option, (field, value, help) in _FLAGS.items():
         group.add_argument(option, dest=field, action="store_const", const=value, help=help)
     for option, (field, _, help) in _VALUES.items():
         group.add_argument(option, dest=field, metavar="N", type=common.number(), help=help)
     group.add_argument("--psb-period", metavar="BYTES", type=_size, help="bytes between PSBs: a power of two")
-    group.add_argument(
-        "--cr3", metavar="VALUE", type=common.number(), help="trace only with this CR3: one process"
-    )
+    group.add_argument("--cr3", metavar="VALUE", type=address, help="trace only with this CR3: one process")
     ranges = {
         "--filter": "trace only code in a range, both ends inclusive",
         "--trace-stop": "stop where a range is entered",
     }
     for option, help in ranges.items():
         group.add_argument(
-            option, metavar="FIRST-LAST", type=_range, action="append", default=[], help=f"{help}; up to four"
+            option,
+            metavar="FIRST-LAST",
+            type=address_range,
+            action="append",
+            default=[],
+            help=f"{help}; up to four",
         )
     group = parser.add_argument_group("where output goes")
     where = group.add_mutually_exclusive_group()
@@ -147,14 +144,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--base",
         metavar="ADDRESS",
-        type=common.number(),
+        type=address,
         default=_BASE,
         help="physical address of the memory",
     )
     group.add_argument(
         "--table",
         metavar="ADDRESS",
-        type=common.number(),
+        type=address,
         default=_TABLE,
         help="physical address of the tables",
     )
@@ -185,6 +182,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain, plan or list."""
+    note_decimals(options)
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "explain": _explain,
         "plan": _plan,

@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   ptkit packets sort.ptk --limit 20
   ptkit packets raw.pt --last-ip --tsc
   ptkit packets sort.ptk --branches --limit 100
+  ptkit packets nine.bin --no-sync
   ptkit packets raw.pt --json | jq 'select(.kind == "TSC")'"""
 
 _IP_KINDS = [PacketKind.TIP, PacketKind.TIP_PGE, PacketKind.TIP_PGD, PacketKind.FUP]
@@ -46,6 +47,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tsc", action="store_true", help="add the time, in TSC ticks or the unit of --time-unit"
     )
+    parser.add_argument(
+        "--no-sync",
+        action="store_true",
+        help="begin at the first byte, not at the first PSB; a raw stream then needs no PSB",
+    )
     parser.add_argument("--no-pad", action="store_true", help="leave out runs of PAD")
     common.add_file_offsets_option(parser)
     common.add_rows_json_option(parser)
@@ -59,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.branches and options.order == "time":
         raise ConfigError("--branches is for one stream after the other: leave out --order time")
-    trace = common.open_trace(options)
+    trace = common.open_trace(options, sync=not options.no_sync)
     chosen = selection.selection(trace, options)
     lines = _Lines(trace, options)
     losses, budget, rows = Losses(), Budget(options.limit), 0

@@ -18,7 +18,12 @@ EXAMPLES = """examples:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    parser.add_argument("source", metavar="TRACE", help="a recording of any known format")
+    parser.add_argument(
+        "source",
+        metavar="TRACE",
+        type=common.trace_path,
+        help="a recording of any known format; - for standard input",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the bundle to write")
     common.add_force_option(parser)
     common.add_json_option(parser)
