@@ -199,6 +199,14 @@ py::list spaces(const TraceBundle& bundle) {
   return rows;
 }
 
+std::vector<std::size_t> spaces_of_cr3(const TraceBundle& bundle, std::uint64_t cr3) {
+  std::vector<std::size_t> found;
+  for (std::size_t space = 0; space < bundle.spaces.size(); ++space) {
+    if (image::has_cr3(bundle.spaces[space], cr3)) found.push_back(space);
+  }
+  return found;
+}
+
 py::list code(const TraceBundle& bundle) {
   py::list rows;
   for (const auto& region : bundle.code) {
@@ -286,6 +294,10 @@ void register_bundle(py::module_& module) {
                              [](const BundleHandle& self) { return configuration(*self.bundle); })
       .def_property_readonly("streams", [](const BundleHandle& self) { return streams(*self.bundle); })
       .def_property_readonly("spaces", [](const BundleHandle& self) { return spaces(*self.bundle); })
+      .def(
+          "spaces_of_cr3",
+          [](const BundleHandle& self, std::uint64_t cr3) { return spaces_of_cr3(*self.bundle, cr3); },
+          py::arg("cr3"))
       .def_property_readonly("code", [](const BundleHandle& self) { return code(*self.bundle); })
       .def_property_readonly("files", [](const BundleHandle& self) { return files(*self.bundle); })
       .def_property_readonly("threads", [](const BundleHandle& self) { return threads(*self.bundle); })

@@ -103,9 +103,9 @@ py::dict mappings(const Session& self) {
   return columns;
 }
 
-py::list lookup(const Session& self, const std::string& name) {
+py::list symbol_rows(const std::vector<symbol::Symbol>& symbols) {
   py::list rows;
-  for (const auto& found : self.symbols->lookup(name)) {
+  for (const auto& found : symbols) {
     rows.append(py::make_tuple(py::str(found.name.data(), found.name.size()), found.address, found.size,
                                found.file, found.space));
   }
@@ -123,8 +123,17 @@ void register_symbols(py::module_& module) {
              py::arg("rva") = false,
              "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
   module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");
-  module.def("lookup_symbol", &lookup, py::arg("session"), py::arg("name"),
-             "(name, address, size, file, space) of every symbol of that name.");
+  module.def(
+      "lookup_symbol",
+      [](const Session& self, const std::string& name) { return symbol_rows(self.symbols->lookup(name)); },
+      py::arg("session"), py::arg("name"),
+      "(name, address, size, file, space) of every symbol of that name.");
+  module.def(
+      "match_symbols",
+      [](const Session& self, const std::string& pattern) {
+        return symbol_rows(self.symbols->matching(pattern));
+      },
+      py::arg("session"), py::arg("pattern"), "The same for each name that a pattern matches.");
   module.def(
       "similar_symbols",
       [](const Session& self, const std::string& name, std::size_t limit) {

@@ -76,6 +76,7 @@ columns::Selection selection_of(const py::dict& given) {
   }
   if (has("pids")) selection.pids = given["pids"].cast<std::vector<std::int64_t>>();
   if (has("tids")) selection.tids = given["tids"].cast<std::vector<std::int64_t>>();
+  if (has("spaces")) selection.spaces = given["spaces"].cast<std::vector<trace::SpaceId>>();
   if (has("time")) {
     const auto bounds = given["time"].cast<std::pair<std::uint64_t, std::uint64_t>>();
     selection.by_time = true;

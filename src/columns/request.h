@@ -24,12 +24,13 @@ struct Selection {
   std::vector<IpRange> ips;
   std::vector<std::int64_t> pids;
   std::vector<std::int64_t> tids;
+  std::vector<trace::SpaceId> spaces;
   bool by_time = false;  // rows with a known time in [tsc_begin, tsc_end)
   std::uint64_t tsc_begin = 0;
   std::uint64_t tsc_end = 0;
   flow::BranchChoice branches;  // branches and edges
 
-  [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty(); }
+  [[nodiscard]] bool by_context() const noexcept { return !pids.empty() || !tids.empty() || !spaces.empty(); }
 };
 
 // What numbers the phases of edges: the earliest time of a branch (TSC ticks), or the instructions of its

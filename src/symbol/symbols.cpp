@@ -1,5 +1,7 @@
 #include "symbol/symbols.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cctype>
 #include <mutex>
@@ -56,6 +58,15 @@ std::optional<std::size_t> score(const std::string& wanted, std::string_view can
   return std::nullopt;
 }
 
+// True if the pattern matches one of the names that Table::named() compares.
+bool matches(const std::string& pattern, const Table& table, std::size_t index) {
+  const std::string_view name = table.name(index);
+  for (const std::string_view one : {table.raw_name(index), name, without_arguments(name)}) {
+    if (::fnmatch(pattern.c_str(), std::string(one).c_str(), 0) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 class Symbols::Impl {
@@ -81,25 +92,17 @@ class Symbols::Impl {
   }
 
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
-    std::vector<Symbol> found;
-    std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
-    for (std::size_t file = 0; file < tables_.size(); ++file) {
-      const Table& table = *table_of(static_cast<std::int32_t>(file));
-      for (const std::size_t index : table.named(name)) {
-        const Table::Extent extent = table.extent(index);
-        for (const trace::CodeRegion& region : bundle_->code) {
-          if (region.file != static_cast<std::int32_t>(file)) continue;
-          if (extent.offset < region.file_offset || extent.offset - region.file_offset >= size_of(region))
-            continue;
-          const Symbol symbol = make(table, extent, region);
-          if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
-            found.push_back(symbol);
-        }
+    return symbols_of([name](const Table& table) { return table.named(name); });
+  }
+
+  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const {
+    return symbols_of([&pattern](const Table& table) {
+      std::vector<std::size_t> found;
+      for (std::size_t index = 0; index < table.size(); ++index) {
+        if (matches(pattern, table, index)) found.push_back(index);
       }
-    }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
-    return found;
+      return found;
+    });
   }
 
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
@@ -120,6 +123,30 @@ class Symbols::Impl {
   }
 
  private:
+  // Where the bundle maps the symbols that `indices_in` finds in the tables of its files.
+  template <typename Indices>
+  [[nodiscard]] std::vector<Symbol> symbols_of(const Indices& indices_in) const {
+    std::vector<Symbol> found;
+    std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
+    for (std::size_t file = 0; file < tables_.size(); ++file) {
+      const Table& table = *table_of(static_cast<std::int32_t>(file));
+      for (const std::size_t index : indices_in(table)) {
+        const Table::Extent extent = table.extent(index);
+        for (const trace::CodeRegion& region : bundle_->code) {
+          if (region.file != static_cast<std::int32_t>(file)) continue;
+          if (extent.offset < region.file_offset || extent.offset - region.file_offset >= size_of(region))
+            continue;
+          const Symbol symbol = make(table, extent, region);
+          if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
+            found.push_back(symbol);
+        }
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Symbol& a, const Symbol& b) { return a.address < b.address; });
+    return found;
+  }
+
   // Null if the bundle has no such file.
   [[nodiscard]] const Table* table_of(std::int32_t file) const {
     const auto index = static_cast<std::size_t>(file);
@@ -159,6 +186,8 @@ std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std
 }
 
 std::vector<Symbol> Symbols::lookup(std::string_view name) const { return impl_->lookup(name); }
+
+std::vector<Symbol> Symbols::matching(const std::string& pattern) const { return impl_->matching(pattern); }
 
 std::vector<std::string> Symbols::similar(std::string_view name, std::size_t limit) const {
   return impl_->similar(name, limit);

@@ -35,6 +35,8 @@ class Symbols {
   // All symbols with the raw name, demangled name or demangled name without arguments `name`, once for each
   // address and space.
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const;
+  // The same for all symbols with a name that a pattern of fnmatch(3) matches.
+  [[nodiscard]] std::vector<Symbol> matching(const std::string& pattern) const;
   // Up to `limit` names similar to a name that does not exist, for error messages.
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const;
 

@@ -307,7 +307,7 @@ def open_trace(
     trace._segments.say = _say_warning if warn else _keep_warning
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:
-        trace.symbols(name)
+        trace._ranges.of_symbol(name)
     for sentence in trace.info.warnings if warn else ():
         _say_warning(sentence)
     return trace

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ptkit.cli.addresses import place
+from ptkit.cli.addresses import address, place
 from ptkit.cli.common import LAST_32, cpu_numbers, number
 from ptkit.cli.output.line_writer import LineWriter
 from ptkit.cli.output.progress import progress, watched
@@ -19,7 +19,7 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 _ROWS = 65536
-_REPEATED = ("stream", "tid", "pid", "cpu", "ip", "symbol", "module", "kind")
+_REPEATED = ("stream", "tid", "pid", "space", "cr3", "cpu", "ip", "symbol", "module", "kind")
 _TICKS = r"0[xX][0-9a-fA-F_]+|0[bBoO][0-7_]+|[0-9][0-9_]*"
 _NUMBER = r"0[xX][0-9a-fA-F_]+|[0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _MOMENT = rf"({_NUMBER})(s|ms|us|ns|%|)"
@@ -31,12 +31,12 @@ _TIME_FORMS = "write FROM-TO, such as 10ms-20ms, 0.1s-0.2s, 10%-20%, or TSC tick
 Moment = tuple[str, str] | None
 
 
-def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> None:
-    """Add the choice of rows; `flow`: rows have code addresses, so that functions and modules select them."""
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of rows, and how they are printed."""
     group = parser.add_argument_group(
         "which rows", "Repeated options add up. --time and --limit take one value."
     )
-    add_choice_options(group, flow=flow)
+    add_choice_options(group)
     group.add_argument(
         "--limit", type=number(), metavar="N", help="print N rows at most, of all streams together"
     )
@@ -55,8 +55,8 @@ def add_selection_options(parser: argparse.ArgumentParser, *, flow: bool) -> Non
     )
 
 
-def add_choice_options(group: argparse._ActionsContainer, *, flow: bool) -> None:
-    """Add what selects rows; `flow`: also functions and modules."""
+def add_choice_options(group: argparse._ActionsContainer) -> None:
+    """Add what selects rows."""
     add_stream_option(group)
     group.add_argument(
         "-C",
@@ -68,14 +68,28 @@ def add_choice_options(group: argparse._ActionsContainer, *, flow: bool) -> None
     )
     group.add_argument("--tid", metavar="N", type=number(LAST_32), action="append", help="a thread")
     group.add_argument("--pid", metavar="N", type=number(LAST_32), action="append", help="a process")
-    if flow:
-        group.add_argument(
-            "--ip", metavar="ADDRESS[-TO]", type=place, action="append", help="an address, or [ADDRESS, TO)"
-        )
-        group.add_argument("--symbol", metavar="NAME", action="append", help="a function")
-        group.add_argument(
-            "--module", metavar="NAME", action="append", help="a program or library: libc.so.6, or its path"
-        )
+    group.add_argument(
+        "--space",
+        metavar="INDEX",
+        type=number(LAST_32),
+        action="append",
+        help="an address space: its number in `ptkit info`",
+    )
+    group.add_argument(
+        "--cr3", metavar="VALUE", type=address, action="append", help="an address space, by its CR3"
+    )
+    group.add_argument(
+        "--ip", metavar="ADDRESS[-TO]", type=place, action="append", help="an address, or [ADDRESS, TO)"
+    )
+    group.add_argument(
+        "--symbol",
+        metavar="NAME",
+        action="append",
+        help="a function; a pattern (mem*); an address in a function (main+0x10) or file ([libc.so.6]+0x10)",
+    )
+    group.add_argument(
+        "--module", metavar="NAME", action="append", help="a program or library: libc.so.6, or its path"
+    )
     group.add_argument(
         "--time",
         metavar="FROM-TO",

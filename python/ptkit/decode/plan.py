@@ -36,6 +36,10 @@ class Query(TypedDict, total=False):
         Indices in ``trace.streams``.
     tid, pid : int or sequence of int
         Threads and processes.
+    space : int or sequence of int
+        Address spaces: indices in ``trace.info.spaces``.
+    cr3 : int or sequence of int
+        Address spaces by their CR3: its low 12 bits (PCID) do not matter.
     cpu : int or sequence of int
         Numbers of the processors that streams were recorded on.
     time : tuple of int
@@ -48,7 +52,8 @@ class Query(TypedDict, total=False):
         Addresses, and ranges [low, high); two integers are one range. A branch or gap is selected if one of
         its ends lies inside, a block if it overlaps.
     symbol : str or sequence of str
-        Names of functions: the addresses that they cover.
+        Names of functions: the addresses that they cover. A name with ``*``, ``?`` or ``[...]`` is a pattern,
+        unless a function has this name. ``"name+0x10"`` is one address; so is ``"[module]+0x10"``, by RVA.
     module : str or sequence of str
         Programs and libraries, by path or by name without folders (``"libc.so.6"``): the addresses that they
         were mapped to.
@@ -88,6 +93,8 @@ class Query(TypedDict, total=False):
     stream: int | Sequence[int] | None
     tid: int | Sequence[int] | None
     pid: int | Sequence[int] | None
+    space: int | Sequence[int] | None
+    cr3: int | Sequence[int] | None
     cpu: int | Sequence[int] | None
     time: tuple[int | None, int | None] | None
     offset: tuple[int | None, int | None] | None
@@ -296,7 +303,9 @@ def plan_of(
         streams=scope.streams(query),
         selection=selection,
         time=by_time or "time" in selection or bool(_TIMES & needed),
-        switches=bool(needed & runs) or bool({"tids", "pids"} & set(selection)) or by_space(selection),
+        switches=bool(needed & runs)
+        or bool({"tids", "pids", "spaces"} & set(selection))
+        or by_space(selection),
         ticks=ticks,
         sync=sync,
         by_time=by_time,

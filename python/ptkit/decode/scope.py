@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptkit import _core
-from ptkit.arguments import integers
+from ptkit.arguments import LAST_ADDRESS, integers
 from ptkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Scope:
     info : TraceInfo
     symbol_ranges, module_ranges : callable
         Addresses of a function and of a module, by name.
+    cr3_spaces : callable
+        Address spaces of a CR3.
     check_time : callable
         Raises if the trace has no times in [low, high], in TSC ticks.
     """
@@ -44,11 +46,13 @@ class Scope:
         info: TraceInfo,
         symbol_ranges: Ranges,
         module_ranges: Ranges,
+        cr3_spaces: Callable[[int], list[int]],
         check_time: Callable[[int, int], None] = _anything,
     ) -> None:
         self.symbol_ranges = symbol_ranges
         self.module_ranges = module_ranges
         self.check_time = check_time
+        self._cr3_spaces = cr3_spaces
         self._session = session
         self._info = info
         self._ids: list[set[tuple[int, int]]] | None = None
@@ -91,6 +95,33 @@ class Scope:
         known |= {pid: names.get(pid, "") for pid in self._pids_of_cr3()}
         return _known("pid", "process", wanted, names | known)
 
+    def spaces(self, query: Query) -> set[int] | None:
+        """Check address spaces, by index and by CR3; None: none is selected."""
+        found = None
+        if query.get("space") is not None:
+            there_are = {space: _space_text(*ids) for space, ids in enumerate(self._info.spaces)}
+            found = _known("space", "address space", query["space"], there_are)
+        if query.get("cr3") is not None:
+            of_cr3 = self._spaces_of_cr3(query["cr3"])
+            found = of_cr3 if found is None else found & of_cr3
+        return found
+
+    def _spaces_of_cr3(self, wanted: Any) -> set[int]:
+        found: set[int] = set()
+        for cr3 in integers("cr3", wanted, 0, LAST_ADDRESS):
+            spaces = self._cr3_spaces(cr3)
+            if not spaces:
+                known = [f"{one:#x}" for _, one in self._info.spaces if one is not None]
+                there_are = (
+                    f"it has {', '.join(known[:_LISTED])}" if known else "it has no CR3 of any process"
+                )
+                more = f" and {len(known) - _LISTED} more (see trace.info, ptkit info)"
+                raise ConfigError(
+                    f"no CR3 {cr3:#x} in this trace: {there_are}{more if len(known) > _LISTED else ''}"
+                )
+            found.update(spaces)
+        return found
+
     def _threads(self) -> list[set[tuple[int, int]]]:
         if self._ids is None:
             count = len(self._info.streams)
@@ -110,6 +141,12 @@ def stream_indices(wanted: Any, count: int) -> list[int]:
             there_are = "stream 0 only" if count == 1 else f"streams 0 to {count - 1}"
             raise ConfigError(f"no stream {one} in this trace: it has {there_are}")
     return found
+
+
+def _space_text(pid: int | None, cr3: int | None) -> str:
+    """What is known of an address space."""
+    known = [f"pid {pid}"] if pid is not None else []
+    return ", ".join([*known, f"CR3 {cr3:#x}"] if cr3 is not None else known)
 
 
 def _known(argument: str, noun: str, wanted: Any, there_are: Mapping[int, str]) -> set[int]:

@@ -15,7 +15,9 @@ from ptkit.errors import ConfigError
 if TYPE_CHECKING:
     from ptkit.decode.plan import Query
 
-_NOWHERE = (1, 0, None)  # a range that contains nothing: no range at all would select everything
+# What selects nothing: an empty list would select everything.
+_NOWHERE = (1, 0, None)
+_NO_SPACE = 2**32 - 1
 
 
 def selection_of(query: Query, scope: Scope) -> dict[str, Any]:
@@ -34,6 +36,9 @@ def selection_of(query: Query, scope: Scope) -> dict[str, Any]:
         selection["tids"] = sorted(scope.tids(query["tid"]))
     if query.get("pid") is not None:
         selection["pids"] = sorted(scope.pids(query["pid"]))
+    spaces = scope.spaces(query)
+    if spaces is not None:
+        selection["spaces"] = sorted(spaces) or [_NO_SPACE]
     if query.get("time") is not None:
         selection["time"] = _time(query["time"], scope)
     if query.get("kind") is not None:

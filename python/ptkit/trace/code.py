@@ -161,7 +161,7 @@ class Code:
         return mappings_table(self._opened.session, self._context)
 
     def symbols(self, name: str) -> list[tuple[str, int, int]]:
-        """Symbols of a name: (demangled name, address, size in bytes).
+        """Symbols of a name, or of a pattern such as ``mem*``: (demangled name, address, size in bytes).
 
         Raises
         ------

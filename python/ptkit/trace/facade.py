@@ -50,10 +50,10 @@ class Trace(Code, Tables):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword
-    arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``cpu``, ``time``, ``ip``,
-    ``symbol``, ``module``, ``kind``, ``taken``, ``order``, ``threads`` and ``errors``. The ``iter_`` methods
-    give the same rows in parts of ``rows`` rows, in bounded memory; with ``reuse=True`` parts share memory:
-    a part is valid until the next one is asked for.
+    arguments of `ptkit.decode.Query`: ``columns``, ``stream``, ``tid``, ``pid``, ``space``, ``cr3``, ``cpu``,
+    ``time``, ``offset``, ``ip``, ``symbol``, ``module``, ``kind``, ``taken``, ``order``, ``threads`` and
+    ``errors``. The ``iter_`` methods give the same rows in parts of ``rows`` rows, in bounded memory; with
+    ``reuse=True`` parts share memory: a part is valid until the next one is asked for.
 
     Made by `ptkit.open` and `ptkit.record`.
 
@@ -86,7 +86,12 @@ class Trace(Code, Tables):
         check_time = partial(self._times.check, hint="between() takes seconds=, ns= and percent=, too")
         self._ranges = CodeRanges(session, bundle, self._info)
         self._scope = _decode.Scope(
-            session, self._info, self._ranges.of_symbol, self._ranges.of_module, check_time
+            session,
+            self._info,
+            self._ranges.of_symbol,
+            self._ranges.of_module,
+            bundle.spaces_of_cr3,
+            check_time,
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
         paths = tuple(path for path, _ in files)

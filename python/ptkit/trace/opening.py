@@ -241,7 +241,9 @@ def packets(data: Source, *, sync: bool = False, **query: Unpack[Query]) -> Tabl
 
     bundle = packet_source(data)
     opened = OpenTrace(bundle, _core.Session(bundle, None), Settings())
-    scope = _decode.Scope(opened.session, info_of(bundle, "ptkit"), _no_symbols, _no_modules)
+    scope = _decode.Scope(
+        opened.session, info_of(bundle, "ptkit"), _no_symbols, _no_modules, bundle.spaces_of_cr3
+    )
     plan = _decode.plan_of(opened, TableContext(), "packets", query, scope=scope, sync=sync)
     return _decode.read(plan)
 

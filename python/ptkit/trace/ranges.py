@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ptkit import _core
@@ -15,6 +17,17 @@ if TYPE_CHECKING:
     from ptkit.info import TraceInfo
 
 _LISTED = 5  # modules in a message
+_PATTERN = re.compile(r"[*?\[]")
+_PLACE = re.compile(r"(?P<name>.+)\+(?P<offset>0[xX][0-9a-fA-F]+|[0-9]+)")
+
+_Symbol = tuple[str, int, int, int, int]  # name, address, size, file, space
+
+
+def _text(name: str) -> str:
+    """A name as the core takes it: surrogates are no text."""
+    if not isinstance(name, str):
+        raise ConfigError(f"symbol={name!r} must be the name of a function")
+    return name.encode(errors="replace").decode()
 
 
 class CodeRanges:
@@ -32,18 +45,18 @@ class CodeRanges:
         self._bundle = bundle
         self._info = info
 
-    def lookup(self, name: str) -> list[tuple[str, int, int, int, int]]:
-        """Symbols of a name, as the core has them.
+    def lookup(self, name: str) -> list[_Symbol]:
+        """Symbols of a name, or of a pattern, as the core has them.
 
         Raises
         ------
         SymbolError
             If the trace has no such symbol; the message has near names.
         """
-        if not isinstance(name, str):
-            raise ConfigError(f"symbol={name!r} must be the name of a function")
-        name = name.encode(errors="replace").decode()  # surrogates are no text for the core
-        found = _core.lookup_symbol(self._session, name)
+        name = _text(name)
+        found = self._find(name)
+        if not found and _PATTERN.search(name):
+            raise SymbolError(f"no symbol matches {name!r}")
         if not found:
             near = _core.similar_symbols(self._session, name)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
@@ -53,11 +66,52 @@ class CodeRanges:
         return found
 
     def of_symbol(self, name: str) -> list[Range]:
-        """Addresses that the functions of a name cover."""
+        """Addresses that the functions of a name cover; one address of each for ``name+0x10``.
+
+        Raises
+        ------
+        SymbolError
+            If there is no such function, or it ends before that address.
+        """
+        place = _PLACE.fullmatch(_text(name))
+        if place is not None and not self._find(name):
+            return self._at(place["name"], int(place["offset"], 0))
         ranges: list[Range] = []
         for _, first, size, _, space in self.lookup(name):
             ranges += self._seen(first, min(first + max(size, 1) - 1, LAST_ADDRESS), space)
         return ranges
+
+    def _find(self, name: str) -> list[_Symbol]:
+        found = _core.lookup_symbol(self._session, name)
+        return found or (_core.match_symbols(self._session, name) if _PATTERN.search(name) else [])
+
+    def _at(self, name: str, offset: int) -> list[Range]:
+        """The address so many bytes behind the begin of functions, or of modules: an RVA."""
+        if (found := self._at_rva(name.removeprefix("[").removesuffix("]"), offset)) is not None:
+            return found
+        ranges: list[Range] = []
+        symbols = self.lookup(name)
+        for _, first, size, _, space in symbols:
+            if offset < max(size, 1):
+                ranges += self._seen(first + offset, first + offset, space)
+        if not ranges:
+            longest = max(size for _, _, size, *_ in symbols)
+            raise SymbolError(f"{name}+{offset:#x}: the function has {longest:#x} bytes")
+        return ranges
+
+    def _at_rva(self, name: str, rva: int) -> list[Range] | None:
+        """Where modules of a name have an RVA; None: there is no such module, or it ends before."""
+        chosen = self._modules(name)
+        columns = _core.mappings(self._session)
+        names = ("address", "size", "file", "rva", "space")
+        found = [
+            (address + (rva - begin), space)
+            for address, size, file, begin, space in zip(
+                *(columns[one].tolist() for one in names), strict=True
+            )
+            if file in chosen and begin <= rva < begin + size
+        ]
+        return [one for ip, space in found for one in self._seen(ip, ip, space)] or None
 
     def of_module(self, name: str) -> list[Range]:
         """Addresses that the files of a name were mapped to.
@@ -67,22 +121,32 @@ class CodeRanges:
         ConfigError
             If no code is of such a file; the message has names that are near.
         """
-        mapped = {file for _, _, _, _, file in self._bundle.code if file >= 0}
-        names = {
-            index: (path, last_part(path), module_name(path))
-            for index, (path, _) in enumerate(self._info.files)
-            if index in mapped
-        }
-        chosen = {index for index, forms in names.items() if name in forms}
+        chosen = self._modules(name)
         if not chosen:
-            raise ConfigError(
-                f"no module {name!r} in this trace{_near(name, {n[1]: None for n in names.values()})}"
-            )
+            there_are = dict.fromkeys(forms[1] for forms in self._module_forms().values())
+            raise ConfigError(f"no module {name!r} in this trace{_near(name, there_are)}")
         ranges: list[Range] = []
         for address, size, _, space, file in self._bundle.code:
             if file in chosen and size:
                 ranges += self._seen(address, min(address + size - 1, LAST_ADDRESS), space)
         return ranges
+
+    def _modules(self, name: str) -> set[int]:
+        """Indices of the files of a name, or of a pattern, that have code."""
+        forms = self._module_forms()
+        found = {index for index, names in forms.items() if name in names}
+        if found or not _PATTERN.search(name):
+            return found
+        return {index for index, names in forms.items() if any(fnmatchcase(one, name) for one in names)}
+
+    def _module_forms(self) -> dict[int, tuple[str, str, str]]:
+        """Path and names of each file that has code."""
+        mapped = {file for _, _, _, _, file in self._bundle.code if file >= 0}
+        return {
+            index: (path, last_part(path), module_name(path))
+            for index, (path, _) in enumerate(self._info.files)
+            if index in mapped
+        }
 
     def _seen(self, first: int, last: int, space: int) -> list[Range]:
         spaces = [space] if space else self._spaces_that_see(first, last)

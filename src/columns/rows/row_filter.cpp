@@ -5,7 +5,8 @@
 namespace ptkit::columns {
 namespace {
 
-[[nodiscard]] bool has_any(const std::vector<std::int64_t>& wanted, std::int64_t id) noexcept {
+template <typename Id>
+[[nodiscard]] bool has_any(const std::vector<Id>& wanted, Id id) noexcept {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), id) != wanted.end();
 }
 
@@ -13,7 +14,8 @@ namespace {
 
 void RowFilter::follow(const flow::Context& context) noexcept {
   space_ = context.space;
-  context_selected_ = has_any(selection_.pids, context.pid) && has_any(selection_.tids, context.tid);
+  context_selected_ = has_any(selection_.pids, context.pid) && has_any(selection_.tids, context.tid) &&
+                      has_any(selection_.spaces, context.space);
 }
 
 bool RowFilter::selects_ips(std::uint64_t first, std::uint64_t last) const noexcept {

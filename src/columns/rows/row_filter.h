@@ -1,4 +1,4 @@
-// Which rows a request selects, by thread, address, time and kind.
+// Which rows a request selects, by thread, address space, address, time and kind.
 #pragma once
 
 #include "columns/request.h"

@@ -236,7 +236,7 @@ def test_help_names_arguments_that_are_required(capsys: pytest.CaptureFixture[st
             ["info", "--decoded", "x"],
             "ptkit info: error: there is no option --decoded; did you mean --decode? (see",
         ),
-        (["packets", "--symbol", "main", "x"], "ptkit packets: error: there is no option --symbol (see"),
+        (["packets", "--taken", "x"], "ptkit packets: error: there is no option --taken (see"),
         (["info", "x", "y"], "ptkit info: error: 'y' is one argument too many (see ptkit info --help)"),
         (
             ["branches", "x", "--tid", "1,2"],

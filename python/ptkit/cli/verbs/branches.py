@@ -32,7 +32,7 @@ _ARROWS = [b"--", b"=>"]  # by whether the branch was taken
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    selection.add_selection_options(parser, flow=True)
+    selection.add_selection_options(parser)
     common.add_open_options(parser)
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--taken", action="store_true", help="taken branches only")

@@ -31,7 +31,7 @@ EXAMPLES = """examples:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     group = parser.add_argument_group("which branches", "Repeated options add up.")
-    selection.add_choice_options(group, flow=True)
+    selection.add_choice_options(group)
     group.add_argument(
         "--kind",
         action="append",

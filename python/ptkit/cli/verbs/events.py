@@ -30,7 +30,7 @@ EXAMPLES = """examples:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    selection.add_selection_options(parser, flow=True)
+    selection.add_selection_options(parser)
     common.add_open_options(parser)
     parser.add_argument(
         "--kind",

@@ -57,7 +57,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--file-offsets", action="store_true", help="offsets: offsets in files instead of RVAs"
     )
     group = parser.add_argument_group("which blocks (drcov, offsets)", "Repeated options add up.")
-    selection.add_choice_options(group, flow=True)
+    selection.add_choice_options(group)
     common.add_open_options(parser, decoding=False, format_option="--input-format")
     common.add_json_option(parser)
 

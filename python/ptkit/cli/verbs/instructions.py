@@ -39,7 +39,7 @@ _COLUMNS = ["ip", "size", "mode", "flags", "tsc", "offset", "space", "stream", "
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    selection.add_selection_options(parser, flow=True)
+    selection.add_selection_options(parser)
     common.add_open_options(parser)
     parser.add_argument(
         "--no-inst", action="store_true", help="print addresses without disassembly and symbols"

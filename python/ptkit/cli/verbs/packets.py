@@ -34,7 +34,7 @@ _CUT = [0, 1, 2, 4]  # IPBytes of payloads without the upper bytes of the addres
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    selection.add_selection_options(parser, flow=False)
+    selection.add_selection_options(parser)
     common.add_open_options(parser)
     parser.add_argument(
         "--last-ip", action="store_true", help="add the whole IP of packets that have only its low bytes"
