@@ -393,7 +393,7 @@ class LineWriter:
     ) -> None: ...
     def instruction(
         self,
-        json: bool,
+        style: str,
         ips: NDArray[np.uint64],
         sizes: NDArray[np.uint8],
         modes: NDArray[np.uint8],

@@ -34,6 +34,14 @@ lines::Style style_by_name(std::string_view name) {
   throw py::value_error("no style of addresses: " + std::string(name));
 }
 
+lines::InstructionStyle instruction_style(std::string_view name) {
+  if (name == "text") return lines::InstructionStyle::TEXT;
+  if (name == "raw") return lines::InstructionStyle::RAW;
+  if (name == "json") return lines::InstructionStyle::JSON;
+  if (name == "json bytes") return lines::InstructionStyle::JSON_BYTES;
+  throw py::value_error("no style of instructions: " + std::string(name));
+}
+
 // One table's lines. Fields are added in order, and write() writes them for all rows. What is the same in
 // many rows is kept from one part of the table to the next.
 class LineWriter {
@@ -43,7 +51,10 @@ class LineWriter {
       : session_(std::move(session)),
         code_{*session_->image, *session_->symbols, file_offsets ? nullptr : session_->loads.get(),
               std::move(modules), cs_base},
-        instructions_{{{code_, false}, {code_, true}}} {
+        instructions_{{{code_, lines::InstructionStyle::TEXT},
+                       {code_, lines::InstructionStyle::RAW},
+                       {code_, lines::InstructionStyle::JSON},
+                       {code_, lines::InstructionStyle::JSON_BYTES}}} {
     code_.modules.resize(session_->bundle->files.size());
   }
   LineWriter(const LineWriter&) = delete;
@@ -101,10 +112,10 @@ class LineWriter {
                                 addresses_of(to, spaces, to_known, times)},
         std::nullopt, {});
   }
-  void instruction(bool json, const Array<std::uint64_t>& ips, const Array<std::uint8_t>& sizes,
+  void instruction(std::string_view style, const Array<std::uint64_t>& ips, const Array<std::uint8_t>& sizes,
                    const Array<std::uint8_t>& modes, const Array<std::uint32_t>& spaces,
                    const Array<std::uint64_t>& tsc, const Array<bool>& time_known) {
-    add(lines::InstructionField{&instructions_[json ? 1 : 0],
+    add(lines::InstructionField{&instructions_[static_cast<std::size_t>(instruction_style(style))],
                                 {span(ips), span(sizes), span(modes), span(spaces), span(tsc),
                                  span(time_known)}},
         std::nullopt, {});
@@ -193,7 +204,7 @@ class LineWriter {
   std::shared_ptr<Session> session_;
   lines::Code code_;
   std::map<std::pair<lines::Style, std::string>, lines::AddressTexts> addresses_;
-  std::array<lines::InstructionTexts, 2> instructions_;
+  std::array<lines::InstructionTexts, 4> instructions_;  // by InstructionStyle
   lines::TextBuffer buffer_;
   lines::Lines lines_;
   std::vector<std::unique_ptr<lines::KeptTexts>> texts_;  // of the groups
@@ -266,7 +277,7 @@ void register_lines(py::module_& module) {
       .def("names", &LineWriter::names, py::arg("from_ip"), py::arg("from_known"), py::arg("to_ip"),
            py::arg("to_known"), py::arg("spaces"), py::arg("times") = py::none(),
            "Names of both addresses: \"  a -> b\".")
-      .def("instruction", &LineWriter::instruction, py::arg("json"), py::arg("ips"), py::arg("sizes"),
+      .def("instruction", &LineWriter::instruction, py::arg("style"), py::arg("ips"), py::arg("sizes"),
            py::arg("modes"), py::arg("spaces"), py::arg("tsc"), py::arg("time_known"))
       .def("packet", &LineWriter::packet, py::arg("kinds"), py::arg("payload"), py::arg("payload2"),
            py::arg("flags"), py::kw_only(), py::arg("width") = 0)

@@ -106,6 +106,13 @@ std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip,
   return cut(to, insn.target_bits, mode, ip, cs_base);
 }
 
+std::optional<std::uint64_t> direct_target(ExecMode mode, base::Bytes code, std::uint64_t ip,
+                                           std::uint32_t cs_base) noexcept {
+  Insn insn;
+  if (decode(mode, code, insn) != base::Status::OK || !is_direct(insn)) return std::nullopt;
+  return direct_target(insn, mode, ip, cs_base);
+}
+
 std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip, std::uint32_t cs_base) noexcept {
   const unsigned bits = mode == ExecMode::UNKNOWN ? 64 : static_cast<unsigned>(mode);
   return cut(ip + insn.size, bits, mode, ip, cs_base);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/bytes.h"
@@ -91,6 +92,10 @@ struct Insn {
 // The target of a direct branch, XBEGIN or JMPABS at `ip`, wrapped by operand size and mode.
 [[nodiscard]] std::uint64_t direct_target(const Insn& insn, ExecMode mode, std::uint64_t ip,
                                           std::uint32_t cs_base = 0) noexcept;
+
+// The same for the instruction that `code` begins with. nullopt: it is none of these.
+[[nodiscard]] std::optional<std::uint64_t> direct_target(ExecMode mode, base::Bytes code, std::uint64_t ip,
+                                                         std::uint32_t cs_base = 0) noexcept;
 
 // The next sequential IP, wrapped to the mode's address width.
 [[nodiscard]] std::uint64_t next_ip(const Insn& insn, ExecMode mode, std::uint64_t ip,

@@ -1,6 +1,8 @@
 #include "lines/address_texts.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 #include "lines/escape.h"
 
@@ -14,6 +16,7 @@ using symbol::RowTimes;
 constexpr std::string_view kUnknown = "????????????????";
 constexpr std::string_view kNull = "null";
 constexpr std::size_t kDisassemblyWidth = 44;
+constexpr std::size_t kBytesWidth = 24;  // of most instructions; longer ones move what follows
 
 std::string digits16(std::uint64_t value) {
   std::array<char, 16> text;
@@ -28,6 +31,33 @@ std::string with_offset(std::string name, std::uint64_t offset) {
 std::string name_of(const symbol::Symbol& symbol, std::uint64_t ip) {
   std::string name = for_terminal(symbol.name);
   return ip == symbol.address ? name : with_offset(std::move(name), ip - symbol.address);
+}
+
+// The place in a module that has no symbol there, or nothing.
+std::string place_in_module(const Code& code, const image::Provenance& from, std::uint64_t ip) {
+  if (from.file < 0) return {};
+  const trace::CodeRegion& region = code.image.bundle().code[static_cast<std::size_t>(from.region)];
+  const std::uint64_t place =
+      code.loads != nullptr ? code.loads->rva(from.region, ip) : ip - region.address + region.file_offset;
+  return with_offset('[' + for_terminal(code.modules[static_cast<std::size_t>(from.file)]) + ']', place);
+}
+
+std::string digits_of(base::Bytes bytes, std::string_view between) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    if (!text.empty()) text += between;
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 0xfU];
+  }
+  return text;
+}
+
+// Pads to so many characters of UTF-8.
+void pad(std::string& text, std::size_t width) {
+  const auto begins = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80; };
+  const auto characters = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins));
+  if (characters < width) text.append(width - characters, ' ');
 }
 
 }  // namespace
@@ -59,15 +89,7 @@ std::string AddressTexts::text(const CodeView* view, std::uint64_t ip) const {
     return json("\"0x" + address + '"', symbol ? for_json(symbol->name) : kNull,
                 module != nullptr ? for_json(*module) : kNull);
   }
-  std::string name;
-  if (symbol) {
-    name = name_of(*symbol, ip);
-  } else if (module != nullptr) {
-    const trace::CodeRegion& region = code_.image.bundle().code[static_cast<std::size_t>(from.region)];
-    const std::uint64_t in_module =
-        code_.loads != nullptr ? code_.loads->rva(from.region, ip) : ip - region.address + region.file_offset;
-    name = with_offset('[' + for_terminal(*module) + ']', in_module);
-  }
+  const std::string name = symbol ? name_of(*symbol, ip) : place_in_module(code_, from, ip);
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
@@ -109,44 +131,66 @@ bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const Row
   return same;
 }
 
-InstructionTexts::InstructionTexts(const Code& code, bool json)
-    : code_(code), json_(json), views_(code.image), last_views_(code.image) {}
+InstructionTexts::InstructionTexts(const Code& code, InstructionStyle style)
+    : code_(code), style_(style), views_(code.image), last_views_(code.image) {}
 
 std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
-  if (symbol::maps(view, ip)) {
-    if (const auto found = code_.symbols.find(view.space(), view.valid_from(), ip))
+  const RowTimes last{symbol::kLastTime, symbol::kLastTime, true};
+  const std::array<const CodeView*, 2> views{
+      symbol::maps(view, ip) ? &view : nullptr,
+      last_views_.with_code(last_views_.at(view.space(), last.first), last, ip)};
+  for (const CodeView* const one : views) {
+    if (one == nullptr) continue;
+    if (const auto found = code_.symbols.find(one->space(), one->valid_from(), ip))
       return name_of(*found, ip);
   }
-  const RowTimes last{symbol::kLastTime, symbol::kLastTime, true};
-  const CodeView* const other = last_views_.with_code(last_views_.at(view.space(), last.first), last, ip);
-  if (other == nullptr) return {};
-  const auto found = code_.symbols.find(other->space(), other->valid_from(), ip);
-  return found ? name_of(*found, ip) : std::string();
+  for (const CodeView* const one : views) {
+    if (one == nullptr) continue;
+    std::string place = place_in_module(code_, symbol::file_at(code_.image, *one, ip), ip);
+    if (!place.empty()) return place;
+  }
+  return {};
 }
 
-std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, std::uint8_t size,
-                                   std::uint8_t mode) {
-  std::array<std::uint8_t, 15> bytes{};
-  const std::size_t count = view.read(ip, std::span(bytes).first(std::min<std::size_t>(size, bytes.size())));
-  const std::string disassembly = insn::disassemble(static_cast<insn::ExecMode>(mode),
-                                                    base::Bytes(bytes).first(count), ip, code_.cs_base);
-  if (json_) return for_json(disassembly);
-  std::string text = digits16(ip) + "  " + disassembly;
+std::string InstructionTexts::text(const CodeView& view, std::uint64_t ip, base::Bytes bytes,
+                                   insn::ExecMode mode, const std::uint64_t* target) {
+  if (style_ == InstructionStyle::JSON_BYTES) return for_json(digits_of(bytes, ""));
+  std::string disassembly = insn::disassemble(mode, bytes, ip, code_.cs_base);
+  if (style_ == InstructionStyle::JSON) return for_json(disassembly);
+  std::string text = digits16(ip) + "  ";
+  if (style_ == InstructionStyle::RAW) {
+    const std::size_t begin = text.size();
+    text += digits_of(bytes, " ");
+    pad(text, begin + kBytesWidth);
+    text += ' ';
+  }
+  const std::string to = target != nullptr ? name(view, *target) : std::string();
+  if (!to.empty()) disassembly += " <" + to + '>';
   const std::string symbol = name(view, ip);
-  if (symbol.empty()) return text;
-  if (disassembly.size() < kDisassemblyWidth) text.append(kDisassemblyWidth - disassembly.size(), ' ');
-  return text + ' ' + symbol;
+  if (symbol.empty()) return text + disassembly;
+  pad(disassembly, kDisassemblyWidth);
+  return text + disassembly + ' ' + symbol;
 }
 
 TextCache::Ref InstructionTexts::make(const TextCache::Key& key, const CodeView& view, std::uint64_t ip,
                                       std::uint8_t size, std::uint8_t mode) {
   cache_.reserve();
+  std::array<std::uint8_t, 15> memory{};
+  const std::size_t count =
+      view.read(ip, std::span(memory).first(std::min<std::size_t>(size, memory.size())));
+  const base::Bytes bytes = base::Bytes(memory).first(count);
+  const auto exec_mode = static_cast<insn::ExecMode>(mode);
+  const std::optional<std::uint64_t> target = insn::direct_target(exec_mode, bytes, ip, code_.cs_base);
+  // The region, and the file that a page dump hides, decide the text, if they have all that it is made of.
   const std::int32_t region = view.provenance(ip).region;
-  const bool whole = region >= 0 && view.provenance(ip + size - 1).region == region;
+  const bool whole = region >= 0 && view.provenance(ip + size - 1).region == region &&
+                     (!target || view.provenance(*target).region == region);
+  const std::int32_t of_file = symbol::file_at(code_.image, view, ip).region;
   const TextCache::Key same{ip, std::uint64_t{view.space()} << 32U | static_cast<std::uint32_t>(region),
-                            key.more};
+                            key.more | std::uint64_t{static_cast<std::uint32_t>(of_file)} << 16U};
   const TextCache::Ref* const found = whole ? cache_.find(same) : nullptr;
-  const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(view, ip, size, mode));
+  const TextCache::Ref ref =
+      found != nullptr ? *found : cache_.store(text(view, ip, bytes, exec_mode, target ? &*target : nullptr));
   if (whole && found == nullptr) cache_.insert(same, ref);
   cache_.insert(key, ref);
   return ref;

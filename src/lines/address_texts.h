@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "image/image.h"
 #include "insn/insn.h"
 #include "lines/text_buffer.h"
@@ -101,11 +102,17 @@ struct RowInstructions {
   std::span<const bool> time_known;
 };
 
+enum class InstructionStyle : std::uint8_t {
+  TEXT,       // address, disassembly with the name of a direct branch's target, and name
+  RAW,        // the same with the bytes of the instruction
+  JSON,       // the disassembly as a string
+  JSON_BYTES  // the bytes as a string
+};
+
 // Disassembles each row's instruction, as its address space had it at the begin of the row's time interval.
 class InstructionTexts {
  public:
-  // JSON: the disassembly as a string. Else address, disassembly and name.
-  InstructionTexts(const Code& code, bool json);
+  InstructionTexts(const Code& code, InstructionStyle style);
 
   void add(TextBuffer& out, const RowInstructions& rows, std::size_t row) {
     const std::uint64_t ip = rows.ips[row];
@@ -123,12 +130,12 @@ class InstructionTexts {
  private:
   [[nodiscard]] TextCache::Ref make(const TextCache::Key& key, const image::CodeView& view, std::uint64_t ip,
                                     std::uint8_t size, std::uint8_t mode);
-  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip, std::uint8_t size,
-                                 std::uint8_t mode);
+  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip, base::Bytes bytes,
+                                 insn::ExecMode mode, const std::uint64_t* target);
   [[nodiscard]] std::string name(const image::CodeView& view, std::uint64_t ip);
 
   const Code& code_;
-  bool json_;
+  InstructionStyle style_;
   symbol::RowViews views_;
   symbol::RowViews last_views_;
   TextCache cache_;

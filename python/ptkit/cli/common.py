@@ -223,6 +223,11 @@ def add_file_offsets_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_status_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--status`` of verbs that print events."""
+    parser.add_argument("--status", action="store_true", help="also events that repeat the state in PSB+")
+
+
 def add_rows_json_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--json`` of the verbs that print tables."""
     add_json_option(

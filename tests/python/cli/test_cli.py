@@ -125,13 +125,16 @@ def test_instructions_leave_out_events_that_repeat_the_state(
     path = Path(stream[0])
     path.write_bytes(STREAM * 3)
     _, text, _ = run(capsys, "instructions", *stream)
-    _, rows, _ = run(capsys, "instructions", "--json", *stream)
+    _, rows, _ = run(capsys, "instructions", "--json", "--status", *stream)
     events = [one for one in map(json.loads, rows.splitlines()) if one.get("table") == "events"]
     repeated = [one for one in events if "status" in one["flags"]]
     assert len(repeated) >= 3
     notes = [line for line in text.splitlines() if line.startswith("[")]
-    happened = [f"[{one['message']}]" for one in events if one not in repeated]
-    assert [line for line in notes if not line.startswith(("[gap", "[error"))] == happened != []
+    happened = [one for one in events if one not in repeated]
+    messages = [f"[{one['message']}]" for one in happened]
+    assert [line for line in notes if not line.startswith(("[gap", "[error"))] == messages != []
+    _, rows, _ = run(capsys, "instructions", "--json", *stream)
+    assert [one for one in map(json.loads, rows.splitlines()) if one.get("table") == "events"] == happened
 
 
 def test_limit_cuts_rows(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,6 +198,7 @@ def _help(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 RARE = (
     "--bts-index",
+    "--stop-range",
     "--tsc-ctc-ratio",
     "--max-nonturbo-ratio",
     "--mtc-period",
@@ -212,7 +216,7 @@ def test_help_leaves_rare_options_to_help_all(verb: str, capsys: pytest.CaptureF
         assert f"\n  {option} " not in short
         assert f"\n  {option} " in whole
     assert "\n  --image " in short
-    rare = len(RARE) + 1 + (verb in ("packets", "branches"))  # --engine, --file-offsets
+    rare = len(RARE) + 1 + (verb in ("packets", "branches", "instructions"))  # --engine, --file-offsets
     assert short.splitlines()[-1] == f"`ptkit {verb} --help-all` lists {rare} options more."
     assert "lists" not in whole.splitlines()[-1]
 
@@ -236,7 +240,10 @@ def test_help_names_arguments_that_are_required(capsys: pytest.CaptureFixture[st
             ["info", "--decoded", "x"],
             "ptkit info: error: there is no option --decoded; did you mean --decode? (see",
         ),
-        (["packets", "--taken", "x"], "ptkit packets: error: there is no option --taken (see"),
+        (
+            ["packets", "--taken", "x"],
+            "ptkit packets: error: there is no option --taken; did you mean --time? (see",
+        ),
         (["info", "x", "y"], "ptkit info: error: 'y' is one argument too many (see ptkit info --help)"),
         (
             ["branches", "x", "--tid", "1,2"],
@@ -389,7 +396,7 @@ def test_code_is_that_of_the_rows_space() -> None:
     trace = _two_spaces()
     writer = LineWriter(trace)
     writer.begin(trace.instructions(columns=["ip", "size", "mode", "flags", "tsc", "offset", "space"]))
-    writer.instruction(json=False)
+    writer.instruction("text")
     first, second = ["nop", "nop", "jmp rax"], ["xor eax, eax", "jmp rax"]
     assert [line.decode().split("  ")[1] for line in writer.lines()] == first + second + first
 

@@ -247,6 +247,12 @@ void PrintTo(const TargetCase& item, std::ostream* out) {
   *out << item.mode << "-bit " << item.code << " at 0x" << std::hex << item.ip;
 }
 
+TEST(DirectTarget, IsThatOfDirectBranchesOnly) {
+  for (const char* code : {"90", "ffe0", "c3", "e8"}) {  // nop; jmp rax; ret; a call that is cut
+    EXPECT_EQ(direct_target(ExecMode::BITS64, bytes_of(code), 0x1000), std::nullopt) << code;
+  }
+}
+
 class DirectTargets : public testing::TestWithParam<TargetCase> {};
 
 TEST_P(DirectTargets, Wrap) {
@@ -256,6 +262,7 @@ TEST_P(DirectTargets, Wrap) {
   const auto code = bytes_of(item.code);
   ASSERT_EQ(decode(mode, code, insn), Status::OK);
   EXPECT_EQ(direct_target(insn, mode, item.ip, item.cs_base), item.target);
+  EXPECT_EQ(direct_target(mode, code, item.ip, item.cs_base), item.target);
   std::ostringstream hex;
   hex << "0x" << std::hex << item.target;
   const std::string text = disassemble(mode, code, item.ip, item.cs_base);

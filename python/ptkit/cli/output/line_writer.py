@@ -122,10 +122,14 @@ class LineWriter:
         ends = (self._raw("from_ip"), self.known("from_ip"), self._raw("to_ip"), self.known("to_ip"))
         self._core.names(*ends, self._raw("space"), self._times())
 
-    def instruction(self, *, json: bool) -> None:
-        """Address, disassembly and symbol; `json`: the disassembly as a JSON string."""
+    def instruction(self, style: str) -> None:
+        """Instructions as text or JSON.
+
+        `style` is ``"text"`` (address, disassembly with the name of a direct branch's target, and name),
+        ``"raw"`` (the same with the bytes), ``"json"`` (the disassembly as a string) or ``"json bytes"``.
+        """
         columns = map(self._raw, ("ip", "size", "mode", "space", "tsc", "time_known"))
-        self._core.instruction(json, *columns)
+        self._core.instruction(style, *columns)
 
     def packet(self, *, width: int) -> None:
         """Name and payload, in the manner of ptdump."""

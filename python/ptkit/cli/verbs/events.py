@@ -39,7 +39,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="events of this kind only: PTWRITE, INTERRUPT, ...; may be repeated",
     )
-    parser.add_argument("--status", action="store_true", help="also events that repeat the state in PSB+")
+    common.add_status_option(parser)
     common.add_file_offsets_option(parser)
     common.add_rows_json_option(parser)
 

@@ -19,13 +19,14 @@ from ptkit.table import Table
 from ptkit.trace import Trace
 
 DESCRIPTION = """\
-Prints one line per instruction; events, errors and gaps stand in brackets at their place. Events that repeat
-the state in PSB+ are left out (--json has them, with the flag status). With a selection by time, address,
-symbol, module, thread or process only instructions are printed. With --order time, lines begin with stream,
-thread and time, and there are no events."""
+Prints one line per instruction, with the name of a direct branch's target behind it and its own name at the
+end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets at their place. Events that
+repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address, symbol,
+module, thread or process only instructions are printed. With --order time, lines begin with stream, thread and
+time, and there are no events."""
 EXAMPLES = """examples:
   ptkit instructions sort.ptk | head -50
-  ptkit instructions sort.ptk --symbol malloc --no-events
+  ptkit instructions sort.ptk --symbol malloc --raw
   ptkit instructions raw.pt --code code.bin@0x400000 --resync psb"""
 
 _EVENT_ROWS = 256  # few, for the first lines need only the events before them
@@ -41,10 +42,14 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     selection.add_selection_options(parser)
     common.add_open_options(parser)
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--no-inst", action="store_true", help="print addresses without disassembly and symbols"
     )
+    what.add_argument("--raw", action="store_true", help="print the bytes of instructions, too")
     parser.add_argument("--no-events", action="store_true", help="leave out events, errors and gaps")
+    common.add_status_option(parser)
+    common.add_file_offsets_option(parser)
     common.add_rows_json_option(parser)
 
 
@@ -60,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         made = JsonRows(trace, "instructions", symbols=not options.no_inst)
         columns, texts = json_columns("instructions"), made.lines
-        form = _json_lines(made, bare=options.no_inst)
+        form = _json_lines(made, bare=options.no_inst, raw=options.raw)
         made.print_header()
     else:
         lines.print_heading()
@@ -75,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
             sides = made.side_lines if options.json else side_lines
             rows += _print_merged(form, counted, sides=None if narrowed else sides)
         else:
-            hidden = 0 if options.json else EventFlag.STATUS
+            hidden = 0 if options.status else EventFlag.STATUS
             notes = iter(()) if options.no_events or narrowed else _notes(trace, stream, texts, hidden)
             rows += _print_stream(form, counted, notes)
     selection.report_no_rows(trace, options, rows)
@@ -88,15 +93,17 @@ class _Lines:
 
     def __init__(self, trace: Trace, options: argparse.Namespace) -> None:
         self._bare = options.no_inst
+        self._style = "raw" if options.raw else "text"
         self._merged = options.order == "time" and len(selection.chosen_streams(trace, options)) > 1
         timed = self._merged or options.time_unit is not None
         self._clock = Clock(trace, options.time_unit) if timed else None
-        self._writer = LineWriter(trace)
+        self._writer = LineWriter(trace, file_offsets=options.file_offsets)
 
     def print_heading(self) -> None:
         owner = f"{'stream':>6} {'tid':>7}  " if self._merged else ""
         time = f"{self._clock.heading:>16}  " if self._clock else ""
-        print_heading(f"{owner}{time}{'address':<16}  {'instruction':<44} symbol")
+        raw = f"{'bytes':<24} " if self._style == "raw" else ""
+        print_heading(f"{owner}{time}{'address':<16}  {raw}{'instruction':<44} symbol")
 
     def print_part(self, part: Table, notes: _Notes) -> None:
         """Print instructions, and notes before rows of the part."""
@@ -111,7 +118,7 @@ class _Lines:
         if self._bare:
             writer.number("ip", "hex16")
         else:
-            writer.instruction(json=False)
+            writer.instruction(self._style)
         writer.print(notes)
 
 
@@ -132,12 +139,15 @@ def _texts(table: Table) -> list[bytes]:
     return [line_of(f"[{prefix}{message}]") for message in table.messages()]
 
 
-def _json_lines(rows: JsonRows, *, bare: bool) -> _Form:
-    """What prints JSON of instructions; `bare`: without their disassembly."""
+def _json_lines(rows: JsonRows, *, bare: bool, raw: bool) -> _Form:
+    """What prints JSON of instructions; `bare`: without their disassembly; `raw`: with their bytes."""
 
     def disassembly(writer: LineWriter) -> None:
         writer.literal(', "disassembly": ')
-        writer.instruction(json=True)
+        writer.instruction("json")
+        if raw:
+            writer.literal(', "bytes": ')
+            writer.instruction("json bytes")
 
     return lambda part, notes: rows.print_lines(part, notes, None if bare else disassembly)
 
