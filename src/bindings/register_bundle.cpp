@@ -159,6 +159,7 @@ py::dict configuration(const TraceBundle& bundle) {
   out["ip_payloads"] = payloads_name(from.ip_payloads);
   out["cs_base"] = from.cs_base;
   out["rtit_ctl"] = from.rtit_ctl_known ? py::object(py::int_(from.rtit_ctl)) : py::object(py::none());
+  out["ptw_disabled"] = trace::ptw_disabled(from);
   py::list ranges;
   for (const auto& range : from.ranges) {
     if (range.kind == trace::RangeKind::OFF) continue;

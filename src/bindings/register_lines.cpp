@@ -10,6 +10,8 @@
 #include "lines/fields.h"
 #include "packet/opcodes.h"
 #include "packet/text.h"
+#include "trace/drakvuf.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -123,7 +125,9 @@ class LineWriter {
   void packet(const Array<std::uint8_t>& kinds, const Array<std::uint64_t>& payload,
               const Array<std::uint64_t>& payload2, const Array<std::uint8_t>& flags, std::size_t width) {
     lines::Field& field =
-        add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags)}, std::nullopt, {});
+        add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags),
+                               trace::ptw_disabled(session_->bundle->configuration)},
+            std::nullopt, {});
     field.width = width;
     field.right = true;
   }
@@ -223,7 +227,7 @@ void check_rows(std::initializer_list<Numbers> columns) {
 }
 
 py::list packet_texts(const Numbers& kind, const Numbers& payload, const Numbers& payload2,
-                      const Numbers& flags) {
+                      const Numbers& flags, bool annotated) {
   check_rows({kind, payload, payload2, flags});
   py::list texts;
   for (py::ssize_t row = 0; row < kind.size(); ++row) {
@@ -234,13 +238,16 @@ py::list packet_texts(const Numbers& kind, const Numbers& payload, const Numbers
     packet.payload2 = payload2.data()[row];
     packet.flags = static_cast<std::uint8_t>(flags.data()[row]);
     const packet::DumpText text = packet::dump_text(packet);
-    texts.append(py::make_tuple(text.opcode, std::string_view(text.payload), std::string_view(text.detail)));
+    std::string detail(std::string_view(text.detail));
+    if (annotated && packet.kind == packet::PacketKind::PTW)
+      detail += trace::drakvuf::annotation_text(packet.payload);
+    texts.append(py::make_tuple(text.opcode, std::string_view(text.payload), detail));
   }
   return texts;
 }
 
 py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers& payload2,
-                     const Numbers& payload3, const Numbers& flags) {
+                     const Numbers& payload3, const Numbers& flags, bool annotated) {
   check_rows({kind, payload, payload2, payload3, flags});
   py::list texts;
   for (py::ssize_t row = 0; row < kind.size(); ++row) {
@@ -250,7 +257,12 @@ py::list event_texts(const Numbers& kind, const Numbers& payload, const Numbers&
     event.payload2 = payload2.data()[row];
     event.payload3 = payload3.data()[row];
     event.flags = static_cast<std::uint16_t>(flags.data()[row]);
-    texts.append(py::cast(flow::event_text(event)));
+    std::string text = flow::event_text(event);
+    if (annotated && event.kind == flow::EventKind::PTWRITE) {
+      const std::string annotation = trace::drakvuf::annotation_text(event.payload);
+      if (!annotation.empty()) text.append(", ").append(annotation);
+    }
+    texts.append(py::cast(text));
   }
   return texts;
 }
@@ -287,9 +299,12 @@ void register_lines(py::module_& module) {
           "Give the lines of all rows, with notes before rows, to a function: a memoryview, valid during the "
           "call, of some lines at a time.");
   module.def("packet_texts", &packet_texts, py::arg("kind"), py::arg("payload"), py::arg("payload2"),
-             py::arg("flags"), "(opcode, payload, detail) of each packet, in the manner of ptdump.");
+             py::arg("flags"), py::kw_only(), py::arg("annotated") = false,
+             "(opcode, payload, detail) of each packet, in the manner of ptdump; annotated: what a recorder has "
+             "put in is explained.");
   module.def("event_texts", &event_texts, py::arg("kind"), py::arg("payload"), py::arg("payload2"),
-             py::arg("payload3"), py::arg("flags"), "What each event tells, in the manner of ptxed.");
+             py::arg("payload3"), py::arg("flags"), py::kw_only(), py::arg("annotated") = false,
+             "What each event tells, in the manner of ptxed; annotated: as for packets.");
 }
 
 }  // namespace ptkit::bindings

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "packet/text.h"
+#include "trace/drakvuf.h"
 
 namespace ptkit::lines {
 namespace {
@@ -32,16 +33,20 @@ void add_packet(TextBuffer& out, const PacketField& field, std::size_t row) {
   packet.payload2 = field.payload2[row];
   packet.flags = field.flags[row];
   const packet::DumpText text = packet::dump_text(packet);
+  std::string annotation;
+  if (field.annotated && packet.kind == packet::PacketKind::PTW)
+    annotation = trace::drakvuf::annotation_text(packet.payload);
   const std::size_t begin = out.size();
   out.add(text.opcode);
   if (text.payload.size() + text.detail.size() == 0) return;
   out.pad(begin, kOpcodeWidth + 1, true);
   const std::size_t payload = out.size();
   out.add_padded(text.payload.data(), text.payload.size());
-  if (text.detail.size() == 0) return;
+  if (text.detail.size() + annotation.size() == 0) return;
   out.pad(payload, kPayloadWidth, true);
   out.add(' ');
   out.add_padded(text.detail.data(), text.detail.size());
+  out.add(annotation);
 }
 
 PaddedText joined(const PaddedText& one, std::string_view other) {

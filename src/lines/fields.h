@@ -61,6 +61,7 @@ struct PacketField {
   std::span<const std::uint64_t> payload;
   std::span<const std::uint64_t> payload2;
   std::span<const std::uint8_t> flags;
+  bool annotated = false;  // PTW packets may be annotations of a recorder: these are explained
 };
 struct NoField {};
 

@@ -19,4 +19,9 @@ inline void set_rtit_ctl(Configuration& configuration, std::uint64_t value) noex
   configuration.clock.mtc_period = static_cast<std::uint8_t>(value >> PT_CTL_MTC_FREQ_SHIFT & kMtcFreq);
 }
 
+// True if no PTW packet of the recording is the processor's: what is there was put in by the recorder.
+[[nodiscard]] inline bool ptw_disabled(const Configuration& configuration) noexcept {
+  return configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_PTW_EN)) == 0;
+}
+
 }  // namespace ptkit::trace

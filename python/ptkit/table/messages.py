@@ -132,7 +132,7 @@ def _gap_message(
 def event_messages(table: Table) -> list[str]:
     """The text of each event, in the manner of ptxed, with its IP where it has one."""
     columns = [table[name] for name in ("kind", "payload", "payload2", "payload3", "flags")]
-    texts = _core.event_texts(*columns)
+    texts = _core.event_texts(*columns, annotated=table._context.annotated)
     return [
         text if ip is None else f"{text}, ip: {ip:016x}"
         for text, ip in zip(texts, table.named("ip"), strict=True)
@@ -141,5 +141,6 @@ def event_messages(table: Table) -> list[str]:
 
 def packet_messages(table: Table) -> list[str]:
     """Name and payload of each packet, in the manner of ptdump."""
-    texts = _core.packet_texts(*(table[name] for name in ("kind", "payload", "payload2", "flags")))
+    columns = (table[name] for name in ("kind", "payload", "payload2", "flags"))
+    texts = _core.packet_texts(*columns, annotated=table._context.annotated)
     return [f"{opcode:<10} {payload:<24} {detail}".rstrip() for opcode, payload, detail in texts]

@@ -43,12 +43,15 @@ class TableContext:
         TSC ticks to nanoseconds; None if the clock is not known.
     record_streams : frozenset of int
         Streams of branch records.
+    annotated : bool
+        PTW packets are annotations of the recorder (DRAKVUF): PTWEn was 0.
     """
 
     files: tuple[str, ...] = ()
     name_rows: Callable[..., tuple[Labels, NDArray[np.uint64]]] | None = None
     to_ns: Callable[[NDArray[np.uint64]], NDArray[np.int64]] | None = None
     record_streams: frozenset[int] = frozenset()
+    annotated: bool = False
 
 
 class Table:

@@ -95,7 +95,8 @@ class Trace(Code, Tables):
         )
         records = frozenset(i for i, one in enumerate(self._info.streams) if one.kind == "branch records")
         paths = tuple(path for path, _ in files)
-        self._context = TableContext(paths, self._names.name_rows, to_ns, records)
+        annotated = bundle.configuration["ptw_disabled"]
+        self._context = TableContext(paths, self._names.name_rows, to_ns, records, annotated)
         self._segments = CodeSegments(session, self._info, settings.cs_base is not None)
         self.recording: Recording | None = None
 

@@ -7,6 +7,7 @@
 #include "flow/decoder/flow_state.h"
 #include "flow/fast/fast_flow.h"
 #include "ptkit/rtit_regs.h"
+#include "trace/rtit_ctl.h"
 
 namespace ptkit::flow {
 
@@ -22,7 +23,7 @@ BinderOptions binder_options(const trace::Configuration& configuration, const im
   out.errata = options.errata;
   out.tnt_disabled =
       configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_DIS_TNT)) != 0;
-  out.ptw_disabled = configuration.rtit_ctl_known && (configuration.rtit_ctl & base::bit(PT_CTL_PTW_EN)) == 0;
+  out.ptw_disabled = trace::ptw_disabled(configuration);
   return out;
 }
 

@@ -7,18 +7,13 @@
 
 namespace ptkit::formats::drakvuf {
 
+using trace::drakvuf::command_of;
+using trace::drakvuf::is_annotation;
+
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kPtwBytes{0x02, 0x32};  // 8 bytes of payload, no FUP
 constexpr std::size_t kRows = 4096;
-
-Command command_of(std::uint64_t payload) noexcept { return static_cast<Command>(payload >> 32U); }
-
-bool is_annotation(std::uint64_t payload) noexcept {
-  const Command command = command_of(payload);
-  return command == Command::CR3 || command == Command::TID || command == Command::EVENT ||
-         command == Command::NO_DATA;
-}
 
 class Scan {
  public:

@@ -6,16 +6,11 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "trace/drakvuf.h"
 
 namespace ptkit::formats::drakvuf {
 
-// The upper half of an annotation's payload.
-enum class Command : std::uint32_t {
-  CR3 = 0xC3000000,      // data: lower half of CR3
-  TID = 0x1D000000,      // data: TID of the running thread
-  EVENT = 0xCC000000,    // data: EventUID of a line of the logs
-  NO_DATA = 0xBAD10000,  // no trace since the annotation before: an annotation was left out
-};
+using trace::drakvuf::Command;
 
 inline constexpr std::uint64_t kPtwSize = 10;
 

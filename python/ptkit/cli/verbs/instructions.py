@@ -20,10 +20,10 @@ from ptkit.trace import Trace
 
 DESCRIPTION = """\
 Prints one line per instruction, with the name of a direct branch's target behind it and its own name at the
-end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets at their place. Events that
-repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address, symbol,
-module, thread or process only instructions are printed. With --order time, lines begin with stream, thread and
-time, and there are no events."""
+end: [FILE]+RVA where there is no symbol. Events, errors and gaps stand in brackets at their place. Events
+that repeat the state in PSB+ are left out, unless --status is given. With a selection by time, address,
+symbol, module, thread or process only instructions are printed. With --order time, lines begin with stream,
+thread and time, and there are no events."""
 EXAMPLES = """examples:
   ptkit instructions sort.ptk | head -50
   ptkit instructions sort.ptk --symbol malloc --raw
