@@ -66,6 +66,7 @@ class ErrorCode(enum.IntEnum):
     BAD_RECORD = 27
     NO_PACKETS = 28
     NOT_TRACED = 29
+    WALK_TOO_LONG = 30
 
 class ErrorFlag(enum.IntFlag):
     IP_KNOWN = 1

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "flow/code/loop_guard.h"
 
 namespace ptkit::flow {
 
@@ -170,6 +169,12 @@ Status Walker::step(BasicBlock& block) {
   return Status::OK;
 }
 
+// Whether a walk without packets may go on. A walk that comes to an IP again never ends.
+Status Walker::bound(LoopGuard& guard) const noexcept {
+  if (guard.loops(state_.ip)) return Status::INFINITE_LOOP;
+  return state_.budget.spent(instructions_) ? Status::WALK_TOO_LONG : Status::OK;
+}
+
 Status Walker::use_bits() {
   state_.budget.add_bits(bits_left_);
   LoopGuard guard(state_.ip);
@@ -198,7 +203,7 @@ Status Walker::use_bits() {
         return Status::OK;
       default:
         if (const Status status = step(here); status != Status::OK) return status;
-        if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
+        if (const Status status = bound(guard); status != Status::OK) return status;
         break;
     }
   }
@@ -224,7 +229,7 @@ Status Walker::walk_to_decision() {
       return Status::OK;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
+    if (const Status status = bound(guard); status != Status::OK) return status;
   }
   return Status::OK;
 }
@@ -272,8 +277,8 @@ Status Walker::walk_to_ip(std::uint64_t ip) {
       return Status::FUP_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (state_.ip != ip && (guard.loops(state_.ip) || state_.budget.spent(instructions_)))
-      return Status::INFINITE_LOOP;
+    if (state_.ip == ip) break;
+    if (const Status status = bound(guard); status != Status::OK) return status;
   }
   return Status::OK;
 }
@@ -327,7 +332,7 @@ Status Walker::walk_to_binding_insn(BindingInsn insn_kind) {
       return Status::TNT_MISMATCH;
     }
     if (const Status status = step(here); status != Status::OK) return status;
-    if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
+    if (const Status status = bound(guard); status != Status::OK) return status;
   }
 }
 
@@ -351,7 +356,7 @@ Status Walker::walk_count(std::uint64_t count) {
       at_end_ = true;
     } else {
       if (const Status status = step(here); status != Status::OK) return status;
-      if (guard.loops(state_.ip) || state_.budget.spent(instructions_)) return Status::INFINITE_LOOP;
+      if (const Status status = bound(guard); status != Status::OK) return status;
     }
   }
   return Status::OK;
@@ -414,8 +419,8 @@ Status Walker::leave(const std::uint64_t* ip) {
     }
     if (const Status status = step(here); status != Status::OK) return status;
     if (out) return Status::OK;
-    if ((ip == nullptr || state_.ip != *ip) && (guard.loops(state_.ip) || state_.budget.spent(instructions_)))
-      return Status::INFINITE_LOOP;
+    if (ip != nullptr && state_.ip == *ip) continue;
+    if (const Status status = bound(guard); status != Status::OK) return status;
   }
   if (ip != nullptr && !may_lead_to(*block_, *ip)) return Status::TNT_MISMATCH;
   leave_at_branch(ip);

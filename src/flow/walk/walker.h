@@ -5,6 +5,7 @@
 #include <array>
 
 #include "flow/code/code_source.h"
+#include "flow/code/loop_guard.h"
 #include "flow/rows/sink.h"
 #include "flow/walk/walk_state.h"
 #include "trace/bundle.h"
@@ -239,6 +240,7 @@ class Walker {
   }
   base::Status use_bits();
   base::Status step(BasicBlock& block);
+  base::Status bound(LoopGuard& guard) const noexcept;
   bool part_to_ip(const BasicBlock& block, std::uint64_t ip);
   bool part_to_binding_insn(const BasicBlock& block, BindingInsn insn_kind);
   void stop_after(const BasicBlock& block, std::uint32_t index, std::uint64_t at);

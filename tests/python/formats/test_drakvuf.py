@@ -15,6 +15,7 @@ from warned import of_code, trace_warnings, warned
 
 import ptkit
 from ptkit import _core
+from ptkit.cli import main
 
 _BASE = 0x1000
 _ONE = bytes.fromhex("ffc975fcffe0")  # again: dec ecx; jnz again; jmp rax
@@ -108,6 +109,32 @@ def test_events_are_joined_to_the_log(folder: Path, open_trace: Any) -> None:
     joined = marks.merge(log, on="uid")
     assert joined.Method.tolist() == ["Nt49", "Nt50", "Nt51"]
     assert joined.tid.tolist() == [11, 22, 11]
+
+
+def test_annotations_are_printed_in_words(
+    folder: Path, open_trace: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = {"drakvuf: tid 11", "drakvuf: cr3 0xa000 (low 32 bits)", "drakvuf: event 0x31"}
+    ptkit.redact(folder / "ipt", tmp_path / "saved.ptk")
+    for source in (folder, tmp_path / "saved.ptk"):
+        for verb, shown in (
+            ("packets", "ptw        1: 1d0000000000000b      drakvuf: tid 11"),
+            ("events", "ptwrite: 1d0000000000000b, drakvuf: tid 11"),
+            ("instructions", "[ptwrite: 1d0000000000000b, drakvuf: tid 11]"),
+        ):
+            assert main([verb, str(source), "--processor", "6/142/9"]) == 0
+            out = capsys.readouterr().out
+            assert shown in out, verb
+            assert all(text in out for text in words), verb
+    messages = open_trace(folder).packets(columns=["kind", "payload", "payload2", "flags"]).messages()
+    assert any(text.endswith("drakvuf: event 0x33") for text in messages)
+
+
+def test_values_of_the_traced_program_are_no_annotations(loop: Any, packets: Any, open_trace: Any) -> None:
+    stream = loop.header(None, 1000) + packets.pge(_BASE) + _ptw(_CURRENT_TID, 11) + packets.tnt("10")
+    for rtit_ctl, expected in ((None, False), (1 << 12, False), (0, True)):
+        trace = open_trace(stream, images=loop.images(), rtit_ctl=rtit_ctl)
+        assert any("drakvuf: tid 11" in text for text in trace.packets().messages()) is expected
 
 
 def test_images_under_page_dumps_are_warned_of(folder: Path, packets: Any, tmp_path: Path) -> None:

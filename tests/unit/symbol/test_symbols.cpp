@@ -52,6 +52,23 @@ TEST(SymbolsFind, MapsFileOffsetsToAddresses) {
   EXPECT_EQ(found->file, 0);
 }
 
+TEST(SymbolsMatching, ComparesRawAndDemangledNames) {
+  const Symbols symbols(bundle_of({{"_Z3fooi", 0x2010, 0x10}, {"bar", 0x2040, 8}, {"baz", 0x2050, 8}}));
+  const auto names = [&](const char* pattern) {
+    std::vector<std::string_view> found;
+    for (const Symbol& symbol : symbols.matching(pattern)) found.push_back(symbol.name);
+    return found;
+  };
+  using Names = std::vector<std::string_view>;
+  EXPECT_EQ(names("ba*"), (Names{"bar", "baz"}));
+  EXPECT_EQ(names("ba[rx]"), (Names{"bar"}));
+  EXPECT_EQ(names("f?o"), (Names{"foo(int)"}));
+  EXPECT_EQ(names("_Z*"), (Names{"foo(int)"}));
+  EXPECT_EQ(names("foo(*"), (Names{"foo(int)"}));
+  EXPECT_EQ(names("*"), (Names{"foo(int)", "bar", "baz"}));
+  EXPECT_EQ(names("ba"), (Names{}));
+}
+
 TEST(SymbolsFind, LabelsExtendToTheNextSymbol) {
   const Symbols symbols(
       bundle_of({{"early", 0x1000, 0}, {"label", 0x2010, 0}, {"sized", 0x2020, 4}, {"last", 0x2030, 0}}));
