@@ -47,6 +47,7 @@ ROOM_RANKS = {
     "formats": {
         "common": 0,
         "ptk": 1,
+        "symbols": 1,
         "perf_event": 1,
         "perf_data": 2,
         "perf_export": 3,
@@ -81,6 +82,7 @@ PYTHON_RANKS = {
     "schema": 1,
     "msr": 2,
     "bundle": 2,
+    "symbols": 2,
     "info": 2,
     "table": 3,
     "capture": 4,

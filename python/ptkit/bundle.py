@@ -253,6 +253,7 @@ def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, 
         images = [cast(Any, images)]
     if not isinstance(images, Iterable):
         raise ConfigError(f"images={images!r} must be a list of {_IMAGES}")
+    recorded = len(bundle.code)
     for item in images:
         if isinstance(item, Mapping):
             for address, data in item.items():
@@ -263,6 +264,7 @@ def add_images(bundle: _core.Bundle, images: Sequence[ImageItem] | Mapping[int, 
             _add_image(bundle, item[0], item[1] if len(item) == 2 else None)
         else:
             _add_image(bundle, item, None)
+    bundle.put_under_pages(recorded)
 
 
 def _checked_address(address: Any) -> int:

@@ -6,7 +6,9 @@
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/missing_files.h"
+#include "formats/symbols/place.h"
 #include "image/code_file.h"
+#include "trace/page_dumps.h"
 #include "trace/rtit_ctl.h"
 
 namespace ptkit::bindings {
@@ -101,6 +103,34 @@ std::int32_t add_image(BundleHandle& self, const std::string& path, std::optiona
   placement.load_address = load_address;
   placement.space = space;
   return value_or_raise(image::add_image(*self.bundle, path, placement));
+}
+
+py::tuple compare_with_pages(const BundleHandle& self, std::int32_t file) {
+  const trace::PageComparison found = trace::compare_with_pages(*self.bundle, file);
+  return py::make_tuple(found.pages, found.differing);
+}
+
+// A list of symbols that was read, and the name that messages call it by.
+struct NamedList {
+  std::string path;
+  formats::SymbolList list;
+};
+
+NamedList read_symbols(const std::string& path, const py::buffer& data) {
+  const trace::TraceBuffer buffer = buffer_from_python(data, "a list of symbols");
+  auto list = [&] {
+    const py::gil_scoped_release release;
+    return formats::read_symbol_list(path, buffer.bytes());
+  }();
+  return {path, value_or_raise(std::move(list))};
+}
+
+void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base) {
+  const auto failure = [&] {
+    const py::gil_scoped_release release;
+    return formats::add_symbols(*self.bundle, list.path, list.list, base);
+  }();
+  if (failure) raise_failure(*failure);
 }
 
 void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping) {
@@ -217,6 +247,15 @@ py::list code(const TraceBundle& bundle) {
   return rows;
 }
 
+py::list names(const TraceBundle& bundle) {
+  py::list rows;
+  for (const auto& range : bundle.names) {
+    const bool is_module = bundle.files[static_cast<std::size_t>(range.file)].symbols.empty();
+    rows.append(py::make_tuple(range.address, range.size, range.space, range.file, is_module));
+  }
+  return rows;
+}
+
 py::list files(const TraceBundle& bundle) {
   py::list rows;
   for (const auto& file : bundle.files)
@@ -255,6 +294,9 @@ void register_bundle(py::module_& module) {
              py::arg("bts_index") = py::none(),
              "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12); "
              "bts_index: the record that would be written next.");
+  py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool, read and recognised.")
+      .def(py::init(&read_symbols), py::arg("path"), py::arg("data"))
+      .def_property_readonly("kind", [](const NamedList& self) { return self.list.kind; });
   py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
@@ -267,6 +309,18 @@ void register_bundle(py::module_& module) {
            py::arg("space") = trace::kAnySpace)
       .def("add_image", &add_image, py::arg("path"), py::kw_only(), py::arg("load_address") = py::none(),
            py::arg("space") = trace::kAnySpace)
+      .def(
+          "put_under_pages",
+          [](BundleHandle& self, std::size_t added) { trace::put_under_pages(*self.bundle, added); },
+          py::arg("added"), "Images, regions from `added` on, name the pages of the recording.")
+      .def(
+          "add_modules",
+          [](BundleHandle& self, const NamedList& list) { formats::add_modules(*self.bundle, list.list); },
+          py::arg("symbols"))
+      .def("add_symbols", &add_symbols, py::arg("symbols"), py::arg("base") = py::none())
+      .def_property_readonly("names", [](const BundleHandle& self) { return names(*self.bundle); })
+      .def("compare_with_pages", &compare_with_pages, py::arg("file"),
+           "(pages over the image, those with other code).")
       .def("set_cpu", &set_cpu, py::arg("family"), py::arg("model"), py::arg("stepping") = 0)
       .def(
           "set_cs_base",

@@ -103,9 +103,11 @@ class LineWriter {
     add(std::move(value), std::nullopt, {});
   }
   void address(std::string_view style, const std::string& end, const Array<std::uint64_t>& ips,
-               const Array<std::uint32_t>& spaces, const Known& known, const std::optional<Times>& times) {
-    add(lines::AddressField{&addresses(style_by_name(style), end), addresses_of(ips, spaces, known, times)},
-        std::nullopt, {});
+               const Array<std::uint32_t>& spaces, const Known& known, const std::optional<Times>& times,
+               const std::optional<Array<std::uint64_t>>& from, const Known& from_known) {
+    lines::AddressField value{&addresses(style_by_name(style), end), addresses_of(ips, spaces, known, times)};
+    if (from) value.from = addresses_of(*from, spaces, from_known, times);
+    add(std::move(value), std::nullopt, {});
   }
   void names(const Array<std::uint64_t>& from, const Known& from_known, const Array<std::uint64_t>& to,
              const Known& to_known, const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
@@ -285,7 +287,9 @@ void register_lines(py::module_& module) {
            py::arg("known") = py::none(), py::arg("unknown") = "")
       .def("texts", &LineWriter::texts, py::arg("texts"))
       .def("address", &LineWriter::address, py::arg("style"), py::arg("end"), py::arg("ips"),
-           py::arg("spaces"), py::arg("known") = py::none(), py::arg("times") = py::none())
+           py::arg("spaces"), py::arg("known") = py::none(), py::arg("times") = py::none(),
+           py::arg("from_ip") = py::none(), py::arg("from_known") = py::none(),
+           "from_ip: the addresses are targets of branches that come from there.")
       .def("names", &LineWriter::names, py::arg("from_ip"), py::arg("from_known"), py::arg("to_ip"),
            py::arg("to_known"), py::arg("spaces"), py::arg("times") = py::none(),
            "Names of both addresses: \"  a -> b\".")

@@ -49,13 +49,14 @@ struct Filled {
 
 py::tuple name_symbols(const Session& self, const Array<std::uint64_t>& ips,
                        const Array<std::uint32_t>& spaces, const std::optional<Array<bool>>& known,
-                       const std::optional<Times>& times, bool offsets) {
+                       const std::optional<Times>& times, bool offsets, bool imports) {
   const symbol::RowAddresses addresses = addresses_of(ips, spaces, known, times);
   const Filled filled(ips.size(), offsets);
   std::vector<std::string_view> found;
   {
     const py::gil_scoped_release nogil;
-    found = symbol::name_symbols(*self.symbols, *self.image, addresses, filled.out);
+    found = (imports ? symbol::name_imports : symbol::name_symbols)(*self.symbols, *self.image, addresses,
+                                                                    filled.out);
   }
   py::list names;
   for (const std::string_view name : found) names.append(py::str(name.data(), name.size()));
@@ -69,7 +70,7 @@ py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const
   const Filled filled(ips.size(), offsets);
   {
     const py::gil_scoped_release nogil;
-    symbol::name_files(*self.image, rva ? self.loads.get() : nullptr, addresses, filled.out);
+    symbol::name_files(*self.symbols, *self.image, rva ? self.loads.get() : nullptr, addresses, filled.out);
   }
   return py::make_tuple(filled.codes, filled.offsets);
 }
@@ -115,13 +116,17 @@ py::list symbol_rows(const std::vector<symbol::Symbol>& symbols) {
 }  // namespace
 
 void register_symbols(py::module_& module) {
-  module.def("name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
-             py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
-             "Symbols of rows: (codes, offsets, names); code -1: none.");
+  module.def(
+      "name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+      py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
+      py::arg("imports") = false,
+      "Symbols of rows, or imports that their branches go through: (codes, offsets, names); code -1: none.");
   module.def("name_files", &name_files, py::arg("session"), py::arg("ips"), py::arg("spaces"),
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
              py::arg("rva") = false,
              "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
+  module.def(
+      "has_imports", [](const Session& self) { return self.symbols->has_imports(); }, py::arg("session"));
   module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");
   module.def(
       "lookup_symbol",

@@ -1,6 +1,7 @@
 #include "image/image.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <shared_mutex>
@@ -23,11 +24,13 @@ struct ImageState {
   ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, ReadCallback callback);
 
   const CodeView& view(SpaceId space, std::uint64_t tsc);
+  [[nodiscard]] Provenance provenance_of(std::int32_t region) const noexcept;
 
   std::shared_ptr<const trace::TraceBundle> bundle;
   CallbackPages pages;
   bool has_bytes = false;
   std::unordered_map<std::uint64_t, SpaceId> spaces_by_cr3;
+  CodeLayer files;  // regions of files in all spaces; empty if no region is without file
 
  private:
   struct SpaceViews {
@@ -37,6 +40,7 @@ struct ImageState {
   };
 
   CodeLayer take_layer(SpaceId space);
+  void find_files();
 
   // Indices of code regions, by space, until take_layer() takes them at the space's first use.
   std::unordered_map<SpaceId, std::vector<std::int32_t>> regions_;
@@ -53,6 +57,7 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
     has_bytes = has_bytes || (region.tsc_from < region.tsc_to && region.bytes.size() != 0);
     regions_[region.space].push_back(static_cast<std::int32_t>(i));
   }
+  find_files();
   shared_ = take_layer(trace::kAnySpace);
   for (std::size_t i = 0; i < bundle->spaces.size(); ++i) {
     const trace::Space& space = bundle->spaces[i];
@@ -60,6 +65,23 @@ ImageState::ImageState(std::shared_ptr<const trace::TraceBundle> the_bundle, Rea
     if (space.user_cr3 != 0)
       spaces_by_cr3.emplace(space.user_cr3 & trace::kCr3Address, static_cast<SpaceId>(i));
   }
+}
+
+void ImageState::find_files() {
+  const auto has_file = [](const CodeRegion& region) { return region.file >= 0; };
+  const auto found = regions_.find(trace::kAnySpace);
+  if (found == regions_.end() || std::ranges::all_of(bundle->code, has_file)) return;
+  std::vector<std::int32_t> regions;
+  std::ranges::copy_if(found->second, std::back_inserter(regions), [&](std::int32_t region) {
+    return has_file(bundle->code[static_cast<std::size_t>(region)]);
+  });
+  files = {bundle->code, regions};
+}
+
+Provenance ImageState::provenance_of(std::int32_t index) const noexcept {
+  if (index < 0) return {};
+  const CodeRegion& region = bundle->code[static_cast<std::size_t>(index)];
+  return {index, region.file, region.address, size_of(region)};
 }
 
 CodeLayer ImageState::take_layer(SpaceId space) {
@@ -151,16 +173,17 @@ base::Bytes CodeView::bytes_at(std::uint64_t address) const {
 }
 
 Provenance CodeView::provenance(std::uint64_t address) const {
-  const VisibleRegion at = visible(address);
-  if (at.region < 0) return {};
-  const CodeRegion& region = state_->bundle->code[static_cast<std::size_t>(at.region)];
-  return {at.region, region.file, region.address, size_of(region)};
+  return state_->provenance_of(visible(address).region);
 }
 
 Image::Image(std::shared_ptr<const trace::TraceBundle> bundle, ReadCallback callback)
     : state_(std::make_shared<ImageState>(std::move(bundle), std::move(callback))) {}
 
 const CodeView& Image::view(SpaceId space, std::uint64_t tsc) const { return state_->view(space, tsc); }
+
+Provenance Image::file_beneath(std::uint64_t address, std::uint64_t tsc) const {
+  return state_->provenance_of(state_->files.at(address, tsc).region);
+}
 
 SpaceId Image::space_of_cr3(std::uint64_t cr3, SpaceId otherwise) const noexcept {
   const auto found = state_->spaces_by_cr3.find(cr3 & trace::kCr3Address);

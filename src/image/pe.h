@@ -18,8 +18,10 @@ namespace ptkit::image {
 [[nodiscard]] base::Result<std::int32_t> add_pe(trace::TraceBundle& bundle, const std::string& path,
                                                 const Placement& placement);
 
-// The exported names and the functions of the COFF symbol table, sorted by file offset. Sizes come from the
-// exception directory of x64 files (RUNTIME_FUNCTION). Empty if the file is no PE file or has no symbols.
+// The exported names and the functions of the COFF symbol table, sorted by file offset; of one address,
+// exports come first, and 32-bit names without their decoration ("_f@8"). Sizes come from the exception
+// directory of x64 files (RUNTIME_FUNCTION), and functions that only that has are "sub_427C", by their RVA.
+// Empty if the file is no PE file or has no symbols.
 [[nodiscard]] std::vector<trace::SymbolEntry> pe_symbols(base::Bytes file);
 
 }  // namespace ptkit::image

@@ -12,6 +12,7 @@ constexpr std::uint64_t kPointerAt = 0x3c;  // e_lfanew of the DOS header: offse
 constexpr std::size_t kSignatureBytes = 4;
 constexpr std::size_t kCoffBytes = 20;
 constexpr std::size_t kSectionBytes = 40;
+constexpr std::size_t kSectionNameBytes = 8;
 constexpr std::uint64_t kMachineX64 = 0x8664;
 constexpr std::uint64_t kMachineX86 = 0x14c;
 constexpr std::uint64_t kPe32 = 0x10b;
@@ -69,6 +70,8 @@ const char* PeFile::read_sections(std::uint64_t offset, unsigned count) {
   for (std::size_t i = 0; i < count; ++i) {
     const base::Bytes row = table.subspan(i * kSectionBytes, kSectionBytes);
     Section section;
+    const std::string_view name(reinterpret_cast<const char*>(row.data()), kSectionNameBytes);
+    section.name = name.substr(0, name.find('\0'));
     section.address = load_u32(row, 12);
     section.file_size = load_u32(row, 16);
     section.offset = load_u32(row, 20);

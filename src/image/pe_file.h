@@ -17,6 +17,7 @@ namespace ptkit::image {
 class PeFile {
  public:
   struct Section {
+    std::string_view name;
     std::uint32_t address = 0;    // relative to the image's base
     std::uint32_t size = 0;       // in memory
     std::uint32_t offset = 0;     // in the file
@@ -29,8 +30,10 @@ class PeFile {
   };
   // Numbers of data directories.
   static constexpr unsigned kExports = 0;
+  static constexpr unsigned kImports = 1;
   static constexpr unsigned kFunctions = 3;  // "exception"
   static constexpr unsigned kDebug = 6;
+  static constexpr unsigned kDelayImports = 13;
 
   // The bytes must outlive the object. BAD_FILE with a reason if this is no PE file for x86.
   [[nodiscard]] static base::Result<PeFile> open(base::Bytes bytes);

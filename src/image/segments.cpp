@@ -32,10 +32,14 @@ std::uint64_t linked_base(const ElfFile& file) noexcept {
   return (is_kernel ? lowest_of_kernel : lowest) & ~base::kOffsetInPage;
 }
 
+// Addresses of core files, such as /proc/kcore, are relative to nothing.
+bool is_linked(const ElfFile& file) noexcept {
+  return file.header().e_type == ET_EXEC || file.header().e_type == ET_DYN;
+}
+
 std::vector<FileSegment> elf_segments(const ElfFile& file) {
   std::vector<FileSegment> found;
-  // Addresses of core files, such as /proc/kcore, are relative to nothing.
-  if (file.header().e_type != ET_EXEC && file.header().e_type != ET_DYN) return found;
+  if (!is_linked(file)) return found;
   const std::uint64_t base = linked_base(file);
   for (const GElf_Phdr& segment : file.segments()) {
     if (!is_loaded(segment)) continue;
@@ -86,6 +90,24 @@ std::vector<FileSegment> file_segments(base::Bytes file) {
   }
   const auto elf = ElfFile::open(file);
   return elf.ok() ? elf_segments(elf.value()) : std::vector<FileSegment>{};
+}
+
+std::optional<std::uint64_t> linked_address(base::Bytes file) {
+  if (is_pe(file)) {
+    const auto pe = PeFile::open(file);
+    return pe.ok() ? std::optional(pe.value().linked_base()) : std::nullopt;
+  }
+  const auto elf = ElfFile::open(file);
+  if (!elf.ok() || !is_linked(elf.value()) || elf.value().segments().empty()) return std::nullopt;
+  return linked_base(elf.value());
+}
+
+std::optional<std::uint64_t> section_rva(base::Bytes file, std::string_view name) {
+  const auto pe = PeFile::open(file);
+  if (!pe.ok()) return std::nullopt;
+  const auto& sections = pe.value().sections();
+  const auto found = std::ranges::find(sections, name, &PeFile::Section::name);
+  return found == sections.end() ? std::nullopt : std::optional<std::uint64_t>(found->address);
 }
 
 std::optional<std::uint64_t> rva_of(const std::vector<FileSegment>& segments, const trace::CodeRegion& region,

@@ -34,12 +34,18 @@ std::string name_of(const symbol::Symbol& symbol, std::uint64_t ip) {
 }
 
 // The place in a module that has no symbol there, or nothing.
-std::string place_in_module(const Code& code, const image::Provenance& from, std::uint64_t ip) {
-  if (from.file < 0) return {};
+std::string place_in_module(const Code& code, const CodeView& view, std::uint64_t ip) {
+  const image::Provenance from = symbol::file_at(code.image, view, ip);
+  const auto place = [&](std::int32_t file, std::uint64_t rva) {
+    return with_offset('[' + for_terminal(code.modules[static_cast<std::size_t>(file)]) + ']', rva);
+  };
+  if (from.file < 0) {
+    const auto listed = code.symbols.module_at(view.space(), ip);
+    return listed ? place(listed->file, listed->rva) : std::string();
+  }
   const trace::CodeRegion& region = code.image.bundle().code[static_cast<std::size_t>(from.region)];
-  const std::uint64_t place =
-      code.loads != nullptr ? code.loads->rva(from.region, ip) : ip - region.address + region.file_offset;
-  return with_offset('[' + for_terminal(code.modules[static_cast<std::size_t>(from.file)]) + ']', place);
+  return place(from.file, code.loads != nullptr ? code.loads->rva(from.region, ip)
+                                                : ip - region.address + region.file_offset);
 }
 
 std::string digits_of(base::Bytes bytes, std::string_view between) {
@@ -63,7 +69,7 @@ void pad(std::string& text, std::size_t width) {
 }  // namespace
 
 AddressTexts::AddressTexts(const Code& code, Style style, std::string_view end)
-    : code_(code), style_(style), end_(end), views_(code.image) {
+    : code_(code), style_(style), end_(end), views_(code.image), has_imports_(code.symbols.has_imports()) {
   if (style == Style::PLACE) unknown_ = PaddedText(kUnknown);
   if (style == Style::JSON) unknown_ = PaddedText(json(kNull, kNull, kNull));
 }
@@ -76,20 +82,28 @@ std::string AddressTexts::json(std::string_view ip, std::string_view symbol, std
   return text;
 }
 
-std::string AddressTexts::text(const CodeView* view, std::uint64_t ip) const {
-  const auto symbol =
-      view != nullptr ? code_.symbols.find(view->space(), view->valid_from(), ip) : std::nullopt;
-  const image::Provenance from =
-      view != nullptr ? symbol::file_at(code_.image, *view, ip) : image::Provenance{};
-  const std::string* const module =
-      from.file >= 0 ? &code_.modules[static_cast<std::size_t>(from.file)] : nullptr;
+std::string AddressTexts::text(const CodeView& view, std::uint64_t ip, const std::string& import) const {
+  const auto symbol = code_.symbols.find(view.space(), view.valid_from(), ip);
+  const image::Provenance from = symbol::file_at(code_.image, view, ip);
+  const auto listed = from.file < 0 ? code_.symbols.module_at(view.space(), ip) : std::nullopt;
+  const std::int32_t file = listed ? listed->file : from.file;
+  const std::string* const module = file >= 0 ? &code_.modules[static_cast<std::size_t>(file)] : nullptr;
   if (style_ == Style::JSON) {
     std::array<char, base::kMostDigits> digits;
     const std::string address(digits.data(), base::put_hex(digits.data(), ip));
-    return json("\"0x" + address + '"', symbol ? for_json(symbol->name) : kNull,
+    const bool has_import = !symbol && !import.empty();
+    return json("\"0x" + address + '"',
+                symbol       ? for_json(symbol->name)
+                : has_import ? for_json(import)
+                             : std::string(kNull),
                 module != nullptr ? for_json(*module) : kNull);
   }
-  const std::string name = symbol ? name_of(*symbol, ip) : place_in_module(code_, from, ip);
+  std::string name;
+  if (symbol) {
+    name = name_of(*symbol, ip);
+  } else {
+    name = import.empty() ? place_in_module(code_, view, ip) : for_terminal(import);
+  }
   if (style_ == Style::NAME) return name;
   return name.empty() ? digits16(ip) : digits16(ip) + ' ' + name;
 }
@@ -98,17 +112,45 @@ std::pair<TextCache::Ref, bool> AddressTexts::make(const TextCache::Key& key, co
                                                    const RowTimes& times, std::uint64_t ip) {
   cache_.reserve();
   const CodeView* const view = views_.with_code(first, times, ip);
-  // The code, and the file that a page dump hides, decide the text.
-  const std::int32_t region = view != nullptr ? view->provenance(ip).region : -1;
-  const std::int32_t of_file = view != nullptr ? symbol::file_at(code_.image, *view, ip).region : -1;
-  const TextCache::Key named{ip, static_cast<std::uint32_t>(region), static_cast<std::uint32_t>(of_file)};
+  const CodeView& seen = view != nullptr ? *view : first;
+  // The code, the file that a page dump hides, and lists of symbols decide the text.
+  const std::int32_t region = seen.provenance(ip).region;
+  const std::int32_t of_file = symbol::file_at(code_.image, seen, ip).region;
+  const std::uint64_t lists = std::uint64_t{code_.symbols.space_of_lists(seen.space(), ip)} << 32U;
+  const TextCache::Key named{ip, static_cast<std::uint32_t>(region),
+                             lists | static_cast<std::uint32_t>(of_file)};
   const TextCache::Ref* const found = cache_.find(named);
-  const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(view, ip));
+  const TextCache::Ref ref = found != nullptr ? *found : cache_.store(text(seen, ip));
   if (found == nullptr) cache_.insert(named, ref);
   // The view alone decides, unless the row's last time is in another one.
   const bool same = times.backwards || view == &first || symbol::covers(first, times.second);
   if (same) cache_.insert(key, ref);
   return {ref, same};
+}
+
+std::string_view AddressTexts::import_of(const RowAddresses& from, std::size_t row) {
+  if (!has_imports_ || !from.is_known(row)) return {};
+  const std::uint64_t ip = from.ips[row];
+  const RowTimes times = symbol::times_of(from, row);
+  const CodeView* const view = views_.with_code(views_.at(from.spaces[row], times.first), times, ip);
+  return view == nullptr ? std::string_view{}
+                         : code_.symbols.import_at(view->space(), view->valid_from(), ip);
+}
+
+bool AddressTexts::add_target(TextBuffer& out, const RowAddresses& to, const RowAddresses& from,
+                              std::size_t row) {
+  const std::string import(import_of(from, row));
+  if (import.empty()) return add(out, to, row);
+  if (!to.is_known(row)) {
+    out.add(style_ == Style::JSON ? json(kNull, for_json(import), kNull) : for_terminal(import));
+    return true;
+  }
+  const std::uint64_t ip = to.ips[row];
+  const RowTimes times = symbol::times_of(to, row);
+  const CodeView& first = views_.at(to.spaces[row], times.first);
+  const CodeView* const view = views_.with_code(first, times, ip);
+  out.add(text(view != nullptr ? *view : first, ip, import));
+  return times.backwards || view == &first || symbol::covers(first, times.second);
 }
 
 bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const RowAddresses& to,
@@ -121,7 +163,7 @@ bool AddressTexts::add_pair(TextBuffer& out, const RowAddresses& from, const Row
   if (!has_first) out.add('?');
   out.add(" -> ");
   const std::size_t second = out.size();
-  const bool same = add(out, to, row) && same_from;
+  const bool same = add_target(out, to, from, row) && same_from;
   if (out.size() != second) return same;
   if (has_first) {
     out.add('?');
@@ -136,9 +178,10 @@ InstructionTexts::InstructionTexts(const Code& code, InstructionStyle style)
 
 std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
   const RowTimes last{symbol::kLastTime, symbol::kLastTime, true};
-  const std::array<const CodeView*, 2> views{
+  // Lists of symbols name addresses that no view maps, too.
+  const std::array<const CodeView*, 3> views{
       symbol::maps(view, ip) ? &view : nullptr,
-      last_views_.with_code(last_views_.at(view.space(), last.first), last, ip)};
+      last_views_.with_code(last_views_.at(view.space(), last.first), last, ip), &view};
   for (const CodeView* const one : views) {
     if (one == nullptr) continue;
     if (const auto found = code_.symbols.find(one->space(), one->valid_from(), ip))
@@ -146,7 +189,7 @@ std::string InstructionTexts::name(const CodeView& view, std::uint64_t ip) {
   }
   for (const CodeView* const one : views) {
     if (one == nullptr) continue;
-    std::string place = place_in_module(code_, symbol::file_at(code_.image, *one, ip), ip);
+    std::string place = place_in_module(code_, *one, ip);
     if (!place.empty()) return place;
   }
   return {};

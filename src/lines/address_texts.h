@@ -62,6 +62,10 @@ class AddressTexts {
     out.add_padded(cache_.text_of(ref), ref.size);
     return same;
   }
+  // As add(), of branches' targets: one without a symbol has the name of the import slot that the branch
+  // reads.
+  bool add_target(TextBuffer& out, const symbol::RowAddresses& to, const symbol::RowAddresses& from,
+                  std::size_t row);
   // As Style::NAME: "  a -> b", "?" for one that has no name; nothing if none has one. Returns what add()
   // does.
   bool add_pair(TextBuffer& out, const symbol::RowAddresses& from, const symbol::RowAddresses& to,
@@ -81,7 +85,9 @@ class AddressTexts {
   }
   [[nodiscard]] std::pair<TextCache::Ref, bool> make(const TextCache::Key& key, const image::CodeView& first,
                                                      const symbol::RowTimes& times, std::uint64_t ip);
-  [[nodiscard]] std::string text(const image::CodeView* view, std::uint64_t ip) const;
+  [[nodiscard]] std::string text(const image::CodeView& view, std::uint64_t ip,
+                                 const std::string& import = {}) const;
+  [[nodiscard]] std::string_view import_of(const symbol::RowAddresses& from, std::size_t row);
   [[nodiscard]] std::string json(std::string_view ip, std::string_view symbol, std::string_view module) const;
 
   const Code& code_;
@@ -89,6 +95,7 @@ class AddressTexts {
   std::string end_;
   PaddedText unknown_;  // the text of a row without an address
   symbol::RowViews views_;
+  bool has_imports_;
   TextCache cache_;
 };
 

@@ -118,7 +118,8 @@ bool BlockField::write_value(TextBuffer& out, std::size_t row) const {
       return true;
     case Kind::ADDRESS: {
       const auto& address = *std::get_if<AddressField>(&field_.value);
-      return address.texts->add(out, address.rows, row);
+      return address.from.ips.empty() ? address.texts->add(out, address.rows, row)
+                                      : address.texts->add_target(out, address.rows, address.from, row);
     }
     case Kind::PAIR: {
       const auto& pair = *std::get_if<AddressPairField>(&field_.value);

@@ -29,6 +29,7 @@ FieldKeys::FieldKeys(std::span<const Field> fields) {
       add(label->cells);
     } else if (const auto* address = std::get_if<AddressField>(&field.value)) {
       add(*address->texts, address->rows);
+      if (!address->from.ips.empty()) add(*address->texts, address->from);
     } else if (const auto* pair = std::get_if<AddressPairField>(&field.value)) {
       add(*pair->texts, pair->from);
       add(*pair->texts, pair->to);

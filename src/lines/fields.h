@@ -45,6 +45,7 @@ struct TextField {
 struct AddressField {
   AddressTexts* texts = nullptr;
   symbol::RowAddresses rows;
+  symbol::RowAddresses from{};  // of branches' targets: where they come from
 };
 struct AddressPairField {
   AddressTexts* texts = nullptr;

@@ -65,6 +65,13 @@ std::vector<Mapping> LoadAddresses::mappings() const {
     all.push_back({region.address, region.size, region.file, offset, rva, region.space, region.tsc_from,
                    region.tsc_to});
   }
+  for (const trace::NameRange& range : bundle_->names) {
+    const bool is_module = range.file >= 0 && static_cast<std::size_t>(range.file) < bundle_->files.size() &&
+                           bundle_->files[static_cast<std::size_t>(range.file)].symbols.empty();
+    if (is_module && range.size != 0)
+      all.push_back(
+          {range.address, range.size, range.file, 0, 0, range.space, trace::kTscMin, trace::kTscMax});
+  }
   std::ranges::sort(all, [](const Mapping& a, const Mapping& b) {
     return std::tuple(key_of(a), a.address) < std::tuple(key_of(b), b.address);
   });

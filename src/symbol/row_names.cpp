@@ -17,8 +17,19 @@ struct Name {
   std::uint64_t offset = 0;
 };
 
+// Distinct names, and their codes.
+struct NameCodes {
+  std::int32_t code_of(std::string_view name) {
+    const auto [code, is_new] = codes.emplace(name, static_cast<std::int32_t>(names.size()));
+    if (is_new) names.push_back(name);
+    return code->second;
+  }
+  std::vector<std::string_view> names;
+  std::unordered_map<std::string_view, std::int32_t> codes;
+};
+
 // A direct-mapped cache of names by address and view: addresses repeat. `lookup` finds the name of an address
-// in a view.
+// in a view, which may have no code there.
 template <typename Lookup>
 void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out, Lookup&& lookup) {
   struct Slot {
@@ -40,7 +51,7 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
       Slot& slot = slots[((ip ^ std::uint64_t{view.id()} << 48U) * 0x9e37'79b9'7f4a'7c15U) >> shift];
       if (slot.view != &view || slot.ip != ip || slot.second != second) {
         const image::CodeView* const at = views.with_code(view, times, ip);
-        slot = {ip, &view, second, at != nullptr ? lookup(*at, ip) : Name{}};
+        slot = {ip, &view, second, lookup(at != nullptr ? *at : view, ip)};
       }
       name = slot.name;
     }
@@ -53,24 +64,33 @@ void name_rows(const image::Image& image, const RowAddresses& rows, RowCodes out
 
 std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
                                            const RowAddresses& rows, RowCodes out) {
-  std::vector<std::string_view> names;
-  std::unordered_map<std::string_view, std::int32_t> codes;
+  NameCodes names;
   name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
     const auto found = symbols.find(view.space(), view.valid_from(), ip);
-    if (!found) return {};
-    const auto [code, is_new] = codes.emplace(found->name, static_cast<std::int32_t>(names.size()));
-    if (is_new) names.push_back(found->name);
-    return {code->second, ip - found->address};
+    return found ? Name{names.code_of(found->name), ip - found->address} : Name{};
   });
-  return names;
+  return std::move(names.names);
 }
 
-void name_files(const image::Image& image, const LoadAddresses* loads, const RowAddresses& rows,
-                RowCodes out) {
+std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
+                                           const RowAddresses& rows, RowCodes out) {
+  NameCodes names;
+  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
+    const std::string_view found = symbols.import_at(view.space(), view.valid_from(), ip);
+    return found.empty() ? Name{} : Name{names.code_of(found), 0};
+  });
+  return std::move(names.names);
+}
+
+void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
+                const RowAddresses& rows, RowCodes out) {
   const auto& regions = image.bundle().code;
   name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
     const image::Provenance from = file_at(image, view, ip);
-    if (from.file < 0) return {};
+    if (from.file < 0) {
+      const auto module = symbols.module_at(view.space(), ip);
+      return module ? Name{module->file, module->rva} : Name{};
+    }
     if (loads != nullptr) return {from.file, loads->rva(from.region, ip)};
     const trace::CodeRegion& region = regions[static_cast<std::size_t>(from.region)];
     return {from.file, ip - region.address + region.file_offset};

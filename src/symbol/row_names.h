@@ -21,15 +21,20 @@ struct RowCodes {
   std::span<std::uint64_t> offsets;  // from the begin of the symbol or file; empty: not requested
 };
 
-// A row's name comes from the code of its address space at the begin of its time interval. If nothing is
-// mapped at the address then, from the code at the end of the interval. Rows without times are named by the
-// last code at the address. Rows of unknown time are decoded with the code at the begin of the recording, so
-// that code takes precedence over later code. Codes are indices in the returned names, which are distinct and
-// live as long as `symbols`.
+// Where nothing is mapped, names come from lists of symbols. Otherwise a row's name comes from the code of
+// its address space at the begin of its time interval. If nothing is mapped at the address then, from the
+// code at the end of the interval. Rows without times are named by the last code at the address. Rows of
+// unknown time are decoded with the code at the begin of the recording, so that code takes precedence over
+// later code. Codes are indices in the returned names, which are distinct and live as long as `symbols`.
 [[nodiscard]] std::vector<std::string_view> name_symbols(const Symbols& symbols, const image::Image& image,
                                                          const RowAddresses& rows, RowCodes out);
-// Codes are indices in TraceBundle::files. Offsets are RVAs by `loads`; nullptr: offsets in the file.
-void name_files(const image::Image& image, const LoadAddresses* loads, const RowAddresses& rows,
-                RowCodes out);
+// Names the functions of the import slots that rows' branches read: of branches, `rows` has the addresses
+// they come from. Offsets are 0.
+[[nodiscard]] std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
+                                                         const RowAddresses& rows, RowCodes out);
+// Codes are indices in TraceBundle::files. Offsets are RVAs by `loads`; nullptr: offsets in the file. Modules
+// without code (trace::NameRange) have RVAs only.
+void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
+                const RowAddresses& rows, RowCodes out);
 
 }  // namespace ptkit::symbol

@@ -9,8 +9,8 @@ bool maps(const CodeView& view, std::uint64_t ip) { return view.provenance(ip).r
 image::Provenance file_at(const image::Image& image, const CodeView& view, std::uint64_t ip) {
   const image::Provenance seen = view.provenance(ip);
   if (seen.file >= 0 || seen.region < 0) return seen;
-  const image::Provenance shared = image.view(trace::kAnySpace, view.valid_from()).provenance(ip);
-  return shared.file >= 0 ? shared : seen;
+  const image::Provenance beneath = image.file_beneath(ip, view.valid_from());
+  return beneath.file >= 0 ? beneath : seen;
 }
 
 const CodeView* RowViews::with_code(const CodeView& first, const RowTimes& times, std::uint64_t ip) const {

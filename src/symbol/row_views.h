@@ -44,8 +44,8 @@ inline constexpr std::uint64_t kLastTime = trace::kTscMax - 1;  // at which code
 }
 [[nodiscard]] bool maps(const image::CodeView& view, std::uint64_t ip);
 
-// The region and file that have the code at an address; where a page dump of the view's space hides a file of
-// all spaces, those of the file.
+// The region and file that have the code at an address; where code of no file (page dumps, page caches) hides
+// a file of all spaces, those of the file.
 [[nodiscard]] image::Provenance file_at(const image::Image& image, const image::CodeView& view,
                                         std::uint64_t ip);
 

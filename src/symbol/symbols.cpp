@@ -3,17 +3,29 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <mutex>
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <type_traits>
 
 #include "image/image.h"
+#include "image/pe.h"
+#include "image/pe_imports.h"
+#include "image/segments.h"
+#include "symbol/name_ranges.h"
+#include "symbol/row_views.h"
 #include "symbol/table.h"
 
 namespace ptkit::symbol {
 namespace {
+
+// No function is longer. Lists may have few of a module's functions.
+constexpr std::uint64_t kLongestLabel = std::uint64_t{1} << 20U;
+
+constexpr std::size_t kLongestBranch = 8;  // CALL or JMP through a slot, with prefixes
 
 std::uint64_t size_of(const trace::CodeRegion& region) noexcept {
   return region.size != 0 ? region.size : region.bytes.size();
@@ -74,21 +86,23 @@ class Symbols::Impl {
   explicit Impl(std::shared_ptr<const trace::TraceBundle> bundle)
       : bundle_(bundle),
         image_(std::move(bundle)),
+        ranges_(bundle_->names),
         tables_(bundle_->files.size()),
-        once_(bundle_->files.size()) {}
+        once_(bundle_->files.size()),
+        imports_(bundle_->files.size()) {}
 
   [[nodiscard]] std::optional<Symbol> find(trace::SpaceId space, std::uint64_t tsc,
                                            std::uint64_t address) const {
-    const image::Provenance where = image_.view(space, tsc).provenance(address);
-    if (where.region < 0 || where.file < 0) return std::nullopt;
-    const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
-    const Table* table = table_of(where.file);
-    if (table == nullptr) return std::nullopt;
-    const auto extent = table->find(region.file_offset + (address - region.address));
-    if (!extent) return std::nullopt;
-    // A label of another part of the file does not extend into this part.
-    if (!table->has_size(extent->index) && extent->offset < region.file_offset) return std::nullopt;
-    return make(*table, *extent, region);
+    const image::CodeView& view = image_.view(space, tsc);
+    const image::Provenance where = file_at(image_, view, address);
+    std::optional<Symbol> best = find_in_file(where, address);
+    ranges_.at(space, address, [&](const trace::NameRange& range) {
+      const auto found = find_in_list(range, address);
+      if (!found || (best && found->address < best->address)) return;
+      // A label of a list does not extend from one file into another.
+      if (file_at(image_, view, found->address).file == where.file) best = found;
+    });
+    return best;
   }
 
   [[nodiscard]] std::vector<Symbol> lookup(std::string_view name) const {
@@ -103,6 +117,51 @@ class Symbols::Impl {
       }
       return found;
     });
+  }
+
+  [[nodiscard]] bool has_imports() const {
+    std::call_once(found_imports_, [&] {
+      has_imports_ = std::ranges::any_of(
+          bundle_->files, [](const trace::ImageFile& file) { return image::is_pe(file.contents.bytes()); });
+    });
+    return has_imports_;
+  }
+
+  [[nodiscard]] std::string_view import_at(trace::SpaceId space, std::uint64_t tsc,
+                                           std::uint64_t address) const {
+    if (!has_imports()) return {};
+    const image::CodeView& view = image_.view(space, tsc);
+    const image::Provenance where = file_at(image_, view, address);
+    if (where.file < 0 || static_cast<std::size_t>(where.file) >= imports_.size()) return {};
+    ImportsOfFile& of = imports_[static_cast<std::size_t>(where.file)];
+    std::call_once(of.once, [&] {
+      const base::Bytes contents = bundle_->files[static_cast<std::size_t>(where.file)].contents.bytes();
+      of.imports = std::make_unique<const image::PeImports>(contents);
+      if (!of.imports->empty()) of.segments = image::file_segments(contents);
+    });
+    if (of.imports->empty()) return {};
+    const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
+    const auto rva = image::rva_of(of.segments, region, region.file_offset + (address - region.address));
+    std::array<std::uint8_t, kLongestBranch> code{};
+    const std::size_t size = rva ? view.read(address, code) : 0;
+    return size == 0 ? std::string_view{} : of.imports->called(base::Bytes(code).first(size), *rva, address);
+  }
+
+  [[nodiscard]] std::optional<Module> module_at(trace::SpaceId space, std::uint64_t address) const {
+    std::optional<Module> found;
+    ranges_.at(space, address, [&](const trace::NameRange& range) {
+      const Table* const table = table_of(range.file);
+      if (table != nullptr && table->size() == 0) found = {range.file, address - range.address};
+    });
+    return found;
+  }
+
+  [[nodiscard]] trace::SpaceId space_of_lists(trace::SpaceId space, std::uint64_t address) const {
+    trace::SpaceId found = trace::kAnySpace;
+    ranges_.at(space, address, [&](const trace::NameRange& range) {
+      if (range.space != trace::kAnySpace) found = range.space;
+    });
+    return found;
   }
 
   [[nodiscard]] std::vector<std::string> similar(std::string_view name, std::size_t limit) const {
@@ -128,18 +187,14 @@ class Symbols::Impl {
   [[nodiscard]] std::vector<Symbol> symbols_of(const Indices& indices_in) const {
     std::vector<Symbol> found;
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::int32_t, trace::SpaceId>> seen;
-    for (std::size_t file = 0; file < tables_.size(); ++file) {
-      const Table& table = *table_of(static_cast<std::int32_t>(file));
-      for (const std::size_t index : indices_in(table)) {
-        const Table::Extent extent = table.extent(index);
-        for (const trace::CodeRegion& region : bundle_->code) {
-          if (region.file != static_cast<std::int32_t>(file)) continue;
-          if (extent.offset < region.file_offset || extent.offset - region.file_offset >= size_of(region))
-            continue;
-          const Symbol symbol = make(table, extent, region);
+    for (std::size_t index = 0; index < tables_.size(); ++index) {
+      const auto file = static_cast<std::int32_t>(index);
+      const Table& table = *table_of(file);
+      for (const std::size_t entry : indices_in(table)) {
+        for_each_place(table, table.extent(entry), file, [&](const Symbol& symbol) {
           if (seen.emplace(symbol.address, symbol.size, symbol.file, symbol.space).second)
             found.push_back(symbol);
-        }
+        });
       }
     }
     std::stable_sort(found.begin(), found.end(),
@@ -156,25 +211,74 @@ class Symbols::Impl {
     return tables_[index].get();
   }
 
-  [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent,
-                                   const trace::CodeRegion& region) {
+  [[nodiscard]] std::optional<Symbol> find_in_file(const image::Provenance& where,
+                                                   std::uint64_t address) const {
+    if (where.region < 0 || where.file < 0) return std::nullopt;
+    const trace::CodeRegion& region = bundle_->code[static_cast<std::size_t>(where.region)];
+    const Table* table = table_of(where.file);
+    if (table == nullptr) return std::nullopt;
+    const auto extent = table->find(region.file_offset + (address - region.address));
+    if (!extent) return std::nullopt;
+    // A label of another part of the file does not extend into this part.
+    if (!table->has_size(extent->index) && extent->offset < region.file_offset) return std::nullopt;
+    return make(*table, *extent, region, size_of(region));
+  }
+
+  [[nodiscard]] std::optional<Symbol> find_in_list(const trace::NameRange& range,
+                                                   std::uint64_t address) const {
+    const Table* const table = table_of(range.file);
+    if (table == nullptr) return std::nullopt;
+    const std::uint64_t offset = range.file_offset + (address - range.address);
+    const auto extent = table->find(offset);
+    if (!extent || extent->offset < range.file_offset) return std::nullopt;
+    const bool is_near = table->has_size(extent->index) || offset - extent->offset < kLongestLabel;
+    return is_near ? std::optional(make(*table, *extent, range, range.size)) : std::nullopt;
+  }
+
+  // Calls `visit` with the symbol at each place of its file.
+  template <typename Visit>
+  void for_each_place(const Table& table, const Table::Extent& extent, std::int32_t file,
+                      Visit&& visit) const {
+    const auto visit_place = [&](const auto& place, std::uint64_t size) {
+      if (place.file != file || extent.offset < place.file_offset) return;
+      if (extent.offset - place.file_offset < size) visit(make(table, extent, place, size));
+    };
+    for (const trace::CodeRegion& region : bundle_->code) visit_place(region, size_of(region));
+    for (const trace::NameRange& range : bundle_->names) visit_place(range, range.size);
+  }
+
+  // `place` is a code region or a name range of so many bytes.
+  template <typename Place>
+  [[nodiscard]] static Symbol make(const Table& table, const Table::Extent& extent, const Place& place,
+                                   std::uint64_t bytes) {
     Symbol symbol;
     symbol.name = table.name(extent.index);
     symbol.raw_name = table.raw_name(extent.index);
-    symbol.address = region.address + (extent.offset - region.file_offset);
+    symbol.address = place.address + (extent.offset - place.file_offset);
     symbol.size = extent.size;
     if (!table.has_size(extent.index)) {  // a label ends at the end of its region at the latest
-      symbol.size = std::min(extent.size, size_of(region) - (extent.offset - region.file_offset));
+      symbol.size = std::min(extent.size, bytes - (extent.offset - place.file_offset));
+      if constexpr (std::is_same_v<Place, trace::NameRange>)
+        symbol.size = std::min(symbol.size, kLongestLabel);
     }
-    symbol.file = region.file;
-    symbol.space = region.space;
+    symbol.file = place.file;
+    symbol.space = place.space;
     return symbol;
   }
 
   std::shared_ptr<const trace::TraceBundle> bundle_;
   image::Image image_;
+  NameRanges ranges_;
   mutable std::vector<std::unique_ptr<const Table>> tables_;  // each created once, guarded by its once_flag
   mutable std::vector<std::once_flag> once_;
+  struct ImportsOfFile {
+    std::once_flag once;
+    std::unique_ptr<const image::PeImports> imports;  // read at the first use, guarded by `once`
+    std::vector<image::FileSegment> segments;
+  };
+  mutable std::vector<ImportsOfFile> imports_;
+  mutable std::once_flag found_imports_;
+  mutable bool has_imports_ = false;
 };
 
 Symbols::Symbols(std::shared_ptr<const trace::TraceBundle> bundle)
@@ -188,6 +292,19 @@ std::optional<Symbol> Symbols::find(trace::SpaceId space, std::uint64_t tsc, std
 std::vector<Symbol> Symbols::lookup(std::string_view name) const { return impl_->lookup(name); }
 
 std::vector<Symbol> Symbols::matching(const std::string& pattern) const { return impl_->matching(pattern); }
+std::optional<Symbols::Module> Symbols::module_at(trace::SpaceId space, std::uint64_t address) const {
+  return impl_->module_at(space, address);
+}
+
+bool Symbols::has_imports() const { return impl_->has_imports(); }
+
+std::string_view Symbols::import_at(trace::SpaceId space, std::uint64_t tsc, std::uint64_t address) const {
+  return impl_->import_at(space, tsc, address);
+}
+
+trace::SpaceId Symbols::space_of_lists(trace::SpaceId space, std::uint64_t address) const {
+  return impl_->space_of_lists(space, address);
+}
 
 std::vector<std::string> Symbols::similar(std::string_view name, std::size_t limit) const {
   return impl_->similar(name, limit);

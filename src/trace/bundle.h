@@ -134,6 +134,16 @@ struct ImageFile {
   std::vector<SymbolEntry> symbols;  // symbols in the bundle; used if `contents` is empty
 };
 
+// Addresses that a list of symbols names, which is a file with symbols and without code. A file without
+// symbols is a module of which only the name is known. Name ranges supply no code and hide none.
+struct NameRange {
+  SpaceId space = kAnySpace;
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
+  std::int32_t file = -1;  // index in TraceBundle::files
+  std::uint64_t file_offset = 0;
+};
+
 // Code bytes at an address. Later regions of the same space and time win over earlier ones.
 struct CodeRegion {
   SpaceId space = kAnySpace;
@@ -186,6 +196,7 @@ struct TraceBundle {
   std::vector<Stream> streams;
   std::vector<ImageFile> files;
   std::vector<CodeRegion> code;
+  std::vector<NameRange> names;
   std::vector<Thread> threads;
   std::vector<Sideband> sideband;        // sorted by time
   std::string metadata;                  // a JSON object: command line, machine, times, ...; may be empty

@@ -45,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)symbols.find(trace::kAnySpace, 0, region.address);
     (void)symbols.find(trace::kAnySpace, 0, region.address + region.size - 1);
   }
+  for (const auto& region : bundle->code) (void)symbols.import_at(trace::kAnySpace, 0, region.address);
   (void)symbols.similar("main", 3);
   return 0;
 }

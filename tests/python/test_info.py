@@ -267,3 +267,10 @@ def test_modules_of_a_recording_are_json(five: Path, capsys: pytest.CaptureFixtu
         "size": 4096,
         "space": 1,
     }
+
+
+def test_pdb_ids_are_printed_as_symbol_servers_have_them(five: Path, open_trace: Any) -> None:
+    files = (("driver.sys", "3f2504e04f8911d39a0c0305e82c3301-1a"), ("/bin/ls", "ab12-1"))
+    text = replace(open_trace(five).info, files=files).text(verbose=True)
+    assert "driver.sys  3F2504E04F8911D39A0C0305E82C33011A" in text
+    assert "/bin/ls  ab12-1" in text

@@ -14,3 +14,15 @@ def pe(code: bytes, base: int) -> bytes:
     section += struct.pack("<I", 0x60000020)  # code: execute, read
     dos = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
     return (dos + coff + optional + section).ljust(0x200, b"\0") + code.ljust(0x200, b"\0")
+
+
+def pe_with_import(code: bytes, base: int, function: str) -> bytes:
+    """The same, with a function that it imports: its slot lies at RVA 0x1100."""
+    dll, names, slots, row = 0x1140, 0x10F0, 0x1100, 0x10C0
+    tables = struct.pack("<IIIII", names, 0, 0, dll, slots).ljust(names - row, b"\0")
+    tables += struct.pack("<QQ", 0x1160, 0) * 2  # names and slots are equal before the file is loaded
+    tables = tables.ljust(dll - row, b"\0") + b"NTOSKRNL.exe".ljust(0x20, b"\0")
+    tables += b"\0\0" + function.encode() + b"\0"
+    image = bytearray(pe(code.ljust(row - 0x1000, b"\xcc") + tables, base))
+    struct.pack_into("<II", image, 0x40 + 24 + 112 + 8, row, 40)
+    return bytes(image)

@@ -138,6 +138,15 @@ def add_open_options(
         help="raw code bytes at an address; may be repeated",
     )
     group.add_argument(
+        "--symbols",
+        metavar="PATH[@BASE]",
+        type=address_at,
+        action="append",
+        default=[],
+        help="names of functions, as nm, System.map, IDA, linkers, WinDbg, Volatility or perf list them; "
+        "BASE is the address of their module (default: where the trace has it); may be repeated",
+    )
+    group.add_argument(
         "--binaries",
         metavar="FOLDER",
         action="append",
@@ -296,6 +305,7 @@ def open_trace(
             ranges=_ranges(options),
             rtit_ctl=options.rtit_ctl,
             images=images or None,
+            symbols=[path if base is None else (path, base) for path, base in options.symbols],
             binaries=options.binaries,
             engine=options.engine,
             resync=options.resync,

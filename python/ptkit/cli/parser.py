@@ -110,7 +110,8 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             self.error(f"{word!r} is one argument too many")
         name = word.partition("=")[0]
-        known = [one for action in self._actions for one in action.option_strings]
+        # --symbols takes files: it is no other spelling of --symbol.
+        known = [one for action in self._actions for one in action.option_strings if one != f"{name}s"]
         self.error(f"there is no option {name}{_hint(name, known)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
@@ -24,6 +25,7 @@ EMULATED_TIMES = "emulated: compare instructions, not durations"
 # Lines of one name that are printed unless all are asked for, and threads of a process.
 _MOST_LINES = {"process": 20, "module": 20, "stream": 10}
 _MOST_THREADS = 8
+_PDB = re.compile("[0-9a-f]{32}-[0-9a-f]{1,8}")
 
 _Line = tuple[str, str]
 
@@ -57,13 +59,18 @@ def lines_of(info: TraceInfo, *, verbose: bool = False) -> list[_Line]:
     lines += _first("module", map(_module_line, info.modules), verbose)
     lines.append(("code", f"{counted(info.code_bytes, 'byte')} in {counted(info.code_regions, 'region')}"))
     if verbose:
-        files = Counter(f"{path}  {build_id}".rstrip() for path, build_id in info.files)
+        files = Counter(f"{path}  {_id_text(build_id)}".rstrip() for path, build_id in info.files)
         lines += [("file", text if count == 1 else f"{text} x {count:,}") for text, count in files.items()]
     lines += _streams(info, verbose)
     lines += [("warning", sentence) for sentence in info.warnings]
     if verbose:
         lines += [("missing", str(file)) for file in info.missing_files]
     return lines
+
+
+def _id_text(build_id: str) -> str:
+    """A build-id; GUID and age of a PDB as symbol servers have them in paths: ``3F25...33011A``."""
+    return build_id.replace("-", "").upper() if _PDB.fullmatch(build_id) else build_id
 
 
 def _first(name: str, texts: Iterable[str], verbose: bool) -> Iterator[_Line]:

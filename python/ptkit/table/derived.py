@@ -124,19 +124,34 @@ def _names(schema: TableSchema) -> list[Derived]:
             columns = [_column(f"{name}_offset", np.uint64, "bytes", f"of `{address}` {origin}")]
             if what != "file":  # its name is that of the module
                 columns.insert(0, _column(name, object, "", meaning))
-            found += [_named(column, address, what, (address, "space", *times)) for column in columns]
+            for column in columns:
+                needs = [address, "space", *times]
+                # Targets without a symbol have the name of the import that the branch goes through.
+                source = "from_ip" if column.name == "to_symbol" else None
+                if source is not None:
+                    needs.append(source)
+                found.append(_named(column, address, what, tuple(needs), source))
     return found
 
 
-def _named(column: Column, address: str, what: str, needs: tuple[str, ...]) -> Derived:
+def _named(
+    column: Column, address: str, what: str, needs: tuple[str, ...], source: str | None = None
+) -> Derived:
+    """Return a name or an offset of an address; `source`: the column that names those that have none."""
     wants_offset = column.dtype != np.dtype(object)
 
     def labels_and_offsets(table: Table) -> tuple[Labels, NDArray[np.uint64]]:
-        assert table._context.name_rows is not None
+        name_rows = table._context.name_rows
+        assert name_rows is not None
         spaces = table._arrays["space"] if table._runs is None else table._runs.spread("space")
-        return table._context.name_rows(
-            what, table._arrays[address], spaces, table.known(address), _times(table), wants_offset
+        times = _times(table)
+        labels, places = name_rows(
+            what, table._arrays[address], spaces, table.known(address), times, wants_offset
         )
+        if source is not None:
+            rest = name_rows("import", table._arrays[source], spaces, table.known(source), times, False)
+            labels = labels.filled(rest[0])
+        return labels, places
 
     def values(table: Table) -> Values:
         return labels_and_offsets(table)[wants_offset]

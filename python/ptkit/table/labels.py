@@ -40,6 +40,16 @@ class Labels:
         chosen = set(wanted)
         return np.array([*(name in chosen for name in self.names), None in chosen], np.bool_)[self.codes]
 
+    def filled(self, others: Labels) -> Labels:
+        """Return the same names, and those of `others` for rows that have none."""
+        if not others.names or not (self.codes < 0).any():
+            return self
+        codes = {name: code for code, name in enumerate(self.names)}
+        for name in others.names:
+            codes.setdefault(name, len(codes))
+        of_others = np.array([*(codes[name] for name in others.names), -1], np.int32)
+        return Labels(np.where(self.codes < 0, of_others[others.codes], self.codes), list(codes))
+
     def compact(self) -> Labels:
         """Return the same names of rows, without names that no row has."""
         used = np.bincount(self.codes + 1, minlength=len(self.names) + 1)[1:] > 0

@@ -77,7 +77,8 @@ class Names:
         Parameters
         ----------
         what : str
-            ``"symbol"``, ``"module"``, or ``"file"``: the same as module, with offsets in the file.
+            ``"symbol"``, ``"module"``, ``"file"``: the same as module, with offsets in the file; or
+            ``"import"``: of branches by where they come from, the function of the import slot that they read.
         ips, spaces : numpy.ndarray of uint64 and uint32, shape (rows,)
         known : numpy.ndarray of bool, shape (rows,), optional
             Rows that have an address; None: all.
@@ -95,8 +96,12 @@ class Names:
             Bytes from the begin of a symbol, from the load address of a module (RVA), or from the begin of a
             file.
         """
-        if what == "symbol":
-            codes, places, names = _core.name_symbols(self._session, ips, spaces, known, times, offsets)
+        if what == "import" and not _core.has_imports(self._session):
+            return Labels(np.full(len(ips), _NONE, np.int32), ()), np.zeros(0, np.uint64)
+        if what in ("symbol", "import"):
+            codes, places, names = _core.name_symbols(
+                self._session, ips, spaces, known, times, offsets, what == "import"
+            )
             return Labels(codes, names), places
         files, places = _core.name_files(self._session, ips, spaces, known, times, offsets, what == "module")
         return Labels(self._module_of[files], self._modules), places
@@ -246,8 +251,13 @@ class _Texts:
         files, places = np.full(len(ips), _NONE, np.int32), np.zeros(len(ips), np.uint64)
         for space in range(self._names._spaces):
             labels, offsets = self._rows("module", ips, space)
-            mapped = labels.known()
-            other = mapped & (owner != _NONE) & ((labels.codes != files) | (offsets != places))
+            in_file = labels.known()
+            mapped = in_file.copy()
+            rest = np.flatnonzero(~in_file)
+            if len(rest):  # lists of symbols name code of no file
+                mapped[rest] = self._rows("symbol", ips[rest], space)[0].known()
+            differs = (labels.codes != files) | (offsets != places) | ~in_file
+            other = mapped & (owner != _NONE) & differs
             self._compare(ips, owner, np.flatnonzero(other), space)
             new = mapped & (owner == _NONE)
             owner[new], files[new], places[new] = space, labels.codes[new], offsets[new]

@@ -14,16 +14,18 @@ from ptkit.bundle import add_images, apply_settings, open_source
 from ptkit.decode import OpenTrace, Query, Settings
 from ptkit.errors import ConfigError, FormatError, PtkitWarning, SymbolError
 from ptkit.info import PacketCounts, count_packets, info_of
+from ptkit.symbols import SymbolLists
 from ptkit.table import Table, TableContext
 from ptkit.text import last_part
 from ptkit.trace.code_segments import set_cs_base
 from ptkit.trace.facade import Trace
-from ptkit.trace.ranges import covered_images
+from ptkit.trace.ranges import differing_images
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Unpack
 
     from ptkit.bundle import ImageItem, Source
+    from ptkit.symbols import SymbolItem
     from ptkit.trace.facade import ImageCallback
 
 __all__ = ["open", "packet_counts", "packets"]
@@ -39,6 +41,7 @@ def open(
     errors: str = "rows",
     format: str | None = None,
     images: Sequence[ImageItem] | Mapping[int, Buffer] | None = None,
+    symbols: Sequence[SymbolItem] | str | os.PathLike[str] | None = None,
     binaries: Sequence[str | os.PathLike[str]] | None = None,
     image_callback: ImageCallback | None = None,
     ranges: Sequence[tuple[str, int, int]] | None = None,
@@ -82,6 +85,12 @@ def open(
         Code: paths of ELF or PE files, ``(path, load address)``, ``(bytes, address)``, ``{address: bytes}``.
         A file that is neither holds raw bytes and needs its address. A PE file without one goes where the
         recording says that a module of its name was, else where it was linked for.
+    symbols : sequence, optional
+        Names: paths of lists of symbols, or ``(path, base)``. The kind is found by the content: output of
+        nm, System.map and kallsyms, maps of IDA, of Microsoft's linker and of GNU ld (``-Map``), output of
+        WinDbg's ``x`` and ``lm``, Volatility ISF and Rekall profiles (JSON, also .gz and .xz), and
+        ``perf-PID.map``. Lists that are relative to a module go wherever the trace has a module of this
+        name, and with `base`, the address of the module, there. See docs/modules.md.
     binaries : sequence of paths, optional
         Folders where programs and libraries lie that a recording names and does not hold (`perf.data`): below
         their own paths, by their names alone, or by build-id (``.build-id/ab/cdef...``). They win over what
@@ -133,8 +142,9 @@ def open(
     Warns
     -----
     PtkitWarning
-        For each warning of the recording, and for each image with code at addresses of page dumps,
-        which give the code and have no names.
+        For each warning of the recording, for each list of which no symbol lies at code, and for each
+        image of which page dumps of the recording hold other code: they give the code, and the image gives
+        names that may be wrong there.
 
     Returns
     -------
@@ -147,8 +157,8 @@ def open(
     FormatError
         If the input is no trace, or damaged.
     ConfigError
-        If an argument is out of range, `bts_index` is given for another format, or `cs_base` where the
-        recording says that IP payloads are linear addresses.
+        If an argument is out of range, it is not known where symbols of a list lie, `bts_index` is given
+        for another format, or `cs_base` where the recording says that IP payloads are linear addresses.
     UnsupportedError
         If the engine is not in this build, or cannot add `cs_base`.
 
@@ -172,9 +182,12 @@ def open(
     if image_callback is not None and not callable(image_callback):
         raise TypeError(f"image_callback must be callable, not {type(image_callback).__name__}")
     bundle = open_source(path, format, binaries, bts_index, sync=flag("sync", sync))
+    lists = SymbolLists(symbols)
+    lists.add_modules(bundle)
     recorded = len(bundle.files)
     add_images(bundle, images)
     given = {last_part(name) for name, _ in bundle.files[recorded:]}
+    lists.add_symbols(bundle)
     apply_settings(
         bundle,
         cpu=cpu,
@@ -195,7 +208,7 @@ def open(
     trace = Trace(bundle, settings, image_callback, given)
     if index is not False and image_callback is None and engine != "libipt":
         trace._find_index(None if index is True else index)
-    for sentence in [*trace._warnings(), *covered_images(bundle, recorded)]:
+    for sentence in [*trace._warnings(), *differing_images(bundle, recorded)]:
         warnings.warn(sentence, PtkitWarning, stacklevel=2)
     return trace
 

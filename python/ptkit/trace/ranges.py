@@ -61,7 +61,7 @@ class CodeRanges:
             near = _core.similar_symbols(self._session, name)
             hint = f"; did you mean {', '.join(near)}?" if near else ""
             if not self._bundle.files:
-                hint = "; the trace has no files with symbols: give images=[...]"
+                hint = "; the trace has no files with symbols: give images=[...] or symbols=[...]"
             raise SymbolError(f"no symbol {name!r}{hint}")
         return found
 
@@ -77,8 +77,17 @@ class CodeRanges:
         if place is not None and not self._find(name):
             return self._at(place["name"], int(place["offset"], 0))
         ranges: list[Range] = []
-        for _, first, size, _, space in self.lookup(name):
-            ranges += self._seen(first, min(first + max(size, 1) - 1, LAST_ADDRESS), space)
+        found = self.lookup(name)
+        lists = {file for *_, file, is_module in self._bundle.names if not is_module}
+        for _, first, size, file, space in found:
+            last = min(first + max(size, 1) - 1, LAST_ADDRESS)
+            # Code hides no list of symbols.
+            ranges += [(first, last, space or None)] if file in lists else self._seen(first, last, space)
+        if not ranges:
+            raise SymbolError(
+                f"no code of symbol {name!r}: {self._path(found[0][3])} has it at {found[0][1]:#x}, where "
+                "each address space has code of another file; see trace.mappings()"
+            )
         return ranges
 
     def _find(self, name: str) -> list[_Symbol]:
@@ -122,6 +131,7 @@ class CodeRanges:
             If no code is of such a file; the message has names that are near.
         """
         chosen = self._modules(name)
+        listed = [(*place, file) for *place, file, is_module in self._bundle.names if is_module]
         if not chosen:
             there_are = dict.fromkeys(forms[1] for forms in self._module_forms().values())
             raise ConfigError(f"no module {name!r} in this trace{_near(name, there_are)}")
@@ -129,10 +139,15 @@ class CodeRanges:
         for address, size, _, space, file in self._bundle.code:
             if file in chosen and size:
                 ranges += self._seen(address, min(address + size - 1, LAST_ADDRESS), space)
+        ranges += [
+            (address, min(address + size - 1, LAST_ADDRESS), space or None)
+            for address, size, space, file in listed
+            if file in chosen and size
+        ]
         return ranges
 
     def _modules(self, name: str) -> set[int]:
-        """Indices of the files of a name, or of a pattern, that have code."""
+        """Indices of the files of a name, or of a pattern, that are mapped or listed."""
         forms = self._module_forms()
         found = {index for index, names in forms.items() if name in names}
         if found or not _PATTERN.search(name):
@@ -140,30 +155,37 @@ class CodeRanges:
         return {index for index, names in forms.items() if any(fnmatchcase(one, name) for one in names)}
 
     def _module_forms(self) -> dict[int, tuple[str, str, str]]:
-        """Path and names of each file that has code."""
-        mapped = {file for _, _, _, _, file in self._bundle.code if file >= 0}
+        """Path and names of each file that is mapped, or a module of a list."""
+        listed = [file for *_, file, is_module in self._bundle.names if is_module]
+        mapped = {*(file for *_, file in self._bundle.code), *listed}
         return {
             index: (path, last_part(path), module_name(path))
             for index, (path, _) in enumerate(self._info.files)
             if index in mapped
         }
 
+    def _path(self, file: int) -> str:
+        return self._info.files[file][0]
+
     def _seen(self, first: int, last: int, space: int) -> list[Range]:
         spaces = [space] if space else self._spaces_that_see(first, last)
         return [(first, last, one) for one in spaces]
 
     def _spaces_that_see(self, first: int, last: int) -> list[int | None]:
-        """Spaces in which nothing of their own hides code of space 0; [None] if that is all of them."""
+        """Spaces in which no file of their own hides code of space 0; [None] if that is all of them.
+
+        Page dumps have no names: those of the file beneath them hold.
+        """
         hiding = {
             space
-            for address, size, _, space, _ in self._bundle.code
-            if space and address <= last and first < address + size
+            for address, size, _, space, file in self._bundle.code
+            if space and file >= 0 and address <= last and first < address + size
         }
         return [space for space in range(len(self._info.spaces)) if space not in hiding] if hiding else [None]
 
 
-def covered_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
-    """Say which images' code lies under page dumps, which have no names.
+def differing_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
+    """Say which images lie under page dumps with other code, so that their names may be wrong.
 
     Parameters
     ----------
@@ -176,20 +198,13 @@ def covered_images(bundle: _core.Bundle, recorded: int) -> list[TraceWarning]:
     list of TraceWarning
         One for each such image.
     """
-    if recorded == len(bundle.files):
-        return []
-    code = bundle.code
-    dumps = [(address, size) for address, size, _, space, file in code if space and file < 0]
-    covered: dict[int, tuple[int, int]] = {}
-    for address, size, _, space, file in code:
-        if file < recorded or space or not any(a < address + size and address < a + n for a, n in dumps):
-            continue
-        first, end = covered.get(file, (address, address + size))
-        covered[file] = min(first, address), max(end, address + size)
-    return [
-        _core.make_warning("IMAGE_COVERED", [f"{first:#x}", f"{end:#x}"], f"image {bundle.files[file][0]}")
-        for file, (first, end) in covered.items()
-    ]
+    found = []
+    for file in range(recorded, len(bundle.files)):
+        pages, differing = bundle.compare_with_pages(file)
+        if differing:
+            place = f"image {bundle.files[file][0]}"
+            found.append(_core.make_warning("IMAGE_DIFFERS", [str(differing), str(pages)], place))
+    return found
 
 
 def _near(name: str, modules: dict[str, None]) -> str:

@@ -196,9 +196,14 @@ class Reader {
       region.size = base::load_le<8>(record + 32);
       region.file = static_cast<std::int32_t>(base::load_le<4>(record + 40));
       region.space = static_cast<std::uint32_t>(base::load_le<4>(record + 44));
-      const bool present = (base::load_le<4>(record + 48) & ptk::CODE_PRESENT) != 0;
-      region.shared = (base::load_le<4>(record + 48) & ptk::CODE_SHARED) != 0;
+      const auto flags = base::load_le<4>(record + 48);
+      const bool present = (flags & ptk::CODE_PRESENT) != 0;
+      region.shared = (flags & ptk::CODE_SHARED) != 0;
       at += ptk::kCodeRecordBytes;
+      if ((flags & ptk::CODE_NAMES) != 0) {
+        bundle_.names.push_back({region.space, region.address, region.size, region.file, region.file_offset});
+        continue;
+      }
       if (present) {
         if (region.size > bytes.size() - at) break;
         region.bytes = buffer.slice(at, region.size);
@@ -249,6 +254,11 @@ class Reader {
       region.space = space_index(region.space);
       region.file = file_index(region.file);
     }
+    for (trace::NameRange& range : bundle_.names) {
+      range.space = space_index(range.space);
+      range.file = file_index(range.file);
+    }
+    std::erase_if(bundle_.names, [](const trace::NameRange& range) { return range.file < 0; });
     for (trace::Sideband& record : bundle_.sideband) record.file = file_index(record.file);
     // Recorders with several threads write records nearly in order of time.
     std::stable_sort(bundle_.sideband.begin(), bundle_.sideband.end(),

@@ -59,6 +59,7 @@ void save_code(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWri
     if (left_out.contains(region.file)) saved.bytes = {};
     writer.code(saved);
   }
+  for (const trace::NameRange& range : bundle.names) writer.names(range);
 }
 
 // Lost bytes take up stream offsets in the file.

@@ -139,16 +139,9 @@ void PtkWriter::code(const trace::CodeRegion& region) {
     const bool here = done < present;
     const std::uint64_t part =
         here ? std::min<std::uint64_t>(present - done, kDataChunkBytes) : region.size - done;
-    base::append_le(code_, region.address + done);
-    base::append_le(code_, region.tsc_from);
-    base::append_le(code_, region.tsc_to);
-    base::append_le(code_, region.file_offset + done);
-    base::append_le(code_, part);
-    base::append_le(code_, region.file);
-    base::append_le(code_, region.space);
-    base::append_le(code_, (here ? std::uint32_t{ptk::CODE_PRESENT} : 0U) |
-                               (region.shared ? std::uint32_t{ptk::CODE_SHARED} : 0U));
-    base::append_le(code_, std::uint32_t{0});
+    code_record(region, done, part,
+                (here ? std::uint32_t{ptk::CODE_PRESENT} : 0U) |
+                    (region.shared ? std::uint32_t{ptk::CODE_SHARED} : 0U));
     if (here) {
       const auto bytes = region.bytes.bytes().subspan(done, part);
       code_.insert(code_.end(), bytes.begin(), bytes.end());
@@ -156,6 +149,29 @@ void PtkWriter::code(const trace::CodeRegion& region) {
     done += part;
     if (code_.size() >= kCodeChunkBytes) flush_code();
   }
+}
+
+void PtkWriter::names(const trace::NameRange& range) {
+  trace::CodeRegion region;
+  region.space = range.space;
+  region.address = range.address;
+  region.file = range.file;
+  region.file_offset = range.file_offset;
+  code_record(region, 0, range.size, ptk::CODE_NAMES);
+}
+
+// The record of `size` bytes of a region from its byte `begin` on.
+void PtkWriter::code_record(const trace::CodeRegion& region, std::uint64_t begin, std::uint64_t size,
+                            std::uint32_t flags) {
+  base::append_le(code_, region.address + begin);
+  base::append_le(code_, region.tsc_from);
+  base::append_le(code_, region.tsc_to);
+  base::append_le(code_, region.file_offset + begin);
+  base::append_le(code_, size);
+  base::append_le(code_, region.file);
+  base::append_le(code_, region.space);
+  base::append_le(code_, flags);
+  base::append_le(code_, std::uint32_t{0});
 }
 
 void PtkWriter::sideband(const trace::Sideband& record) {

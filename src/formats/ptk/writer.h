@@ -53,6 +53,7 @@ class PtkWriter {
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
   void file(std::uint32_t id, const trace::ImageFile& file);  // path, build-id and names; not the contents
   void code(const trace::CodeRegion& region);
+  void names(const trace::NameRange& range);
   void sideband(const trace::Sideband& record);
 
   void flush();  // writes all pending data to the file
@@ -72,6 +73,8 @@ class PtkWriter {
   void put_file(std::uint32_t id, const trace::ImageFile& file);
   void flush_stream(std::uint32_t id, StreamBuffer& buffer);
   void flush_largest_stream();
+  void code_record(const trace::CodeRegion& region, std::uint64_t begin, std::uint64_t size,
+                   std::uint32_t flags);
   void flush_code();
   void flush_sideband();
 

@@ -137,20 +137,32 @@ def test_values_of_the_traced_program_are_no_annotations(loop: Any, packets: Any
         assert any("drakvuf: tid 11" in text for text in trace.packets().messages()) is expected
 
 
-def test_images_under_page_dumps_are_warned_of(folder: Path, packets: Any, tmp_path: Path) -> None:
+def test_images_name_the_code_of_page_dumps(folder: Path, tmp_path: Path) -> None:
     image = tmp_path / "some.exe"
     image.write_bytes(elf(_ONE, _BASE, "again"))
     with pytest.warns(ptkit.PtkitWarning) as said:
         trace = ptkit.open(folder, cpu="6/142/9", images=[image])
-    (covered,) = of_code(trace_warnings(said), "IMAGE_COVERED")
-    assert covered.startswith(
-        f"image {image}: Page dumps of the recording lie over the code at 0x1000-0x1006: "
-    )
-    assert "--ip 0x1000-0x1006" in covered
-    # What it says is so.
-    assert len(trace.branches(symbol="again")) == 0
-    assert set(trace.branches(columns=["from_symbol"])["from_symbol"].tolist()) == {None}
-    assert len(trace.branches(ip=(_BASE, _BASE + 6))) > 0
+    # The page of the second process holds other code.
+    (differs,) = of_code(trace_warnings(said), "IMAGE_DIFFERS")
+    assert differs.arguments == ("1", "2")
+    assert differs.startswith(f"image {image}: ")
+    branches = trace.branches(tid=11, columns=["from_symbol"])
+    assert set(branches["from_symbol"].tolist()) == {"again"}
+    by_name = trace.branches(symbol="again")
+    by_address = trace.branches(ip=(_BASE, _BASE + len(_ONE)))
+    assert len(by_name) == len(by_address) > 0
+    assert np.array_equal(by_name["from_ip"], by_address["from_ip"])
+    assert len(trace.instructions(module="some.exe")) == len(trace.instructions())
+    assert trace.symbolize([_BASE + 2], space=1) == ["again+0x2"]
+
+
+def test_symbols_that_no_file_has_are_refused(folder: Path, tmp_path: Path, open_trace: Any) -> None:
+    image = tmp_path / "some.exe"
+    image.write_bytes(elf(_ONE, _BASE, "again"))
+    with pytest.raises(ptkit.SymbolError, match="no symbol 'agin'; did you mean again"):
+        open_trace(folder, images=[image]).branches(symbol="agin")
+    with pytest.raises(ptkit.SymbolError, match="the trace has no files with symbols: give images="):
+        open_trace(folder).branches(symbol="again")
 
 
 def test_images_beside_page_dumps_are_not_warned_of(folder: Path, tmp_path: Path) -> None:
@@ -159,7 +171,7 @@ def test_images_beside_page_dumps_are_not_warned_of(folder: Path, tmp_path: Path
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         ptkit.open(folder, cpu="6/142/9", images=[image])
-    assert of_code(trace_warnings(said), "IMAGE_COVERED") == []
+    assert of_code(trace_warnings(said), "IMAGE_DIFFERS") == []
 
 
 def test_page_tables_of_another_process_are_warned_of(folder: Path) -> None:

@@ -84,7 +84,7 @@ Found name(const std::vector<Mapped>& mapped, const std::vector<Row>& rows, bool
   const auto names = name_symbols(symbols, image, addresses, {codes, found.symbol_offsets});
   for (const std::int32_t code : codes)
     found.symbols.emplace_back(code == kNoName ? "-" : names[static_cast<std::size_t>(code)]);
-  name_files(image, nullptr, addresses, {found.files, found.file_offsets});
+  name_files(symbols, image, nullptr, addresses, {found.files, found.file_offsets});
   return found;
 }
 
@@ -146,14 +146,15 @@ TEST(RowNames, FilesCountFromTheLoadAddress) {
   begin.file_offset = 0;
   bundle->code.push_back(begin);
   const image::Image image(bundle);
+  const Symbols symbols(bundle);
   const LoadAddresses loads(bundle);
   const std::vector<std::uint64_t> ips{kAddress + 3};
   const std::vector<std::uint32_t> spaces{1};
   std::vector<std::int32_t> files(1);
   std::vector<std::uint64_t> offsets(1);
-  name_files(image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
+  name_files(symbols, image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
   EXPECT_EQ(offsets[0], 0x2003u);
-  name_files(image, &loads, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
+  name_files(symbols, image, &loads, {ips, spaces, {}, {}, {}, {}}, {files, offsets});
   EXPECT_EQ(offsets[0], 0x5003u);
 }
 
@@ -167,10 +168,11 @@ TEST(RowNames, AFileIsSeenThroughPageDumps) {
   dump.size = kSize;
   bundle->code.push_back(dump);
   const image::Image image(bundle);
+  const Symbols symbols(bundle);
   const std::vector<std::uint64_t> ips{kAddress + 3, kAddress + 3};
   const std::vector<std::uint32_t> spaces{1, 2};
   std::vector<std::int32_t> files(2);
-  name_files(image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, {}});
+  name_files(symbols, image, nullptr, {ips, spaces, {}, {}, {}, {}}, {files, {}});
   EXPECT_EQ(files, (Files{0, 0}));
 }
 

@@ -105,6 +105,23 @@ TEST(SymbolsFind, UsesSpacesAndTimes) {
   EXPECT_EQ(name_at(symbols, 0x7000'0000, 1, 100), "g");
 }
 
+TEST(SymbolsFind, FilesNameThePagesOverThem) {
+  auto bundle = bundle_of({{"f", 0x2010, 0x10}});
+  trace::CodeRegion page;
+  page.space = 1;
+  page.address = 0x7000'0000;
+  page.size = 0x1000;
+  page.bytes = trace::TraceBuffer::from_vector(std::vector<std::uint8_t>(0x1000));
+  bundle->code.push_back(page);
+  page.space = trace::kAnySpace;
+  page.address = 0x7000'1000;
+  bundle->code.push_back(page);
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, 0x7000'0018, 1), "f");
+  EXPECT_EQ(name_at(symbols, 0x7000'0020, 1), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'1010), "-");  // nothing beneath
+}
+
 TEST(SymbolsFind, SurvivesInconsistentBundles) {
   auto bundle = bundle_of({{"huge", 0x2000, ~std::uint64_t{0}}, {"wrap", ~std::uint64_t{0}, 16}},
                           ~std::uint64_t{0} - 0xfff);

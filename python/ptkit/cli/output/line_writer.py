@@ -115,7 +115,10 @@ class LineWriter:
         """
         end = name.removesuffix("ip")
         known = self.known(name) if known is None else known
-        self._core.address(style, end, self._raw(name), self._raw("space"), known, self._times())
+        # Targets without a symbol have the name of the import that the branch goes through.
+        is_target = name == "to_ip" and "from_ip" in self._part.columns
+        origin = (self._raw("from_ip"), self.known("from_ip")) if is_target else (None, None)
+        self._core.address(style, end, self._raw(name), self._raw("space"), known, self._times(), *origin)
 
     def names(self) -> None:
         """Names of both ends of a branch, if one has a name."""

@@ -1,0 +1,224 @@
+#include "formats/symbols/place.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+
+#include "base/hexadecimal.h"
+#include "base/paths.h"
+#include "formats/common/interval_lookup.h"
+#include "image/segments.h"
+#include "symbol/load_addresses.h"
+#include "trace/module_names.h"
+#include "trace/warning_codes.h"
+
+namespace ptkit::formats {
+namespace {
+
+constexpr std::uint64_t kLast = ~std::uint64_t{0};
+
+// Where a module was loaded.
+struct Load {
+  trace::SpaceId space = trace::kAnySpace;
+  std::uint64_t base = 0;
+  std::uint64_t end = 0;
+  std::int32_t file = -1;
+};
+
+// The name of the list's file without extensions of lists: "libc.so.6" of "lists/libc.so.6.nm.gz".
+std::string_view without_extensions(std::string_view path) {
+  constexpr std::array<std::string_view, 11> kOfLists = {".nm",   ".map", ".txt", ".sym", ".syms", ".symbols",
+                                                         ".json", ".log", ".lst", ".xz",  ".gz"};
+  std::string_view name = base::last_part(path);
+  for (std::size_t i = 0; i < kOfLists.size();) {
+    const bool ends = name.size() > kOfLists[i].size() && name.ends_with(kOfLists[i]);
+    if (ends) name.remove_suffix(kOfLists[i].size());
+    i = ends ? 0 : i + 1;
+  }
+  return name;
+}
+
+class Placement {
+ public:
+  Placement(trace::TraceBundle& bundle, const std::string& path, SymbolList list)
+      : bundle_(bundle), path_(path), list_(std::move(list)) {
+    count_ = list_.symbols.size();
+    for (const trace::SymbolEntry& one : list_.symbols) lowest_ = std::min(lowest_, one.file_offset);
+  }
+
+  std::optional<base::Failure> place(std::optional<std::uint64_t> base) {
+    if (base && list_.at_run_time) return has_own_addresses();
+    if (!list_.at_run_time) find_loads();
+    if (base) {
+      use_image();
+      add_ranges({{trace::kAnySpace, *base, *base, -1}}, linked_base());
+    } else if (list_.at_run_time) {
+      add_as_they_are();
+    } else if (!loads_.empty()) {
+      use_image();
+      const bool fits = lowest_ >= loads_[0].base && lowest_ < loads_[0].end;
+      add_ranges(loads_, list_.linked_base || image_base_ || !fits ? linked_base() : loads_[0].base);
+    } else if (lowest_ >= kKernelAddresses || symbols_at_code() != 0) {
+      add_as_they_are();
+    } else {
+      return failure();
+    }
+    if (!bundle_.code.empty() && !is_at_code_) {
+      bundle_.warnings.push_back(warn(trace::WarningCode::SYMBOLS_ELSEWHERE, count_).at(path_));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // The places of the module that the list is of.
+  void find_loads() {
+    std::set<std::int32_t> files;
+    const auto add_files = [&](const auto& is_it) {
+      for (std::size_t i = 0; i < bundle_.files.size(); ++i) {
+        if (is_it(bundle_.files[i])) files.insert(static_cast<std::int32_t>(i));
+      }
+    };
+    if (!list_.pdb.empty()) add_files([&](const auto& file) { return file.build_id == list_.pdb; });
+    for (const std::string_view name : {std::string_view(list_.module), without_extensions(path_)}) {
+      if (!files.empty() || name.empty()) continue;
+      add_files([&](const auto& file) { return trace::is_same_module(name, file.path); });
+    }
+    const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
+    std::set<std::tuple<trace::SpaceId, std::uint64_t>> seen;
+    for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
+      if (!files.contains(one.file)) continue;
+      const Load load{one.space, one.address - one.rva, one.address + one.size, one.file};
+      if (seen.emplace(load.space, load.base).second) {
+        loads_.push_back(load);
+      } else {
+        const auto known = std::ranges::find_if(
+            loads_, [&](const Load& other) { return other.space == load.space && other.base == load.base; });
+        known->end = std::max(known->end, load.end);
+      }
+    }
+  }
+
+  // Takes the linked address and the places of segments from the module's image.
+  void use_image() {
+    for (const Load& load : loads_) {
+      const base::Bytes image = bundle_.files[static_cast<std::size_t>(load.file)].contents.bytes();
+      image_base_ = image::linked_address(image);
+      if (!image_base_) continue;
+      for (ListedSegment& segment : list_.segments) move_segment(image, segment);
+      return;
+    }
+  }
+
+  void move_segment(base::Bytes image, const ListedSegment& segment) {
+    const auto rva = image::section_rva(image, segment.name);
+    if (!rva || *rva == segment.begin) return;
+    for (std::size_t i = 0; i < list_.symbols.size(); ++i) {
+      if (moved_.size() != list_.symbols.size()) moved_.resize(list_.symbols.size());
+      std::uint64_t& address = list_.symbols[i].file_offset;
+      if (moved_[i] || address < segment.begin || address - segment.begin >= segment.size) continue;
+      address = *rva + (address - segment.begin);
+      moved_[i] = true;
+    }
+  }
+
+  // What addresses of the list count from.
+  [[nodiscard]] std::uint64_t linked_base() const {
+    constexpr std::uint64_t kLowestProgram = 0x40'0000;  // of programs that are not position independent
+    constexpr std::uint64_t kAlignment = 0x1'0000;
+    constexpr std::uint64_t kMostHeaders = 0x3000;
+    if (list_.linked_base) return *list_.linked_base;
+    if (image_base_) return *image_base_;
+    const bool is_like_program = lowest_ >= kLowestProgram && lowest_ % kAlignment < kMostHeaders;
+    return is_like_program ? lowest_ / kAlignment * kAlignment : 0;
+  }
+
+  void add_as_they_are() {
+    std::vector<Load> spaces;
+    for (std::size_t i = 1; i < bundle_.spaces.size() && list_.pid != trace::kNoId; ++i) {
+      if (bundle_.spaces[i].pid == list_.pid) spaces.push_back({static_cast<trace::SpaceId>(i), 0, 0, -1});
+    }
+    if (spaces.empty()) spaces.push_back({});
+    add_ranges(spaces, 0);
+  }
+
+  // Adds the list as a file, and ranges of its symbols: their addresses less `linked` count from each base.
+  void add_ranges(const std::vector<Load>& loads, std::uint64_t linked) {
+    const auto file = static_cast<std::int32_t>(bundle_.files.size());
+    std::erase_if(list_.symbols,
+                  [linked](const trace::SymbolEntry& one) { return one.file_offset < linked; });
+    if (list_.symbols.empty()) return;
+    std::uint64_t first = kLast;
+    std::uint64_t last = 0;
+    for (trace::SymbolEntry& one : list_.symbols) {
+      one.file_offset -= linked;
+      first = std::min(first, one.file_offset);
+      const std::uint64_t more = one.size == 0 ? kLongestTail : one.size - 1;
+      last = std::max(last, one.file_offset + std::min(more, kLast - one.file_offset));
+    }
+    for (const Load& load : loads) {
+      std::uint64_t end = last;
+      if (load.end > load.base) end = std::max(first, std::min(last, load.end - load.base - 1));
+      if (first > kLast - load.base) continue;
+      end = std::min(end, kLast - load.base);
+      bundle_.names.push_back({load.space, load.base + first, end - first + 1, file, first});
+      is_at_code_ = is_at_code_ || symbols_at_code(load.base) != 0;
+    }
+    bundle_.files.push_back({path_, "", {}, std::move(list_.symbols)});
+  }
+
+  [[nodiscard]] std::size_t symbols_at_code(std::uint64_t base = 0) const {
+    std::vector<Interval> code;
+    for (const trace::CodeRegion& region : bundle_.code) code.push_back({region.address, region.size});
+    std::vector<std::uint64_t> addresses;
+    addresses.reserve(list_.symbols.size());
+    for (const trace::SymbolEntry& one : list_.symbols) addresses.push_back(base + one.file_offset);
+    const auto found = lookup_intervals(code, addresses);
+    return found.size() - static_cast<std::size_t>(std::ranges::count(found, kNoInterval));
+  }
+
+  [[nodiscard]] base::Failure has_own_addresses() const {
+    return {base::Status::BAD_CONFIG, 0,
+            path_ + ": is " + list_.kind +
+                ", which has the addresses of the running system; give it without a base"};
+  }
+
+  [[nodiscard]] base::Failure failure() const {
+    const std::string name = list_.module.empty() ? std::string(without_extensions(path_)) : list_.module;
+    return {base::Status::BAD_CONFIG, 0,
+            path_ + ": is " + list_.kind + " with addresses from " + base::hexadecimal(lowest_) +
+                " on; the trace has neither code there nor a module " + name +
+                ", so it is not known where they lie: give the address of the module (--symbols FILE@BASE, "
+                "symbols=[(path, base)]), or name the list's file like the module"};
+  }
+
+  static constexpr std::uint64_t kLongestTail = (std::uint64_t{1} << 20U) - 1;  // of the last symbol
+
+  trace::TraceBundle& bundle_;
+  const std::string& path_;
+  SymbolList list_;
+  std::size_t count_ = 0;
+  std::uint64_t lowest_ = kLast;
+  std::vector<Load> loads_;
+  std::vector<bool> moved_;
+  std::optional<std::uint64_t> image_base_;
+  bool is_at_code_ = false;
+};
+
+}  // namespace
+
+void add_modules(trace::TraceBundle& bundle, const SymbolList& list) {
+  for (const ListedModule& module : list.modules) {
+    bundle.names.push_back({trace::kAnySpace, module.begin, module.end - module.begin,
+                            static_cast<std::int32_t>(bundle.files.size()), 0});
+    bundle.files.push_back({module.name, "", {}, {}});
+  }
+}
+
+std::optional<base::Failure> add_symbols(trace::TraceBundle& bundle, const std::string& path, SymbolList list,
+                                         std::optional<std::uint64_t> base) {
+  if (list.symbols.empty()) return std::nullopt;
+  return Placement(bundle, path, std::move(list)).place(base);
+}
+
+}  // namespace ptkit::formats

@@ -1,0 +1,135 @@
+// Names and numbers are from "PE Format" (Microsoft), sections "The .idata Section" and "Delay-Load Import
+// Tables".
+#include "image/pe_imports.h"
+
+#include <algorithm>
+
+#include "image/name_budget.h"
+
+namespace ptkit::image {
+namespace {
+
+constexpr std::size_t kImportBytes = 20;
+constexpr std::size_t kDelayImportBytes = 32;
+constexpr std::size_t kMostSlots = std::size_t{1} << 20U;
+
+// The tables of one DLL: names, and slots, in the same order.
+struct Imported {
+  std::uint32_t dll = 0;    // address of its name
+  std::uint32_t names = 0;  // of the import name table
+  std::uint32_t slots = 0;  // of the import address table
+};
+
+class ImportReader {
+ public:
+  ImportReader(const PeFile& file, std::map<std::uint64_t, std::string>& slots)
+      : file_(file), slots_(slots), names_(file.bytes().size()) {}
+
+  void read() {
+    read_directory(PeFile::kImports, kImportBytes, [](base::Bytes row) {
+      const std::uint32_t slots = load_u32(row, 16);
+      return Imported{load_u32(row, 12), load_u32(row, 0) != 0 ? load_u32(row, 0) : slots, slots};
+    });
+    read_directory(PeFile::kDelayImports, kDelayImportBytes, [](base::Bytes row) {
+      const bool has_rvas = (load_u32(row, 0) & 1U) != 0;  // files of Visual C++ 6 have addresses instead
+      return has_rvas ? Imported{load_u32(row, 4), load_u32(row, 16), load_u32(row, 12)} : Imported{};
+    });
+  }
+
+ private:
+  template <typename Parse>
+  void read_directory(unsigned number, std::size_t row_bytes, const Parse& parse) {
+    const PeFile::Directory directory = file_.directory(number);
+    for (std::uint64_t address = directory.address; address != 0 && left_ != 0; address += row_bytes) {
+      const base::Bytes row = at(address, row_bytes);
+      const Imported one = row.empty() ? Imported{} : parse(row);
+      if (one.dll == 0 || one.slots == 0) return;
+      read_slots(one);
+    }
+  }
+
+  [[nodiscard]] base::Bytes at(std::uint64_t address, std::uint64_t size) const noexcept {
+    return address <= 0xFFFF'FFFF ? file_.at_address(static_cast<std::uint32_t>(address), size)
+                                  : base::Bytes{};
+  }
+
+  void read_slots(const Imported& one) {
+    const std::size_t bytes = file_.is_64_bit() ? 8 : 4;
+    const std::uint64_t by_ordinal = std::uint64_t{1} << (8 * bytes - 1);
+    for (std::uint64_t i = 0; left_ != 0; ++i) {
+      --left_;
+      const base::Bytes cell = at(one.names + i * bytes, bytes);
+      const std::uint64_t value = cell.empty() ? 0
+                                  : bytes == 8 ? base::load_le<8>(cell.data())
+                                               : load_u32(cell, 0);
+      if (value == 0) return;
+      const std::string name =
+          (value & by_ordinal) != 0 ? ordinal_name(one, value & 0xFFFF) : std::string(name_at(value));
+      if (!names_.take(name)) left_ = 0;
+      if (!name.empty()) slots_.try_emplace(one.slots + i * bytes, name);
+    }
+  }
+
+  // A 2-byte hint comes before the name.
+  [[nodiscard]] std::string_view name_at(std::uint64_t address) const noexcept {
+    const auto offset =
+        address + 2 <= 0xFFFF'FFFF ? file_.offset_of(static_cast<std::uint32_t>(address + 2)) : std::nullopt;
+    return offset ? file_.text_at(*offset) : std::string_view{};
+  }
+
+  [[nodiscard]] std::string ordinal_name(const Imported& one, std::uint64_t ordinal) const {
+    const auto offset = file_.offset_of(one.dll);
+    std::string_view dll = offset ? file_.text_at(*offset) : std::string_view{};
+    dll = dll.substr(0, dll.find_last_of('.'));
+    return std::string(dll) + "!Ordinal" + std::to_string(ordinal);
+  }
+
+  const PeFile& file_;
+  std::map<std::uint64_t, std::string>& slots_;
+  NameBudget names_;
+  std::size_t left_ = kMostSlots;  // rows of hostile files may share tables
+};
+
+struct SlotOperand {
+  std::size_t end =
+      0;  // of the instruction; 0: it is no indirect CALL or JMP through memory at a constant address
+  std::uint64_t displacement = 0;
+};
+
+// FF /2 and FF /4 with ModRM 00 reg 101, after REX (Windows' linkers write 48 ff 25) or BND.
+SlotOperand slot_operand(base::Bytes code) noexcept {
+  std::size_t at = 0;
+  while (at < code.size() && at < 2 && (code[at] == 0xF2 || (code[at] & 0xF0U) == 0x40U)) ++at;
+  if (code.size() - at < 6 || code[at] != 0xFF || (code[at + 1] != 0x15 && code[at + 1] != 0x25)) return {};
+  return {at + 6, base::load_le<4>(code.data() + at + 2)};
+}
+
+}  // namespace
+
+PeImports::PeImports(base::Bytes bytes) {
+  const auto file = PeFile::open(bytes);
+  if (file.ok()) read(file.value());
+}
+
+void PeImports::read(const PeFile& file) {
+  is_64_bit_ = file.is_64_bit();
+  linked_base_ = file.linked_base();
+  ImportReader(file, slots_).read();
+}
+
+std::string_view PeImports::at(std::uint64_t rva) const noexcept {
+  const auto found = slots_.find(rva);
+  return found == slots_.end() ? std::string_view{} : std::string_view(found->second);
+}
+
+std::string_view PeImports::called(base::Bytes code, std::uint64_t rva,
+                                   std::uint64_t address) const noexcept {
+  const SlotOperand operand = slot_operand(code);
+  if (operand.end == 0) return {};
+  if (is_64_bit_) return at(rva + operand.end + base::sign_extend(operand.displacement, 32));
+  // Code in memory has the address that relocation gave it, code of the file the linked one.
+  const std::string_view name = at(operand.displacement - (address - rva));
+  return name.empty() ? at(operand.displacement - linked_base_) : name;
+}
+
+}  // namespace ptkit::image

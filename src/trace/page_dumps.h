@@ -1,0 +1,24 @@
+// Pages of code that a recording saved: dumps of DRAKVUF, page caches of libxdc. They are the code that ran,
+// and no file names them; images beneath them have the names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "trace/bundle.h"
+
+namespace ptkit::trace {
+
+// The regions from `added` on are of images that the user gave: moves those of files before the first page
+// that the recording has for all spaces, so that its pages supply the code.
+void put_under_pages(TraceBundle& bundle, std::size_t added);
+
+struct PageComparison {
+  std::size_t pages = 0;      // regions of no file that overlap the image
+  std::size_t differing = 0;  // those of which most bytes differ; relocations change few
+};
+
+// Compares the image's code with the pages over it.
+[[nodiscard]] PageComparison compare_with_pages(const TraceBundle& bundle, std::int32_t file);
+
+}  // namespace ptkit::trace
