@@ -318,7 +318,8 @@ def open_trace(
             sync=sync,
             index=index,
         )
-    note_decimals(options, partial(_has_code, trace))
+    if warn:
+        note_decimals(options, partial(_has_code, trace))
     trace._segments.say = _say_warning if warn else _keep_warning
     names = getattr(options, "symbol", None) or ()
     for name in (names,) if isinstance(names, str) else names:

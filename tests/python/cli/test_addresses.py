@@ -81,6 +81,12 @@ def test_decimal_digits_that_were_meant_to_be_hexadecimal(
     assert notes == ([f"ptkit instructions: note: {note}"] if note else [])
 
 
+def test_notes_of_info_and_of_plans(stream: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    *words, code = stream
+    assert main(["info", *words, code + "1000"]) == 0
+    assert capsys.readouterr().err.count("note: --code: 1000 is decimal, 0x3e8") == 1
+
+
 def test_cr3_of_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     main(["msr", "plan", "--user", "--cr3", "40000000"])
     assert "note: --cr3: 40000000 is decimal, 0x2625a00: for a hexadecimal address" in capsys.readouterr().err

@@ -76,6 +76,16 @@ def test_rows_belong_to_threads_and_their_code(folder: Path, open_trace: Any, en
     assert not events.where(kind=ptkit.EventKind.PTWRITE)["ip_known"].any()
 
 
+@pytest.mark.parametrize("table", ["branches", "instructions", "packets", "events"])
+def test_rows_are_selected_by_cr3(folder: Path, open_trace: Any, table: str) -> None:
+    trace = open_trace(folder)
+    read = getattr(trace, table)
+    for tid, cr3 in _CR3.items():
+        of_thread, of_space = read(tid=tid, columns=["offset"]), read(cr3=cr3, columns=["offset"])
+        assert np.array_equal(of_space["offset"], of_thread["offset"])
+        assert len(of_space) > 0
+
+
 def test_packets_belong_to_threads(folder: Path, open_trace: Any) -> None:
     trace = open_trace(folder)
     packets = trace.packets(columns=["offset", "kind", "tid"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ptkit.cli import common
+from ptkit.cli.addresses import note_decimals
 from ptkit.cli.output.json_documents import info_document
 from ptkit.cli.output.json_values import print_document
 from ptkit.cli.output.progress import progress, watched
@@ -39,6 +40,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the trace's description; warnings are part of it."""
+    note_decimals(options)
     trace = common.open_trace(options, warn=False)
     counts, losses = _counts(trace) if options.decode else ({}, [])
     if options.json:
