@@ -5,12 +5,10 @@
 #include <tuple>
 #include <vector>
 
-#include "common/contest.h"
+#include "coverage/fuzzer.h"
 
 namespace ptkit::bench {
 namespace {
-
-constexpr std::size_t kMapBytes = 65536;
 
 class Fuzzer {
  public:
@@ -46,21 +44,7 @@ class Fuzzer {
   std::vector<std::uint8_t> virgin_ = std::vector<std::uint8_t>(kMapBytes, 0xff);
 };
 
-Outcome run(const trace::TraceBundle& bundle) {
-  static Fuzzer fuzzer(bundle);
-  return fuzzer.run();
-}
-
-Outcome check(const trace::TraceBundle& bundle) {
-  Fuzzer fuzzer(bundle);
-  Outcome outcome = fuzzer.run();
-  outcome.digest = fuzzer.digest();
-  return outcome;
-}
-
 }  // namespace
 }  // namespace ptkit::bench
 
-int main(int argc, char** argv) {
-  return ptkit::bench::contest_main(argc, argv, {ptkit::bench::run, ptkit::bench::check});
-}
+int main(int argc, char** argv) { return ptkit::bench::fuzzer_main<ptkit::bench::Fuzzer>(argc, argv); }
