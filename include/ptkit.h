@@ -30,8 +30,8 @@
 extern "C" {
 #endif
 
-/* The interface of this header. It grows when a function or a member is added; what is there stays. The name
-   of the shared library, libptkit.so.1, changes only if programs have to be compiled again. */
+/* Of the interface, as in the name of the shared library, libptkit.so.1. Changes only if programs have to be
+   compiled again: functions, and members of structures that begin with their size, are added without. */
 #define PTKIT_ABI_VERSION 1
 
 PTKIT_API unsigned ptkit_abi_version(void); /* PTKIT_ABI_VERSION of the library that runs */

@@ -124,7 +124,7 @@ TEST_P(OutOfMemory, AddingAnImage) {
   EXPECT_EQ(decode(handle, loop(2)).errors, 0u);
 }
 
-#if !PTKIT_TEST_SANITIZED
+#ifdef PTKIT_TEST_ADDRESS_SPACE
 // Uses up what the heap has, so that so many bytes are left.
 void limit_memory(rlim_t left) {
   const rlim_t mapped = std::stoul(formats::test::read_all("/proc/self/statm")) * 4096;
