@@ -130,7 +130,7 @@ void limit_memory(rlim_t left) {
   const rlim_t mapped = std::stoul(formats::test::read_all("/proc/self/statm")) * 4096;
   rlimit limit{mapped, RLIM_INFINITY};
   ::setrlimit(RLIMIT_AS, &limit);
-  for (std::size_t size = 1U << 20U; size >= 1024; size /= 2) {
+  for (std::size_t size = 1U << 20U; size >= 4096; size /= 4) {
     while (std::malloc(size) != nullptr) {
     }
   }
@@ -143,7 +143,7 @@ TEST(OutOfAddressSpace, IsAStatus) {
   const auto code = indirect_jumps(20000);
   const auto stream = long_stream(20000);
   unsigned failures = 0;
-  for (rlim_t more = 0;; more += 128U << 10U) {
+  for (rlim_t more = 0;; more += 1U << 20U) {
     ASSERT_LT(more, rlim_t{64} << 20U);
     const pid_t child = ::fork();
     if (child == 0) {
