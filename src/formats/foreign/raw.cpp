@@ -23,7 +23,8 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
         base::Status::BAD_FILE, 0,
         path + " is not a trace: it is " + what +
             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
-            "streams and others (docs/formats.md)" +
+            "streams and others (docs/formats.md); for packets without a PSB: ptkit packets --no-sync, or "
+            "sync=False" +
             (may_be_bts ? "; for a buffer of Branch Trace Store say the format bts or bts32" : "")};
   }
   trace::TraceBundle bundle;
