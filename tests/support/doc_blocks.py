@@ -91,9 +91,9 @@ def commands_of(text: str) -> Iterator[list[str]]:
 def ptkit_calls(text: str) -> Iterator[list[str]]:
     """Arguments of each call of `ptkit` in a shell block, also behind `sudo` and the like.
 
-    For commands about kernel modules, `ptkit` is the name of one.
+    For commands about kernel modules, `ptkit` is the name of one; for CMake, of a library.
     """
     for command in commands_of(text):
         names = [Path(word).name for word in command]
-        if "ptkit" in names and names[0] not in ("modprobe", "rmmod"):
+        if "ptkit" in names and names[0] not in ("modprobe", "rmmod", "cmake"):
             yield command[names.index("ptkit") + 1 :]
