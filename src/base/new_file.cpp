@@ -129,6 +129,20 @@ std::optional<Failure> NewFile::rename() {
   return std::nullopt;
 }
 
+std::optional<Failure> write_new_file(const std::string& path, Bytes bytes) {
+  auto created = NewFile::create(path);
+  if (!created.ok()) return created.failure();
+  NewFile& file = created.value();
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.fd(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return cannot_write(path, "write", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  set_owner(file.fd(), sudo_caller());
+  return file.rename();
+}
+
 NewFolder::NewFolder(std::string path, std::string written)
     : path_(std::move(path)), written_(std::move(written)) {}
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/status.h"
 
@@ -54,6 +55,9 @@ class NewFile {
   std::string written_;  // the random name; empty after rename()
   Fd file_;
 };
+
+// Writes a file of these bytes, which belongs to the user that called sudo. The failure, if there is one.
+[[nodiscard]] std::optional<Failure> write_new_file(const std::string& path, Bytes bytes);
 
 // A folder (mode 0700) with a random name beside its final path.
 class NewFolder {

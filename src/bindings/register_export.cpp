@@ -1,8 +1,8 @@
 // Exports recordings to other formats.
+#include "base/new_file.h"
 #include "bindings/bindings.h"
 #include "bindings/text.h"
 #include "formats/perf_export/writer.h"
-#include "index/index.h"
 
 namespace ptkit::bindings {
 namespace {
@@ -31,8 +31,7 @@ py::dict write_perf_data(const BundleHandle& handle, const std::string& path, co
 // Writes a file that replaces an earlier one when it is complete.
 void write_file(const std::string& path, const py::buffer& contents) {
   const trace::TraceBuffer buffer = buffer_from_python(contents, "the contents of a file");
-  const base::Failure failure = index::save(path, buffer.bytes());
-  if (failure.status != base::Status::OK) raise_failure(failure);
+  if (const auto failure = base::write_new_file(path, buffer.bytes())) raise_failure(*failure);
 }
 
 }  // namespace

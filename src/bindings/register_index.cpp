@@ -3,6 +3,7 @@
 #include <chrono>
 #include <future>
 
+#include "base/new_file.h"
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
@@ -86,8 +87,7 @@ std::shared_ptr<IndexHandle> open(const std::string& path, const Session& sessio
 }
 
 void save(const IndexHandle& self, const std::string& path) {
-  const base::Failure failure = index::save(path, self.bytes.bytes());
-  if (failure.status != base::Status::OK) raise_failure(failure);
+  if (const auto failure = base::write_new_file(path, self.bytes.bytes())) raise_failure(*failure);
 }
 
 py::list segments(const IndexHandle& self, std::size_t stream) {

@@ -1,17 +1,11 @@
 #include "index/index.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/check_sum.h"
 #include "base/fields.h"
-#include "base/new_file.h"
 #include "flow/decoder/state_bytes.h"
 
 namespace ptkit::index {
@@ -232,20 +226,6 @@ std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64
   append(out, table.bytes());
   append(out, blobs);
   return out;
-}
-
-base::Failure save(const std::string& path, base::Bytes bytes) {
-  auto created = base::NewFile::create(path);
-  if (!created.ok()) return created.failure();
-  base::NewFile& file = created.value();
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.fd(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return base::cannot_write(path, "write", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  base::set_owner(file.fd(), base::sudo_caller());
-  return file.rename().value_or(base::Failure{});
 }
 
 }  // namespace ptkit::index

@@ -139,7 +139,5 @@ struct BuiltStream {
 
 [[nodiscard]] std::vector<std::uint8_t> to_bytes(std::vector<BuiltStream> streams, std::uint64_t identity,
                                                  const Stamp& stamp);
-// Writes a temporary file and renames it. OK, or the failure.
-[[nodiscard]] base::Failure save(const std::string& path, base::Bytes bytes);
 
 }  // namespace ptkit::index

@@ -55,6 +55,18 @@ class NewFiles : public ::testing::Test {
   mode_t mask_ = 0;
 };
 
+TEST_F(NewFiles, AreWrittenInOneCall) {
+  put("a", "before");
+  const std::string text = "after";
+  const Bytes bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  EXPECT_FALSE(write_new_file(at("a"), bytes));
+  EXPECT_EQ(text_of("a"), text);
+  EXPECT_EQ(files(), 1U);
+  const auto failure = write_new_file(at("none/a"), bytes);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->status, Status::IO_ERROR);
+}
+
 TEST_F(NewFiles, AppearCompleteAndPrivate) {
   put("a", "before");
   auto created = NewFile::create(at("a"));
