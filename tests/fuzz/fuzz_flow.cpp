@@ -8,12 +8,13 @@
 
 #include "flow/code/walk_budget.h"
 #include "flow/decoder/decoder.h"
+#include "psb_header.h"
 
 namespace {
 
 using namespace ptkit;
+using test::kCode;
 
-constexpr std::uint64_t kCode = 0x1000;
 constexpr std::uint8_t kBig = 255;  // as the size of the code: much of it, the same over and over
 constexpr std::size_t kBigSize = std::size_t{1} << 20U;
 constexpr std::size_t kPattern = 16;
@@ -58,16 +59,6 @@ class Check : public flow::FlowSink {
   std::uint64_t most_rows_;
 };
 
-// PSB, MODE.Exec, FUP at kCode, PSBEND: lets the packets that follow mean something.
-std::vector<std::uint8_t> header(std::uint8_t mode) {
-  std::vector<std::uint8_t> bytes;
-  for (int i = 0; i < 8; ++i) bytes.insert(bytes.end(), {0x02, 0x82});
-  bytes.insert(bytes.end(), {0x99, static_cast<std::uint8_t>(mode % 3)});
-  bytes.insert(bytes.end(), {0x7d, 0x00, 0x10, 0, 0, 0, 0});
-  bytes.insert(bytes.end(), {0x02, 0x23});
-  return bytes;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -88,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     bundle->code.push_back(region);
   }
   trace::Stream stream;
-  std::vector<std::uint8_t> bytes = header(mode);
+  std::vector<std::uint8_t> bytes = test::psb_header(mode);
   bytes.insert(bytes.end(), data + 3 + used, data + size);
   const std::size_t stream_size = bytes.size();
   if ((flags & 1U) != 0) stream.losses.push_back({stream_size / 2, base::Status::RING_WRAPPED, 0});
