@@ -126,10 +126,9 @@ class LineWriter {
   }
   void packet(const Array<std::uint8_t>& kinds, const Array<std::uint64_t>& payload,
               const Array<std::uint64_t>& payload2, const Array<std::uint8_t>& flags, std::size_t width) {
-    lines::Field& field =
-        add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags),
-                               trace::ptw_disabled(session_->bundle->configuration)},
-            std::nullopt, {});
+    lines::Field& field = add(lines::PacketField{span(kinds), span(payload), span(payload2), span(flags),
+                                                 trace::ptw_disabled(session_->bundle->configuration)},
+                              std::nullopt, {});
     field.width = width;
     field.right = true;
   }
@@ -302,10 +301,11 @@ void register_lines(py::module_& module) {
           py::arg("shown") = py::none(), py::kw_only(), py::arg("strip") = true,
           "Give the lines of all rows, with notes before rows, to a function: a memoryview, valid during the "
           "call, of some lines at a time.");
-  module.def("packet_texts", &packet_texts, py::arg("kind"), py::arg("payload"), py::arg("payload2"),
-             py::arg("flags"), py::kw_only(), py::arg("annotated") = false,
-             "(opcode, payload, detail) of each packet, in the manner of ptdump; annotated: what a recorder has "
-             "put in is explained.");
+  module.def(
+      "packet_texts", &packet_texts, py::arg("kind"), py::arg("payload"), py::arg("payload2"),
+      py::arg("flags"), py::kw_only(), py::arg("annotated") = false,
+      "(opcode, payload, detail) of each packet, in the manner of ptdump; annotated: what a recorder has "
+      "put in is explained.");
   module.def("event_texts", &event_texts, py::arg("kind"), py::arg("payload"), py::arg("payload2"),
              py::arg("payload3"), py::arg("flags"), py::kw_only(), py::arg("annotated") = false,
              "What each event tells, in the manner of ptxed; annotated: as for packets.");
