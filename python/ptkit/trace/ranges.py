@@ -95,11 +95,17 @@ class CodeRanges:
         return found or (_core.match_symbols(self._session, name) if _PATTERN.search(name) else [])
 
     def _at(self, name: str, offset: int) -> list[Range]:
-        """The address so many bytes behind the begin of functions, or of modules: an RVA."""
-        if (found := self._at_rva(name.removeprefix("[").removesuffix("]"), offset)) is not None:
-            return found
+        """The address so many bytes behind the begin of functions; an RVA of a module without such a name."""
+        bracketed = name.startswith("[") and name.endswith("]")
+        symbols = [] if bracketed else self._find(name)
+        if not symbols:
+            module = name[1:-1] if bracketed else name
+            if found := self._at_rva(module, offset):
+                return found
+            if self._modules(module):
+                raise SymbolError(f"{name}+{offset:#x}: the file has no code there")
+            symbols = self.lookup(name)
         ranges: list[Range] = []
-        symbols = self.lookup(name)
         for _, first, size, _, space in symbols:
             if offset < max(size, 1):
                 ranges += self._seen(first + offset, first + offset, space)
@@ -108,8 +114,8 @@ class CodeRanges:
             raise SymbolError(f"{name}+{offset:#x}: the function has {longest:#x} bytes")
         return ranges
 
-    def _at_rva(self, name: str, rva: int) -> list[Range] | None:
-        """Where modules of a name have an RVA; None: there is no such module, or it ends before."""
+    def _at_rva(self, name: str, rva: int) -> list[Range]:
+        """Where modules of a name have an RVA."""
         chosen = self._modules(name)
         columns = _core.mappings(self._session)
         names = ("address", "size", "file", "rva", "space")
@@ -120,7 +126,7 @@ class CodeRanges:
             )
             if file in chosen and begin <= rva < begin + size
         ]
-        return [one for ip, space in found for one in self._seen(ip, ip, space)] or None
+        return [one for ip, space in found for one in self._seen(ip, ip, space)]
 
     def of_module(self, name: str) -> list[Range]:
         """Addresses that the files of a name were mapped to.

@@ -51,7 +51,23 @@ def test_places_in_modules_are_rvas(loop: Any, open_trace: Any, tmp_path: Path) 
     assert label == "[driver.sys]+0x1002"
     assert _ips(trace, symbol=label) == {loop.JNZ}
     assert _ips(trace, symbol="driver.sys+0x1004") == {loop.JMP}
+    assert _ips(trace, symbol="[driv*]+0x1004") == {loop.JMP}
+    with pytest.raises(ptkit.SymbolError, match=r"\[driver.sys\]\+0x999999: the file has no code there"):
+        trace.branches(symbol="[driver.sys]+0x999999")
+    with pytest.raises(ptkit.SymbolError, match=r"no symbol matches '\[other.sys\]'"):
+        trace.branches(symbol="[other.sys]+0x1004")
     assert _ips(trace, module="driv*") == {loop.BASE, loop.JNZ, loop.JMP}
+
+
+def test_a_pattern_with_a_place_is_of_functions_first(loop: Any, open_trace: Any, tmp_path: Path) -> None:
+    path = tmp_path / "again.out"
+    path.write_bytes(elf(loop.CODE, loop.BASE, "again"))
+    trace = open_trace(loop.stream(10), images=[path])
+    assert _ips(trace, symbol="again*+0x2") == {loop.JNZ}
+
+
+def test_places_in_modules_below_page_dumps(dumped: Any, loop: Any) -> None:
+    assert _ips(dumped, symbol="[driver.sys]+0x1004") == {loop.JMP}
 
 
 def test_patterns_on_the_command_line(loop: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
