@@ -66,7 +66,7 @@ class SymbolLists:
     def add_modules(self, bundle: _core.Bundle) -> None:
         """Add the modules that lists name: images find their addresses by them."""
         for symbols, _ in self._lists:
-            bundle.add_modules(symbols)
+            _core.add_modules(bundle, symbols)
 
     def add_symbols(self, bundle: _core.Bundle) -> None:
         """Add the symbols, where the trace has their modules.
@@ -77,7 +77,7 @@ class SymbolLists:
             If it is not known where the symbols of a list lie.
         """
         for symbols, base in self._lists:
-            bundle.add_symbols(symbols, base)
+            _core.add_symbols(bundle, symbols, base)
 
 
 def _as_text(path: str, data: bytes) -> bytes:

@@ -6,7 +6,6 @@
 #include "formats/common/branch_records.h"
 #include "formats/common/bts_ring.h"
 #include "formats/common/missing_files.h"
-#include "formats/symbols/place.h"
 #include "image/code_file.h"
 #include "trace/page_dumps.h"
 #include "trace/rtit_ctl.h"
@@ -108,29 +107,6 @@ std::int32_t add_image(BundleHandle& self, const std::string& path, std::optiona
 py::tuple compare_with_pages(const BundleHandle& self, std::int32_t file) {
   const trace::PageComparison found = trace::compare_with_pages(*self.bundle, file);
   return py::make_tuple(found.pages, found.differing);
-}
-
-// A list of symbols that was read, and the name that messages call it by.
-struct NamedList {
-  std::string path;
-  formats::SymbolList list;
-};
-
-NamedList read_symbols(const std::string& path, const py::buffer& data) {
-  const trace::TraceBuffer buffer = buffer_from_python(data, "a list of symbols");
-  auto list = [&] {
-    const py::gil_scoped_release release;
-    return formats::read_symbol_list(path, buffer.bytes());
-  }();
-  return {path, value_or_raise(std::move(list))};
-}
-
-void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base) {
-  const auto failure = [&] {
-    const py::gil_scoped_release release;
-    return formats::add_symbols(*self.bundle, list.path, list.list, base);
-  }();
-  if (failure) raise_failure(*failure);
 }
 
 void set_cpu(BundleHandle& self, unsigned family, unsigned model, unsigned stepping) {
@@ -294,9 +270,6 @@ void register_bundle(py::module_& module) {
              py::arg("bts_index") = py::none(),
              "Branch records of a stream, made of those of a debug store area (24 bytes each, or 12); "
              "bts_index: the record that would be written next.");
-  py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool, read and recognised.")
-      .def(py::init(&read_symbols), py::arg("path"), py::arg("data"))
-      .def_property_readonly("kind", [](const NamedList& self) { return self.list.kind; });
   py::class_<BundleHandle>(module, "Bundle", "A recording in memory: streams, code, clock, processor.")
       .def(py::init<>())
       .def("add_stream", &add_stream, py::arg("data"), py::kw_only(), py::arg("name") = "",
@@ -313,11 +286,6 @@ void register_bundle(py::module_& module) {
           "put_under_pages",
           [](BundleHandle& self, std::size_t added) { trace::put_under_pages(*self.bundle, added); },
           py::arg("added"), "Images, regions from `added` on, name the pages of the recording.")
-      .def(
-          "add_modules",
-          [](BundleHandle& self, const NamedList& list) { formats::add_modules(*self.bundle, list.list); },
-          py::arg("symbols"))
-      .def("add_symbols", &add_symbols, py::arg("symbols"), py::arg("base") = py::none())
       .def_property_readonly("names", [](const BundleHandle& self) { return names(*self.bundle); })
       .def("compare_with_pages", &compare_with_pages, py::arg("file"),
            "(pages over the image, those with other code).")

@@ -1,8 +1,9 @@
-// Resolves addresses to symbols, and symbols to addresses.
+// Resolves addresses to symbols, and symbols to addresses. Reads lists of symbols.
 #include <optional>
 #include <span>
 
 #include "bindings/bindings.h"
+#include "formats/symbols/place.h"
 #include "symbol/row_names.h"
 
 namespace ptkit::bindings {
@@ -113,9 +114,41 @@ py::list symbol_rows(const std::vector<symbol::Symbol>& symbols) {
   return rows;
 }
 
+// A list of symbols that was read, and the name that messages call it by.
+struct NamedList {
+  std::string path;
+  formats::SymbolList list;
+};
+
+NamedList read_symbols(const std::string& path, const py::buffer& data) {
+  const trace::TraceBuffer buffer = buffer_from_python(data, "a list of symbols");
+  auto list = [&] {
+    const py::gil_scoped_release release;
+    return formats::read_symbol_list(path, buffer.bytes());
+  }();
+  return {path, value_or_raise(std::move(list))};
+}
+
+void add_symbols(BundleHandle& self, const NamedList& list, std::optional<std::uint64_t> base) {
+  const auto failure = [&] {
+    const py::gil_scoped_release release;
+    return formats::add_symbols(*self.bundle, list.path, list.list, base);
+  }();
+  if (failure) raise_failure(*failure);
+}
+
 }  // namespace
 
 void register_symbols(py::module_& module) {
+  py::class_<NamedList>(module, "SymbolList", "A list of symbols of another tool, read and recognised.")
+      .def(py::init(&read_symbols), py::arg("path"), py::arg("data"))
+      .def_property_readonly("kind", [](const NamedList& self) { return self.list.kind; });
+  module.def(
+      "add_modules",
+      [](BundleHandle& bundle, const NamedList& list) { formats::add_modules(*bundle.bundle, list.list); },
+      py::arg("bundle"), py::arg("symbols"), "Adds the modules that a list names.");
+  module.def("add_symbols", &add_symbols, py::arg("bundle"), py::arg("symbols"), py::arg("base") = py::none(),
+             "Adds symbols at their addresses; base: that of their module.");
   module.def(
       "name_symbols", &name_symbols, py::arg("session"), py::arg("ips"), py::arg("spaces"),
       py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
