@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "base/hexadecimal.h"
 #include "base/paths.h"
@@ -85,17 +86,14 @@ class Placement {
       add_files([&](const auto& file) { return trace::is_same_module(name, file.path); });
     }
     const auto same = std::shared_ptr<const trace::TraceBundle>(&bundle_, [](const auto*) {});
-    std::set<std::tuple<trace::SpaceId, std::uint64_t>> seen;
+    std::map<std::pair<trace::SpaceId, std::uint64_t>, std::size_t> known;
     for (const symbol::Mapping& one : symbol::LoadAddresses(same).mappings()) {
       if (!files.contains(one.file)) continue;
-      const Load load{one.space, one.address - one.rva, one.address + one.size, one.file};
-      if (seen.emplace(load.space, load.base).second) {
-        loads_.push_back(load);
-      } else {
-        const auto known = std::ranges::find_if(
-            loads_, [&](const Load& other) { return other.space == load.space && other.base == load.base; });
-        known->end = std::max(known->end, load.end);
-      }
+      const std::uint64_t base = one.address - one.rva;
+      const auto [at, is_new] = known.try_emplace({one.space, base}, loads_.size());
+      if (is_new) loads_.push_back({one.space, base, 0, one.file});
+      Load& load = loads_[at->second];
+      load.end = std::max(load.end, one.address + one.size);
     }
   }
 
