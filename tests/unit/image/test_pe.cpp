@@ -14,7 +14,6 @@
 namespace ptkit::image {
 namespace {
 
-using base::Status;
 using test::ByteVector;
 using test::TemporaryFile;
 
