@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "capi/options.h"
 #include "psb_header.h"
 #include "ptkit.h"
 
@@ -93,7 +94,9 @@ void try_options(const std::uint8_t* data, std::size_t size) {
   options.read_code = nullptr;
   std::memcpy(memory, &options, sizeof options);
   ptkit_coverage* coverage = nullptr;
-  const int status = ptkit_coverage_open(reinterpret_cast<const ptkit_options*>(memory), &coverage);
+  const auto* const given = reinterpret_cast<const ptkit_options*>(memory);
+  const int status = ptkit_coverage_open(given, &coverage);
+  if (ptkit::capi::read_options(given).ok() != (status == PTKIT_OK)) std::abort();
   if ((status == PTKIT_OK) != (coverage != nullptr)) std::abort();
   if (status != PTKIT_OK && *ptkit_failure_message() == '\0') std::abort();
   ptkit_coverage_close(coverage);
