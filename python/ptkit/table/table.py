@@ -172,10 +172,10 @@ class Table:
             derived = self._derived(name)
             return derived.column if derived is not None and self._offers(name, derived) else None
         if column.role in ("run", "run flag"):
-            there = self._runs is not None
+            there = self._runs is not None or name in self._columns
         else:
-            there = "flags" in self._columns if column.role == "flag" else False
-        return column if there or name in self._columns else None
+            there = name in self._columns or (column.role == "flag" and "flags" in self._columns)
+        return column if there else None
 
     def _offers(self, name: str, derived: Derived) -> bool:
         if name in self._columns:
