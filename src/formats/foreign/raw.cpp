@@ -17,14 +17,14 @@ base::Result<trace::TraceBundle> read_bytes(const std::string& path, const trace
                                             const OpenOptions& options) {
   if (!options.without_psb && !has_early_psb(data.bytes())) {
     const std::string what = describe(data.bytes());
-    const bool may_be_bts =
-        what.ends_with("unknown form") && data.size() % record_bytes(DsLayout::BITS32) == 0;
+    const bool is_unknown = what.ends_with("unknown form");
+    const bool may_be_bts = is_unknown && data.size() % record_bytes(DsLayout::BITS32) == 0;
     return base::Failure{
         base::Status::BAD_FILE, 0,
         path + " is not a trace: it is " + what +
             " without a PSB packet in its first 64 KiB; ptkit opens .ptk, perf.data, raw PT "
-            "streams and others (docs/formats.md); for packets without a PSB: ptkit packets --no-sync, or "
-            "sync=False" +
+            "streams and others (docs/formats.md)" +
+            (is_unknown ? "; for packets without a PSB: ptkit packets --no-sync, or sync=False" : "") +
             (may_be_bts ? "; for a buffer of Branch Trace Store say the format bts or bts32" : "")};
   }
   trace::TraceBundle bundle;
