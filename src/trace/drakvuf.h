@@ -1,5 +1,5 @@
-// PTW packets that DRAKVUF's ipt plugin, not the processor, writes into a stream: which thread runs, and which
-// event of DRAKVUF's logs comes. Only a recording with PTWEn = 0 can have them (rtit_ctl.h).
+// PTW packets that DRAKVUF's ipt plugin, not the processor, writes into a stream: which thread runs, and
+// which event of DRAKVUF's logs comes. Only a recording with PTWEn = 0 can have them (rtit_ctl.h).
 #pragma once
 
 #include <cstdint>

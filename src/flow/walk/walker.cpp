@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-
 namespace ptkit::flow {
 
 using base::Status;
