@@ -317,6 +317,7 @@ class EmulatorRecorder:
         qemu: bytes,
         plugin: bytes,
         truth: bytes = ...,
+        transfers: bytes = ...,
         return_compression: bool = ...,
         tsc: bool = ...,
         mtc: bool = ...,

@@ -18,12 +18,12 @@ py::dict run_emulator(EmulatorRecorder& recorder) {
 }
 
 std::unique_ptr<EmulatorRecorder> make(std::vector<std::string> argv, std::string output, std::string qemu,
-                                       std::string plugin, std::string truth, bool return_compression,
-                                       bool tsc, bool mtc, bool cyc, bool tnt_64, std::uint32_t psb_period,
-                                       std::uint8_t mtc_period, std::uint8_t cyc_threshold,
-                                       std::uint64_t max_instructions, bool quiet, bool redact,
-                                       const std::optional<OwnerTuple>& owner, std::uint64_t ring_bytes,
-                                       const std::vector<FilterTuple>& filters,
+                                       std::string plugin, std::string truth, std::string transfers,
+                                       bool return_compression, bool tsc, bool mtc, bool cyc, bool tnt_64,
+                                       std::uint32_t psb_period, std::uint8_t mtc_period,
+                                       std::uint8_t cyc_threshold, std::uint64_t max_instructions, bool quiet,
+                                       bool redact, const std::optional<OwnerTuple>& owner,
+                                       std::uint64_t ring_bytes, const std::vector<FilterTuple>& filters,
                                        const std::vector<TriggerTuple>& triggers) {
   RecordOptions options;
   options.argv = std::move(argv);
@@ -31,6 +31,7 @@ std::unique_ptr<EmulatorRecorder> make(std::vector<std::string> argv, std::strin
   options.qemu = std::move(qemu);
   options.plugin = std::move(plugin);
   options.truth_folder = std::move(truth);
+  options.transfers_folder = std::move(transfers);
   options.return_compression = return_compression;
   options.tsc = tsc;
   options.mtc = mtc;
@@ -55,12 +56,13 @@ void register_emulator(py::module_& module) {
   py::class_<EmulatorRecorder>(module, "EmulatorRecorder",
                                "Runs a program in QEMU's user mode emulation and writes a bundle.")
       .def(py::init(&make), py::kw_only(), py::arg("argv"), py::arg("output"), py::arg("qemu"),
-           py::arg("plugin"), py::arg("truth") = "", py::arg("return_compression") = true,
-           py::arg("tsc") = true, py::arg("mtc") = true, py::arg("cyc") = false, py::arg("tnt_64") = false,
-           py::arg("psb_period") = 4096, py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0,
-           py::arg("max_instructions") = 0, py::arg("quiet") = false, py::arg("redact") = false,
-           py::arg("owner") = py::none(), py::arg("ring_bytes") = 0,
-           py::arg("filters") = std::vector<FilterTuple>(), py::arg("triggers") = std::vector<TriggerTuple>())
+           py::arg("plugin"), py::arg("truth") = "", py::arg("transfers") = "",
+           py::arg("return_compression") = true, py::arg("tsc") = true, py::arg("mtc") = true,
+           py::arg("cyc") = false, py::arg("tnt_64") = false, py::arg("psb_period") = 4096,
+           py::arg("mtc_period") = 8, py::arg("cyc_threshold") = 0, py::arg("max_instructions") = 0,
+           py::arg("quiet") = false, py::arg("redact") = false, py::arg("owner") = py::none(),
+           py::arg("ring_bytes") = 0, py::arg("filters") = std::vector<FilterTuple>(),
+           py::arg("triggers") = std::vector<TriggerTuple>())
       .def("run", &run_emulator, "Blocks until the recording has ended; gives what came of it. Once only.")
       .def("request_stop", &EmulatorRecorder::request_stop, "Ends it: SIGINT for the program.")
       .def("request_detach", &EmulatorRecorder::request_detach, "Ends it; the program runs on.")

@@ -69,7 +69,10 @@ __attribute__((visibility("hidden"), used)) void ptkit_add_timed_block(unsigned,
   attach(env);
   const uint64_t now = __rdtsc();
   const auto* const line = reinterpret_cast<const ptkit::qemu::Line*>(ptkit_cursor & ~(kLineBytes - 1));
-  if (ptkit_cursor % kLineBytes == 0 || (now - line->tsc) >> 32U != 0) ptkit::qemu::next_line(now);
-  write(ptkit::qemu::TimedBlock{static_cast<uint32_t>(number), static_cast<uint32_t>(now)});
+  const bool full = ptkit_cursor == 0 ||
+                    ptkit_cursor == reinterpret_cast<uint64_t>(line->timed + ptkit::qemu::kLineTimedBlocks);
+  if (full || (now - line->tsc) >> 32U != 0) ptkit::qemu::next_line(now);
+  write(ptkit::qemu::TimedBlock{static_cast<uint32_t>(number), static_cast<uint32_t>(now),
+                                env[ptkit::qemu::kRsp]});
 }
 }

@@ -21,23 +21,24 @@
 namespace ptkit::qemu {
 
 constexpr uint32_t kChannelMagic = 0x6b74'7071;
-constexpr uint32_t kChannelVersion = 3;
+constexpr uint32_t kChannelVersion = 4;
 constexpr size_t kPageBytes = 4096;
 
 // ---- lines: the blocks that a thread executed
 
 // A line is 64 bytes, at a multiple of 64: TSC when it was begun, then numbers of blocks in the order in
-// which they were begun. With per-block times (SharedMemoryHeader::block_times) 7 pairs, otherwise 14
+// which they were begun. With per-block times (SharedMemoryHeader::block_times) 3 TimedBlocks, otherwise 14
 // numbers. The last line may be partly filled: unused entries hold kNoBlock.
 constexpr size_t kLineBytes = 64;
 constexpr size_t kLineBlocks = 14;
-constexpr size_t kLineTimedBlocks = 7;
+constexpr size_t kLineTimedBlocks = 3;
 constexpr uint32_t kNoBlock = 0xffff'ffffU;  // an unused entry, or a block after the end of recording
 constexpr uint32_t kMark = 0xffff'fffeU;     // in entry 0: the line is a MarkLine
 
 struct TimedBlock {
   uint32_t block;
   uint32_t tsc;  // when the block began: low 32 bits. A line spans less than 2^32 ticks
+  uint64_t sp;   // RSP when the block began
 };
 
 struct Line {
@@ -55,7 +56,7 @@ enum class MarkKind : uint32_t {
   SYSCALL = 1,
   // After a system call: number, result. Calls that do not return have none.
   SYSCALL_END = 2,
-  // The emulator checks for signals: IP of the next instruction, which was not executed.
+  // The emulator checks for signals: IP of the next instruction, which was not executed, and RSP.
   INTERRUPT = 3,
   // After INTERRUPT: IP of the next instruction, RSP, RDI (the number of a delivered signal), and 1 if a
   // signal is
@@ -157,7 +158,7 @@ struct alignas(64) SharedMemoryHeader {
   uint64_t slots_offset, slot_bytes;   // the first slot, the distance between slots; multiples of kPageBytes
   uint64_t lines_offset, lines_bytes;  // inside a slot; lines_bytes is a power of two
   uint32_t slots;
-  uint32_t block_times;  // 1: each block has its time (TimedBlock)
+  uint32_t block_times;  // 1: each block has its time and RSP (TimedBlock)
   int32_t recorder_pid;
   uint32_t unused0;
   // Written by the recorder.

@@ -12,10 +12,6 @@ namespace {
 
 using Function = int (*)(int, const sigset_t*, sigset_t*);
 
-constexpr int kRsp = 4;
-constexpr int kRdi = 7;
-constexpr int kRip = 16;
-
 Function next_function() {
   static Function next;
   if (next == nullptr) next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "sigprocmask"));
@@ -32,18 +28,18 @@ bool blocks_all(const sigset_t& set) {
 void check_registers(const sigset_t& set) {
   ptkit::qemu::Thread& self = ptkit::qemu::thread;
   if (self.env == nullptr || self.in_syscall) return;
-  const uint64_t ip = self.env[kRip];
-  const uint64_t sp = self.env[kRsp];
+  const uint64_t ip = self.env[ptkit::qemu::kRip];
+  const uint64_t sp = self.env[ptkit::qemu::kRsp];
   if (blocks_all(set)) {
     if (self.interrupted) return;
     self.interrupted = true;
     self.interrupt_ip = ip;
     self.interrupt_sp = sp;
-    ptkit::qemu::mark(ptkit::qemu::MarkKind::INTERRUPT, ip);
+    ptkit::qemu::mark(ptkit::qemu::MarkKind::INTERRUPT, ip, sp);
   } else if (self.interrupted) {
     self.interrupted = false;
     const bool delivered = ip != self.interrupt_ip || sp != self.interrupt_sp;
-    ptkit::qemu::mark(ptkit::qemu::MarkKind::RESUME, ip, sp, self.env[kRdi], delivered ? 1 : 0);
+    ptkit::qemu::mark(ptkit::qemu::MarkKind::RESUME, ip, sp, self.env[ptkit::qemu::kRdi], delivered ? 1 : 0);
   }
 }
 

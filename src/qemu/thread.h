@@ -16,6 +16,11 @@ extern __attribute__((tls_model("initial-exec"),
 
 namespace ptkit::qemu {
 
+// Words of CPUX86State.
+constexpr int kRsp = 4;
+constexpr int kRdi = 7;
+constexpr int kRip = 16;
+
 struct Thread {
   // Null until attach_thread(). A thread that is not recorded has a scratch slot that the recorder does not
   // read.

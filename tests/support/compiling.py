@@ -21,7 +21,7 @@ COMPILER = COMPILERS[".c"]
 def build(name: str, folder: Path, *flags: str) -> Path:
     """Compile tests/programs/NAME.c or NAME.cpp; `-static` makes a short start."""
     source = next(PROGRAMS.glob(f"{name}.c*"))
-    return compiled(folder / name, "-O1", "-pthread", *flags, source)
+    return compiled(folder / source.stem, "-O1", "-pthread", *flags, source)
 
 
 def compiled(program: Path, *arguments: str | Path) -> Path:

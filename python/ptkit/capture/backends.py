@@ -16,7 +16,9 @@ __all__ = ["Backend", "choose", "probe"]
 # Options that not every back end has.
 _ABILITIES = {
     **hardware.ABILITIES,
-    "emulator": frozenset({"filters", "triggers", "ring", "redact", "tnt_64", "truth", "max_instructions"}),
+    "emulator": frozenset(
+        {"filters", "triggers", "ring", "redact", "tnt_64", "truth", "transfers", "max_instructions"}
+    ),
     "step": frozenset({"redact", "tnt_64", "truth", "max_instructions"}),
 }
 _MACHINES = {

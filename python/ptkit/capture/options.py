@@ -77,6 +77,9 @@ class Options(TypedDict, total=False):
     truth : path
         A folder for ``stream-N.u64``: the IP of every instruction that stream N executed, 64 bits each. Not
         for ``perf`` and ``driver``.
+    transfers : path
+        A folder for ``stream-N.transfers``: every transfer of control with the stack pointer after it
+        (docs/emulator.md). Only for ``emulator``.
     levels : str
         ``"user"`` (default), ``"kernel"`` or ``"both"``: the code to trace. This option and those
         that follow are only for ``perf`` and ``driver``.
@@ -128,6 +131,7 @@ class Options(TypedDict, total=False):
     force: bool
     quiet: bool
     truth: str | os.PathLike[str] | None
+    transfers: str | os.PathLike[str] | None
     levels: str | None
     pid: int | None
     cpus: str | int | Sequence[int] | None
@@ -235,6 +239,9 @@ def _special(options: Options) -> dict[str, Any]:
         found["ring"] = size_of("ring", ring)
     elif any(trigger[1] == "snapshot" for trigger in found["triggers"]):
         raise ConfigError("triggers: a snapshot keeps what is in the ring; give its size, such as ring='64M'")
+    transfers = options.get("transfers")
+    if transfers is not None:
+        found["transfers"] = path_of("transfers", transfers)
     # Not for a processor.
     for name in ("max_instructions", "truth"):
         found[name] = options.get(name) is not None

@@ -55,11 +55,10 @@ std::optional<base::Failure> check(const RecordOptions& options) {
     return invalid_option("output: expected the path of the bundle to write, found nothing");
   if (auto failure = check_periods(options)) return failure;
   if (auto failure = check_filters(options)) return failure;
-  struct stat info {};
-  if (!options.truth_folder.empty() &&
-      (::stat(options.truth_folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))) {
-    return base::Failure{base::Status::IO_ERROR, 0,
-                         options.truth_folder + ": expected a folder for the log of instructions"};
+  for (const std::string& folder : {options.truth_folder, options.transfers_folder}) {
+    struct stat info {};
+    if (!folder.empty() && (::stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
+      return base::Failure{base::Status::IO_ERROR, 0, folder + ": expected a folder for the execution log"};
   }
   return {};
 }

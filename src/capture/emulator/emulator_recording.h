@@ -26,8 +26,8 @@ class EmulatorRecording {
   [[nodiscard]] const RecordOptions& options() const noexcept { return options_; }
   [[nodiscard]] const softpt::GeneratorConfig& generator_config() const noexcept { return generator_config_; }
   [[nodiscard]] BundleOutput& output() noexcept { return output_; }
-  // Whether the guest writes the time of each block, for the execution log.
-  [[nodiscard]] bool block_times() const noexcept { return !options_.truth_folder.empty(); }
+  // Whether the guest writes time and RSP of each block, for the execution logs.
+  [[nodiscard]] bool block_times() const noexcept { return !options_.log_folder().empty(); }
 
   struct Counts {
     std::uint64_t instructions = 0;

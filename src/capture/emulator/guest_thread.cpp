@@ -159,7 +159,7 @@ void GuestThread::finish(std::uint64_t tsc) {
   process_.end_stream(tid_, time(tsc));
   if (encoder_->log_failed())
     recording_.add_warning(
-        warn(trace::WarningCode::EXECUTION_LOG_FAILED).at(recording_.options().truth_folder));
+        warn(trace::WarningCode::EXECUTION_LOG_FAILED).at(recording_.options().log_folder()));
   if (const std::uint64_t times = encoder_->unexplained(); times != 0) {
     recording_.add_warning(
         warn(trace::WarningCode::GUEST_INTERRUPTS, times).at("Thread " + std::to_string(tid_)));
@@ -226,23 +226,29 @@ void GuestThread::read_timed_blocks(std::span<const qemu::TimedBlock> blocks, st
     if (group_.size() == qemu::kLineBlocks) write_group(tsc);
     group_.push_back(numbers[i]);
     group_times_.push_back(tsc);
+    group_sps_.push_back(blocks[i].sp);
   }
 }
 
 void GuestThread::write_group(std::uint64_t tsc_end) {
   if (group_.empty()) return;
-  encoder_->blocks(group_, group_times_.front(), tsc_end, group_times_);
+  encoder_->blocks(group_, group_times_.front(), tsc_end, group_times_, group_sps_);
   group_.clear();
   group_times_.clear();
+  group_sps_.clear();
 }
 
 void GuestThread::begin_stream() {
   stream_ = process_.begin_stream(tid_);
+  const RecordOptions& options = recording_.options();
+  const std::string name = "/stream-" + std::to_string(stream_);
   BlockLogs logs;
-  if (!recording_.options().truth_folder.empty()) {
-    const std::string path = recording_.options().truth_folder + "/stream-" + std::to_string(stream_);
-    logs = {ExecutionLog(path + ".u64"), ExecutionLog(path + ".branches")};
+  if (const std::string& folder = options.truth_folder; !folder.empty()) {
+    logs.instructions = ExecutionLog(folder + name + ".u64");
+    logs.branches = ExecutionLog(folder + name + ".branches");
   }
+  if (const std::string& folder = options.transfers_folder; !folder.empty())
+    logs.transfers = TransferLog(ExecutionLog(folder + name + ".transfers"));
   encoder_ = std::make_unique<BlockEncoder>(
       recording_.generator_config(), process_.code(),
       [this](base::Bytes bytes) {
@@ -274,7 +280,7 @@ void GuestThread::on_mark(const qemu::MarkLine& mark) {
       if (encodes) encoder_->syscall_end(tsc);
       return on_syscall_end(mark);
     case qemu::MarkKind::INTERRUPT:
-      if (encodes) encoder_->interrupted(mark.values[0], tsc);
+      if (encodes) encoder_->interrupted(mark.values[0], tsc, mark.values[1]);
       return;
     case qemu::MarkKind::RESUME:
       return on_resume(mark, tsc);

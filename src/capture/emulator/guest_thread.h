@@ -65,6 +65,7 @@ class GuestThread {
   // Blocks with block times that are encoded as if only the line's time were known.
   std::vector<std::uint32_t> group_;
   std::vector<std::uint64_t> group_times_;
+  std::vector<std::uint64_t> group_sps_;
   std::array<qemu::Line, kBatchLines> batch_;
   EmulatorRecording::Counts counted_;
   EmulatorRecording::Counts flushed_;

@@ -26,12 +26,14 @@ BlockEncoder::BlockEncoder(BlockEncoder&&) noexcept = default;
 BlockEncoder& BlockEncoder::operator=(BlockEncoder&&) noexcept = default;
 
 void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
-                          std::span<const std::uint64_t> logged_times) {
+                          std::span<const std::uint64_t> logged_times,
+                          std::span<const std::uint64_t> logged_sps) {
   if (numbers.empty()) return;
   const std::uint64_t span = tsc_end > tsc ? tsc_end - tsc : 0;
   const auto time_of = [&](std::size_t i) {
     const std::uint64_t at = i == 0 ? tsc : tsc + span / numbers.size() * i;
-    return State::BlockTime{at, i < logged_times.size() ? logged_times[i] : at};
+    return State::BlockTime{at, i < logged_times.size() ? logged_times[i] : at,
+                            i < logged_sps.size() ? logged_sps[i] : 0};
   };
   state_->update_rules();
   state_->encode_blocks(numbers, time_of);
@@ -39,10 +41,10 @@ void BlockEncoder::blocks(std::span<const std::uint32_t> numbers, std::uint64_t 
 
 void BlockEncoder::block(std::uint32_t number, std::uint64_t tsc) { blocks({&number, 1}, tsc, tsc); }
 
-void BlockEncoder::interrupted(std::uint64_t ip, std::uint64_t tsc) {
+void BlockEncoder::interrupted(std::uint64_t ip, std::uint64_t tsc, std::uint64_t sp) {
   State& state = *state_;
   if (state.interruption) state.interrupt(*std::exchange(state.interruption, std::nullopt), false);
-  state.interruption = {ip, tsc};
+  state.interruption = {ip, tsc, sp};
 }
 
 void BlockEncoder::resumed(std::uint64_t ip, std::uint64_t tsc, int signal) {
@@ -50,6 +52,7 @@ void BlockEncoder::resumed(std::uint64_t ip, std::uint64_t tsc, int signal) {
   const auto at = std::exchange(state.interruption, std::nullopt);
   if (at && signal == 0 && at->ip == ip) return;
   if (at) state.interrupt(*at, is_fault(signal));
+  if (at && signal != 0) state.logs.transfers.leave(TransferLog::kSignal, at->ip);
   state.advance_to(tsc);
 }
 
@@ -60,6 +63,7 @@ void BlockEncoder::syscall(std::uint64_t tsc) {
     const GuestBlock* const block = state.take_last();
     if (block == nullptr) return;
     state.retire_all(*block, block->next, ended);
+    state.leave_by_end(*block);
     if (!state.tracer.inside()) return;
     ++state.unexplained;
     state.tracer.interrupted(block->next);
@@ -83,7 +87,8 @@ std::uint64_t BlockEncoder::bytes() const noexcept {
 }
 std::uint64_t BlockEncoder::unexplained() const noexcept { return state_->unexplained; }
 bool BlockEncoder::log_failed() const noexcept {
-  return state_->logs.instructions.failed() || state_->logs.branches.failed();
+  const BlockLogs& logs = state_->logs;
+  return logs.instructions.failed() || logs.branches.failed() || logs.transfers.failed();
 }
 
 }  // namespace ptkit::capture

@@ -13,6 +13,7 @@
 #include "capture/common/address_filter.h"
 #include "capture/encode/execution_log.h"
 #include "capture/encode/guest_code.h"
+#include "capture/encode/transfer_log.h"
 #include "softpt/packet_generator.h"
 
 namespace ptkit::capture {
@@ -23,7 +24,8 @@ struct BlockLogs {
   // IP and time of each branch instruction. The time is when the next block began; if code changed in
   // between, it is when the branch's own block began.
   ExecutionLog branches;
-  [[nodiscard]] bool on() const noexcept { return instructions.on() || branches.on(); }
+  TransferLog transfers;
+  [[nodiscard]] bool on() const noexcept { return instructions.on() || branches.on() || transfers.on(); }
 };
 
 class BlockEncoder {
@@ -42,14 +44,16 @@ class BlockEncoder {
   BlockEncoder& operator=(BlockEncoder&&) noexcept;
 
   // Encodes blocks in order: the first began at exactly `tsc`, the others later, none after `tsc_end`.
-  // Packets claim no more than that. `logged_times` is for the execution log: one time for each block, or
-  // empty.
+  // Packets claim no more than that. `logged_times` and `logged_sps` (RSP) are for the execution logs: one
+  // for each block, or empty.
   void blocks(std::span<const std::uint32_t> numbers, std::uint64_t tsc, std::uint64_t tsc_end,
-              std::span<const std::uint64_t> logged_times = {});
+              std::span<const std::uint64_t> logged_times = {},
+              std::span<const std::uint64_t> logged_sps = {});
   // Encodes a block that began at exactly `tsc`.
   void block(std::uint32_t number, std::uint64_t tsc);
-  // The thread left for the kernel at `ip`, which was not executed (signal, fault).
-  void interrupted(std::uint64_t ip, std::uint64_t tsc);
+  // The thread left for the kernel at `ip`, which was not executed (signal, fault). `sp` (RSP) is for the log
+  // of transfers.
+  void interrupted(std::uint64_t ip, std::uint64_t tsc, std::uint64_t sp = 0);
   // The thread is back in user code at `ip`, which was not executed yet. `signal` is the delivered signal, or
   // 0. Without a signal and at the same `ip`, the interruption has no effect.
   void resumed(std::uint64_t ip, std::uint64_t tsc, int signal = 0);

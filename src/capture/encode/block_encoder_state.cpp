@@ -92,10 +92,12 @@ void BlockEncoder::State::begin(std::uint32_t number, const BlockTime& at, bool 
       follows = repeated;
     } else {
       retire_all(*before, block.pc, ended);
+      log_transfer(*before, block.pc, at.logged_sp);
       follows = tracer.inside();
     }
   } else {
     branched_here = true;
+    logs.transfers.arrive(block.pc, at.logged_sp, instructions);
   }
   const std::uint64_t step = exact_tsc;
   enter(number, at.tsc, resync);
@@ -179,6 +181,18 @@ void BlockEncoder::State::retire_end(const GuestBlock& block, std::uint64_t to, 
   if (!tracer.retire(block.end, block.last, to, ExecMode::BITS64, ExecMode::BITS64)) ++unexplained;
 }
 
+// The block was executed to its end, and the next instruction is at `to`.
+void BlockEncoder::State::log_transfer(const GuestBlock& block, std::uint64_t to, std::uint64_t sp) {
+  const bool conditional = block.end.cls == insn::InsnClass::COND_JUMP;
+  if (to == block.next && (conditional || !ends_in_branch(block))) return;
+  leave_by_end(block);
+  logs.transfers.arrive(to, sp, instructions);
+}
+
+void BlockEncoder::State::leave_by_end(const GuestBlock& block) {
+  logs.transfers.leave(static_cast<std::uint8_t>(block.end.cls), block.last, block.next - block.last);
+}
+
 void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
   advance_to(at.tsc, [&](const BlockTime& ended) {
     if (const GuestBlock* const block = take_last()) {
@@ -186,8 +200,13 @@ void BlockEncoder::State::interrupt(const Interruption& at, bool fault) {
         retire(*block, *count, ended);
       } else {
         retire_all(*block, at.ip, ended);
+        log_transfer(*block, at.ip, at.sp);
       }
+    } else {
+      logs.transfers.arrive(at.ip, at.sp, instructions);
     }
+    logs.transfers.leave(TransferLog::kInterrupt, at.ip);
+    logs.transfers.arrive(at.ip, at.sp, instructions);
     tracer.interrupted(at.ip);
   });
 }
@@ -209,6 +228,7 @@ void BlockEncoder::State::finish(std::uint64_t tsc) {
   tracer.generator().flush();
   logs.instructions.flush();
   logs.branches.flush();
+  logs.transfers.finish(instructions);
 }
 
 }  // namespace ptkit::capture

@@ -48,14 +48,16 @@ struct BlockEncoder::State {
   State(const softpt::GeneratorConfig& config, const GuestCode& code, softpt::PacketGenerator::Output sink,
         BlockLogs logs, const AddressFilter* filter, Watcher watcher);
 
-  // The time of a block: `tsc` is for packets, `logged_tsc` for the execution log.
+  // The time of a block: `tsc` is for packets, `logged_tsc` and `logged_sp` (RSP) for the execution logs.
   struct BlockTime {
     std::uint64_t tsc = 0;
     std::uint64_t logged_tsc = 0;
+    std::uint64_t logged_sp = 0;
   };
   struct Interruption {
     std::uint64_t ip = 0;
     std::uint64_t tsc = 0;
+    std::uint64_t sp = 0;
   };
 
   // Encodes blocks in order. `time_of(i)` is the time of block i: exact for the first, estimated for the
@@ -84,6 +86,8 @@ struct BlockEncoder::State {
   void retire(const GuestBlock& block, std::size_t count, const BlockTime& at);
   void retire_all(const GuestBlock& block, std::uint64_t to, const BlockTime& at);
   void retire_end(const GuestBlock& block, std::uint64_t to, const BlockTime& at);
+  void leave_by_end(const GuestBlock& block);
+  void log_transfer(const GuestBlock& block, std::uint64_t to, std::uint64_t sp);
   void enter(std::uint32_t number, std::uint64_t tsc, bool resync);
   void finish(std::uint64_t tsc);
   [[nodiscard]] const GuestBlock* take_last();

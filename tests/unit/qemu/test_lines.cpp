@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -55,7 +56,18 @@ class LinesTest : public ::testing::Test {
     return reinterpret_cast<const Line*>(reinterpret_cast<char*>(&slot()) + kPageBytes)[number % kLines];
   }
   static void block(std::uintptr_t number) { ptkit_block(0, reinterpret_cast<void*>(number)); }
-  static void timed_block(std::uintptr_t number) { ptkit_timed_block(0, reinterpret_cast<void*>(number)); }
+  // Generated code has CPUX86State in RBP. What lies below RSP may be in use here.
+  static void timed_block(std::uint64_t number, std::uint64_t rsp) {
+    unsigned vcpu = 0;
+    std::array<std::uint64_t, kRip + 1> state{};
+    state[kRsp] = rsp;
+    asm volatile(
+        "mov %%rbp, %%r12\n mov %%rsp, %%r13\n sub $256, %%rsp\n and $-16, %%rsp\n"
+        "mov %[state], %%rbp\n call ptkit_timed_block\n mov %%r13, %%rsp\n mov %%r12, %%rbp\n"
+        : "+S"(number), "+D"(vcpu)
+        : [state] "r"(state.data())
+        : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "cc", "memory");
+  }
 
   char* memory_ = nullptr;
   std::size_t bytes_ = 0;
@@ -96,14 +108,15 @@ TEST_F(LinesTest, MarkCompletesTheLine) {
   EXPECT_EQ(line(4).tsc, 0U);
 }
 
-TEST_F(LinesTest, TimedBlocksCarryTimes) {
+TEST_F(LinesTest, TimedBlocksCarryTimesAndStackPointers) {
   shared().block_times = 1;
-  for (std::uint32_t i = 0; i < 9; ++i) timed_block(i);
-  EXPECT_EQ(slot().lines, 1U);
+  for (std::uint32_t i = 0; i < 9; ++i) timed_block(i, 1000 - i);
+  EXPECT_EQ(slot().lines, 2U);
   std::uint32_t last = static_cast<std::uint32_t>(line(0).tsc);
   for (std::uint32_t i = 0; i < 9; ++i) {
     const TimedBlock& one = line(i / kLineTimedBlocks).timed[i % kLineTimedBlocks];
     EXPECT_EQ(one.block, i);
+    EXPECT_EQ(one.sp, 1000 - i);
     EXPECT_LT(one.tsc - last, 1U << 30U);
     last = one.tsc;
   }

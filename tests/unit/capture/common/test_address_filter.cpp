@@ -48,7 +48,7 @@ TEST(AddressFilter, DecodesWhatATraceUnitTraces) {
     const GeneratorConfig config = config_of(true, seed % 3 != 0, 3 + seed % 4);
     const Encoded out = encode(run, config, {seed % 2 != 0 ? 14U : 0U}, {}, filter.get());
     const Encoded slow = encode(run, config, {seed % 2 != 0 ? 14U : 0U},
-                                {ExecutionLog("/dev/null"), ExecutionLog("/dev/null")}, filter.get());
+                                {ExecutionLog("/dev/null"), ExecutionLog("/dev/null"), {}}, filter.get());
     EXPECT_TRUE(out.bytes == slow.bytes);
     const Decoded seen = decode(bundle_for(run.program.regions, config, out.bytes));
     const Expected expected = filtered(run, requested);

@@ -288,7 +288,7 @@ TEST(BlockEncoder, LogsExecutedInstructionsAndBranches) {
   const Encoded plain = encode(run, config, {14});
   const Encoded logged =
       encode(run, config, {14},
-             {ExecutionLog(scratch.at("stream-0.u64")), ExecutionLog(scratch.at("stream-0.branches"))});
+             {ExecutionLog(scratch.at("stream-0.u64")), ExecutionLog(scratch.at("stream-0.branches")), {}});
   EXPECT_EQ(plain.bytes, logged.bytes);
   const auto words = [&](const char* name) {
     const std::string bytes = formats::test::read_all(scratch.at(name));
@@ -324,7 +324,8 @@ TEST(BlockEncoder, FastPathWritesTheBytesOfTheSlowPath) {
       if (seed % 3 == 0) options.split_per_mille = options.fault_per_mille = options.flush_per_mille = 0;
       Emulator(run, options).run();
       const Encoded fast = encode(run, config, how);
-      const Encoded slow = encode(run, config, how, {ExecutionLog("/dev/null"), ExecutionLog("/dev/null")});
+      const Encoded slow =
+          encode(run, config, how, {ExecutionLog("/dev/null"), ExecutionLog("/dev/null"), {}});
       EXPECT_EQ(fast.instructions, slow.instructions);
       EXPECT_EQ(fast.branches, slow.branches);
       EXPECT_EQ(fast.unexplained, slow.unexplained);

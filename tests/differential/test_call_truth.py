@@ -1,0 +1,137 @@
+"""The referee of call stacks, judged by what the programs say of themselves.
+
+`tests/support/call_truth.py` builds call trees from stack pointers. Here they are compared with the
+programs' own counts, and with what `-finstrument-functions` logs of the same run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from call_code import Code, code_of
+from call_log import read_log
+from call_truth import Frames, true_frames
+from compiling import PROGRAMS, build, compiled
+from numpy.typing import NDArray
+
+import ptkit
+from ptkit import capture
+
+pytestmark = pytest.mark.skipif(
+    not any(one.name == "emulator" and one.available for one in capture.probe()),
+    reason="no emulator here: " + "; ".join(f"{one.name}: {one.detail}" for one in capture.probe()),
+)
+
+
+def recorded(argv: list[str | Path], folder: Path) -> ptkit.Trace:
+    """Record with the log of transfers beside the bundle; the program's output is in `folder`/out."""
+    recording = ptkit.Recorder(argv, folder / "out.ptk", backend="emulator", transfers=folder).run()
+    assert not recording.warnings
+    return ptkit.open(recording)
+
+
+def truth(trace: ptkit.Trace, folder: Path, stream: int = 0) -> tuple[Frames, Code]:
+    code = code_of(trace, trace.streams[stream].space)
+    return true_frames(read_log(folder / f"stream-{stream}.transfers", code)), code
+
+
+def counts(frames: Frames, code: Code) -> Counter[str]:
+    """How often each function was entered."""
+    return Counter(code.name(entry) for entry in frames.entry_ip.tolist() if entry)
+
+
+def said(text: str) -> dict[str, int]:
+    """What the program counted: names and numbers."""
+    return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
+
+
+COUNTED = [
+    ("recursion", ("-O1",), {}),
+    ("tails", ("-O2",), {"links": ("first", "second", "third", "through", "conditional")}),
+    ("tails", ("-O0",), {"links": ("first", "second", "third", "through", "conditional")}),
+    ("indirect", ("-O2",), {}),
+    ("indirect", ("-O2", "-mindirect-branch=thunk"), {}),
+    ("indirect", ("-O2", "-mfunction-return=thunk"), {}),
+    ("indirect", ("-O1", "-mindirect-branch=thunk", "-mfunction-return=thunk"), {}),
+    ("thunks", ("-O1",), {}),
+    ("stubs", ("-O2", "-Wl,-z,lazy"), {}),
+    ("stubs", ("-O2", "-Wl,-z,now"), {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "together"), COUNTED, ids=[f"{name}{''.join(flags)}" for name, flags, _ in COUNTED]
+)
+def test_counts_of_the_program(
+    name: str,
+    flags: tuple[str, ...],
+    together: dict[str, tuple[str, ...]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    program = build(f"calls/{name}", tmp_path, "-fcf-protection=none", *flags)
+    trace = recorded([program], tmp_path)
+    frames, code = truth(trace, tmp_path)
+    found = counts(frames, code)
+    expected = said(capfd.readouterr().out)
+    assert expected
+    for function, count in expected.items():
+        assert sum(found[one] for one in together.get(function, (function,))) == count, function
+    assert_whole(frames)
+
+
+def assert_whole(frames: Frames) -> None:
+    """Children lie within their parents, one frame above."""
+    children = np.flatnonzero(frames.parent >= 0)
+    parents = frames.parent[children]
+    assert (parents < children).all()
+    assert (frames.depth[children] == frames.depth[parents] + 1).all()
+    assert (frames.begin[children] >= frames.begin[parents]).all()
+    assert (frames.end[children] <= frames.end[parents]).all()
+    assert (frames.instructions >= 0).all()
+
+
+def nesting(frames: Frames, own: NDArray[np.bool_]) -> list[int]:
+    """How many of the chosen frames lie below each of them."""
+    below = [0] * len(frames)
+    for frame, parent in enumerate(frames.parent.tolist()):
+        below[frame] = below[parent] + int(own[parent]) if parent >= 0 else 0
+    return [below[frame] for frame in np.flatnonzero(own)]
+
+
+# Whether every function that is entered logs that it is left.
+INSTRUMENTED = {
+    "recursion": True,
+    "tails": True,
+    "indirect": True,
+    "stubs": True,
+    "unwind": True,
+    "jumps": False,
+    "coroutines": False,
+}
+
+
+@pytest.mark.parametrize("name", INSTRUMENTED)
+def test_events_of_instrumented_functions(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Functions are entered in the order, and in the frames, that the instrumented program logs."""
+    source = next((PROGRAMS / "calls").glob(f"{name}.c*"))
+    hooks = compiled(tmp_path / "entries.o", "-O1", "-c", PROGRAMS / "calls" / "entries.c")
+    flags = ("-O1", "-fcf-protection=none", "-finstrument-functions")
+    program = compiled(tmp_path / name, *flags, source, hooks)
+    monkeypatch.setenv("ENTRIES", str(tmp_path / "entries"))
+    frames, _ = truth(recorded([program], tmp_path), tmp_path)
+    events = np.fromfile(tmp_path / "entries", np.uint64).reshape(-1, 3)
+    entered = events[:, 0] == 1
+    assert np.count_nonzero(entered) > 20
+    own = np.isin(frames.entry_ip, np.unique(events[:, 1]))
+    assert np.array_equal(frames.entry_ip[own], events[entered, 1])
+    if INSTRUMENTED[name]:
+        steps = np.where(entered, 1, -1)
+        assert nesting(frames, own) == (np.cumsum(steps) - 1)[entered].tolist()
+    assert capfd.readouterr().out

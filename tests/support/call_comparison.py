@@ -1,0 +1,148 @@
+"""Compares the frames of `trace.calls()` with true ones (`call_truth`), and shows where they differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from call_code import Code
+from call_truth import EndHow, Frames, How
+from numpy.typing import NDArray
+
+_AROUND = 4
+_NAMES = ("entry_ip", "call_ip", "return_ip", "parent", "depth", "how", "end_how", "instructions")
+# ptkit says more than stack pointers can: why a frame was left, and that a thread began.
+_THREAD, _UNWIND, _LONGJMP = 8, 1, 2
+_SAME_HOW = {_THREAD: How.ROOT}
+_SAME_END = {_LONGJMP: EndHow.LEFT, _UNWIND: EndHow.LEFT}
+
+
+@dataclass
+class Side:
+    """Frames in the order in which they became known, as columns that can be compared."""
+
+    columns: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.columns["depth"])
+
+
+def of_truth(frames: Frames) -> Side:
+    return Side({name: getattr(frames, name) for name in _NAMES})
+
+
+def of_table(table: Any) -> Side:
+    """Of the rows of one stream."""
+    order = np.argsort(table["id"], kind="stable")
+    ids = table["id"][order]
+    columns: dict[str, NDArray[Any]] = {}
+    for name in ("entry", "call", "return"):
+        columns[f"{name}_ip"] = np.where(table[f"{name}_known"], table[f"{name}_ip"], 0)[order]
+    parents = np.searchsorted(ids, table["parent"][order])
+    columns["parent"] = np.where(table["parent_known"][order], parents, -1)
+    for name, same in (("how", _SAME_HOW), ("end_how", _SAME_END)):
+        values = table[name][order].astype(np.int64)
+        for value, instead in same.items():
+            values[values == value] = instead
+        columns[name] = values
+    columns["depth"] = table["depth"][order].astype(np.int64)
+    columns["instructions"] = table["instructions"][order].astype(np.int64)
+    return Side(columns)
+
+
+@dataclass
+class Differences:
+    """Rows that differ; `kinds` counts them by the columns that differ."""
+
+    rows: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    first: tuple[int, int] | None = None  # row of each side
+
+    def add(self, kind: str, found: int, true: int) -> None:
+        self.rows += 1
+        self.kinds[kind] += 1
+        if self.first is None:
+            self.first = (found, true)
+
+
+def _aligned(found: Side, true: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of both that are the same frame: those with the same entry and call, in order.
+
+    After a difference, the nearest place at which three frames in a row are the same again.
+    """
+    ours = list(zip(*(found.columns[name].tolist() for name in ("entry_ip", "call_ip")), strict=True))
+    theirs = list(zip(*(true.columns[name].tolist() for name in ("entry_ip", "call_ip")), strict=True))
+    pairs: list[tuple[int, int]] = []
+    one = other = 0
+    while one < len(ours) and other < len(theirs):
+        if ours[one] == theirs[other]:
+            pairs.append((one, other))
+            one, other = one + 1, other + 1
+            continue
+        steps = _resume(ours, theirs, one, other)
+        if steps is None:
+            break
+        one, other = one + steps[0], other + steps[1]
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+def _resume(ours: list[Any], theirs: list[Any], one: int, other: int) -> tuple[int, int] | None:
+    for sum_of_steps in range(1, 400):
+        for step in range(sum_of_steps + 1):
+            here, there = one + step, other + sum_of_steps - step
+            if (
+                ours[here : here + 3] == theirs[there : there + 3]
+                and here < len(ours)
+                and there < len(theirs)
+            ):
+                return step, sum_of_steps - step
+    return None
+
+
+def differences(found: Side, true: Side) -> Differences:
+    """Compare all columns of all frames; parents by the frames that they are."""
+    ours, theirs = _aligned(found, true)
+    result = Differences()
+    for side, rows, kind in ((found, ours, "no true frame"), (true, theirs, "frame is missing")):
+        for row in np.setdiff1d(np.arange(len(side)), rows)[: len(side)].tolist():
+            at = int(np.searchsorted(rows, row))
+            place = (int(ours[at]), int(theirs[at])) if at < len(rows) else (len(found), len(true))
+            result.add(kind, row if side is found else place[0], row if side is true else place[1])
+    true_row = np.full(len(found) + 1, -2, np.int64)
+    true_row[ours] = theirs
+    true_row[-1] = -1  # no parent
+    differ = {
+        name: found.columns[name][ours] != true.columns[name][theirs] for name in _NAMES if name != "parent"
+    }
+    differ["parent"] = true_row[found.columns["parent"][ours]] != true.columns["parent"][theirs]
+    for pair in np.flatnonzero(np.logical_or.reduce(list(differ.values()))).tolist():
+        kind = ", ".join(name for name in _NAMES if differ[name][pair])
+        result.add(kind, int(ours[pair]), int(theirs[pair]))
+    return result
+
+
+def _lines(side: Side, around: int, name: Callable[[int], str]) -> list[str]:
+    lines = []
+    for row in range(max(0, around - _AROUND), min(len(side), around + _AROUND)):
+        one = {column: int(side.columns[column][row]) for column in _NAMES}
+        mark, indent = ">" if row == around else " ", "  " * max(0, one["depth"] % 20)
+        entry = name(one["entry_ip"]) if one["entry_ip"] else "-"
+        rest = " ".join(f"{column} {one[column]}" for column in _NAMES[3:])
+        ends = f"from {name(one['call_ip'])} back to {name(one['return_ip'])}"
+        lines.append(f"  {mark} {row:6} {indent}{entry}  {rest} {ends}")
+    return lines
+
+
+def report(found: Side, true: Side, code: Code) -> str:
+    """What differs, and the surroundings of the first difference; empty: nothing."""
+    result = differences(found, true)
+    if result.first is None:
+        return ""
+    kinds = "; ".join(f"{count} times {kind}" for kind, count in result.kinds.most_common())
+    lines = [f"{result.rows} differences in {len(true)} frames: {kinds}", "found:"]
+    lines += _lines(found, result.first[0], code.name)
+    return "\n".join([*lines, "true:", *_lines(true, result.first[1], code.name)])

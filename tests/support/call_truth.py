@@ -1,0 +1,284 @@
+"""True call trees: from where the stack pointer was, without matching return addresses or names.
+
+The recorder's log (`transfers=FOLDER`, src/capture/encode/transfer_log.h) has a row for each transfer of
+control: from where, to where, and RSP there. A call stores its return address where RSP then points. So
+
+* a frame begins when a call has been executed; its *slot* is RSP at its first instruction;
+* a frame is over when RSP is above its slot, as its return address was popped, or when another call has
+  stored its return address at the slot or above;
+* a jump to where another function begins, with RSP at the slot of the innermost frame, is a tail call: the
+  stack is as if the caller had called that function. Both frames share the slot and end together;
+* a signal's frame lies between RSP of the interrupted code and RSP at the handler's first instruction. It is
+  over when RSP is what it was at the interruption; on an alternate stack, when the thread runs on the
+  interrupted stack again;
+* RSP in another stack without a signal: a coroutine. Frames of a stack wait until RSP is in it again.
+
+What the log cannot show is where functions begin: `call_code` takes that from the files. Only three rules
+need it: tail calls; stubs (a frame of the PLT, or of a retpoline, is that of the function to which the stub
+leads); and that calls within a function have no frame if they do not return to behind the call (`call 1f;
+1: pop`, retpolines).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from call_code import Mark, Words
+from call_log import BEGIN, CALL, CALL_INDIRECT, FAR_CALL, FINISH, INTERRUPT, RETURN, SIGNAL, Log
+from numpy.typing import NDArray
+
+_NEVER = 1 << 62  # no RSP is above
+_ON_OTHER_STACK = _NEVER - 1  # the same; a signal's frame on an alternate stack
+_ROWS = 1 << 20
+
+
+class How(IntEnum):
+    """How a frame began."""
+
+    ROOT = 0
+    CALL = 1
+    TAIL = 2
+    PLT = 3
+    SIGNAL = 4
+    SYSCALL = 6
+
+
+class EndHow(IntEnum):
+    """How a frame ended. LEFT: it never returned, as control went on below it."""
+
+    RETURN = 0
+    LEFT = 1
+    TAIL = 3
+    END = 7
+
+
+@dataclass
+class _Open:
+    """The open frames of a stack, innermost last: columns, as this is the busiest part."""
+
+    frames: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)  # over when RSP is above
+    entry_sps: list[int] = field(default_factory=list)  # RSP at the first instruction
+    marks: list[int] = field(default_factory=list)
+    stacks: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Frames:
+    """Frames in the order in which they became known; `parent` is -1 for the outermost."""
+
+    entry_ip: Words
+    call_ip: Words
+    return_ip: Words
+    parent: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    how: NDArray[np.int64]
+    end_how: NDArray[np.int64]
+    instructions: NDArray[np.int64]
+    begin: NDArray[np.int64]  # row of the log
+    end: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.entry_ip)
+
+
+class _Walk:
+    """Goes through a log, and writes down frames as they begin and end."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.open = _Open()
+        self.parked: list[_Open] = []
+        self.stack = 0
+        self.interrupted_sp = 0
+        self.bottom = 0  # depth of the next frame that is found below all others
+        self.entry_ip, self.call_ip, self.return_ip = array("Q"), array("Q"), array("Q")
+        self.parent, self.depth = array("q"), array("q")
+        self.how, self.end_how = array("q"), array("q")
+        self.begin, self.end = array("q"), array("q")
+
+    def push(
+        self, row: int, how: How, entry: int, call: int, back: int, slot: int, sp: int, mark: int
+    ) -> None:
+        now = self.open
+        frame = len(self.entry_ip)
+        self.entry_ip.append(entry)
+        self.call_ip.append(call)
+        self.return_ip.append(back)
+        self.parent.append(now.frames[-1] if now.frames else -1)
+        self.depth.append(self.depth[now.frames[-1]] + 1 if now.frames else self.bottom)
+        self.how.append(how)
+        self.end_how.append(EndHow.END)
+        self.begin.append(row)
+        self.end.append(len(self.log.kind) - 1)
+        now.frames.append(frame)
+        now.slots.append(slot)
+        now.entry_sps.append(sp)
+        now.marks.append(mark)
+        now.stacks.append(self.stack)
+
+    def pop(self, row: int, how: EndHow) -> None:
+        now = self.open
+        frame = now.frames.pop()
+        self.end[frame] = row
+        self.end_how[frame] = how
+        for column in (now.slots, now.entry_sps, now.marks, now.stacks):
+            column.pop()
+
+    def root(self, row: int, begins: bool, function: int, to: int, sp: int) -> None:
+        """A frame that was entered before the log shows anything of its stack."""
+        self.push(row, How.ROOT, function or to, 0, 0, _NEVER, sp if begins else -1, Mark.NONE)
+
+    def leave(self, row: int, first: int, to: int, may_return: bool) -> None:
+        """End the frames from the `first` on. The outermost one returned if control is behind its call."""
+        now = self.open
+        slot = now.slots[first]
+        returned = may_return and self.return_ip[now.frames[first]] in (to, 0)
+        behind = first + 1
+        while behind < len(now.frames) and now.slots[behind] == slot:
+            behind += 1
+        while len(now.frames) > behind:
+            self.pop(row, EndHow.LEFT)
+        self.pop(row, EndHow.RETURN if returned else EndHow.LEFT)
+        while len(now.frames) > first:
+            self.pop(row, EndHow.TAIL if returned else EndHow.LEFT)
+
+    def leave_by_sp(self, row: int, kind: int, to: int, sp: int) -> None:
+        """End the frames of which the return address lies below RSP."""
+        slots = self.open.slots
+        first = len(slots)
+        while first and slots[first - 1] < sp:
+            first -= 1
+        if first < len(slots):
+            self.leave(row, first, to, kind in (RETURN, FAR_CALL))
+        elif kind == RETURN and slots[-1] == _NEVER:
+            self.leave(row, 0, to, True)
+            self.bottom -= 1
+
+    def change_stack(self, row: int, kind: int, to: int, stack: int) -> bool:
+        """RSP is in another stack. Returns whether nothing is known of that stack."""
+        self.stack = stack
+        now = self.open
+        if stack in now.stacks:  # the interrupted one
+            below = len(now.stacks) - 1 - now.stacks[::-1].index(stack)
+            self.leave(row, below + 1, to, kind == FAR_CALL)
+            return False
+        self.parked.append(now)
+        self.open = next((one for one in self.parked if stack in one.stacks), _Open())
+        if self.open in self.parked:
+            self.parked.remove(self.open)
+        return not self.open.frames
+
+    def signal(self, row: int, call: int, entry: int, sp: int, stack: int) -> None:
+        slot = self.interrupted_sp - 1 if stack == self.stack else _ON_OTHER_STACK
+        self.stack = stack
+        self.push(row, How.SIGNAL, entry, call, call, slot, sp, Mark.NONE)
+
+    def system_call(self, row: int, from_ip: int, next_ip: int, to: int, sp: int) -> None:
+        """A leaf, by which a thread may leave a signal's handler."""
+        self.push(row, How.SYSCALL, 0, from_ip, next_ip, 0, 0, Mark.NONE)
+        self.pop(row, EndHow.RETURN if to else EndHow.END)
+        if to in (next_ip, from_ip, 0):
+            return
+        before = len(self.open.frames)
+        self.leave_by_sp(row, FAR_CALL, to, sp)
+        if len(self.open.frames) < before:
+            return
+        # Two signals were delivered at once, the second as if it had interrupted the handler of the first.
+        while self.how[self.open.frames[-1]] != How.SIGNAL:
+            self.pop(row, EndHow.LEFT)
+        call, slot = self.call_ip[self.open.frames[-1]], self.open.slots[-1]
+        self.pop(row, EndHow.RETURN)
+        self.push(row, How.SIGNAL, to, call, call, slot, sp, Mark.NONE)
+
+    def run(self) -> Frames:
+        log = self.log
+        columns = (log.kind, log.from_ip, log.next_ip, log.to_ip, log.sp)
+        columns += (log.function, log.begins, log.leaves, log.mark, log.stack)
+        for first in range(0, len(log.kind), _ROWS):
+            rows = range(first, min(first + _ROWS, len(log.kind)))
+            self.rows(zip(rows, *(column[first : first + _ROWS].tolist() for column in columns), strict=True))
+        return self.frames()
+
+    def rows(self, rows: Iterable[tuple[int, ...]]) -> None:
+        for row, kind, from_ip, next_ip, to, sp, function, begins, leaves, mark, stack in rows:
+            if kind == BEGIN:
+                self.stack = stack
+                self.root(row, bool(begins), function, to, sp)
+                continue
+            if kind == SIGNAL:
+                self.signal(row, from_ip, to, sp, stack)
+                continue
+            if stack != self.stack and to and self.change_stack(row, kind, to, stack):
+                self.root(row, bool(begins), function, to, sp)
+                continue
+            now = self.open
+            if kind in (CALL, CALL_INDIRECT):
+                while now.slots[-1] <= sp:  # the return address of this call lies there now
+                    self.pop(row, EndHow.LEFT)
+                self.push(row, How.CALL, to, from_ip, next_ip, sp, sp, mark)
+            elif kind == FAR_CALL:
+                self.system_call(row, from_ip, next_ip, to, sp)
+            elif kind != FINISH:
+                if now.slots[-1] < sp or kind == RETURN:
+                    self.leave_by_sp(row, kind, to, sp)
+                if not self.open.frames:
+                    self.root(row, False, function, to, sp)
+                elif begins and leaves:
+                    self.jump(row, from_ip, to, sp, mark)
+                if kind == INTERRUPT:
+                    self.interrupted_sp = sp
+
+    def jump(self, row: int, from_ip: int, to: int, sp: int, mark: int) -> None:
+        """To the begin of another function."""
+        now = self.open
+        frame = now.frames[-1]
+        if now.marks[-1] != Mark.NONE:
+            if now.marks[-1] == Mark.STUB and mark == Mark.NONE and self.how[frame] == How.CALL:
+                self.how[frame] = How.PLT
+            now.marks[-1] = mark
+            self.entry_ip[frame] = to
+        elif now.entry_sps[-1] == sp:
+            self.push(row, How.TAIL, to, from_ip, self.return_ip[frame], now.slots[-1], sp, mark)
+
+    def frames(self) -> Frames:
+        """Without calls that have no frame."""
+        begin = np.array(self.begin, np.int64)
+        end = np.array(self.end, np.int64)
+        how, end_how = np.array(self.how, np.int64), np.array(self.end_how, np.int64)
+        log = self.log
+        inner = ~log.begins[begin] & ~log.leaves[begin] & (how == How.CALL) & (end_how != EndHow.RETURN)
+        parent = np.array(self.parent, np.int64)
+        depth = np.array(self.depth, np.int64)
+        # In each turn, what lies one frame further above a dropped frame.
+        above = inner
+        while above.any():
+            above = (parent >= 0) & above[parent]
+            depth[above] -= 1
+        while (dropped := (parent >= 0) & inner[parent]).any():
+            parent[dropped] = parent[parent[dropped]]
+        keep = np.flatnonzero(~inner)
+        number = np.cumsum(~inner) - 1
+        instructions = log.instructions.astype(np.int64)
+        parent = np.where(parent[keep] >= 0, number[parent[keep]], -1)
+        return Frames(
+            entry_ip=np.array(self.entry_ip, np.uint64)[keep],
+            call_ip=np.array(self.call_ip, np.uint64)[keep],
+            return_ip=np.array(self.return_ip, np.uint64)[keep],
+            parent=parent,
+            depth=depth[keep],
+            how=how[keep],
+            end_how=end_how[keep],
+            instructions=(instructions[end] - instructions[begin])[keep],
+            begin=begin[keep],
+            end=end[keep],
+        )
+
+
+def true_frames(log: Log) -> Frames:
+    """The frames of a thread, by its log."""
+    return _Walk(log).run()
