@@ -49,10 +49,13 @@ def said(text: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", text)}
 
 
-COUNTED = [
+_LINKS = {"links": ("first", "second", "third", "through", "conditional")}
+_HANDLERS = {"inner": ("on_inner",), "alternate": ("on_alternate",), "mended": ("on_fault",)}
+# Program, flags, and the functions of which the program counts frames under another name.
+COUNTED: list[tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]] = [
     ("recursion", ("-O1",), {}),
-    ("tails", ("-O2",), {"links": ("first", "second", "third", "through", "conditional")}),
-    ("tails", ("-O0",), {"links": ("first", "second", "third", "through", "conditional")}),
+    ("tails", ("-O2",), _LINKS),
+    ("tails", ("-O0",), _LINKS),
     ("indirect", ("-O2",), {}),
     ("indirect", ("-O2", "-mindirect-branch=thunk"), {}),
     ("indirect", ("-O2", "-mfunction-return=thunk"), {}),
@@ -60,28 +63,40 @@ COUNTED = [
     ("thunks", ("-O1",), {}),
     ("stubs", ("-O2", "-Wl,-z,lazy"), {}),
     ("stubs", ("-O2", "-Wl,-z,now"), {}),
+    ("handlers", ("-O1",), _HANDLERS),
+    ("coroutines", ("-O1",), {}),
+    ("cancel", ("-O1",), {"entered": ("deep",), "cleaned": ("clean",)}),
+    ("children", ("-O1",), {}),
 ]
 
 
+# What programs print beside numbers of frames.
+NOT_FRAMES = {"plain", "left", "children", "status"}
+
+
 @pytest.mark.parametrize(
-    ("name", "flags", "together"), COUNTED, ids=[f"{name}{''.join(flags)}" for name, flags, _ in COUNTED]
+    ("name", "flags", "other_names"), COUNTED, ids=[f"{name}{''.join(flags)}" for name, flags, _ in COUNTED]
 )
 def test_counts_of_the_program(
     name: str,
     flags: tuple[str, ...],
-    together: dict[str, tuple[str, ...]],
+    other_names: dict[str, tuple[str, ...]],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     program = build(f"calls/{name}", tmp_path, "-fcf-protection=none", *flags)
     trace = recorded([program], tmp_path)
-    frames, code = truth(trace, tmp_path)
-    found = counts(frames, code)
+    found: Counter[str] = Counter()
+    for number, stream in enumerate(trace.streams):
+        frames, code = truth(trace, tmp_path, number)
+        assert_whole(frames)
+        if stream.pid == trace.streams[0].pid:
+            found += counts(frames, code)
     expected = said(capfd.readouterr().out)
-    assert expected
-    for function, count in expected.items():
-        assert sum(found[one] for one in together.get(function, (function,))) == count, function
-    assert_whole(frames)
+    names = sorted(expected.keys() - NOT_FRAMES)
+    assert names
+    found_of = {name: sum(found[one] for one in other_names.get(name, (name,))) for name in names}
+    assert found_of == {name: expected[name] for name in names}
 
 
 def assert_whole(frames: Frames) -> None:

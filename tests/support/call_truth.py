@@ -178,13 +178,15 @@ class _Walk:
         self.stack = stack
         self.push(row, How.SIGNAL, entry, call, call, slot, sp, Mark.NONE)
 
-    def system_call(self, row: int, from_ip: int, next_ip: int, to: int, sp: int) -> None:
+    def system_call(self, row: int, from_ip: int, next_ip: int, to: int, sp: int, stack: int) -> None:
         """A leaf, by which a thread may leave a signal's handler."""
         self.push(row, How.SYSCALL, 0, from_ip, next_ip, 0, 0, Mark.NONE)
         self.pop(row, EndHow.RETURN if to else EndHow.END)
         if to in (next_ip, from_ip, 0):
             return
         before = len(self.open.frames)
+        if stack != self.stack:
+            self.change_stack(row, FAR_CALL, to, stack)
         self.leave_by_sp(row, FAR_CALL, to, sp)
         if len(self.open.frames) < before:
             return
@@ -213,6 +215,9 @@ class _Walk:
             if kind == SIGNAL:
                 self.signal(row, from_ip, to, sp, stack)
                 continue
+            if kind == FAR_CALL:
+                self.system_call(row, from_ip, next_ip, to, sp, stack)
+                continue
             if stack != self.stack and to and self.change_stack(row, kind, to, stack):
                 self.root(row, bool(begins), function, to, sp)
                 continue
@@ -221,8 +226,6 @@ class _Walk:
                 while now.slots[-1] <= sp:  # the return address of this call lies there now
                     self.pop(row, EndHow.LEFT)
                 self.push(row, How.CALL, to, from_ip, next_ip, sp, sp, mark)
-            elif kind == FAR_CALL:
-                self.system_call(row, from_ip, next_ip, to, sp)
             elif kind != FINISH:
                 if now.slots[-1] < sp or kind == RETURN:
                     self.leave_by_sp(row, kind, to, sp)
