@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define APART __attribute__((noinline, noclone, noipa))
 
@@ -12,7 +11,7 @@ enum { kRounds = 3 };
 static volatile unsigned long cleaned, entered;
 static pthread_barrier_t ready;
 
-static void clean(void* what) {
+APART static void clean(void* what) {
   (void)what;
   ++cleaned;
 }
@@ -24,7 +23,7 @@ APART int deep(int depth, int leave) {
   if (depth == 0) {
     pthread_barrier_wait(&ready);
     if (leave) pthread_exit(NULL);
-    for (;;) pause();
+    for (;;) pthread_testcancel();
   }
   sum = deep(depth - 1, leave) + 1;
   pthread_cleanup_pop(1);
