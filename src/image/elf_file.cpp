@@ -73,6 +73,13 @@ std::vector<ElfFile::Section> ElfFile::sections() const {
   return found;
 }
 
+std::uint64_t ElfFile::stub_bytes(const Section& section) {
+  if (section.name != ".plt" && !section.name.starts_with(".plt.")) return 0;
+  const GElf_Shdr& header = section.header;
+  if (header.sh_entsize == 8 || header.sh_entsize == 16) return header.sh_entsize;
+  return section.name == ".plt.got" && header.sh_size % 16 != 0 ? 8 : 16;
+}
+
 base::Bytes ElfFile::contents(const Section& section) const noexcept {
   const GElf_Shdr& header = section.header;
   if (header.sh_type == SHT_NOBITS || header.sh_offset > bytes_.size()) return {};

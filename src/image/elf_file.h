@@ -1,4 +1,5 @@
-// An RAII wrapper of libelf: one ELF file in memory, with bounds checks. Internal to src/image.
+// An RAII wrapper of libelf: one ELF file in memory, with bounds checks. Internal to src/image and
+// src/unwind.
 #pragma once
 
 #include <gelf.h>
@@ -30,6 +31,8 @@ class ElfFile {
     std::string name;
   };
   [[nodiscard]] std::vector<Section> sections() const;  // the readable sections, by index
+  // Bytes of each stub of a procedure linkage table (PLT). 0: the section is none.
+  [[nodiscard]] static std::uint64_t stub_bytes(const Section& section);
   // The contents of a section; empty if the file has none.
   [[nodiscard]] base::Bytes contents(const Section& section) const noexcept;
   // The file offset of a virtual address; nullopt if no loadable segment has file bytes there.

@@ -51,7 +51,7 @@ class Reader {
     }
     read_slots();
     for (const Section& section : sections_) {
-      if (section.name == ".plt" || section.name.starts_with(".plt.")) read_stubs(section);
+      if (const std::uint64_t step = ElfFile::stub_bytes(section)) read_stubs(section, step);
     }
     return sorted();
   }
@@ -136,10 +136,8 @@ class Reader {
   }
 
   // Each PLT stub jumps through its GOT slot: JMP [slot], after ENDBR or BND in newer files.
-  void read_stubs(const Section& section) {
+  void read_stubs(const Section& section, std::uint64_t step) {
     const base::Bytes code = file_.contents(section);
-    std::uint64_t step = section.header.sh_entsize;
-    if (step != 8 && step != 16) step = section.name == ".plt.got" && code.size() % 16 != 0 ? 8 : 16;
     for (std::uint64_t at = 0; at + step <= code.size(); at += step) {
       const base::Bytes stub = code.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(step));
       const auto slot = slots_.find(slot_of(stub, section.header.sh_addr + at));
