@@ -26,6 +26,7 @@ CPP_RANKS = {
     "trace": 2,
     "packet": 3,
     "image": 3,
+    "dwarf": 4,
     "time": 4,
     "softpt": 4,
     "ptmodel": 5,
@@ -95,7 +96,7 @@ PYTHON_RANKS = {
     "cli": 9,
 }
 
-EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "intel-pt.h": "reference"}
+EXCLUSIVE = {"pybind11/": "bindings", "Zydis/": "insn", "elfutils/": "dwarf", "intel-pt.h": "reference"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 IMPORT = re.compile(r"^\s*(?:from\s+(ptkit[\w.]*|\.[\w.]*)\s+import\s+(.+)|import\s+(ptkit[\w.]*))")
 

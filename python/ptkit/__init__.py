@@ -51,7 +51,18 @@ if TYPE_CHECKING:
     from ptkit.schema import BRANCH_RECORD
     from ptkit.table import Table
     from ptkit.table.pool import trim_memory
-    from ptkit.trace import IndexInfo, Places, Slice, Trace, View, open, packet_counts, packets
+    from ptkit.trace import (
+        IndexInfo,
+        Places,
+        Slice,
+        SourceFrame,
+        SourceLines,
+        Trace,
+        View,
+        open,
+        packet_counts,
+        packets,
+    )
     from ptkit.trace.coverage import CoverageDecoder, CoverageResult
     from ptkit.trace.recording import Recorder, record
     from ptkit.trace.records import open_branches
@@ -114,7 +125,18 @@ _NAMES = {
     "ptkit.schema": ("BRANCH_RECORD",),
     "ptkit.table": ("Table",),
     "ptkit.table.pool": ("trim_memory",),
-    "ptkit.trace": ("IndexInfo", "Places", "Slice", "Trace", "View", "open", "packet_counts", "packets"),
+    "ptkit.trace": (
+        "IndexInfo",
+        "Places",
+        "Slice",
+        "SourceFrame",
+        "SourceLines",
+        "Trace",
+        "View",
+        "open",
+        "packet_counts",
+        "packets",
+    ),
     "ptkit.trace.coverage": ("CoverageDecoder", "CoverageResult"),
     "ptkit.trace.recording": ("Recorder", "record"),
     "ptkit.trace.records": ("open_branches",),
@@ -159,6 +181,8 @@ __all__ = [
     "Recorder",
     "RowFlag",
     "Slice",
+    "SourceFrame",
+    "SourceLines",
     "StreamInfo",
     "SymbolError",
     "Table",

@@ -624,6 +624,18 @@ def msr_values(fields: dict[str, Any]) -> dict[str, Any]: ...
 
 _Times = tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]]
 
+def name_lines(
+    session: Session,
+    ips: NDArray[np.uint64],
+    spaces: NDArray[np.uint32],
+    times: _Times | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.uint64], list[str]]: ...
+def source_frames(
+    session: Session,
+    ips: NDArray[np.uint64],
+    spaces: NDArray[np.uint32],
+    times: _Times | None = None,
+) -> list[tuple[str, str, int]]: ...
 def name_files(
     session: Session,
     ips: NDArray[np.uint64],

@@ -19,6 +19,7 @@
 #include "image/image.h"
 #include "index/index.h"
 #include "symbol/load_addresses.h"
+#include "symbol/source_lines.h"
 #include "symbol/symbols.h"
 #include "trace/bundle.h"
 
@@ -57,6 +58,7 @@ struct Session {
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
   std::unique_ptr<symbol::LoadAddresses> loads;
+  std::unique_ptr<symbol::SourceLines> lines;
   std::shared_ptr<columns::StreamFacts> facts;
 };
 

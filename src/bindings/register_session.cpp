@@ -71,6 +71,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
   session->loads = std::make_unique<symbol::LoadAddresses>(session->bundle);
+  session->lines = std::make_unique<symbol::SourceLines>(session->bundle);
   return session;
 }
 

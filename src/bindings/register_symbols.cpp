@@ -3,6 +3,7 @@
 #include <span>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "formats/symbols/place.h"
 #include "symbol/row_names.h"
 
@@ -74,6 +75,35 @@ py::tuple name_files(const Session& self, const Array<std::uint64_t>& ips, const
     symbol::name_files(*self.symbols, *self.image, rva ? self.loads.get() : nullptr, addresses, filled.out);
   }
   return py::make_tuple(filled.codes, filled.offsets);
+}
+
+py::tuple name_lines(const Session& self, const Array<std::uint64_t>& ips, const Array<std::uint32_t>& spaces,
+                     const std::optional<Times>& times) {
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  const Filled filled(ips.size(), true);
+  std::vector<std::string_view> files;
+  {
+    const py::gil_scoped_release nogil;
+    files = symbol::name_lines(*self.lines, *self.image, addresses, filled.out);
+  }
+  py::list paths;
+  for (const std::string_view file : files) paths.append(text_of(std::string(file)));
+  return py::make_tuple(filled.codes, filled.offsets, paths);
+}
+
+py::list source_frames(const Session& self, const Array<std::uint64_t>& ips,
+                       const Array<std::uint32_t>& spaces, const std::optional<Times>& times) {
+  const symbol::RowAddresses addresses = addresses_of(ips, spaces, std::nullopt, times);
+  if (addresses.ips.size() != 1) throw py::value_error("not one address");
+  std::vector<symbol::SourceFrame> frames;
+  {
+    const py::gil_scoped_release nogil;
+    frames = symbol::frames_of(*self.lines, *self.symbols, *self.image, addresses);
+  }
+  py::list found;
+  for (const symbol::SourceFrame& frame : frames)
+    found.append(py::make_tuple(text_of(frame.function), text_of(frame.file), frame.line));
+  return found;
 }
 
 // A column of the table of mappings.
@@ -158,6 +188,10 @@ void register_symbols(py::module_& module) {
              py::arg("known") = py::none(), py::arg("times") = py::none(), py::arg("offsets") = true,
              py::arg("rva") = false,
              "Files of rows: (indices of files, offsets in them or RVAs); index -1: none.");
+  module.def("name_lines", &name_lines, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("times") = py::none(), "Source lines of rows: (codes, lines, files); code -1: none.");
+  module.def("source_frames", &source_frames, py::arg("session"), py::arg("ips"), py::arg("spaces"),
+             py::arg("times") = py::none(), "(function, file, line) of each function at the one address.");
   module.def(
       "has_imports", [](const Session& self) { return self.symbols->has_imports(); }, py::arg("session"));
   module.def("mappings", &mappings, py::arg("session"), "Columns of the table of mappings, but flags.");

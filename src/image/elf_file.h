@@ -1,4 +1,4 @@
-// An RAII wrapper of libelf: one ELF file in memory, with bounds checks. Internal to src/image and
+// An RAII wrapper of libelf: one ELF file in memory, with bounds checks. For src/image, src/dwarf and
 // src/unwind.
 #pragma once
 

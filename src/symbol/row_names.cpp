@@ -82,6 +82,25 @@ std::vector<std::string_view> name_imports(const Symbols& symbols, const image::
   return std::move(names.names);
 }
 
+std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,
+                                         const RowAddresses& rows, RowCodes out) {
+  NameCodes files;
+  name_rows(image, rows, out, [&](const image::CodeView& view, std::uint64_t ip) -> Name {
+    const dwarf::SourceLine found = lines.line_at(file_at(image, view, ip), ip);
+    return found.file.empty() ? Name{} : Name{files.code_of(found.file), found.line};
+  });
+  return std::move(files.names);
+}
+
+std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols, const image::Image& image,
+                                   const RowAddresses& rows) {
+  const RowTimes times = times_of(rows, 0);
+  RowViews views(image);
+  const image::CodeView& view = views.at(rows.spaces[0], times.first);
+  const image::CodeView* const at = views.with_code(view, times, rows.ips[0]);
+  return lines.frames_at(image, at != nullptr ? *at : view, symbols, rows.ips[0]);
+}
+
 void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,
                 const RowAddresses& rows, RowCodes out) {
   const auto& regions = image.bundle().code;

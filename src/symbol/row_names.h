@@ -9,6 +9,7 @@
 #include "image/image.h"
 #include "symbol/load_addresses.h"
 #include "symbol/row_views.h"
+#include "symbol/source_lines.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
@@ -32,6 +33,12 @@ struct RowCodes {
 // they come from. Offsets are 0.
 [[nodiscard]] std::vector<std::string_view> name_imports(const Symbols& symbols, const image::Image& image,
                                                          const RowAddresses& rows, RowCodes out);
+// Names the source files of rows' lines, which are in the offsets. Line 0: code that belongs to no line.
+[[nodiscard]] std::vector<std::string_view> name_lines(const SourceLines& lines, const image::Image& image,
+                                                       const RowAddresses& rows, RowCodes out);
+// The functions at the address of the first row; see SourceLines::frames_at().
+[[nodiscard]] std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
+                                                 const image::Image& image, const RowAddresses& rows);
 // Codes are indices in TraceBundle::files. Offsets are RVAs by `loads`; nullptr: offsets in the file. Modules
 // without code (trace::NameRange) have RVAs only.
 void name_files(const Symbols& symbols, const image::Image& image, const LoadAddresses* loads,

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from ptkit.trace.facade import Trace
 from ptkit.trace.index import IndexInfo
-from ptkit.trace.names import Places
+from ptkit.trace.names import Places, SourceFrame, SourceLines
 from ptkit.trace.opening import open, packet_counts, packets
 from ptkit.trace.slice import Slice
 from ptkit.trace.view import View
 
-__all__ = ["IndexInfo", "Places", "Slice", "Trace", "View", "open", "packet_counts", "packets"]
+__all__ = [
+    "IndexInfo",
+    "Places",
+    "Slice",
+    "SourceFrame",
+    "SourceLines",
+    "Trace",
+    "View",
+    "open",
+    "packet_counts",
+    "packets",
+]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ptkit.decode import OpenTrace
     from ptkit.info import TraceInfo
     from ptkit.table import Table, TableContext
-    from ptkit.trace.names import Names, Places
+    from ptkit.trace.names import Names, Places, SourceFrame, SourceLines
     from ptkit.trace.ranges import CodeRanges
 
 __all__ = ["Code"]
@@ -41,6 +41,7 @@ class Code:
         tsc: int | None = None,
         offsets: bool = True,
         modules: bool = False,
+        lines: bool = False,
     ) -> list[str | None]:
         """Names of addresses.
 
@@ -58,6 +59,8 @@ class Code:
             ``"main+0x1f"`` instead of ``"main"`` for addresses inside.
         modules : bool
             Where no symbol is known, the file and the RVA: ``"[sort]+0x4f30"``; see `locate`.
+        lines : bool
+            The source line behind, where it is known: ``"main+0x1f (main.c:42)"``; see `lines`.
 
         Returns
         -------
@@ -69,7 +72,69 @@ class Code:
         ConfigError
             If address spaces have different names for an address and `space` is not given.
         """
-        return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules)
+        return self._names.symbolize(ips, space, tsc, offsets=offsets, modules=modules, lines=lines)
+
+    def lines(
+        self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None
+    ) -> SourceLines:
+        """Lines of source code that addresses come from.
+
+        Parameters
+        ----------
+        ips : array_like of uint64, shape (n,)
+        space, tsc : optional
+            As for `symbolize`.
+
+        Returns
+        -------
+        SourceLines
+            Arrays of n elements: ``file`` (path or None) and ``line``.
+
+        Raises
+        ------
+        ConfigError
+            As for `symbolize`.
+
+        Notes
+        -----
+        Lines come from the DWARF (versions 2 to 5) of the file that the address was mapped from: of the file
+        at its path, if that has the recorded build-id, or of its contents in the recording. What of it is
+        needed is read once in a process. See docs/source-lines.md.
+
+        Examples
+        --------
+        >>> import ptkit
+        >>> trace = ptkit.record(["true"])
+        >>> edges = trace.edges(columns=["to_ip", "space"])
+        >>> lines = trace.lines(edges["to_ip"], space=edges["space"])
+        >>> len(lines.file) == len(lines.line) == len(edges)
+        True
+        """
+        return self._names.lines(ips, space, tsc)
+
+    def inlines(self, ip: int, *, space: int | None = None, tsc: int | None = None) -> list[SourceFrame]:
+        """Functions that the code at an address belongs to: calls that were inlined, and what they are in.
+
+        Parameters
+        ----------
+        ip : int
+            Address.
+        space, tsc : int, optional
+            As for `symbolize`.
+
+        Returns
+        -------
+        list of SourceFrame
+            ``function``, ``file`` and ``line``, the innermost function first. The last one is the function
+            that the code was compiled into. Without debug information that one alone, with its name alone,
+            if that is known.
+
+        Raises
+        ------
+        ConfigError
+            As for `symbolize`.
+        """
+        return self._names.inlines(ip, space, tsc)
 
     def modules(
         self, ips: ArrayLike, *, space: int | ArrayLike | None = None, tsc: int | None = None

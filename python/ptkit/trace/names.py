@@ -39,6 +39,40 @@ class Places(NamedTuple):
     file_offset: NDArray[np.uint64]
 
 
+class SourceLines(NamedTuple):
+    """Lines of source code that addresses come from; see `Trace.lines`.
+
+    Attributes
+    ----------
+    file : numpy.ndarray of object, shape (n,)
+        Path as the compiler recorded it; None where no line is known.
+    line : numpy.ndarray of uint32, shape (n,)
+        Line, from 1. 0 for code that the compiler gives no line of the file, and without a file.
+    """
+
+    file: NDArray[Any]
+    line: NDArray[np.uint32]
+
+
+class SourceFrame(NamedTuple):
+    """A function at an address, or an inlined call of one; see `Trace.inlines`.
+
+    Attributes
+    ----------
+    function : str or None
+        Name, demangled; None where it is not known.
+    file : str or None
+        Path as the compiler recorded it; None where it is not known.
+    line : int
+        Line: of the address in the innermost function, of the inlined call in the others. 0 where it is not
+        known.
+    """
+
+    function: str | None
+    file: str | None
+    line: int
+
+
 class Names:
     """The symbols and files of a trace."""
 
@@ -114,9 +148,36 @@ class Names:
         *,
         offsets: bool = True,
         modules: bool = False,
+        lines: bool = False,
     ) -> list[str | None]:
         """See `Trace.symbolize`."""
-        return _Texts(self, tsc, "symbol", offsets, modules).of(ips, space)
+        texts = _Texts(self, tsc, "symbol", offsets, modules).of(ips, space)
+        if not lines:
+            return texts
+        found = self.lines(ips, space, tsc)
+        known = zip(texts, found.file.tolist(), found.line.tolist(), strict=True)
+        return [
+            text if file is None else f"{text or '?'} ({module_name(file)}:{line})"
+            for text, file, line in known
+        ]
+
+    def lines(
+        self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None
+    ) -> SourceLines:
+        """See `Trace.lines`."""
+        where = addresses("ips", ips)
+        texts = _Texts(self, tsc, "module", True, False)
+        codes, lines, files = _core.name_lines(
+            self._session, where, texts.spaces_of(where, space), texts.times_of(len(where))
+        )
+        return SourceLines(np.array([*files, None], object)[codes], lines.astype(np.uint32))
+
+    def inlines(self, ip: int, space: int | None = None, tsc: int | None = None) -> list[SourceFrame]:
+        """See `Trace.inlines`."""
+        where = addresses("ip", [integer("ip", ip, 0, LAST_ADDRESS)])
+        texts = _Texts(self, tsc, "module", True, False)
+        frames = _core.source_frames(self._session, where, texts.spaces_of(where, space), texts.times_of(1))
+        return [SourceFrame(function or None, file or None, line) for function, file, line in frames]
 
     def modules(
         self, ips: ArrayLike, space: int | ArrayLike | None = None, tsc: int | None = None

@@ -1,0 +1,94 @@
+#include "dwarf/handle.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/memory_left.h"
+
+namespace ptkit::dwarf {
+namespace {
+
+using Section = image::ElfFile::Section;
+
+// The name of a debug section without its dot, and without the z of sections that are compressed in the old
+// way. Empty for other sections.
+std::string_view debug_name(const Section& section) noexcept {
+  const std::string_view name = section.name;
+  if (name.starts_with(".debug_")) return name.substr(1);
+  return name.starts_with(".zdebug_") ? name.substr(2) : std::string_view{};
+}
+
+bool is_old_form(const Section& section) noexcept { return section.name.starts_with(".zdebug_"); }
+
+// The size that the header of a compressed section says; libdw takes so much memory.
+std::uint64_t uncompressed_size(const image::ElfFile& elf, const Section& section) {
+  GElf_Chdr header;
+  if ((section.header.sh_flags & SHF_COMPRESSED) != 0 && gelf_getchdr(section.handle, &header) != nullptr)
+    return header.ch_size;
+  const base::Bytes contents = elf.contents(section);
+  if (!is_old_form(section) || contents.size() < 12) return contents.size();
+  std::uint64_t size = 0;  // "ZLIB", then the size, its highest byte first
+  for (std::size_t i = 4; i < 12; ++i) size = size << 8U | contents[i];
+  return size;
+}
+
+// Nothing if it does not fit into memory.
+std::optional<std::uint64_t> size_of_all(const image::ElfFile& elf) {
+  const std::uint64_t most = base::memory_left().least().usable() / 4;
+  std::uint64_t size = 0;
+  for (const Section& section : elf.sections()) {
+    if (debug_name(section).empty()) continue;
+    const std::uint64_t one = uncompressed_size(elf, section);
+    if (one > most || size > most - one) return std::nullopt;
+    size += one;
+  }
+  return size;
+}
+
+bool has_section(const image::ElfFile& elf, std::string_view name) {
+  return std::ranges::any_of(elf.sections(), [&](const Section& section) { return section.name == name; });
+}
+
+// libdw uncompresses sections in place, and so writes into their headers.
+bool has_compressed(const image::ElfFile& elf) {
+  return std::ranges::any_of(elf.sections(), [](const Section& section) {
+    return !debug_name(section).empty() &&
+           (is_old_form(section) || (section.header.sh_flags & SHF_COMPRESSED) != 0);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Handle> Handle::open(trace::TraceBuffer file) {
+  auto elf = image::ElfFile::open(file.bytes());
+  if (!elf.ok()) return nullptr;
+  const auto type = elf.value().header().e_type;
+  if (type != ET_EXEC && type != ET_DYN) return nullptr;  // addresses of object files are not final
+  const auto size = size_of_all(elf.value());
+  if (!size || *size == 0) return nullptr;
+  // libdw would open the file that the section names, whatever that is.
+  if (has_section(elf.value(), ".gnu_debugaltlink")) return nullptr;
+  if (has_compressed(elf.value())) {
+    const base::Bytes bytes = file.bytes();
+    file = trace::TraceBuffer::from_vector({bytes.begin(), bytes.end()});
+    elf = image::ElfFile::open(file.bytes());
+    if (!elf.ok()) return nullptr;
+  }
+  std::unique_ptr<Handle> handle(new Handle(std::move(file), std::move(elf.value())));
+  handle->size_ = *size;
+  handle->dwarf_.reset(dwarf_begin_elf(handle->elf_.get(), DWARF_C_READ, nullptr));
+  return handle->dwarf_ ? std::move(handle) : nullptr;
+}
+
+base::Bytes Handle::section(std::string_view name) const {
+  for (const Section& section : elf_.sections()) {
+    if (debug_name(section) != name) continue;
+    // What libdw has uncompressed.
+    const Elf_Data* const data = elf_rawdata(section.handle, nullptr);
+    if (data == nullptr || data->d_buf == nullptr) return {};
+    return {static_cast<const std::uint8_t*>(data->d_buf), data->d_size};
+  }
+  return {};
+}
+
+}  // namespace ptkit::dwarf

@@ -1,0 +1,32 @@
+#include "dwarf/spans.h"
+
+#include <algorithm>
+
+#include "base/interval_map.h"
+
+namespace ptkit::dwarf {
+
+void Spans::finish() {
+  std::vector<Span> sorted = spans_;
+  std::ranges::sort(sorted, {}, &Span::first);
+  const auto overlap = std::ranges::adjacent_find(
+      sorted, [](const Span& one, const Span& next) { return next.first <= one.last; });
+  if (overlap == sorted.end()) {
+    spans_ = std::move(sorted);
+    return;
+  }
+  base::IntervalMap<std::uint32_t> map;
+  for (const Span& span : spans_) map.assign(span.first, span.last, span.value);
+  spans_.clear();
+  for (const auto& [first, entry] : map) spans_.push_back({first, entry.last, entry.value});
+  spans_.shrink_to_fit();
+}
+
+std::uint32_t Spans::at(std::uint64_t address) const noexcept {
+  const auto above = std::ranges::upper_bound(spans_, address, {}, &Span::first);
+  if (above == spans_.begin()) return kNone;
+  const Span& span = *std::prev(above);
+  return address <= span.last ? span.value : kNone;
+}
+
+}  // namespace ptkit::dwarf

@@ -1,0 +1,32 @@
+// Address ranges with a number each, made disjoint. Internal to src/dwarf.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dwarf/strings.h"
+
+namespace ptkit::dwarf {
+
+class Spans {
+ public:
+  // Addresses [first, last]. A later range hides earlier ones.
+  void add(std::uint64_t first, std::uint64_t last, std::uint32_t value) {
+    spans_.push_back({first, last, value});
+  }
+  // Call once, after the last add().
+  void finish();
+  // The number of the range that has the address, or kNone.
+  [[nodiscard]] std::uint32_t at(std::uint64_t address) const noexcept;
+  [[nodiscard]] bool empty() const noexcept { return spans_.empty(); }
+
+ private:
+  struct Span {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint32_t value = 0;
+  };
+  std::vector<Span> spans_;  // after finish(): sorted, disjoint
+};
+
+}  // namespace ptkit::dwarf

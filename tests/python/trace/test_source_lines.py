@@ -1,0 +1,168 @@
+"""Source lines and inlined functions from DWARF, compared with those of another symbolizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import build, compiled
+from symbolizers import demangled, reference_chains
+
+import ptkit
+
+BASE = 0x5000_0000_0000
+SOURCE = """\
+extern volatile int sink;
+static inline __attribute__((always_inline)) int inner(int a) {
+  sink = a;
+  return a * sink;
+}
+static inline __attribute__((always_inline)) int middle(int a) {
+  return inner(a) + inner(a + 1);
+}
+int outer(int a) {
+  return middle(a) ^ 5;
+}
+volatile int sink;
+int main(void) { return outer(3); }
+"""
+
+
+@pytest.fixture(scope="session")
+def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A C program of which lines are known."""
+    path = tmp_path_factory.mktemp("lines") / "small.c"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture
+def opened(loop: Any, open_trace: Any) -> Any:
+    """A function that opens a trace with a program at BASE."""
+    return lambda program: open_trace(loop.stream(1), images=[(program, BASE)])
+
+
+def code_addresses(trace: Any, step: int) -> list[int]:
+    """Addresses in all functions with a name and a size."""
+    found: set[int] = set()
+    for name, address, size in trace.symbols("*"):
+        if not name.endswith("@plt"):
+            found.update(range(address, address + size, step))
+    return sorted(found)
+
+
+def assert_same_chains(trace: Any, program: Path, step: int, least: int) -> None:
+    """Of each address, files and lines of all functions, and the names of those that were inlined."""
+    addresses = code_addresses(trace, step)
+    expected = reference_chains(program, [address - BASE for address in addresses])
+    names = demangled(function for chain in expected.values() for function, *_ in chain)
+    lines = trace.lines(addresses)
+    compared = 0
+    for address, file, line in zip(addresses, lines.file.tolist(), lines.line.tolist(), strict=True):
+        chain = expected[address - BASE]
+        if file is None:  # the start files of C programs have symbols alone
+            assert chain[-1][2] == 0, hex(address)
+            continue
+        frames = trace.inlines(address)
+        assert [frame[1:] for frame in frames] == [frame[1:] for frame in chain], hex(address)
+        inlined = [names[function] for function, *_ in chain[:-1]]
+        assert [frame.function for frame in frames[:-1]] == inlined, hex(address)
+        assert (file, line) == chain[0][1:], hex(address)
+        compared += 1
+    assert compared >= least
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def test_every_version_of_dwarf(version: int, tmp_path: Path, opened: Any) -> None:
+    program = build("exceptions", tmp_path, "-g", "-O2", f"-gdwarf-{version}")
+    assert_same_chains(opened(program), program, 3, 500)
+
+
+def test_ten_thousand_addresses_of_inlined_code(tmp_path: Path, opened: Any) -> None:
+    program = build("inlined", tmp_path, "-g", "-O2")
+    assert_same_chains(opened(program), program, 7, 10_000)
+
+
+def test_lines_and_chain_of_a_known_program(small_source: Path, tmp_path: Path, opened: Any) -> None:
+    program = compiled(tmp_path / "small", "-g", "-O2", small_source)
+    trace = opened(program)
+    ((_, address, size),) = trace.symbols("outer")
+    chains = {tuple(frame.line for frame in trace.inlines(ip)) for ip in range(address, address + size)}
+    assert {(3, 7, 10), (4, 7, 10), (10,)} & chains >= {(3, 7, 10), (4, 7, 10)}
+    innermost = next(
+        ip for ip in range(address, address + size) if [f.line for f in trace.inlines(ip)] == [3, 7, 10]
+    )
+    frames = trace.inlines(innermost)
+    assert [frame.function for frame in frames] == ["inner", "middle", "outer"]
+    assert {frame.file for frame in frames} == {str(small_source)}
+    lines = trace.lines([innermost, 0x10])
+    assert lines.file.tolist() == [str(small_source), None]
+    assert lines.line.dtype == np.uint32
+    assert lines.line.tolist() == [3, 0]
+    (text,) = trace.symbolize([innermost], lines=True)
+    assert text.startswith("outer+0x")
+    assert text.endswith(" (small.c:3)")
+
+
+def test_strict_dwarf_2_has_no_ranges(small_source: Path, tmp_path: Path, opened: Any) -> None:
+    flags = ("-g", "-O2", "-gdwarf-2", "-gstrict-dwarf", "-ffunction-sections")
+    program = compiled(tmp_path / "small", *flags, small_source)
+    trace = opened(program)
+    for name in ("outer", "main"):
+        ((_, address, _),) = trace.symbols(name)
+        assert trace.lines([address]).file.tolist() == [str(small_source)]
+
+
+@pytest.mark.parametrize("kind", ["zlib", "zlib-gnu"])
+def test_compressed_sections(kind: str, small_source: Path, tmp_path: Path, opened: Any) -> None:
+    program = compiled(tmp_path / "small", "-g", "-O2", f"-Wl,--compress-debug-sections={kind}", small_source)
+    trace = opened(program)
+    ((_, address, _),) = trace.symbols("main")
+    assert trace.lines([address]).file.tolist() == [str(small_source)]
+
+
+def test_without_debug_information_there_are_names_alone(
+    small_source: Path, tmp_path: Path, opened: Any
+) -> None:
+    trace = opened(compiled(tmp_path / "small", "-O2", small_source))
+    ((_, address, _),) = trace.symbols("main")
+    assert trace.lines([address]).file.tolist() == [None]
+    assert trace.inlines(address) == [ptkit.SourceFrame("main", None, 0)]
+    assert trace.symbolize([address], lines=True) == ["main"]
+    assert trace.inlines(0x10) == []
+
+
+def test_recordings_use_the_file_at_its_path(small_source: Path, tmp_path: Path) -> None:
+    program = compiled(tmp_path / "small", "-g", "-O0", "-Wl,--build-id", small_source)
+    trace = ptkit.record([str(program)])
+    ((_, address, _),) = trace.symbols("outer")
+    rows = trace.branches(symbol="outer")
+    assert trace.lines([address]).file.tolist() == [str(small_source)]
+    assert set(trace.lines(rows["from_ip"], space=rows["space"]).line.tolist()) == {11, 13}
+
+
+def test_another_build_at_the_path_is_not_used(small_source: Path, tmp_path: Path) -> None:
+    program = compiled(tmp_path / "small", "-g", "-O0", "-Wl,--build-id", small_source)
+    trace = ptkit.record([str(program)])
+    ((_, address, _),) = trace.symbols("outer")
+    program.unlink()
+    compiled(program, "-g", "-O1", "-Wl,--build-id", small_source)
+    assert trace.lines([address]).file.tolist() == [None]
+
+
+def test_cut_and_damaged_debug_information_ends(small_source: Path, tmp_path: Path, opened: Any) -> None:
+    whole = compiled(tmp_path / "whole", "-g", "-O2", small_source).read_bytes()
+    trace = opened(tmp_path / "whole")
+    ((_, address, size),) = trace.symbols("outer")
+    random = np.random.default_rng(1)
+    for number in range(40):
+        data = bytearray(whole)
+        for place in random.integers(0x1000, len(data) - 0x800, 1 + 4 * number).tolist():
+            data[place] ^= 1 << int(random.integers(8))
+        (tmp_path / "damaged").write_bytes(data)
+        damaged = opened(tmp_path / "damaged")
+        for ip in range(address, address + size, 5):
+            assert len(damaged.inlines(ip)) < 100
+        assert len(damaged.lines([address]).line) == 1

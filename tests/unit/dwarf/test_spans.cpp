@@ -1,0 +1,58 @@
+// Ranges of addresses, and strings within a budget.
+#include <gtest/gtest.h>
+
+#include "dwarf/context.h"
+#include "dwarf/spans.h"
+
+namespace ptkit::dwarf {
+namespace {
+
+TEST(Spans, FindsDisjointRangesInAnyOrder) {
+  Spans spans;
+  spans.add(0x200, 0x2ff, 2);
+  spans.add(0x100, 0x1ff, 1);
+  spans.add(~std::uint64_t{0} - 1, ~std::uint64_t{0}, 3);
+  spans.finish();
+  EXPECT_EQ(spans.at(0xff), kNone);
+  EXPECT_EQ(spans.at(0x100), 1u);
+  EXPECT_EQ(spans.at(0x1ff), 1u);
+  EXPECT_EQ(spans.at(0x200), 2u);
+  EXPECT_EQ(spans.at(0x300), kNone);
+  EXPECT_EQ(spans.at(~std::uint64_t{0}), 3u);
+}
+
+TEST(Spans, ALaterRangeHidesEarlierOnes) {
+  Spans spans;
+  spans.add(0x100, 0x1ff, 1);
+  spans.add(0x140, 0x15f, 2);
+  spans.add(0x150, 0x17f, 3);
+  spans.finish();
+  EXPECT_EQ(spans.at(0x13f), 1u);
+  EXPECT_EQ(spans.at(0x14f), 2u);
+  EXPECT_EQ(spans.at(0x150), 3u);
+  EXPECT_EQ(spans.at(0x17f), 3u);
+  EXPECT_EQ(spans.at(0x180), 1u);
+}
+
+TEST(Strings, AreKeptOnceAndWithinTheBudget) {
+  Strings strings;
+  Budget budget(10);
+  const std::uint32_t main = strings.number("main", budget);
+  EXPECT_EQ(strings.text(main), "main");
+  EXPECT_EQ(strings.number("main", budget), main);
+  EXPECT_EQ(strings.number("", budget), kNone);
+  EXPECT_EQ(strings.number(nullptr, budget), kNone);
+  EXPECT_EQ(strings.number("a name that is too long", budget), kNone);
+  EXPECT_TRUE(budget.is_spent());
+  EXPECT_EQ(strings.number("main", budget), main);
+}
+
+TEST(Context, FindsTheLongestString) {
+  const std::uint8_t text[] = {'a', 0, 'b', 'c', 'd', 0, 'e', 'f'};
+  EXPECT_EQ(longest_string(text), 3u);
+  EXPECT_EQ(longest_string({}), 0u);
+  EXPECT_EQ(longest_string(base::Bytes(text).last(2)), 2u);
+}
+
+}  // namespace
+}  // namespace ptkit::dwarf
