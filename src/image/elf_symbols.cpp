@@ -83,8 +83,11 @@ class Reader {
     std::optional<std::uint64_t> offset = header.sh_offset + inside;
     if (!is_object) offset = file_.file_offset(symbol.st_value);
     if (!offset || *offset >= file_.bytes().size()) return;
-    found_.push_back({{std::string(name), *offset, std::min(symbol.st_size, header.sh_size - inside)},
-                      rank_of(symbol, name)});
+    const int rank = rank_of(symbol, name);
+    found_.push_back({{std::string(name), *offset, std::min(symbol.st_size, header.sh_size - inside)}, rank});
+    if (GELF_ST_TYPE(symbol.st_info) != STT_GNU_IFUNC) return;
+    const auto [at, is_new] = resolvers_.try_emplace(symbol.st_value, rank, name);
+    if (!is_new) at->second = std::min(at->second, std::pair(rank, std::string(name)));
   }
 
   // The executable section of a symbol. Sections are sorted by index.
@@ -103,17 +106,18 @@ class Reader {
     for (const Section& section : sections_) {
       const auto type = section.header.sh_type;
       if (type != SHT_RELA && type != SHT_REL) continue;
+      // Static programs have relocations without symbols.
       Elf_Scn* symbols = elf_getscn(file_.get(), section.header.sh_link);
-      GElf_Shdr symbols_header;
-      if (symbols == nullptr || gelf_getshdr(symbols, &symbols_header) == nullptr) continue;
-      if (symbols_header.sh_type != SHT_DYNSYM) continue;
-      read_relocations(section, elf_getdata(symbols, nullptr), symbols_header.sh_link);
+      GElf_Shdr symbols_header{};
+      if (symbols != nullptr && gelf_getshdr(symbols, &symbols_header) == nullptr) continue;
+      const bool is_dynamic = symbols != nullptr && symbols_header.sh_type == SHT_DYNSYM;
+      read_relocations(section, is_dynamic ? elf_getdata(symbols, nullptr) : nullptr, symbols_header.sh_link);
     }
   }
 
   void read_relocations(const Section& section, Elf_Data* symbols, std::size_t names) {
     Elf_Data* data = elf_getdata(section.handle, nullptr);
-    if (data == nullptr || symbols == nullptr) return;
+    if (data == nullptr) return;
     for (int i = 0;; ++i) {
       GElf_Rela entry{};
       if (section.header.sh_type == SHT_RELA) {
@@ -124,15 +128,39 @@ class Reader {
         entry.r_offset = without_addend.r_offset;
         entry.r_info = without_addend.r_info;
       }
-      GElf_Sym symbol;
-      const auto index = GELF_R_SYM(entry.r_info);
-      if (index == 0 || index > 0x7FFF'FFFF) continue;
-      if (gelf_getsym(symbols, static_cast<int>(index), &symbol) == nullptr) continue;
-      const char* name = elf_strptr(file_.get(), names, symbol.st_name);
-      if (name == nullptr || *name == '\0') continue;
+      const std::string_view name =
+          is_resolved(entry) ? name_of_resolver(section, entry) : name_of(entry, symbols, names);
+      if (name.empty()) continue;
       if (!names_.take(name)) return;
       slots_.emplace(entry.r_offset, name);
     }
+  }
+
+  std::string_view name_of(const GElf_Rela& entry, Elf_Data* symbols, std::size_t names) const {
+    GElf_Sym symbol;
+    const auto index = GELF_R_SYM(entry.r_info);
+    if (symbols == nullptr || index == 0 || index > 0x7FFF'FFFF) return {};
+    if (gelf_getsym(symbols, static_cast<int>(index), &symbol) == nullptr) return {};
+    const char* name = elf_strptr(file_.get(), names, symbol.st_name);
+    return name != nullptr ? name : std::string_view{};
+  }
+
+  // Whether a function of the file itself (IFUNC) finds the address for the slot.
+  bool is_resolved(const GElf_Rela& entry) const {
+    const auto type = GELF_R_TYPE(entry.r_info);
+    return file_.header().e_machine == EM_X86_64 ? type == R_X86_64_IRELATIVE : type == R_386_IRELATIVE;
+  }
+
+  // The relocation has the address of the IFUNC. Where it has no addend, the slot has.
+  std::string_view name_of_resolver(const Section& section, const GElf_Rela& entry) const {
+    auto address = static_cast<std::uint64_t>(entry.r_addend);
+    if (section.header.sh_type == SHT_REL) {
+      const auto slot = file_.file_offset(entry.r_offset);
+      if (!slot || file_.bytes().size() - *slot < 4) return {};
+      address = base::load_le<4>(file_.bytes().data() + *slot);
+    }
+    const auto found = resolvers_.find(address);
+    return found == resolvers_.end() ? std::string_view{} : found->second.second;
   }
 
   // Each PLT stub jumps through its GOT slot: JMP [slot], after ENDBR or BND in newer files.
@@ -192,6 +220,7 @@ class Reader {
   std::vector<Section> sections_;
   NameBudget names_;
   std::map<std::uint64_t, std::string> slots_;
+  std::map<std::uint64_t, std::pair<int, std::string>> resolvers_;  // rank and name of each IFUNC, by address
   std::vector<Candidate> found_;
 };
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/hexadecimal.h"
+#include "base/paths.h"
 #include "image/code_file.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
 namespace {
 
+constexpr std::string_view kGenerated = "!0x";  // between the module and the address in a generated name
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t end_of(const trace::SymbolEntry& entry) noexcept {
@@ -31,15 +34,35 @@ std::string_view without_return_type(std::string_view name) noexcept {
 }  // namespace
 
 Table::Table(const trace::ImageFile& file)
-    : entries_(file.contents.size() != 0 ? image::read_symbols(file.contents.bytes()) : file.symbols) {
-  std::stable_sort(entries_.begin(), entries_.end(),
-                   [](const auto& a, const auto& b) { return a.file_offset < b.file_offset; });
+    : module_(base::last_part(base::without_mark(file.path))),
+      functions_(unwind::UnwindTable::of(file)),
+      entries_(file.contents.size() != 0 ? image::read_symbols(file.contents.bytes()) : file.symbols) {
+  std::erase_if(entries_, [](const trace::SymbolEntry& entry) { return entry.name.empty(); });
+  std::ranges::stable_sort(entries_, {}, &trace::SymbolEntry::file_offset);
+  if (!module_.empty()) add_functions();
   std::uint64_t farthest = 0;
   for (const trace::SymbolEntry& entry : entries_) {
     farthest = std::max(farthest, end_of(entry));
     reach_.push_back(farthest);
   }
   names_.resize(entries_.size());
+}
+
+// Adds functions that begin at no symbol and in none with a size. Labels inside keep their bytes.
+void Table::add_functions() {
+  const std::size_t symbols = entries_.size();
+  std::size_t next = 0;       // the first symbol at or after the function's begin
+  std::uint64_t reached = 0;  // maximum end of those before it
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    const unwind::Extent function = functions_.function(i);
+    for (; next < symbols && entries_[next].file_offset < function.begin; ++next)
+      reached = std::max(reached, end_of(entries_[next]));
+    const std::uint64_t at = next < symbols ? entries_[next].file_offset : kMax;
+    if (reached <= function.begin && at != function.begin)
+      entries_.push_back({{}, function.begin, std::min(at, function.end) - function.begin});
+  }
+  const auto middle = entries_.begin() + static_cast<std::ptrdiff_t>(symbols);
+  std::ranges::inplace_merge(entries_, middle, {}, &trace::SymbolEntry::file_offset);
 }
 
 std::optional<Table::Extent> Table::find(std::uint64_t offset) const noexcept {
@@ -61,7 +84,8 @@ std::optional<Table::Extent> Table::find(std::uint64_t offset) const noexcept {
   for (std::size_t i = first; i < count; ++i) {
     if (entries_[i].size != 0) return std::nullopt;
   }
-  return extent(first);
+  const Extent label = extent(first);
+  return offset - label.offset < label.size ? std::optional(label) : std::nullopt;
 }
 
 Table::Extent Table::extent(std::size_t index) const noexcept {
@@ -70,13 +94,17 @@ Table::Extent Table::extent(std::size_t index) const noexcept {
   const auto next = std::upper_bound(
       entries_.begin(), entries_.end(), entry.file_offset,
       [](std::uint64_t at, const trace::SymbolEntry& other) { return at < other.file_offset; });
-  const std::uint64_t end = next == entries_.end() ? kMax : next->file_offset;
+  const auto function = functions_.function_at(entry.file_offset);
+  const std::uint64_t end =
+      std::min(next == entries_.end() ? kMax : next->file_offset, function ? function->end : kMax);
   return {index, entry.file_offset, end - entry.file_offset};
 }
 
 std::vector<std::size_t> Table::named(std::string_view name) const {
   std::vector<std::size_t> found;
+  const bool is_generated = name.find(kGenerated) != std::string_view::npos;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (!has_name(i) && !is_generated) continue;
     if (raw_name(i) == name || this->name(i) == name || without_arguments(this->name(i)) == name)
       found.push_back(i);
   }
@@ -86,8 +114,17 @@ std::vector<std::size_t> Table::named(std::string_view name) const {
 std::string_view Table::name(std::size_t index) const {
   const std::lock_guard lock(mutex_);
   auto& name = names_[index];
-  if (!name) name = std::make_unique<const std::string>(demangle(raw_name(index)));
+  if (!name) {
+    const trace::SymbolEntry& entry = entries_[index];
+    name = std::make_unique<const std::string>(entry.name.empty() ? generated_name(entry.file_offset)
+                                                                  : demangle(entry.name));
+  }
   return *name;
+}
+
+std::string Table::generated_name(std::uint64_t offset) const {
+  return module_ + std::string(kGenerated) +
+         base::hexadecimal(functions_.rva_of(offset).value_or(offset)).substr(2);
 }
 
 std::string_view without_arguments(std::string_view name) noexcept {

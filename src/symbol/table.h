@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "trace/bundle.h"
+#include "unwind/table.h"
 
 namespace ptkit::symbol {
 
 class Table {
  public:
-  explicit Table(const trace::ImageFile& file);  // reads `contents`; if empty, uses `symbols`
+  // Reads `contents`; if empty, uses `symbols` and `unwind`. Functions of which only the bounds are known get
+  // the names "libc.so.6!0x26110": the module and the RVA of their first byte.
+  explicit Table(const trace::ImageFile& file);
 
   struct Extent {
     std::size_t index = 0;
@@ -24,20 +27,30 @@ class Table {
   };
   // The symbol at a file offset: the innermost symbol with a size, or else the label before it.
   [[nodiscard]] std::optional<Extent> find(std::uint64_t offset) const noexcept;
-  // The extent of a symbol. Without a size, it extends to the next symbol or the end of the address space.
+  // The extent of a symbol. Without a size, it extends to the end of its function, or else to the next symbol
+  // or the end of the address space.
   [[nodiscard]] Extent extent(std::size_t index) const noexcept;
   // Indices of the symbols with the raw name, demangled name or demangled name without arguments `name`.
   [[nodiscard]] std::vector<std::size_t> named(std::string_view name) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] bool has_size(std::size_t index) const noexcept { return entries_[index].size != 0; }
-  [[nodiscard]] std::string_view raw_name(std::size_t index) const noexcept { return entries_[index].name; }
+  [[nodiscard]] std::string_view raw_name(std::size_t index) const {
+    return has_name(index) ? std::string_view(entries_[index].name) : name(index);
+  }
   [[nodiscard]] std::string_view name(std::size_t index) const;  // demangled at the first call
 
  private:
-  std::vector<trace::SymbolEntry> entries_;  // sorted by offset; of equal offsets, the best name first
-  std::vector<std::uint64_t> reach_;         // maximum end of all symbols up to and including this one
-  mutable std::mutex mutex_;                 // guards names_
+  [[nodiscard]] bool has_name(std::size_t index) const noexcept { return !entries_[index].name.empty(); }
+  void add_functions();
+  [[nodiscard]] std::string generated_name(std::uint64_t offset) const;
+
+  std::string module_;  // the file's name without folders
+  unwind::UnwindTable functions_;
+  // Sorted by offset; of equal offsets, the best name first. Functions without a symbol have no name.
+  std::vector<trace::SymbolEntry> entries_;
+  std::vector<std::uint64_t> reach_;  // maximum end of all symbols up to and including this one
+  mutable std::mutex mutex_;          // guards names_
   mutable std::vector<std::unique_ptr<const std::string>> names_;
 };
 

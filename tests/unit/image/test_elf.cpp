@@ -269,6 +269,44 @@ TEST(ReadSymbols, NamesPltStubsByRelocation) {
   EXPECT_EQ(found[1].file_offset, offset + 32);
 }
 
+// The C library calls its own memcpy() by a stub, as an IFUNC finds the function for the processor.
+TEST(ReadSymbols, NamesPltStubsByTheirResolver) {
+  constexpr std::uint64_t kPlt = 0x1000;
+  constexpr std::uint64_t kSlot = 0x4000;
+  Elf64Maker maker;
+  ByteVector code(32, 0x90);
+  std::copy_n(ByteVector{0xFF, 0x25, 0xFA, 0x2F, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [RIP + 0x2FFA]
+  maker.add({".plt", SHT_PROGBITS, kCodeFlags, kPlt, code, 0, 16, 0});
+  maker.segments.push_back({PT_LOAD, kPlt, maker.sections[0].offset, code.size()});
+  const auto symbols = maker.add_symbols(SHT_DYNSYM, {{"_alias", kPlt + 16, 4, STT_GNU_IFUNC, STB_WEAK},
+                                                      {"copy", kPlt + 16, 4, STT_GNU_IFUNC},
+                                                      {"other", kPlt + 20, 4}});
+  ByteVector relocations;
+  test::append(relocations, Elf64_Rela{kSlot, ELF64_R_INFO(0, R_X86_64_IRELATIVE), kPlt + 16});
+  maker.add({".rela.plt", SHT_RELA, 0, 0, relocations, symbols, sizeof(Elf64_Rela), 0});
+  const auto found = read_symbols(maker.make());
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].name, "copy@plt");
+  EXPECT_EQ(found[0].size, 16u);
+}
+
+TEST(ReadSymbols, NamesPltStubsByTheirResolverIn32BitFiles) {
+  Elf32Maker maker;
+  ByteVector code(32, 0x90);
+  std::copy_n(ByteVector{0xFF, 0x25, 0x00, 0x40, 0x00, 0x00}.begin(), 6, code.begin());  // JMP [0x4000]
+  maker.add({".plt", SHT_PROGBITS, kCodeFlags, 0x1000, code, 0, 16, 0});
+  maker.segments.push_back({PT_LOAD, 0x1000, maker.sections[0].offset, code.size()});
+  maker.add({".got.plt", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 0x4000, {0x10, 0x10, 0, 0}, 0, 4, 0});
+  maker.segments.push_back({PT_LOAD, 0x4000, maker.sections[1].offset, 4, 4, 0x1000, PF_R | PF_W});
+  maker.add_symbols(SHT_SYMTAB, {{"copy", 0x1010, 4, STT_GNU_IFUNC}});
+  ByteVector relocations;
+  test::append(relocations, Elf32_Rel{0x4000, ELF32_R_INFO(0, R_386_IRELATIVE)});
+  maker.add({".rel.plt", SHT_REL, 0, 0, relocations, 0, sizeof(Elf32_Rel), 0});  // as in static programs
+  const auto found = read_symbols(maker.make());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "copy@plt");
+}
+
 // A thousand stubs of one slot. The slot's name is a third of the file.
 TEST(ReadSymbols, LimitsMemoryOfSharedStubNames) {
   constexpr std::uint64_t kPlt = 0x10000;

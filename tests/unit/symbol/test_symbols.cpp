@@ -8,6 +8,7 @@
 #include "image/elf.h"
 #include "symbol/symbols.h"
 #include "unit/support/elf_maker.h"
+#include "unit/support/stored_functions.h"
 
 namespace ptkit::symbol {
 namespace {
@@ -79,6 +80,44 @@ TEST(SymbolsFind, LabelsExtendToTheNextSymbol) {
   EXPECT_EQ(name_at(symbols, 0x7000'0fff), "last");
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0011)->size, 0x10u);
   EXPECT_EQ(symbols.find(0, 0, 0x7000'0100)->size, 0xfd0u);  // to the end of the mapping
+}
+
+TEST(SymbolsFind, NamesFunctionsWithoutASymbolByModuleAndRva) {
+  auto bundle = bundle_of({{"before", 0x2000, 0x10}, {"exact", 0x2040, 0x10}});
+  bundle->files[0].path = "/usr/lib/libx.so.6 (deleted)";
+  bundle->files[0].unwind = test::stored_functions(
+      {{0x2008, 0x2010}, {0x2010, 0x2030}, {0x2040, 0x2060}, {0x2080, 0x2090}}, 0x1'0000);
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, 0x7000'0008), "before");
+  EXPECT_EQ(name_at(symbols, 0x7000'0010), "libx.so.6!0x12010");
+  EXPECT_EQ(name_at(symbols, 0x7000'002f), "libx.so.6!0x12010");
+  EXPECT_EQ(name_at(symbols, 0x7000'0030), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'0040), "exact");
+  EXPECT_EQ(name_at(symbols, 0x7000'008f), "libx.so.6!0x12080");
+  const auto found = symbols.find(0, 0, 0x7000'0018);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->raw_name, found->name);
+  EXPECT_EQ(found->address, 0x7000'0010u);
+  EXPECT_EQ(found->size, 0x20u);
+  const auto looked_up = symbols.lookup("libx.so.6!0x12080");
+  ASSERT_EQ(looked_up.size(), 1u);
+  EXPECT_EQ(looked_up[0].address, 0x7000'0080u);
+  EXPECT_EQ(symbols.matching("libx.so.6!*").size(), 2u);
+}
+
+TEST(SymbolsFind, LabelsEndWithTheirFunction) {
+  auto bundle = bundle_of({{"start", 0x2000, 0}, {"inside", 0x2028, 0}, {"init", 0x2060, 0}});
+  bundle->files[0].unwind = test::stored_functions({{0x2000, 0x2010}, {0x2020, 0x2040}, {0x2080, 0x2090}});
+  const Symbols symbols(bundle);
+  EXPECT_EQ(name_at(symbols, 0x7000'000f), "start");
+  EXPECT_EQ(name_at(symbols, 0x7000'0010), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'0027), "absent.so!0x2020");
+  EXPECT_EQ(name_at(symbols, 0x7000'0028), "inside");
+  EXPECT_EQ(name_at(symbols, 0x7000'0040), "-");
+  EXPECT_EQ(name_at(symbols, 0x7000'007f), "init");  // without bounds: up to the next function
+  EXPECT_EQ(name_at(symbols, 0x7000'0080), "absent.so!0x2080");
+  EXPECT_EQ(symbols.lookup("start")[0].size, 0x10u);
+  EXPECT_EQ(symbols.lookup("init")[0].size, 0x20u);
 }
 
 TEST(SymbolsFind, PrefersInnermostSymbolsAndFirstNames) {

@@ -1,0 +1,30 @@
+// Bounds of functions as bundles store them (unwind::UnwindTable), so that tests need no ELF file.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "unwind/cursor.h"
+
+namespace ptkit::test {
+
+// Functions [begin, end) of a file whose byte 0 has the RVA `rva`.
+inline std::vector<std::uint8_t> stored_functions(
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>>& functions, std::uint64_t rva = 0) {
+  std::vector<std::uint8_t> out;
+  // Version; a segment from 0 on with its size and RVA; no PLT.
+  for (const std::uint64_t number : {std::uint64_t{1}, std::uint64_t{1}, std::uint64_t{0},
+                                     std::uint64_t{0x10'0000}, rva, std::uint64_t{0}})
+    unwind::append_uleb(out, number);
+  unwind::append_uleb(out, functions.size());
+  std::uint64_t last = 0;
+  for (const auto& [begin, end] : functions) {
+    unwind::append_uleb(out, begin - last);
+    unwind::append_uleb(out, end - begin);
+    last = end;
+  }
+  out.insert(out.end(), {0, 0});  // no parts, no call sites
+  return out;
+}
+
+}  // namespace ptkit::test
