@@ -164,6 +164,7 @@ def columns() -> str:
             lines.append((f"`{one.name}`", one.dtype.name, one.unit, one.role, flag, one.doc))
         for made in derived_of(table).values():
             column, made_of = made.column, ", ".join(f"`{name}`" for name in made.needs)
+            made_of += "".join(f", and `{name}` if it is there" for name in made.uses)
             dtype = "str" if column.dtype == object else column.dtype.name
             doc = f"{column.doc}; made of {made_of}"
             lines.append((f"`{column.name}`", dtype, column.unit, "derived", made.known_if, doc))

@@ -224,7 +224,7 @@ def _needed(
     needed = set(shown)
     for name in shown:
         if name in derived:
-            needed.update(derived[name].needs)
+            needed.update(derived[name].needs + derived[name].uses)
         elif name not in schema.columns:
             raise ColumnError(
                 f"{table} has no column {name!r}; there are {', '.join([*schema.columns, *derived])}"

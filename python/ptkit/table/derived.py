@@ -46,6 +46,9 @@ class Derived:
         Where that is, in docs/tables.md.
     offered : callable
         Of the trace's context: whether the trace can have this column.
+    uses : tuple of str
+        Further columns that the values are made of where the table has them. A reader that is asked for the
+        derived column reads them.
     """
 
     column: Column
@@ -54,6 +57,7 @@ class Derived:
     known: Callable[[Table], NDArray[np.bool_] | None]
     known_if: str
     offered: Callable[[TableContext], bool]
+    uses: tuple[str, ...] = ()
 
 
 @cache
@@ -125,12 +129,9 @@ def _names(schema: TableSchema) -> list[Derived]:
             if what != "file":  # its name is that of the module
                 columns.insert(0, _column(name, object, "", meaning))
             for column in columns:
-                needs = [address, "space", *times]
                 # Targets without a symbol have the name of the import that the branch goes through.
                 source = "from_ip" if column.name == "to_symbol" else None
-                if source is not None:
-                    needs.append(source)
-                found.append(_named(column, address, what, tuple(needs), source))
+                found.append(_named(column, address, what, (address, "space", *times), source))
     return found
 
 
@@ -148,7 +149,7 @@ def _named(
         labels, places = name_rows(
             what, table._arrays[address], spaces, table.known(address), times, wants_offset
         )
-        if source is not None:
+        if source is not None and source in table._arrays:
             rest = name_rows("import", table._arrays[source], spaces, table.known(source), times, False)
             labels = labels.filled(rest[0])
         return labels, places
@@ -160,7 +161,13 @@ def _named(
         return labels_and_offsets(table)[0].known()
 
     return Derived(
-        column, needs, values, known, "it has a name", lambda context: context.name_rows is not None
+        column,
+        needs,
+        values,
+        known,
+        "it has a name",
+        lambda context: context.name_rows is not None,
+        () if source is None else (source,),
     )
 
 

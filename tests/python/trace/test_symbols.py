@@ -182,6 +182,11 @@ def test_calls_through_import_slots_have_names(
     assert calls["to_symbol"].tolist() == ["ExpInterlockedPopEntrySList"]
     assert calls["to_known"].tolist() == [False]
     assert leaving.branches(kind="RETURN")["to_symbol"].tolist() == [None]
+    # Without the source of the branch there is no import to look up, but the target has its name.
+    alone = leaving.branches(columns=["to_ip", "space", "tsc", "tsc_error"])
+    assert "to_symbol" in alone.available
+    assert alone["to_symbol"].tolist() == [None, None]
+    assert leaving.branches(columns=["to_symbol"])["to_symbol"].tolist()[0] == "ExpInterlockedPopEntrySList"
     leaving.save(tmp_path / "driver.ptk")
     # A bundle has the code and names of functions; imports are in the file.
     words = [str(tmp_path / "driver.ptk"), "--image", f"{tmp_path / 'driver.sys'}@{LOAD:#x}"]
