@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from call_code import Code, code_of
+from call_comparison import Side, differences, of_truth, report
 from call_log import read_log
-from call_truth import Frames, true_frames
+from call_truth import EndHow, Frames, true_frames
 from compiling import PROGRAMS, build, compiled
 from numpy.typing import NDArray
 
@@ -151,3 +152,24 @@ def test_events_of_instrumented_functions(
         steps = np.where(entered, 1, -1)
         assert nesting(frames, own) == (np.cumsum(steps) - 1)[entered].tolist()
     assert capfd.readouterr().out
+
+
+def test_differences_are_found(tmp_path: Path) -> None:
+    """A frame that is missing, one that is too many, and wrong cells of two others."""
+    trace = recorded([build("calls/recursion", tmp_path)], tmp_path)
+    frames, code = truth(trace, tmp_path)
+    true = of_truth(frames)
+    assert report(true, of_truth(frames), code) == ""
+    assert len(true) > 400
+    without = np.arange(len(true)) != 100
+    new_number = np.cumsum(without) - 1
+    found = Side({name: column[without].copy() for name, column in true.columns.items()})
+    found.columns["parent"] = np.where(found.columns["parent"] < 0, -1, new_number[found.columns["parent"]])
+    found.columns["depth"][200] += 1
+    found.columns["end_how"][300] = EndHow.LEFT
+    result = differences(found, true)
+    assert result.kinds["frame is missing"] == 1
+    assert result.kinds["depth"] == result.kinds["end_how"] == 1
+    assert result.first == (100, 100)
+    assert "frame is missing" in report(found, true, code)
+    assert differences(true, found).kinds["no true frame"] == 1

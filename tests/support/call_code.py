@@ -31,9 +31,11 @@ class Code:
         starts: dict[int, bool] = {}  # False: no function, but the end of one
         self._names: dict[int, str] = {}
         self._stubs: list[tuple[int, int]] = []
+        self._modules: list[tuple[range, int, str]] = []
         for path, address, size, offset in modules:
             functions = functions_of(path)
             bias = functions.bias(address, offset)
+            self._modules.append((range(address, address + size), bias, path.name))
             own = functions.starts.astype(np.int64) + bias
             starts.setdefault(address + size, False)
             starts |= dict.fromkeys(own[(own >= address) & (own < address + size)].tolist(), True)
@@ -67,10 +69,15 @@ class Code:
         return starts & ~np.isin(ips, np.array(self._returns, np.uint64))
 
     def name(self, ip: int) -> str:
-        start = int(self.functions(np.array([ip], np.uint64))[0])
-        if any(first <= ip < last for first, last in self._stubs):
-            return f"stub {ip:#x}"
-        return self._names.get(start, f"{start:#x}") + (f"+{ip - start:#x}" if ip != start else "")
+        """For people: `main+0x10`, `libc.so.6!0x26110+0x10`."""
+        start = int(self.functions(np.array([ip], np.uint64))[0]) or ip
+        offset = f"+{ip - start:#x}" if ip != start else ""
+        if start in self._names:
+            return self._names[start] + offset
+        for addresses, bias, name in self._modules:
+            if start in addresses:
+                return f"{name}!{start - bias:#x}{offset}"
+        return f"{ip:#x}"
 
 
 def code_of(trace: ptkit.Trace, space: int) -> Code:

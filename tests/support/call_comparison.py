@@ -13,6 +13,7 @@ from call_truth import EndHow, Frames, How
 from numpy.typing import NDArray
 
 _AROUND = 4
+_FAR = 400  # frames; two sides that differ for longer are not aligned again
 _NAMES = ("entry_ip", "call_ip", "return_ip", "parent", "depth", "how", "end_how", "instructions")
 # ptkit says more than stack pointers can: why a frame was left, and that a thread began.
 _THREAD, _UNWIND, _LONGJMP = 8, 1, 2
@@ -68,38 +69,50 @@ class Differences:
             self.first = (found, true)
 
 
-def _aligned(found: Side, true: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of both that are the same frame: those with the same entry and call, in order.
+def _keys(side: Side) -> NDArray[np.uint64]:
+    """What two sides' frames have in common if they are the same: entry and call."""
+    entry, call = (side.columns[name].astype(np.uint64) for name in ("entry_ip", "call_ip"))
+    return entry * np.uint64(0x9E3779B97F4A7C15) + call
 
-    After a difference, the nearest place at which three frames in a row are the same again.
-    """
-    ours = list(zip(*(found.columns[name].tolist() for name in ("entry_ip", "call_ip")), strict=True))
-    theirs = list(zip(*(true.columns[name].tolist() for name in ("entry_ip", "call_ip")), strict=True))
-    pairs: list[tuple[int, int]] = []
+
+def _aligned(found: Side, true: Side) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of both that are the same frame: those with the same key, in order."""
+    ours, theirs = _keys(found), _keys(true)
+    runs: list[tuple[int, int, int]] = []
     one = other = 0
     while one < len(ours) and other < len(theirs):
-        if ours[one] == theirs[other]:
-            pairs.append((one, other))
-            one, other = one + 1, other + 1
-            continue
-        steps = _resume(ours, theirs, one, other)
+        run = _same(ours[one:], theirs[other:])
+        runs.append((one, other, run))
+        one, other = one + run, other + run
+        steps = _resume(ours[one : one + _FAR].tolist(), theirs[other : other + _FAR].tolist())
         if steps is None:
             break
         one, other = one + steps[0], other + steps[1]
-    both = np.array(pairs, np.int64).reshape(-1, 2)
-    return both[:, 0], both[:, 1]
+    rows = [(np.arange(here, here + run), np.arange(there, there + run)) for here, there, run in runs]
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
 
 
-def _resume(ours: list[Any], theirs: list[Any], one: int, other: int) -> tuple[int, int] | None:
-    for sum_of_steps in range(1, 400):
-        for step in range(sum_of_steps + 1):
-            here, there = one + step, other + sum_of_steps - step
-            if (
-                ours[here : here + 3] == theirs[there : there + 3]
-                and here < len(ours)
-                and there < len(theirs)
-            ):
-                return step, sum_of_steps - step
+def _same(ours: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> int:
+    """How many keys from the begin are the same."""
+    both = min(len(ours), len(theirs))
+    size = 64
+    while True:
+        part = min(size, both)
+        differing = np.flatnonzero(ours[:part] != theirs[:part])
+        if len(differing) or part == both:
+            return int(differing[0]) if len(differing) else both
+        size *= 8
+
+
+def _resume(ours: list[int], theirs: list[int]) -> tuple[int, int] | None:
+    """The nearest place at which three frames in a row are the same again."""
+    for distance in range(1, _FAR):
+        for step in range(distance + 1):
+            next_frames = ours[step : step + 3]
+            if next_frames and next_frames == theirs[distance - step : distance - step + 3]:
+                return step, distance - step
     return None
 
 
@@ -108,7 +121,7 @@ def differences(found: Side, true: Side) -> Differences:
     ours, theirs = _aligned(found, true)
     result = Differences()
     for side, rows, kind in ((found, ours, "no true frame"), (true, theirs, "frame is missing")):
-        for row in np.setdiff1d(np.arange(len(side)), rows)[: len(side)].tolist():
+        for row in np.setdiff1d(np.arange(len(side)), rows).tolist():
             at = int(np.searchsorted(rows, row))
             place = (int(ours[at]), int(theirs[at])) if at < len(rows) else (len(found), len(true))
             result.add(kind, row if side is found else place[0], row if side is true else place[1])

@@ -36,12 +36,25 @@ def compiled(program: Path, *arguments: str | Path) -> Path:
         pytest.skip(f"no compiler for {suffix} files: install gcc and g++, or set CC and CXX")
     if "-m32" in arguments and not _has_32_bit_library(compiler):
         pytest.skip("no C library of 32-bit programs: install gcc-multilib")
-    command = [compiler, *map(str, arguments), "-o", str(program)]
+    _run([compiler, *map(str, arguments), "-o", str(program)])
+    return program
+
+
+def compiled_by(tool: str, name: str, folder: Path, *arguments: str) -> Path:
+    """Compile tests/programs/NAME with rustc or `go build`, where that is installed."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    source = PROGRAMS / name
+    program = folder / source.stem
+    _run([tool, *arguments, "-o", str(program), str(source)])
+    return program
+
+
+def _run(command: list[str]) -> None:
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         reason = result.stderr.strip()[-1000:]
         pytest.fail(f"does not compile: {' '.join(command)}: {reason}", pytrace=False)
-    return program
 
 
 @cache
