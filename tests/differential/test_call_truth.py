@@ -16,7 +16,7 @@ from call_code import Code, code_of
 from call_comparison import Side, differences, of_truth, report
 from call_log import read_log
 from call_truth import EndHow, Frames, true_frames
-from compiling import PROGRAMS, build, compiled
+from compiling import PROGRAMS, build, compiled, compiled_by
 from numpy.typing import NDArray
 
 import ptkit
@@ -110,6 +110,18 @@ def assert_whole(frames: Frames) -> None:
     assert (frames.begin[children] >= frames.begin[parents]).all()
     assert (frames.end[children] <= frames.end[parents]).all()
     assert (frames.instructions >= 0).all()
+
+
+@pytest.mark.slow
+def test_counts_of_goroutines(tmp_path: Path) -> None:
+    """Calls are seen in every thread; goroutines' stacks lie too near to each other to be told apart."""
+    trace = recorded([compiled_by("go", "calls/goroutines.go", tmp_path, "build")], tmp_path)
+    found: Counter[str] = Counter()
+    for number in range(len(trace.streams)):
+        found += counts(*truth(trace, tmp_path, number))
+    rounds, values, depth = 3, 5, 100
+    assert found["main.leaf"] == rounds * (2 * values + 1) + rounds // 2
+    assert found["main.deep"] == rounds * (depth + 1)
 
 
 def nesting(frames: Frames, own: NDArray[np.bool_]) -> list[int]:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 _NEVER = 1 << 62  # no RSP is above
 _ON_OTHER_STACK = _NEVER - 1  # the same; a signal's frame on an alternate stack
-_ROWS = 1 << 20
+_ROWS = 1 << 17
 
 
 class How(IntEnum):
