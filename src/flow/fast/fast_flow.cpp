@@ -2,13 +2,32 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 
 #include "flow/events/plain_packets.h"
 
 namespace ptkit::flow {
 
 using base::Status;
+
+namespace {
+
+// Drops the paths of `code` unless done() was called: lack of memory may leave them incomplete, and other
+// decoders use the same ones.
+class PathsInUse {
+ public:
+  explicit PathsInUse(CachedCode& code) noexcept : code_(&code) {}
+  PathsInUse(const PathsInUse&) = delete;
+  PathsInUse& operator=(const PathsInUse&) = delete;
+  ~PathsInUse() {
+    if (code_ != nullptr) code_->paths.reset();
+  }
+  void done() noexcept { code_ = nullptr; }
+
+ private:
+  CachedCode* code_;
+};
+
+}  // namespace
 
 FastFlow::FastFlow(packet::PacketDecoder& packets, EventDecoder& events, EventBinder& binder, Walker& walker,
                    CodeCaches& caches, Recovery& recovery, ContextTracker& context,
@@ -38,10 +57,8 @@ FastFlow::~FastFlow() {
   caches_.before_clear({});
   // Counts that remain belong to a decode that was stopped early, and nothing reads them. Other decoders use
   // the same path caches, so clear them.
-  // Clearing takes memory: when an exception for lack of it is on its way, the paths go instead.
   for (CachedCode* code : counted_) {
-    if (std::uncaught_exceptions() != 0) code->paths.reset();
-    if (code->paths != nullptr) code->paths->take_counts().take_each([](const EdgeCount&, std::uint64_t) {});
+    if (code->paths != nullptr) code->paths->clear_counts();
   }
 }
 
@@ -90,6 +107,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   if (room.kind == BulkRows::EDGES && std::find(counted_.begin(), counted_.end(), &code) == counted_.end()) {
     counted_.push_back(&code);
   }
+  PathsInUse in_use(code);
   FastState state = load_state();
   state.end = end;
   state.last_psb = last_psb;
@@ -98,6 +116,7 @@ bool FastFlow::work(std::uint64_t end, std::uint64_t last_psb) {
   const std::uint64_t begin = state.packets.position;
   const FastStop stop = loop_.run(*paths, state, room);
   if (state.node != 0) state.end_ip = paths->at(state.node).ip;
+  in_use.done();
   store_state(state, room);
   bulk_->close(room);
   if (context_.follows_time()) follow_time(state, begin);
@@ -172,11 +191,13 @@ void FastFlow::emit_counts() {
 
 void FastFlow::emit_counts(CachedCode& code) {
   if (code.paths == nullptr) return;
+  PathsInUse in_use(code);
   if (in_order_) {
     bulk_->add_edges(code.paths->take_edges(), counted_space_, counted_phase_);
   } else {
     bulk_->add_counts(code.paths->take_counts(), counted_space_, counted_phase_);
   }
+  in_use.done();
 }
 
 }  // namespace ptkit::flow

@@ -346,30 +346,41 @@ void PathCache::take_target(std::size_t index, std::uint64_t times) {
   edges_.count(edge, times);
 }
 
+template <typename Visit>
+void PathCache::each_noted(const Visit& visit) {
+  if (!used_lost_) {
+    for (const std::uint32_t id : used_) visit(id & ~kTargetUse, (id & kTargetUse) != 0);
+  } else {
+    for (std::size_t i = 0; i < tnt_transitions_.all().size(); ++i) visit(i, false);
+    for (std::size_t i = 0; i < tip_transitions_.all().size(); ++i) visit(i, true);
+  }
+  used_.clear();
+  used_lost_ = false;
+}
+
 // Moves the counts of transitions to edges.
 void PathCache::count_transitions() {
-  Transitions& bits = tnt_transitions_.all();
-  Transitions& targets = tip_transitions_.all();
-  const auto take = [&](std::size_t index, bool target) {
-    Transition& transition = target ? targets[index] : bits[index];
+  each_noted([this](std::size_t index, bool is_target) {
+    Transition& transition = is_target ? tip_transitions_.all()[index] : tnt_transitions_.all()[index];
     if ((transition.flags & TRANSITION_NEW) != 0) return;
     transition.flags |= TRANSITION_NEW;
     const std::uint32_t times = std::exchange(transition.count, 0);
     if (times == 0) return;  // it has just been carried
-    if (target) {
+    if (is_target) {
       take_target(index, times);
     } else {
       take_bits(transition, times);
     }
-  };
-  if (!used_lost_) {
-    for (const std::uint32_t id : used_) take(id & ~kTargetUse, (id & kTargetUse) != 0);
-  } else {
-    for (std::size_t i = 0; i < bits.size(); ++i) take(i, false);
-    for (std::size_t i = 0; i < targets.size(); ++i) take(i, true);
-  }
-  used_.clear();
-  used_lost_ = false;
+  });
+}
+
+void PathCache::clear_counts() noexcept {
+  each_noted([this](std::size_t index, bool is_target) {
+    Transition& transition = is_target ? tip_transitions_.all()[index] : tnt_transitions_.all()[index];
+    transition.flags |= TRANSITION_NEW;
+    transition.count = 0;
+  });
+  edges_.take().take_each([](const EdgeCount&, std::uint64_t) {});
 }
 
 }  // namespace ptkit::flow

@@ -99,6 +99,8 @@ class PathCache {
     count_transitions();
     return edges_.take();
   }
+  // Forgets all counts. Takes no memory.
+  void clear_counts() noexcept;
   // Notes a TRANSITION_NEW transition that is counted for the first time: only these are visited afterwards.
   void note_bits(Transition& transition);
   void note_target(Transition& transition);
@@ -138,6 +140,9 @@ class PathCache {
   void each_block(const Path& path, const Visit& visit) const;
   [[nodiscard]] std::uint32_t step_edge(PathStep step);
   void add_path_edges(Path& path);
+  // Calls visit(index, is_target) for each noted transition, and for others if noted ones have moved.
+  template <typename Visit>
+  void each_noted(const Visit& visit);
   void count_transitions();
   void count_path(Path& path, std::uint64_t times);
   void take_bits(Transition& transition, std::uint64_t times);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <random>
 #include <tuple>
 
@@ -47,7 +48,10 @@ class Counter final : public FlowSink, private BulkSink {
   }
   void on_gap(const Gap&) override {}
   [[nodiscard]] BulkSink* bulk() override { return fast_ ? this : nullptr; }
+  [[nodiscard]] bool full() const override { return pauses; }
 
+  bool pauses = false;        // after each packet, and each pass of the fast path
+  bool lacks_memory = false;  // for edges
   Counts counts;
   Rows rows;  // that were emitted one by one
   std::uint64_t instructions = 0;
@@ -72,6 +76,7 @@ class Counter final : public FlowSink, private BulkSink {
   }
   void add_edges(std::span<const EdgeCount> edges, std::uint32_t /*space*/,
                  std::uint32_t /*phase*/) override {
+    if (lacks_memory) throw std::bad_alloc();
     for (const EdgeCount& edge : edges) counts[{edge.from_ip, edge.to_ip, edge.kind}] += edge.count;
   }
 
@@ -215,6 +220,37 @@ TEST_P(Counting, CountsOfCutStreamsAreThoseOfTheSimpleDecoder) {
       EXPECT_EQ(edges.errors, simple.errors);
       if (HasFailure()) return;
     }
+  }
+}
+
+// Decoders of one stream share the paths, and with them the counts that were not taken.
+TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
+  const auto bundle = this->bundle(1);
+  const image::Image image(bundle);
+  CodeCachePool pool(image);
+  const auto decode = [&](Counter& counter) {
+    FlowDecoder decoder(bundle->streams[0], bundle->configuration, image, FlowOptions{}, counter, nullptr,
+                        &pool);
+    while (decoder.run() && counter.bulk_bytes == 0) {
+    }
+    if (counter.pauses) return;
+    while (decoder.run()) {
+    }
+  };
+  Counter simple(false, BulkRows::NONE);
+  decode(simple);
+  for (unsigned round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    Counter stopped(true, BulkRows::EDGES);
+    stopped.pauses = true;
+    decode(stopped);
+    EXPECT_GT(stopped.bulk_bytes, 0U);
+    Counter failed(true, BulkRows::EDGES);
+    failed.lacks_memory = true;
+    EXPECT_THROW(decode(failed), std::bad_alloc);
+    Counter edges(true, BulkRows::EDGES);
+    decode(edges);
+    EXPECT_EQ(edges.counts, simple.counts);
   }
 }
 
