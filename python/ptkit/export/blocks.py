@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ptkit import _core
 from ptkit.decode import OpenTrace
 from ptkit.errors import ConfigError
+from ptkit.text import counted
 
 if TYPE_CHECKING:
     from ptkit.info import TraceInfo
@@ -166,7 +167,7 @@ def loss_notes(blocks: Blocks) -> list[str]:
         )
     if blocks.errors or blocks.gaps:
         notes.append(
-            f"{blocks.errors:,} errors and {blocks.gaps:,} gaps: blocks may be missing; "
+            f"{counted(blocks.errors, 'error')} and {counted(blocks.gaps, 'gap')}: blocks may be missing; "
             "`ptkit info --decode` shows where"
         )
     return notes

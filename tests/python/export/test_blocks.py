@@ -92,7 +92,7 @@ def test_errors_are_said(tmp_path: Path, loop: Any, open_trace: Any) -> None:
     trace = open_trace(loop.stream(2))
     done = trace.export(tmp_path / "x.txt", "offsets")
     assert (tmp_path / "x.txt").read_bytes() == b""
-    assert done.notes[0].startswith("1 errors and 1 gaps: blocks may be missing")
+    assert done.notes[0].startswith("1 error and 1 gap: blocks may be missing")
 
 
 def test_page_dumps_are_of_the_image_beneath(tmp_path: Path, dumped: Any) -> None:
