@@ -41,6 +41,7 @@ CPP_RANKS = {
     "parser": 8,
     "columns": 8,
     "aggregate": 8,
+    "calls": 9,
     "capi": 9,
     "reference": 9,
     "bindings": 10,

@@ -92,14 +92,21 @@ ABOUT = {
     "errors": "One row per error: what could not be decoded; `table.messages()` has the sentences.",
     "gaps": "One row per part of a stream where control flow is not known.",
     "edges": "One row per source, target, kind and address space, with the count of its branches.",
+    "calls": "`trace.calls()`: one row per frame, an execution of a function ([calls.md](calls.md)).",
+    "stack_anomalies": "`trace.stack_anomalies`: returns and jumps that fit no open frame.",
+    "functions": "`trace.functions()`: sums over the frames of each function.",
+    "call_tree": "`trace.call_tree()`: sums over the frames of each calling context.",
     "mappings": "`trace.mappings()`: one row per range of addresses with code of one file, or of no file.",
 }
 
-# Enumeration, heading, and where the enumerators' comments are.
+# Enumeration, heading, where the enumerators' comments are, and the name that it has there.
 ENUMS = (
-    ("BranchKind", "Branch kinds", "src/flow/rows/rows.h"),
-    ("InsnClass", "Instruction classes", "src/insn/insn.h"),
-    ("GapCause", "Gap causes", "src/flow/rows/rows.h"),
+    ("BranchKind", "Branch kinds", "src/flow/rows/rows.h", "BranchKind"),
+    ("InsnClass", "Instruction classes", "src/insn/insn.h", "InsnClass"),
+    ("GapCause", "Gap causes", "src/flow/rows/rows.h", "GapCause"),
+    ("CallHow", "How frames begin", "src/calls/frame.h", "How"),
+    ("CallEnd", "How frames end", "src/calls/frame.h", "EndHow"),
+    ("StackAnomaly", "Stack anomalies", "src/calls/frame.h", "AnomalyKind"),
 )
 # Enumeration, heading, and the tables whose flags have these bits.
 FLAGS = (
@@ -107,6 +114,9 @@ FLAGS = (
     ("RowFlag", "Row flags", ("branches", "blocks", "instructions", "gaps")),
     ("EventFlag", "Event flags", ("events",)),
     ("ErrorFlag", "Error flags", ("errors",)),
+    ("CallFlag", "Call flags", ("calls",)),
+    ("StackAnomalyFlag", "Stack anomaly flags", ("stack_anomalies",)),
+    ("FunctionFlag", "Function flags", ("functions", "call_tree")),
 )
 
 
@@ -246,8 +256,8 @@ def page() -> str:
 
     schema = core.schema()
     parts = [HEAD, columns(), packet_kinds(core), event_kinds(core)]
-    for name, heading, path in ENUMS:
-        said = comments_of(path, name)
+    for name, heading, path, known_as in ENUMS:
+        said = comments_of(path, known_as)
         lines = [(str(int(kind)), f"`{kind.name}`", said[kind.name]) for kind in getattr(core, name)]
         parts.append(f"## {heading}\n\n" + table_of(("value", "name", "meaning"), lines))
     for name, heading, tables in FLAGS:

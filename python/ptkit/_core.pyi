@@ -35,6 +35,41 @@ class BranchKind(enum.IntEnum):
     TX_ABORT = 15
     UNKNOWN = 16
 
+class CallEnd(enum.IntEnum):
+    RETURN = 0
+    UNWIND = 1
+    LONGJMP = 2
+    TAIL = 3
+    ABORT = 4
+    SWITCH = 5
+    GAP = 6
+    END = 7
+
+class CallFlag(enum.IntFlag):
+    EXACT = 1
+    PARENT_KNOWN = 2
+    ENTRY_KNOWN = 4
+    CALL_KNOWN = 8
+    RETURN_KNOWN = 16
+    CONTINUES_KNOWN = 32
+    RECURSIVE = 64
+    IN_TX = 128
+    BEGIN_SEEN = 256
+    TIME_KNOWN = 512
+    END_TIME_KNOWN = 1024
+
+class CallHow(enum.IntEnum):
+    ROOT = 0
+    CALL = 1
+    TAIL = 2
+    PLT = 3
+    SIGNAL = 4
+    INTERRUPT = 5
+    SYSCALL = 6
+    INLINED = 7
+    THREAD = 8
+    RESUMED = 9
+
 class ErrorCode(enum.IntEnum):
     OK = 0
     END_OF_STREAM = 1
@@ -130,6 +165,15 @@ class EventKind(enum.IntEnum):
     EVENT_DATA = 40
     STATUS = 41
 
+class FunctionFlag(enum.IntFlag):
+    ENTRY_KNOWN = 1
+    FILE_KNOWN = 2
+    EXACT = 4
+    PARENT_KNOWN = 8
+    SYSCALL = 16
+    INTERRUPT = 32
+    TIME_KNOWN = 64
+
 class GapCause(enum.IntEnum):
     ERROR = 0
     OVERFLOW = 1
@@ -212,6 +256,21 @@ class RowFlag(enum.IntFlag):
     IN_TX = 8
     PREDICTED = 16
     PREDICTION_KNOWN = 32
+    TIME_KNOWN = 64
+
+class StackAnomaly(enum.IntEnum):
+    RETURN_ELSEWHERE = 0
+    SKIPPED_FRAMES = 1
+    JUMP_INSIDE = 2
+    SIGNAL_RETURN = 3
+    INTERRUPT_RETURN = 4
+    TOO_DEEP = 5
+    ENTERED_ELSEWHERE = 6
+
+class StackAnomalyFlag(enum.IntFlag):
+    FROM_KNOWN = 1
+    FRAME_KNOWN = 2
+    EXPECTED_KNOWN = 4
     TIME_KNOWN = 64
 
 class TimeSource(enum.IntEnum):
@@ -515,6 +574,28 @@ class RowBudget:
     def rows(self) -> int: ...
     @property
     def expected_rows(self) -> int: ...
+
+class CallQuery:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        streams: Sequence[int],
+        selection: dict[str, Any],
+        engine: str,
+        resync: str,
+        threads: int,
+        time: bool,
+        tails_replaced: bool = False,
+        by: str = "function",
+    ) -> None: ...
+    def calls(self, columns: Sequence[str]) -> tuple[_Columns, _Columns]: ...
+    def functions(self, columns: Sequence[str]) -> _Columns: ...
+    def tree(self, columns: Sequence[str]) -> _Columns: ...
+
+class CallReader:
+    def __init__(self, query: CallQuery, *, columns: Sequence[str]) -> None: ...
+    def read(self, rows: int) -> _Columns: ...
 
 class Reader:
     def __init__(

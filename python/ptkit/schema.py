@@ -25,11 +25,14 @@ ENUMS: Mapping[str, type[IntEnum]] = MappingProxyType(
         kind.__name__: kind
         for kind in (
             _core.BranchKind,
+            _core.CallEnd,
+            _core.CallHow,
             _core.ErrorCode,
             _core.EventKind,
             _core.GapCause,
             _core.InsnClass,
             _core.PacketKind,
+            _core.StackAnomaly,
             _core.TimeSource,
         )
     }
@@ -134,6 +137,10 @@ def _mappings() -> TableSchema:
     return TableSchema("mappings", columns, MappingProxyType(_MAPPINGS_KNOWN))
 
 
+# Tables that no decoder gives.
+_OTHERS = ("mappings", "calls", "stack_anomalies", "functions", "call_tree")
+
+
 @cache
 def tables() -> Mapping[str, TableSchema]:
     """All tables by name."""
@@ -155,8 +162,8 @@ def tables() -> Mapping[str, TableSchema]:
 
 
 def row_tables() -> Mapping[str, TableSchema]:
-    """Tables of rows that a decoder gives: all but the one of mappings."""
-    return {name: schema for name, schema in tables().items() if name != "mappings"}
+    """Tables of rows that a decoder gives: not mappings, and not those that are made of call stacks."""
+    return {name: schema for name, schema in tables().items() if name not in _OTHERS}
 
 
 def schema_of(table: str) -> TableSchema:

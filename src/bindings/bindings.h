@@ -16,6 +16,7 @@
 #include "columns/batch.h"
 #include "columns/read/stream_facts.h"
 #include "flow/fast/code_cache_pool.h"
+#include "flow/rows/branch_choice.h"
 #include "image/image.h"
 #include "index/index.h"
 #include "symbol/load_addresses.h"
@@ -55,6 +56,7 @@ struct Session {
   std::shared_ptr<const trace::TraceBundle> bundle;
   std::shared_ptr<CodeCallback> callback;  // may be null
   std::unique_ptr<image::Image> image;
+  std::unique_ptr<flow::JumpTest> tail_jumps;        // the code caches refer to it
   std::unique_ptr<flow::CodeCachePool> code_caches;  // caches of decoded code
   std::unique_ptr<symbol::Symbols> symbols;
   std::unique_ptr<symbol::LoadAddresses> loads;
@@ -98,6 +100,7 @@ T value_or_raise(base::Result<T> result) {
 void register_arrow(py::module_& module);
 void register_base(py::module_& module);
 void register_bundle(py::module_& module);
+void register_calls(py::module_& module);
 void register_capture(py::module_& module);
 void register_coverage(py::module_& module);
 void register_emulator(py::module_& module);

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, module) {
   register_encode(module);
   register_schema(module);
   register_bundle(module);
+  register_calls(module);
   register_open(module);
   register_export(module);
   register_session(module);

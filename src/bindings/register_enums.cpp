@@ -2,6 +2,7 @@
 #include <pybind11/native_enum.h>
 
 #include "bindings/bindings.h"
+#include "calls/frame.h"
 #include "columns/schema.h"
 #include "flow/rows/rows.h"
 #include "insn/insn.h"
@@ -156,6 +157,75 @@ void register_small_enums(py::module_& module) {
   codes.finalize();
 }
 
+void register_call_enums(py::module_& module) {
+  {
+    using Enum = calls::How;
+    py::native_enum<Enum>(module, "CallHow", "enum.IntEnum",
+                          "How a frame began; docs/tables.md says what each means.")
+        // clang-format off
+        PT_VALUE(ROOT) PT_VALUE(CALL) PT_VALUE(TAIL) PT_VALUE(PLT) PT_VALUE(SIGNAL) PT_VALUE(INTERRUPT)
+        PT_VALUE(SYSCALL) PT_VALUE(INLINED) PT_VALUE(THREAD) PT_VALUE(RESUMED)
+                // clang-format on
+                .finalize();
+  }
+  {
+    using Enum = calls::EndHow;
+    py::native_enum<Enum>(module, "CallEnd", "enum.IntEnum",
+                          "How a frame ended; docs/tables.md says what each means.")
+        // clang-format off
+        PT_VALUE(RETURN) PT_VALUE(UNWIND) PT_VALUE(LONGJMP) PT_VALUE(TAIL) PT_VALUE(ABORT) PT_VALUE(SWITCH)
+        PT_VALUE(GAP) PT_VALUE(END)
+                // clang-format on
+                .finalize();
+  }
+  {
+    using Enum = calls::AnomalyKind;
+    py::native_enum<Enum>(module, "StackAnomaly", "enum.IntEnum",
+                          "What fits no open frame; docs/tables.md says what each means.")
+        // clang-format off
+        PT_VALUE(RETURN_ELSEWHERE) PT_VALUE(SKIPPED_FRAMES) PT_VALUE(JUMP_INSIDE) PT_VALUE(SIGNAL_RETURN)
+        PT_VALUE(INTERRUPT_RETURN) PT_VALUE(TOO_DEEP) PT_VALUE(ENTERED_ELSEWHERE)
+                // clang-format on
+                .finalize();
+  }
+}
+
+void register_call_flags(py::module_& module) {
+  py::native_enum<columns::CallFlag>(module, "CallFlag", "enum.IntFlag",
+                                     "Bits of `flags` of calls; docs/tables.md says what each means.")
+      .value("EXACT", columns::CALL_EXACT)
+      .value("PARENT_KNOWN", columns::CALL_PARENT)
+      .value("ENTRY_KNOWN", columns::CALL_ENTRY)
+      .value("CALL_KNOWN", columns::CALL_CALL)
+      .value("RETURN_KNOWN", columns::CALL_RETURN)
+      .value("CONTINUES_KNOWN", columns::CALL_CONTINUES)
+      .value("RECURSIVE", columns::CALL_RECURSIVE)
+      .value("IN_TX", columns::CALL_IN_TX)
+      .value("BEGIN_SEEN", columns::CALL_BEGIN_SEEN)
+      .value("TIME_KNOWN", columns::CALL_TIME_KNOWN)
+      .value("END_TIME_KNOWN", columns::CALL_END_TIME_KNOWN)
+      .finalize();
+  py::native_enum<columns::AnomalyFlag>(
+      module, "StackAnomalyFlag", "enum.IntFlag",
+      "Bits of `flags` of stack anomalies; docs/tables.md says what each means.")
+      .value("FROM_KNOWN", columns::ANOMALY_FROM_KNOWN)
+      .value("FRAME_KNOWN", columns::ANOMALY_FRAME_KNOWN)
+      .value("EXPECTED_KNOWN", columns::ANOMALY_EXPECTED_KNOWN)
+      .value("TIME_KNOWN", columns::ANOMALY_TIME_KNOWN)
+      .finalize();
+  py::native_enum<columns::FunctionFlag>(
+      module, "FunctionFlag", "enum.IntFlag",
+      "Bits of `flags` of functions and call trees; docs/tables.md says what each means.")
+      .value("ENTRY_KNOWN", columns::FUNCTION_ENTRY_KNOWN)
+      .value("FILE_KNOWN", columns::FUNCTION_FILE_KNOWN)
+      .value("EXACT", columns::FUNCTION_EXACT)
+      .value("PARENT_KNOWN", columns::FUNCTION_PARENT_KNOWN)
+      .value("SYSCALL", columns::FUNCTION_SYSCALL)
+      .value("INTERRUPT", columns::FUNCTION_INTERRUPT)
+      .value("TIME_KNOWN", columns::FUNCTION_TIME_KNOWN)
+      .finalize();
+}
+
 }  // namespace
 
 void register_enums(py::module_& module) {
@@ -164,6 +234,8 @@ void register_enums(py::module_& module) {
   register_event_kind(module);
   register_flow_flags(module);
   register_small_enums(module);
+  register_call_enums(module);
+  register_call_flags(module);
 }
 
 }  // namespace ptkit::bindings

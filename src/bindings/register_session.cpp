@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "bindings/bindings.h"
+#include "calls/tail_test.h"
 #include "insn/insn.h"
 #include "time/track.h"
 
@@ -70,6 +71,7 @@ std::unique_ptr<Session> make_session(const BundleHandle& handle, const py::obje
   session->code_caches = std::make_unique<flow::CodeCachePool>(*session->image);
   session->facts = std::make_shared<columns::StreamFacts>(session->bundle->streams.size());
   session->symbols = std::make_unique<symbol::Symbols>(session->bundle);
+  session->tail_jumps = std::make_unique<calls::TailTest>(*session->image, *session->symbols);
   session->loads = std::make_unique<symbol::LoadAddresses>(session->bundle);
   session->lines = std::make_unique<symbol::SourceLines>(session->bundle);
   return session;

@@ -6,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/engines.h"
 #include "bindings/long_calls.h"
+#include "bindings/reader_input.h"
 #include "columns/read/stream_crew.h"
 
 namespace ptkit::bindings {
@@ -54,51 +55,6 @@ columns::TableId table_by_name(const std::string& name) {
   throw py::key_error("no table " + name);
 }
 
-columns::ColumnMask mask_of(columns::TableId table, const std::vector<std::string>& names) {
-  columns::ColumnMask mask = 0;
-  const auto infos = columns::columns_of(table);
-  for (const auto& name : names) {
-    for (std::size_t i = 0; i < infos.size(); ++i) {
-      if (infos[i].name == name) mask |= columns::ColumnMask{1} << i;
-    }
-  }
-  return mask;
-}
-
-columns::Selection selection_of(const py::dict& given) {
-  columns::Selection selection;
-  const auto has = [&](const char* key) { return given.contains(key) && !given[key].is_none(); };
-  if (has("ips")) {
-    using Range = std::tuple<std::uint64_t, std::uint64_t, std::optional<trace::SpaceId>>;
-    for (const auto& [first, last, space] : given["ips"].cast<std::vector<Range>>()) {
-      selection.ips.push_back({first, last, space.value_or(columns::kEverySpace)});
-    }
-  }
-  if (has("pids")) selection.pids = given["pids"].cast<std::vector<std::int64_t>>();
-  if (has("tids")) selection.tids = given["tids"].cast<std::vector<std::int64_t>>();
-  if (has("spaces")) selection.spaces = given["spaces"].cast<std::vector<trace::SpaceId>>();
-  if (has("time")) {
-    const auto bounds = given["time"].cast<std::pair<std::uint64_t, std::uint64_t>>();
-    selection.by_time = true;
-    selection.tsc_begin = bounds.first;
-    selection.tsc_end = bounds.second;
-  }
-  if (has("kinds")) selection.branches.kinds = given["kinds"].cast<std::uint32_t>();
-  if (has("taken")) {
-    selection.branches.taken = given["taken"].cast<bool>();
-    selection.branches.not_taken = !selection.branches.taken;
-  }
-  return selection;
-}
-
-void check_stream(const trace::TraceBundle& bundle, std::uint32_t stream, const std::string& engine) {
-  if (stream >= bundle.streams.size()) throw py::index_error("no such stream");
-  if (engine != "libipt" || bundle.streams[stream].kind == trace::StreamKind::PROCESSOR_TRACE) return;
-  raise_failure({base::Status::UNSUPPORTED, 0,
-                 "stream " + std::to_string(stream) +
-                     " has branch records: libipt decodes Processor Trace only; use engine=\"ptkit\""});
-}
-
 std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std::string& table,
                                     const std::vector<std::string>& names, std::vector<std::uint32_t> streams,
                                     const py::dict& selection, const std::string& engine,
@@ -122,24 +78,8 @@ std::unique_ptr<Reader> make_reader(std::shared_ptr<Session> session, const std:
     if (selection["by"].cast<std::string>() == "instructions")
       request.phases_by = columns::PhasesBy::INSTRUCTIONS;
   }
-  for (const auto stream : streams) {
-    check_stream(*session->bundle, stream, engine);
-    prepare_stream(session->bundle->streams[stream]);
-  }
-  flow::FlowOptions options;
-  options.resync = resync == "psb" ? flow::Resync::PSB : flow::Resync::IP;
-  options.errata = packet::errata_for(session->bundle->configuration.cpu);
-  options.ticks = ticks;
-  TableReader::Input input;
-  input.bundle = session->bundle;
-  input.streams = std::move(streams);
-  input.errata = options.errata;
-  input.factory = make_factory(engine, session, options);
-  input.decoder = make_decoder_factory(engine, session, options);
-  input.threads = threads;
-  input.cut = engine == "ptkit";
+  TableReader::Input input = reader_input(session, {std::move(streams), engine, resync, threads, ticks});
   if (index != nullptr && !ticks) input.index = index->index;
-  if (!ticks) input.facts = session->facts;  // with ticks there are more events
   if (budget != nullptr) input.budget = budget;
   input.packet_factory = make_packet_factory(engine, session);
   auto reader = std::make_unique<Reader>();

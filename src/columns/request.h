@@ -37,6 +37,15 @@ struct Selection {
 // stream before it, as in the column `instruction`.
 enum class PhasesBy : std::uint8_t { TIME, INSTRUCTIONS };
 
+// Kinds of rows between branches, for Request::marks. They have no branch instruction.
+enum MarkKind : std::uint8_t {
+  MARK_ENABLED = 128,  // packets are enabled at `to_ip`
+  MARK_GAP = 129,      // control flow is not known before the next row
+  MARK_CONTEXT = 130,  // the following rows may be of another thread or space
+  MARK_STATUS = 131,   // packets are enabled, and control flow is at `to_ip`
+  MARK_LEAVE = 132,    // the following rows, if any, are of another thread or space
+};
+
 struct Request {
   TableId table = TableId::branches;
   ColumnMask mask = kAllColumns;
@@ -46,6 +55,7 @@ struct Request {
   bool side_tables = true;    // also keep all errors and gaps
   bool select_sides = false;  // keep only the selected errors and gaps
   bool sync = true;           // packets: start at the first PSB
+  bool marks = false;         // branches: also rows of a MarkKind
   bool offset_runs = false;   // branches, blocks, instructions: keep `offset` as runs, where possible
   Selection selection;
   // Edges: ascending limits of phases, for the column `bin`; then other rows are not selected. Empty: one

@@ -16,6 +16,34 @@ namespace ptkit::columns {
 // Bits that only columns have. Stored in `flags`: append only.
 enum PacketColumnFlag : std::uint8_t { PACKET_TIME_KNOWN = 128 };
 enum ErrorFlag : std::uint8_t { ERROR_IP_KNOWN = 1, ERROR_FILE_KNOWN = 2, ERROR_TIME_KNOWN = 64 };
+enum CallFlag : std::uint16_t {
+  CALL_EXACT = 1,
+  CALL_PARENT = 2,
+  CALL_ENTRY = 4,
+  CALL_CALL = 8,
+  CALL_RETURN = 16,
+  CALL_CONTINUES = 32,
+  CALL_RECURSIVE = 64,
+  CALL_IN_TX = 128,
+  CALL_BEGIN_SEEN = 256,
+  CALL_TIME_KNOWN = 512,
+  CALL_END_TIME_KNOWN = 1024,
+};
+enum AnomalyFlag : std::uint8_t {
+  ANOMALY_FROM_KNOWN = 1,
+  ANOMALY_FRAME_KNOWN = 2,
+  ANOMALY_EXPECTED_KNOWN = 4,
+  ANOMALY_TIME_KNOWN = 64,
+};
+enum FunctionFlag : std::uint8_t {
+  FUNCTION_ENTRY_KNOWN = 1,
+  FUNCTION_FILE_KNOWN = 2,
+  FUNCTION_EXACT = 4,
+  FUNCTION_PARENT_KNOWN = 8,
+  FUNCTION_SYSCALL = 16,
+  FUNCTION_INTERRUPT = 32,
+  FUNCTION_TIME_KNOWN = 64,
+};
 enum RunFlag : std::uint8_t { CPU_KNOWN = 1, TID_KNOWN = 2 };
 
 enum class TableId : std::uint8_t {
@@ -101,7 +129,7 @@ struct OnDemandInfo {
   std::string_view column;
 };
 
-inline constexpr std::size_t kTableCount = 8;
+inline constexpr std::size_t kTableCount = 12;
 inline constexpr std::size_t kMaxColumns = 20;  // limit for the stored columns of a table
 
 [[nodiscard]] std::string_view table_name(TableId table) noexcept;

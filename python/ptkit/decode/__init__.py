@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptkit.decode.calls import iterate_calls, read_calls, read_functions, read_tree
 from ptkit.decode.opened import Opened, OpenTrace, Settings
 from ptkit.decode.plan import Plan, Query, plan_of
 from ptkit.decode.read import iterate, read
@@ -16,6 +17,10 @@ __all__ = [
     "Scope",
     "Settings",
     "iterate",
+    "iterate_calls",
     "plan_of",
     "read",
+    "read_calls",
+    "read_functions",
+    "read_tree",
 ]

@@ -64,7 +64,7 @@ class Derived:
 def derived_of(table: str) -> Mapping[str, Derived]:
     """Derived columns of a table, by name."""
     schema = schema_of(table)
-    found = [*_names(schema), *_nanoseconds(schema), *_files(schema)]
+    found = [*_names(schema), *_nanoseconds(schema), *_files(schema), *_functions(schema)]
     return MappingProxyType({one.column.name: one for one in found})
 
 
@@ -76,11 +76,11 @@ def _column(name: str, dtype: Any, unit: str, doc: str) -> Column:
 
 
 def _nanoseconds(schema: TableSchema) -> list[Derived]:
-    ticks = {"time_ns": "tsc", "time_ns_estimate": "tsc_estimate"}
-    return [_clock_column(name, of) for name, of in ticks.items() if of in schema.columns]
+    ticks = {"time_ns": "tsc", "time_ns_estimate": "tsc_estimate", "end_time_ns": "end_tsc"}
+    return [_clock_column(schema.name, name, of) for name, of in ticks.items() if of in schema.columns]
 
 
-def _clock_column(name: str, ticks: str) -> Derived:
+def _clock_column(table: str, name: str, ticks: str) -> Derived:
     def values(table: Table) -> NDArray[np.int64]:
         assert table._context.to_ns is not None
         values = table._arrays[ticks]
@@ -93,7 +93,7 @@ def _clock_column(name: str, ticks: str) -> Derived:
         (ticks,),
         values,
         lambda table: table.known(ticks),
-        "`time_known`",
+        f"`{schema_of(table).validity[ticks]}`",
         lambda context: context.to_ns is not None,
     )
 
@@ -197,6 +197,45 @@ def _file_column(name: str, doc: str, form: Callable[[str], str]) -> Derived:
         "`file_known`",
         lambda context: bool(context.files),
     )
+
+
+def _functions(schema: TableSchema) -> list[Derived]:
+    """Name of the function, and of its file, that sums are of."""
+    if "is_syscall" not in schema.columns:
+        return []
+    name = Derived(
+        _column("function", object, "", "its name, demangled; without a symbol, file!RVA"),
+        ("entry_ip", "space", "flags"),
+        _function_names,
+        lambda table: None,
+        "",
+        lambda context: context.name_rows is not None,
+    )
+    return [name, _file_column("module", "name of the file, without its folders", module_name)]
+
+
+def _function_names(table: Table) -> Labels:
+    name_rows = table._context.name_rows
+    assert name_rows is not None
+    where = table._arrays["entry_ip"], table._arrays["space"], table.known("entry_ip"), None
+    names = name_rows("symbol", *where, False)[0].texts()
+    modules, offsets = name_rows("module", *where, True)
+    files, flags = modules.texts(), table._arrays["flags"]
+    columns = table._schema.columns
+    for row in np.flatnonzero(names == None):  # noqa: E711
+        if flags[row] & columns["is_syscall"].mask:
+            names[row] = "[syscall]"
+        elif flags[row] & columns["is_interrupt"].mask:
+            names[row] = "[interrupt]"
+        elif not flags[row] & columns["entry_known"].mask:
+            names[row] = "[unknown]"
+        elif files[row] is not None:
+            names[row] = f"{files[row]}!{offsets[row]:#x}"
+        else:
+            names[row] = f"{table._arrays['entry_ip'][row]:#x}"
+    distinct = list(dict.fromkeys(names.tolist()))
+    codes = {text: code for code, text in enumerate(distinct)}
+    return Labels(np.array([codes[text] for text in names], np.int32), distinct)
 
 
 def _times(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_]] | None:

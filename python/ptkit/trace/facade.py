@@ -19,6 +19,7 @@ from ptkit.info import PacketCounts, StreamInfo, TraceInfo, complete, count_pack
 from ptkit.table import TableContext
 from ptkit.text import counted
 from ptkit.trace import index as _index
+from ptkit.trace.calls import Calls
 from ptkit.trace.code import Code
 from ptkit.trace.code_segments import CodeSegments
 from ptkit.trace.index import IndexInfo
@@ -46,7 +47,7 @@ def _span_of(info: TraceInfo) -> tuple[int, int] | None:
     return None if info.first_tsc is None or info.last_tsc is None else (info.first_tsc, info.last_tsc)
 
 
-class Trace(Code, Tables):
+class Trace(Code, Tables, Calls):
     """A recording: its streams, its code, and its tables.
 
     Every table method decodes anew; nothing but ``errors`` and ``gaps`` is kept. All take the keyword

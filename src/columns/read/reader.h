@@ -98,6 +98,7 @@ class TableReader {
   [[nodiscard]] bool prefers_segments() const noexcept;
   // Of the stream that was read last.
   [[nodiscard]] std::uint64_t instructions() const noexcept { return sink_.instructions(); }
+  [[nodiscard]] std::uint64_t branches() const noexcept { return sink_.branches(); }
   [[nodiscard]] const Request& request() const noexcept { return request_; }
 
  private:

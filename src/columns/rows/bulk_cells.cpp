@@ -41,6 +41,7 @@ void set_columns(flow::BulkRoom& room, Batch& batch) noexcept {
       room.branch = batch.cells<Column::branches_kind>();
       room.flags = batch.cells<Column::branches_flags>();
       room.instruction = batch.cells<Column::branches_instruction>();
+      room.number = batch.cells<Column::branches_number>();
       return;
     case flow::BulkRows::BLOCKS:
       room.ip = batch.cells<Column::blocks_ip>();

@@ -17,7 +17,10 @@ bool BulkWriter::any() const noexcept {
   const Request& request = sink_.request;
   // A count does not show the direction of a conditional branch.
   const bool by_direction = request.table == TableId::edges && !request.selection.branches.both_ways();
-  const bool by_row = sink_.filter.by_ip() || by_direction || request.estimate;
+  // Only rows with marks are numbered.
+  const bool numbered = sink_.tables.table().table() == TableId::branches &&
+                        sink_.tables.table().wants(Column::branches_number);
+  const bool by_row = numbered != request.marks || sink_.filter.by_ip() || by_direction || request.estimate;
   return !by_row && request.table != TableId::packets;
 }
 
@@ -49,6 +52,10 @@ bool BulkWriter::open(flow::BulkRoom& room) {
   if (!sink_.tables.room_for(batch, room.limit - room.row + flow::BulkRoom::kSlack)) return false;
   set_columns(room, batch);
   room.choice = sink_.filter.branches();
+  if (room.number != nullptr) {
+    room.first_branch = sink_.counts.branches;
+    room.enabled = MARK_ENABLED;
+  }
   const PlaceCells cells = place_cells(batch);
   const bool needs_times = sink_.times.any() && cells.any_time();
   if (needs_times || cells.offset != nullptr || batch.keeps_runs() || sink_.filter.by_time()) {
@@ -92,6 +99,7 @@ void BulkWriter::close(const flow::BulkRoom& room) {
   if (room.kind == flow::BulkRows::EVENTS) return close_events(room);
   sink_.counts.instructions += room.instructions;
   sink_.counts.order += room.events;
+  if (room.number != nullptr) sink_.counts.branches += room.branches;
   if (room.kind == flow::BulkRows::NONE || room.kind == flow::BulkRows::EDGES) return;
   Batch& batch = sink_.tables.table();
   time::TimeTrack* const track = sink_.times.track();

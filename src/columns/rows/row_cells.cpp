@@ -75,6 +75,7 @@ void add_row(Batch& batch, const flow::Branch& branch, const RowCounts& before,
   put_time<Column::branches_tsc, Column::branches_tsc_error, Column::branches_tsc_source>(batch, row, range);
   batch.put<Column::branches_offset>(row, branch.place.offset);
   batch.put<Column::branches_instruction>(row, instructions_before(branch, before));
+  batch.put<Column::branches_number>(row, before.branches);
   batch.add_rows(1);
 }
 

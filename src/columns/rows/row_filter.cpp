@@ -32,7 +32,9 @@ bool RowFilter::selects(const packet::Packet& packet) const noexcept {
 }
 
 bool RowFilter::selects(const flow::Branch& branch) const noexcept {
-  if (!context_selected_ || !selection_.branches.has(branch.kind, branch.flags)) return false;
+  const flow::BranchChoice& choice = selection_.branches;
+  const bool tested = choice.jumps != nullptr && (branch.flags & flow::TAKEN) != 0;
+  if (!context_selected_ || !(tested || choice.has(branch.kind, branch.flags))) return false;
   return !by_ip() || selects_end((branch.flags & flow::FROM_KNOWN) != 0, branch.from_ip) ||
          selects_end((branch.flags & flow::TO_KNOWN) != 0, branch.to_ip);
 }

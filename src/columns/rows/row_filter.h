@@ -28,7 +28,7 @@ class RowFilter {
   }
   [[nodiscard]] bool selects_ip(std::uint64_t ip) const noexcept { return selects_ips(ip, ip); }
   [[nodiscard]] bool selects_ips(std::uint64_t first, std::uint64_t last) const noexcept;
-  // Whether a row is selected, but for its time.
+  // Whether a row is selected, but for its time. Of direct jumps that are to be tested, all.
   [[nodiscard]] bool selects(const packet::Packet& packet) const noexcept;
   [[nodiscard]] bool selects(const flow::Branch& branch) const noexcept;
   [[nodiscard]] bool selects(const flow::Event& event) const noexcept;

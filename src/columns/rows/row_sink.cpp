@@ -67,6 +67,8 @@ bool RowSink::full() const {
 }
 
 void RowSink::on_context(const flow::Context& context) {
+  const bool is_first = tables_.table().runs().empty() && tables_.table().rows() == 0;
+  if (request_.marks && !is_first) add_mark(MARK_LEAVE, {context.offset, context.offset}, 0);
   run_.cpu = id_cell(context.cpu);
   run_.pid = id_cell(context.pid);
   run_.tid = id_cell(context.tid);
@@ -76,6 +78,22 @@ void RowSink::on_context(const flow::Context& context) {
   if (context.tid != trace::kNoId) run_.flags |= std::uint8_t{TID_KNOWN};
   filter_.follow(context);
   tables_.begin_run(run_);
+  if (request_.marks) add_mark(MARK_CONTEXT, {context.offset, context.offset}, 0);
+}
+
+// Adds a row that stands between branches.
+void RowSink::add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip) {
+  if (!filter_.selects_context()) return;
+  Batch& batch = tables_.table();
+  const auto range = row_time(place);
+  if (!tables_.room_for(batch, 1)) return;
+  flow::Branch mark;
+  mark.place = place;
+  mark.to_ip = to_ip;
+  mark.kind = static_cast<flow::BranchKind>(kind);
+  if (kind == MARK_ENABLED || kind == MARK_STATUS) mark.flags = flow::TO_KNOWN;
+  mark.in_block = false;
+  add_row(batch, mark, counts_, range);
 }
 
 // The thread of a packet follows from its time or offset.
@@ -129,6 +147,12 @@ void RowSink::on_block(const flow::Block& block) {
   counts_.instructions += block.insns.size();
 }
 
+void RowSink::mark_event(const flow::Event& event) {
+  const bool is_status = event.kind == flow::EventKind::OVERFLOW || (event.flags & flow::EV_STATUS) != 0;
+  if (event.kind == flow::EventKind::ENABLED || event.kind == flow::EventKind::OVERFLOW)
+    add_mark(is_status ? MARK_STATUS : MARK_ENABLED, event.place, event.ip);
+}
+
 void RowSink::put_block(const flow::Block& block) {
   Batch& batch = tables_.table();
   const auto range = row_time(block.place);
@@ -162,17 +186,19 @@ void RowSink::put_some_instructions(const flow::Block& block, InsnSpan span, std
 
 void RowSink::on_branch(const flow::Branch& branch) {
   estimates_.pass(branch.place, counts_.instructions);
+  const RowCounts before = counts_;
+  ++counts_.branches;
   const bool edges = request_.table == TableId::edges;
   if ((!edges && request_.table != TableId::branches) || !filter_.selects(branch)) return;
   const auto range = row_time(branch.place);
   if (!filter_.selects_time(range)) return;
   if (edges) {
-    const std::uint64_t before = instructions_before(branch, counts_);
-    return edges_.add(branch, run_.space, request_.by_instructions() ? before : range.tsc);
+    const std::uint64_t instructions = instructions_before(branch, counts_);
+    return edges_.add(branch, run_.space, request_.by_instructions() ? instructions : range.tsc);
   }
   Batch& batch = tables_.table();
   if (!tables_.room_for(batch, 1)) return;
-  add_row(batch, branch, counts_, range);
+  add_row(batch, branch, before, range);
   estimate_rows(1, counts_.instructions, range);
 }
 
@@ -182,6 +208,7 @@ void RowSink::on_event(const flow::Event& event) {
   estimates_.pass(event.place, counts_.instructions);
   const RowCounts before = counts_;
   ++counts_.order;
+  if (request_.marks && ip_known(event)) mark_event(event);
   Batch* batch = tables_.find(TableId::events);
   if (batch == nullptr || !filter_.selects(event)) return;
   const auto range = times_.at(event.place, *batch, *batch);
@@ -212,11 +239,13 @@ void RowSink::on_gap(const flow::Gap& gap) {
       add_row(*batch, gap, *stream_, counts_, range);
   }
   ++counts_.order;
+  if (request_.marks) add_mark(MARK_GAP, {gap.end, gap.end}, 0);
 }
 
 void RowSink::continue_counts_from(const RowSink& before) noexcept {
   tables_.shift(before.counts_);
   counts_.instructions += before.counts_.instructions;
+  counts_.branches += before.counts_.branches;
   counts_.order += before.counts_.order;
 }
 

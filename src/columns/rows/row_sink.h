@@ -94,8 +94,9 @@ class RowSink final : public flow::FlowSink {
   // Rows of the main table until the sink is full.
   [[nodiscard]] std::size_t room() const noexcept { return slice_.room(tables_.table().rows()); }
 
-  // Instructions of the stream so far.
+  // Instructions and branches of the stream so far. Branches: of the table of branches.
   [[nodiscard]] std::uint64_t instructions() const noexcept { return counts_.instructions; }
+  [[nodiscard]] std::uint64_t branches() const noexcept { return counts_.branches; }
 
   [[nodiscard]] std::unique_ptr<Batch>& main() noexcept { return tables_.main(); }
   // The tables: errors and gaps can leave once rows_left() has said which rows left.
@@ -107,6 +108,8 @@ class RowSink final : public flow::FlowSink {
   [[nodiscard]] time::TimeRange row_time(flow::StreamSpan place);
   void follow_switches(const packet::Packet& packet, const time::TimeRange& range);
   void estimate_rows(std::size_t rows, std::uint64_t first_retired, const time::TimeRange& range);
+  void add_mark(MarkKind kind, const flow::StreamSpan& place, std::uint64_t to_ip);
+  void mark_event(const flow::Event& event);
   void put_block(const flow::Block& block);
   void put_instructions(const flow::Block& block);
   void put_some_instructions(const flow::Block& block, InsnSpan span, std::uint64_t ip,

@@ -26,6 +26,7 @@ void shift(Batch* batch, const RowCounts& by) noexcept {
   if (batch == nullptr) return;
   switch (batch->table()) {
     case TableId::branches:
+      shift<Column::branches_number>(*batch, by.branches);
       return shift<Column::branches_instruction>(*batch, by.instructions);
     case TableId::blocks:
       return shift<Column::blocks_instruction>(*batch, by.instructions);

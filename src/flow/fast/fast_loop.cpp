@@ -314,6 +314,9 @@ FastStop Pass<Rows, kPlaces>::run() {
       } else {
         if (packet != static_cast<std::uint8_t>(Packet::PGE)) add_place_run(rows_.rows, since_, offset);
         ++room_.events;
+        if constexpr (Rows::kMarks) {
+          if (packet == static_cast<std::uint8_t>(Packet::PGE) && form.size != 1) add_mark(ip, offset);
+        }
         if constexpr (Rows::kEvents) add_event(*transition, form.size != 1, ip, offset);
         watch_ = TipWatch::NONE;
         tip_order_.other();
@@ -367,6 +370,8 @@ FastStop FastLoop::run(PathCache& paths, FastState& state, BulkRoom& room) {
         return Pass<PhaseRows, Places::NONE>(paths, filter_, calls_, base, state, room).run();
       return pass<EdgeRows>(paths, filter_, calls_, base, state, room);
     case BulkRows::BRANCHES:
+      if (room.number != nullptr)
+        return pass<BranchRows<true, true, true>>(paths, filter_, calls_, base, state, room);
       if (room.instruction != nullptr) {
         return room.choice == BranchChoice{}
                    ? pass<BranchRows<false, true>>(paths, filter_, calls_, base, state, room)

@@ -162,6 +162,11 @@ class Pass {
     const Path& path = paths_.paths()[transition.path];
     calls_.call(paths_.pushed() + path.push, path.pushes, path.depth);
   }
+  // Packets are enabled at `ip` by the packet at `offset`.
+  void add_mark(std::uint64_t ip, std::uint64_t offset) noexcept {
+    rows_.mark(ip);
+    add_place_run(rows_.rows, offset, offset);
+  }
   // After a TIP.PGE or TIP.PGD: see EventBinder::bind_enabled() and bind_disabled().
   void add_event(const Transition& transition, bool ip_known, std::uint64_t ip, std::uint64_t offset) {
     BulkEvent event{.ip = ip_known ? ip : 0, .offset = offset, .instructions = instructions_};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "flow/fast/path_cache.h"
 #include "flow/rows/bulk.h"
@@ -13,6 +14,7 @@ struct NoRows {
   static constexpr bool kBounded = false;    // limited by the room's rows
   static constexpr bool kMayBeNone = false;  // a packet may have no rows
   static constexpr bool kEvents = false;     // has event()
+  static constexpr bool kMarks = false;      // has mark()
   static constexpr bool kEdges = false;      // counts transitions as edges
   static constexpr bool kPhases = false;     // limited by the room's instructions
   static constexpr bool kCounts = false;     // counts transitions, so that no packet has rows of its own
@@ -75,30 +77,57 @@ struct EventRows : NoRows {
   BulkEvent* next_;
 };
 
+// Numbers of branches, those without a row included.
+struct BranchNumbers {
+  explicit BranchNumbers(const BulkRoom& room) : number(room.number), first_branch(room.first_branch) {}
+  void put(const GroupCounts* counts, std::size_t at, std::size_t end, std::uint16_t of_path) noexcept {
+    const std::uint64_t before = first_branch + branches;
+    for (; at < end; at += RowGroup::kRows, ++counts) {
+      for (std::size_t i = 0; i < RowGroup::kRows; ++i) number[at + i] = before + (*counts)[i];
+    }
+    branches += of_path;
+  }
+  std::uint64_t* number;
+  std::uint64_t first_branch;
+  std::uint64_t branches = 0;
+};
+struct NoBranchNumbers {
+  explicit NoBranchNumbers(const BulkRoom&) {}
+};
+
 // kChosen: only the branches of the room's choice. kCounted: with the number of preceding instructions.
-template <bool kChosen, bool kCounted>
-struct BranchRows {
+// kMarked: with the number of preceding branches, and with rows for ENABLED events.
+template <bool kChosen, bool kCounted, bool kMarked = false>
+struct BranchRows : std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers> {
+  using Numbers = std::conditional_t<kMarked, BranchNumbers, NoBranchNumbers>;
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = kChosen;
   static constexpr bool kEvents = false;
+  static constexpr bool kMarks = kMarked;
   static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;
   explicit BranchRows(const BulkRoom& room)
-      : rows(room.row),
+      : Numbers(room),
+        rows(room.row),
         choice_(room.choice),
         from_(room.from_ip),
         to_(room.to_ip),
         kind_(room.branch),
         flags_(room.flags),
         instruction_(room.instruction),
-        retired_(room.first_instruction) {}
+        retired_(room.first_instruction),
+        enabled_(room.enabled) {}
   void begin(PathCache& paths) noexcept {
     paths_ = &paths;
     const PathRows& known = rows_of(paths);
     parts_ = known.branch_parts();
     groups_ = known.groups();
     if constexpr (kCounted) counts_ = known.counts();
+    if constexpr (kMarked) {
+      numbers_ = known.numbers();
+      branches_ = known.branches();
+    }
   }
   void bits(const Transition& transition) { static_cast<void>(put(transition)); }
   void target(const Transition& transition) {
@@ -106,6 +135,16 @@ struct BranchRows {
     if constexpr (kChosen) last_ = last;
     if (last != 0 && to_ != nullptr && (transition.flags & TRANSITION_TARGET) != 0)
       to_[rows - 1] = transition.ip;
+  }
+  // Packets are enabled at `ip`.
+  void mark(std::uint64_t ip) noexcept {
+    from_[rows] = 0;
+    to_[rows] = ip;
+    kind_[rows] = enabled_;
+    flags_[rows] = TO_KNOWN;
+    instruction_[rows] = retired_;
+    this->number[rows] = this->first_branch + this->branches;
+    ++rows;
   }
   [[nodiscard]] std::size_t before_target() const noexcept { return rows - (kChosen ? last_ : 1); }
   [[nodiscard]] std::size_t head(const Transition& transition) const noexcept {
@@ -127,6 +166,7 @@ struct BranchRows {
       if (kind_ != nullptr) std::memcpy(kind_ + at, group->kind.data(), sizeof group->kind);
       if (flags_ != nullptr) std::memcpy(flags_ + at, group->flags.data(), sizeof group->flags);
     }
+    if constexpr (kMarked) Numbers::put(numbers_ + part.first, rows, end, branches_[transition.path]);
     if constexpr (kCounted) put_counts(counts_ + part.first, end, transition.insns);
     rows = end;
     return kChosen && (part.rows & PathPart::kLast) == 0 ? 0 : 1;
@@ -154,7 +194,9 @@ struct BranchRows {
   std::span<const PathPart> parts_;
   const RowGroup* groups_ = nullptr;
   const GroupCounts* counts_ = nullptr;
-  std::size_t last_ = 1;  // rows of the last TIP's own branch
+  const GroupCounts* numbers_ = nullptr;
+  std::span<const std::uint16_t> branches_;  // of each path
+  std::size_t last_ = 1;                     // rows of the last TIP's own branch
   BranchChoice choice_;
   std::uint64_t* from_;
   std::uint64_t* to_;
@@ -162,6 +204,7 @@ struct BranchRows {
   std::uint8_t* flags_;
   std::uint64_t* instruction_;
   std::uint64_t retired_;  // instructions of the stream so far, if kCounted
+  std::uint8_t enabled_;
 };
 
 // Copies whole chunks. The next copy overwrites the excess.
@@ -177,6 +220,7 @@ struct InsnRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kMarks = false;
   static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;
@@ -213,6 +257,7 @@ struct BlockRows {
   static constexpr bool kBounded = true;
   static constexpr bool kMayBeNone = false;
   static constexpr bool kEvents = false;
+  static constexpr bool kMarks = false;
   static constexpr bool kEdges = false;
   static constexpr bool kPhases = false;
   static constexpr bool kCounts = false;

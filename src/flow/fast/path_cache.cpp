@@ -243,7 +243,7 @@ PathCache::Head PathCache::head_of(const Path& path) const {
 void PathCache::add_path_branches(PathId id) { path_rows_.add_branches(id, branches_of(paths_[id])); }
 
 void PathCache::add_path_branches(PathId id, const BranchChoice& choice) {
-  chosen_rows(choice).add_branches(id, branches_of(paths_[id]), choice);
+  chosen_rows(choice).add_branches(id, branches_of(paths_[id]), choice, cache_.view());
 }
 
 // Keeps the rows of the latest choices, most recent last.

@@ -1,7 +1,6 @@
 #include "flow/fast/path_rows.h"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 namespace ptkit::flow {
@@ -27,22 +26,36 @@ std::span<const PathBranch> head_of(std::span<const PathBranch> branches) noexce
 }  // namespace
 
 void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> branches) {
-  put_branches(path, branches, head_of(branches).size(), 0);
+  put_branches(path, branches, {}, head_of(branches).size(), 0);
 }
 
 void PathRows::add_branches(std::uint32_t path, std::span<const PathBranch> branches,
-                            const BranchChoice& choice) {
-  const auto is_chosen = [&choice](const PathBranch& one) { return choice.has(one.kind, one.flags); };
+                            const BranchChoice& choice, const image::CodeView& view) {
+  const auto is_chosen = [&](const PathBranch& one) {
+    if (choice.has(one.kind, one.flags)) return true;
+    const bool jumps = one.kind == BranchKind::COND || one.kind == BranchKind::JUMP;
+    return choice.jumps != nullptr && jumps && (one.flags & TAKEN) != 0 &&
+           choice.jumps->has(view, one.from, one.to);
+  };
+  const std::size_t before = head_of(branches).size();
   std::vector<PathBranch> chosen;
-  std::copy_if(branches.begin(), branches.end(), std::back_inserter(chosen), is_chosen);
-  const std::span<const PathBranch> before = head_of(branches);
-  const auto head = std::count_if(before.begin(), before.end(), is_chosen);
-  const bool last = !branches.empty() && is_chosen(branches.back());
-  put_branches(path, chosen, static_cast<std::size_t>(head), last ? PathPart::kLast : std::uint16_t{0});
+  std::vector<std::uint16_t> numbers;
+  std::size_t head = 0;
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    if (!is_chosen(branches[i])) continue;
+    chosen.push_back(branches[i]);
+    numbers.push_back(static_cast<std::uint16_t>(i));
+    if (i < before) ++head;
+  }
+  const bool last = !numbers.empty() && numbers.back() + std::size_t{1} == branches.size();
+  if (path >= path_branches_.size())
+    path_branches_.resize(std::max<std::size_t>(path + 1, path_branches_.size() * 2));
+  path_branches_[path] = static_cast<std::uint16_t>(branches.size());
+  put_branches(path, chosen, numbers, head, last ? PathPart::kLast : std::uint16_t{0});
 }
 
-void PathRows::put_branches(std::uint32_t path, std::span<const PathBranch> branches, std::size_t head,
-                            std::uint16_t last) {
+void PathRows::put_branches(std::uint32_t path, std::span<const PathBranch> branches,
+                            std::span<const std::uint16_t> numbers, std::size_t head, std::uint16_t last) {
   if (branches.empty()) return put(branches_, path, 1, 0, 0);
   put(branches_, path, groups_.size(), branches.size() | last, head);
   for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -50,12 +63,14 @@ void PathRows::put_branches(std::uint32_t path, std::span<const PathBranch> bran
     if (at == 0) {
       groups_.emplace_back();
       counts_.emplace_back();
+      if (!numbers.empty()) numbers_.emplace_back();
     }
     groups_.back().from[at] = branches[i].from;
     groups_.back().to[at] = branches[i].to;
     groups_.back().kind[at] = static_cast<std::uint8_t>(branches[i].kind);
     groups_.back().flags[at] = branches[i].flags;
     counts_.back()[at] = branches[i].before;
+    if (!numbers.empty()) numbers_.back()[at] = numbers[i];
   }
 }
 

@@ -58,6 +58,8 @@ class PathRows {
         block_branches_(arena),
         groups_(2, arena),
         counts_(2, arena),
+        numbers_(2, arena),
+        path_branches_(arena),
         blocks_(1, arena) {}
 
   // By path; paths may be missing at the end.
@@ -65,11 +67,15 @@ class PathRows {
   [[nodiscard]] std::span<const PathPart> block_parts() const noexcept { return block_parts_; }
   [[nodiscard]] const RowGroup* groups() const noexcept { return groups_.data(); }
   [[nodiscard]] const GroupCounts* counts() const noexcept { return counts_.data(); }  // by group
+  // By group: for each branch, the number of the path's branches before it. By path: its branches.
+  [[nodiscard]] const GroupCounts* numbers() const noexcept { return numbers_.data(); }
+  [[nodiscard]] std::span<const std::uint16_t> branches() const noexcept { return path_branches_; }
   [[nodiscard]] const PathBlock* blocks() const noexcept { return blocks_.data(); }
 
   void add_branches(std::uint32_t path, std::span<const PathBranch> branches);
   // As above, for a choice of branches, which has to be the same for all paths.
-  void add_branches(std::uint32_t path, std::span<const PathBranch> branches, const BranchChoice& choice);
+  void add_branches(std::uint32_t path, std::span<const PathBranch> branches, const BranchChoice& choice,
+                    const image::CodeView& view);
   void add_blocks(std::uint32_t path, std::span<const PathBlock> blocks, std::size_t head,
                   std::size_t branches);
   // The number of branches of a path of which the blocks were added.
@@ -77,18 +83,22 @@ class PathRows {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return (branches_.capacity() + block_parts_.capacity()) * sizeof(PathPart) +
            groups_.capacity() * sizeof(RowGroup) + counts_.capacity() * sizeof(GroupCounts) +
+           numbers_.capacity() * sizeof(GroupCounts) + path_branches_.capacity() * sizeof(std::uint16_t) +
            blocks_.capacity() * sizeof(PathBlock) + block_branches_.capacity() * sizeof(std::uint16_t);
   }
 
  private:
-  void put_branches(std::uint32_t path, std::span<const PathBranch> branches, std::size_t head,
-                    std::uint16_t last);
+  // `numbers`: of the branches on the path.
+  void put_branches(std::uint32_t path, std::span<const PathBranch> branches,
+                    std::span<const std::uint16_t> numbers, std::size_t head, std::uint16_t last);
 
   base::ArenaVector<PathPart> branches_;
   base::ArenaVector<PathPart> block_parts_;
   base::ArenaVector<std::uint16_t> block_branches_;  // as block_parts_
   base::ArenaVector<RowGroup> groups_;               // number 1 is a group without rows
   base::ArenaVector<GroupCounts> counts_;
+  base::ArenaVector<GroupCounts> numbers_;          // of chosen branches
+  base::ArenaVector<std::uint16_t> path_branches_;  // of paths of which branches were chosen
   base::ArenaVector<PathBlock> blocks_;
 };
 

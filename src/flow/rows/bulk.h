@@ -96,8 +96,11 @@ struct BulkRoom {
   std::uint32_t* insns = nullptr;
   bool count_branches = false;           // BLOCKS: counts `branches`
   std::uint64_t* instruction = nullptr;  // BRANCHES, BLOCKS: number of instructions before the row
-  BulkEvent* event = nullptr;            // EVENTS: for the rows from `row` to `limit`
-  std::uint64_t first_instruction = 0;   // number of instructions before the first row
+  std::uint64_t* number = nullptr;       // BRANCHES: number of branches before the row
+  std::uint64_t first_branch = 0;        // number of branches before the first row
+  std::uint8_t enabled = 0;             // BRANCHES: the kind of rows for ENABLED events; 0: they have no rows
+  BulkEvent* event = nullptr;           // EVENTS: for the rows from `row` to `limit`
+  std::uint64_t first_instruction = 0;  // number of instructions before the first row
   std::size_t row = 0;
   std::size_t limit = 0;
   // Places of the rows: one or two runs for each packet. Null: no column needs places.
@@ -111,7 +114,8 @@ struct BulkRoom {
   std::uint64_t instructions = 0;
   // number of ENABLED and DISABLED events, which are not emitted one by one; with those of PSB+
   std::uint64_t events = 0;
-  std::uint64_t branches = 0;                    // if count_branches: rows that BRANCHES would have
+  // if count_branches or `number`: rows that BRANCHES without a choice would have
+  std::uint64_t branches = 0;
   std::uint64_t used_bytes = 0;                  // bytes of the stream
   insn::ExecMode mode = insn::ExecMode::BITS64;  // of all rows
 };

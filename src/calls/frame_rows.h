@@ -1,0 +1,81 @@
+// Frames as rows of the table of calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "calls/frame.h"
+#include "columns/batch.h"
+#include "columns/request.h"
+
+namespace ptkit::calls {
+
+// Writes a frame. `first_id`: number of the stream's first frame.
+void put_row(columns::Batch& batch, std::size_t row, const Frame& frame, std::uint64_t first_id) noexcept;
+// Adds a row of a table of anomalies. False: out of memory.
+[[nodiscard]] bool add_row(columns::Batch& batch, const Anomaly& anomaly) noexcept;
+[[nodiscard]] columns::Run run_of(const Owner& owner, std::uint32_t stream) noexcept;
+
+// Whether a frame is selected: by its entry, and by its time, of which it has a part.
+class FrameFilter {
+ public:
+  explicit FrameFilter(const columns::Selection& selection) : selection_(selection) {}
+  [[nodiscard]] bool selects(const Frame& frame, const Owner& owner) const noexcept;
+  [[nodiscard]] bool selects_all() const noexcept { return selection_.ips.empty() && !selection_.by_time; }
+
+ private:
+  columns::Selection selection_;
+};
+
+// Rows of one stream by id. The memory has all frames of the stream, open ones too.
+class FrameTable final : public FrameSink {
+ public:
+  FrameTable(const columns::Selection& selection, columns::ColumnMask mask, std::uint32_t stream);
+
+  void on_frame(const Frame& frame, const Owner& owner) override;
+  void on_anomaly(const Anomaly& anomaly, const Owner& owner) override;
+  // After the last frame: the rows in the order of their ids, which begin with `first_id`. Null: out of
+  // memory.
+  [[nodiscard]] std::unique_ptr<columns::Batch> take(std::uint64_t first_id);
+  [[nodiscard]] std::unique_ptr<columns::Batch> take_anomalies(std::uint64_t first_id);
+  [[nodiscard]] std::uint64_t ids() const noexcept { return ids_; }  // frames so far, of all kinds
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+
+ private:
+  FrameFilter filter_;
+  std::uint32_t stream_;
+  std::unique_ptr<columns::Batch> rows_;
+  std::unique_ptr<columns::Batch> anomalies_;
+  std::size_t room_ = 0;
+  std::uint64_t ids_ = 0;
+  std::vector<Owner> owners_;
+  std::vector<std::uint32_t> owner_of_;  // by id: 1 + index in owners_; 0: not selected
+  std::size_t last_owner_ = 0;
+  bool out_of_memory_ = false;
+};
+
+// Rows in the order in which frames end.
+class FrameList final : public FrameSink {
+ public:
+  FrameList(const columns::Selection& selection, columns::ColumnMask mask);
+
+  // Frames of this stream follow. Their ids begin after those of the streams before it.
+  void begin_stream(std::uint32_t stream) noexcept;
+  void on_frame(const Frame& frame, const Owner& owner) override;
+  void on_anomaly(const Anomaly&, const Owner&) override {}
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_->rows(); }
+  // Up to this many rows, from the front. Null: out of memory.
+  [[nodiscard]] std::unique_ptr<columns::Batch> take(std::size_t most);
+  [[nodiscard]] bool out_of_memory() const noexcept { return out_of_memory_; }
+
+ private:
+  FrameFilter filter_;
+  std::unique_ptr<columns::Batch> rows_;
+  std::uint32_t stream_ = 0;
+  std::uint64_t first_id_ = 0;
+  std::uint64_t next_id_ = 0;
+  bool out_of_memory_ = false;
+};
+
+}  // namespace ptkit::calls

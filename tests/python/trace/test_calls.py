@@ -1,0 +1,218 @@
+"""Call stacks: frames, sums over functions, anomalies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import build
+
+import ptkit
+from ptkit import CallEnd, CallHow
+
+FIB_CALLS = 3 * 67 + 6 * 5  # of fib(8), and of fib(3)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("calls")
+    program = build("calls", folder, "-foptimize-sibling-calls", "-fno-inline")
+    recording = folder / "calls.ptk"
+    ptkit.record([str(program)], output=recording)
+    return recording
+
+
+@pytest.fixture(scope="module")
+def trace(recorded: Path) -> Any:
+    return ptkit.open(recorded)
+
+
+@pytest.fixture(scope="module")
+def calls(trace: Any) -> Any:
+    return trace.calls()
+
+
+def of(calls: Any, name: str) -> Any:
+    return calls.where(entry_symbol=name)
+
+
+def test_each_instruction_is_in_one_frame(trace: Any, calls: Any) -> None:
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    roots = calls[~calls["parent_known"]]
+    assert roots["instructions"].sum() == calls["self_instructions"].sum()
+    assert roots["branches"].sum() == len(trace.branches(columns=["kind"]))
+
+
+def test_frames_lie_inside_their_parents(calls: Any) -> None:
+    row_of = {number: row for row, number in enumerate(calls["id"].tolist())}
+    assert len(row_of) == len(calls)
+    inner = calls[calls["parent_known"]]
+    outer = calls[np.array([row_of[number] for number in inner["parent"].tolist()])]
+    assert (inner["depth"] == outer["depth"] + 1).all()
+    assert (inner["offset"] >= outer["offset"]).all()
+    assert (inner["end_offset"] <= outer["end_offset"]).all()
+    assert (inner["instructions"] <= outer["instructions"]).all()
+
+
+def test_recursion_has_a_frame_for_each_call(calls: Any) -> None:
+    fib = of(calls, "fib")
+    assert len(fib) == FIB_CALLS
+    assert set(fib["end_how"].tolist()) == {CallEnd.RETURN}
+    assert Counter(fib["how"].tolist())[CallHow.TAIL] == 6  # apply() jumps
+    assert fib["exact"].all()
+
+
+def test_tail_calls_are_nested(calls: Any) -> None:
+    chain = of(calls, "even"), of(calls, "odd")
+    assert [len(one) for one in chain] == [4 * 6, 4 * 5]
+    assert Counter(chain[0]["how"].tolist()) == {CallHow.CALL: 4, CallHow.TAIL: 4 * 5}
+    assert Counter(chain[0]["end_how"].tolist()) == {CallEnd.RETURN: 4, CallEnd.TAIL: 4 * 5}
+    assert set(chain[1]["end_how"].tolist()) == {CallEnd.TAIL}
+
+
+def test_longjmp_ends_the_frames_above(calls: Any) -> None:
+    left = of(calls, "leave")
+    assert len(left) == 5 * 4
+    assert set(left["end_how"].tolist()) == {CallEnd.LONGJMP}
+    assert set(of(calls, "guarded")["end_how"].tolist()) == {CallEnd.RETURN}
+
+
+def test_callbacks_are_below_the_library(calls: Any) -> None:
+    smaller = of(calls, "smaller")
+    assert len(smaller) > 16
+    assert set(smaller["how"].tolist()) == {CallHow.CALL}
+    sort = of(calls, "qsort")
+    assert set(sort["how"].tolist()) == {CallHow.PLT}
+    assert sort["instructions"][0] > smaller["instructions"].sum()
+
+
+def test_there_are_no_anomalies(trace: Any) -> None:
+    kinds = Counter(map(ptkit.StackAnomaly, trace.stack_anomalies["kind"].tolist()))
+    assert kinds == {}
+
+
+def test_functions_are_sums_over_frames(trace: Any, calls: Any) -> None:
+    functions = trace.functions()
+    assert functions.columns[:3] == ("function", "module", "count")
+    assert functions["count"].sum() == len(calls)
+    assert functions["self_instructions"].sum() == calls["self_instructions"].sum()
+    rows = {name: row for row, name in enumerate(functions["function"].tolist())}
+    for name in ("fib", "even", "odd", "leave", "main"):
+        frames = of(calls, name)
+        row = rows[name]
+        assert functions["count"][row] == len(frames)
+        assert functions["self_instructions"][row] == frames["self_instructions"].sum()
+        outermost = frames[~frames["recursive"]]
+        assert functions["instructions"][row] == outermost["instructions"].sum()
+        assert functions["branches"][row] == outermost["branches"].sum()
+        assert functions["module"][row] == "calls"
+        if functions["time_known"][row]:
+            times = np.sort(frames["end_tsc"] - frames["tsc"])
+            assert functions["max"][row] == times[-1]
+            assert functions["p50"][row] == times[(len(times) + 1) // 2 - 1]
+
+
+def test_replaced_tail_calls_are_not_below_each_other(trace: Any) -> None:
+    nested, replaced = (trace.functions(tails=tails) for tails in ("nested", "replaced"))
+    rows = [dict(zip(table["function"], table["instructions"], strict=True)) for table in (nested, replaced)]
+    assert rows[1]["apply"] < rows[0]["apply"]
+    assert nested["self_instructions"].sum() == replaced["self_instructions"].sum()
+
+
+def test_sums_by_entry_and_by_module(trace: Any, calls: Any) -> None:
+    functions, entries, modules = (trace.functions(by=by) for by in ("function", "entry", "module"))
+    names = functions["function"].tolist()
+    by_entry = dict(zip(entries["function"].tolist(), entries["count"].tolist(), strict=True))
+    for name in ("fib", "main"):
+        assert by_entry[name] == functions["count"][names.index(name)]
+    assert modules["module"][0] == "calls" or "calls" in modules["module"].tolist()
+    for table in (entries, modules):
+        assert table["count"].sum() == len(calls)
+        assert table["self_instructions"].sum() == calls["self_instructions"].sum()
+    own = calls[calls["entry_module"] == "calls"]
+    row = modules["module"].tolist().index("calls")
+    assert modules["count"][row] == len(own)
+    assert modules["instructions"].max() <= calls["self_instructions"].sum()
+
+
+def test_tree_has_the_contexts_of_frames(trace: Any, calls: Any) -> None:
+    tree = trace.call_tree()
+    assert tree["count"].sum() == len(calls)
+    assert tree["self_instructions"].sum() == calls["self_instructions"].sum()
+    names, parents = tree["function"].tolist(), tree["parent"].tolist()
+    known = tree["parent_known"].tolist()
+    assert all(parents[row] < row for row in range(len(tree)) if known[row])
+    chains = Counter()
+    for row, name in enumerate(names):
+        if name == "fib":
+            chains[names[parents[row]]] += int(tree["count"][row])
+    fib = of(calls, "fib")
+    name_of = dict(zip(calls["id"].tolist(), calls["entry_symbol"].tolist(), strict=True))
+    assert chains == Counter(name_of[parent] for parent in fib["parent"].tolist())
+
+
+def equal(some: Any, others: Any) -> None:
+    assert len(some) == len(others)
+    for column in (*others.columns, "tid", "space", "stream"):
+        np.testing.assert_array_equal(some[column], others[column], err_msg=column)
+
+
+@pytest.mark.parametrize("rows", [1000, 1_000_000])
+def test_parts_have_the_same_frames(trace: Any, calls: Any, rows: int) -> None:
+    parts = list(trace.iter_calls(rows=rows))
+    assert all(len(part) == rows for part in parts[:-1])
+    ids = np.concatenate([part["id"] for part in parts])
+    order = np.argsort(ids)
+    for column in calls.columns:
+        found = np.concatenate([part[column] for part in parts])
+        np.testing.assert_array_equal(found[order], calls[column], err_msg=column)
+    ends = np.concatenate([part["end_offset"] for part in parts])
+    assert (np.diff(ends.astype(np.int64)) >= 0).all()
+
+
+@pytest.mark.parametrize("engine", ["ptkit", "simple"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_engines_and_threads_give_the_same_frames(
+    recorded: Path, calls: Any, engine: str, threads: int
+) -> None:
+    equal(ptkit.open(recorded, engine=engine, threads=threads).calls(), calls)
+
+
+def test_frames_are_selected(trace: Any, calls: Any) -> None:
+    fib = trace.calls(symbol="fib")
+    equal(fib, of(calls, "fib"))
+    assert trace.functions(symbol="fib")["count"].tolist() == [FIB_CALLS]
+    tid = int(calls["tid"][0])
+    equal(trace.calls(tid=tid), calls)
+    with pytest.raises(ptkit.ConfigError, match="kind selects branches"):
+        trace.calls(kind="CALL")
+    with pytest.raises(ptkit.ConfigError, match="offset"):
+        trace.calls(offset=(0, 10))
+
+
+def test_signal_handlers_are_frames(tmp_path: Path) -> None:
+    trace = ptkit.record([str(build("signals", tmp_path))])
+    calls = trace.calls()
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    for handler in ("on_usr1", "on_usr2", "on_segv"):
+        frames = of(calls, handler)
+        assert len(frames)
+        assert set(frames["how"].tolist()) == {CallHow.SIGNAL}, handler
+    nested = of(calls, "on_usr2")
+    parents = set(nested["parent"].tolist()) & set(calls["id"].tolist())
+    assert parents
+    assert set(of(calls, "on_usr1")["end_how"].tolist()) == {CallEnd.RETURN}
+    assert set(of(calls, "main")["end_how"].tolist()) == {CallEnd.RETURN}
+
+
+def test_each_thread_has_its_stack(tmp_path: Path) -> None:
+    trace = ptkit.record([str(build("threads", tmp_path))])
+    calls = trace.calls()
+    assert calls["self_instructions"].sum() == len(trace.instructions(columns=["cls"]))
+    inner = calls[calls["parent_known"]]
+    thread_of = dict(zip(calls["id"].tolist(), calls["tid"].tolist(), strict=True))
+    parents = [thread_of[number] for number in inner["parent"].tolist()]
+    assert parents == inner["tid"].tolist()

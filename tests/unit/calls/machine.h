@@ -1,0 +1,116 @@
+// A machine that executes branches by hand, on code of which the functions are given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "calls/stack_machine.h"
+
+namespace ptkit::calls {
+
+// Functions of 0x100 bytes at multiples of 0x100. Each instruction has 4 bytes.
+class GivenCode final : public CodeFacts {
+ public:
+  static constexpr std::uint64_t kSize = 0x100;
+  static constexpr std::uint64_t kInsn = 4;
+
+  CodeVersion follow(trace::SpaceId, std::uint64_t) override { return {}; }
+  [[nodiscard]] CodePlace at(std::uint64_t ip) override {
+    constexpr std::uint64_t kKernelFunctions = 0x800;
+    const std::uint64_t number = (ip / kSize & (kKernelFunctions - 1)) + (ip >> 63U) * kKernelFunctions;
+    CodePlace place{ip / kSize * kSize, kFirstFunction + static_cast<std::uint32_t>(number), CODE_KNOWN};
+    if (ip % kSize == 0) place.flags |= CODE_ENTRY;
+    if (const auto found = flags.find(place.entry); found != flags.end()) place.flags |= found->second;
+    if (pads.contains(ip)) place.flags |= CODE_LANDING_PAD;
+    return place;
+  }
+  [[nodiscard]] std::uint32_t function_at(std::uint64_t ip) override { return at(ip).function; }
+  [[nodiscard]] std::uint64_t end_of(std::uint64_t ip) override { return ip + kInsn; }
+  [[nodiscard]] std::optional<std::uint64_t> landing_pad_of(std::uint64_t ip) override {
+    for (const auto& [pad, call] : pads) {
+      if (call == ip) return pad;
+    }
+    return std::nullopt;
+  }
+
+  std::map<std::uint64_t, std::uint16_t> flags;  // by entry
+  std::map<std::uint64_t, std::uint64_t> pads;   // landing pads, and their calls
+};
+
+class Frames final : public FrameSink {
+ public:
+  void on_frame(const Frame& frame, const Owner& owner) override {
+    frames.push_back(frame);
+    owners.push_back(owner);
+  }
+  void on_anomaly(const Anomaly& anomaly, const Owner&) override { anomalies.push_back(anomaly); }
+  // The frame of the function with this entry; the last one that ended.
+  [[nodiscard]] const Frame& of(std::uint64_t entry) const {
+    static const Frame kNone{.id = UINT64_MAX};
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      if (frame->entry_ip == entry) return *frame;
+    }
+    return kNone;
+  }
+
+  std::vector<Frame> frames;
+  std::vector<Owner> owners;
+  std::vector<Anomaly> anomalies;
+};
+
+// Executes branches. Before each, `insns` instructions are executed, the branch included.
+class Program {
+ public:
+  explicit Program(Tails tails = Tails::NESTED) : machine(code, frames, tails) {}
+
+  void branch(flow::BranchKind kind, std::uint64_t from, std::optional<std::uint64_t> to,
+              std::uint64_t insns = 10) {
+    place.instructions += insns - 1;
+    Step step;
+    step.place = place;
+    step.from_ip = from;
+    step.to_ip = to.value_or(0);
+    step.kind = kind;
+    step.flags = flow::FROM_KNOWN | flow::TAKEN;
+    if (to) step.flags |= flow::TO_KNOWN;
+    if (in_tx) step.flags |= flow::IN_TX;
+    machine.on_branch(step);
+    ++place.instructions;
+    ++place.branches;
+    place.offset += 2;
+  }
+  void call(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::CALL, from, to); }
+  void jump(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::JUMP, from, to); }
+  void jump_indirect(std::uint64_t from, std::uint64_t to) {
+    branch(flow::BranchKind::JUMP_INDIRECT, from, to);
+  }
+  void ret(std::uint64_t from, std::uint64_t to) { branch(flow::BranchKind::RETURN, from, to); }
+  void syscall(std::uint64_t from) { branch(flow::BranchKind::SYSCALL, from, std::nullopt); }
+  void async(std::uint64_t from) {
+    --place.branches;
+    --place.instructions;
+    branch(flow::BranchKind::ASYNC, from, std::nullopt, 1);
+  }
+  void enable(std::uint64_t ip) { machine.on_enabled(ip, place); }
+  // `instructions` more were executed at the end.
+  void finish(std::uint64_t instructions = 5) {
+    place.instructions += instructions;
+    machine.finish(place);
+  }
+  [[nodiscard]] std::uint64_t self_sum() const {
+    std::uint64_t sum = 0;
+    for (const Frame& frame : frames.frames) sum += frame.self_instructions;
+    return sum;
+  }
+
+  GivenCode code;
+  Frames frames;
+  StackMachine machine;
+  Place place;
+  bool in_tx = false;
+};
+
+}  // namespace ptkit::calls
