@@ -92,8 +92,8 @@ std::vector<std::string_view> name_lines(const SourceLines& lines, const image::
   return std::move(files.names);
 }
 
-std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols, const image::Image& image,
-                                   const RowAddresses& rows) {
+std::vector<SourceFrame> frames_of(const SourceLines& lines, const Symbols& symbols,
+                                   const image::Image& image, const RowAddresses& rows) {
   const RowTimes times = times_of(rows, 0);
   RowViews views(image);
   const image::CodeView& view = views.at(rows.spaces[0], times.first);
