@@ -141,13 +141,19 @@ def _mappings() -> TableSchema:
 _OTHERS = ("mappings", "calls", "stack_anomalies", "functions", "call_tree")
 
 
+# Columns that only call stacks are made of.
+_INTERNAL = frozenset({("branches", "number")})
+
+
 @cache
 def tables() -> Mapping[str, TableSchema]:
     """All tables by name."""
     result = {}
     for table, rows in _core.schema().items():
         columns = [
-            _column(row, "on demand" if row[0] in rows["on_demand"] else "stored") for row in rows["columns"]
+            _column(row, "on demand" if row[0] in rows["on_demand"] else "stored")
+            for row in rows["columns"]
+            if (table, row[0]) not in _INTERNAL
         ]
         columns += [_column(row, "run") for row in rows["runs"]]
         boolean = np.dtype(np.bool_)

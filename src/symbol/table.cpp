@@ -85,7 +85,9 @@ std::optional<Table::Extent> Table::find(std::uint64_t offset) const noexcept {
     if (entries_[i].size != 0) return std::nullopt;
   }
   const Extent label = extent(first);
-  return offset - label.offset < label.size ? std::optional(label) : std::nullopt;
+  // Of a label at the last address, no byte is counted.
+  const bool is_inside = offset == label.offset || offset - label.offset < label.size;
+  return is_inside ? std::optional(label) : std::nullopt;
 }
 
 Table::Extent Table::extent(std::size_t index) const noexcept {

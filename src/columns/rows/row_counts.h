@@ -10,8 +10,8 @@ namespace ptkit::columns {
 // What of a stream is before the next row.
 struct RowCounts {
   std::uint64_t instructions = 0;
-  std::uint64_t branches = 0;
   std::uint64_t order = 0;  // events, errors and gaps
+  std::uint64_t branches = 0;
 };
 
 // A slice of work: some milliseconds of decoding, after which a waiting thread can act.

@@ -49,7 +49,11 @@ class Frames final : public FrameSink {
   void on_anomaly(const Anomaly& anomaly, const Owner&) override { anomalies.push_back(anomaly); }
   // The frame of the function with this entry; the last one that ended.
   [[nodiscard]] const Frame& of(std::uint64_t entry) const {
-    static const Frame kNone{.id = UINT64_MAX};
+    static const Frame kNone = [] {
+      Frame none;
+      none.id = UINT64_MAX;
+      return none;
+    }();
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
       if (frame->entry_ip == entry) return *frame;
     }

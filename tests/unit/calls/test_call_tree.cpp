@@ -13,7 +13,7 @@ constexpr std::uint64_t kG = 0x3000;
 
 // main() calls f() twice, which calls g() and itself.
 void run(Program& program) {
-  for (const std::uint64_t at : {0x10, 0x20}) {
+  for (const std::uint64_t at : {std::uint64_t{0x10}, std::uint64_t{0x20}}) {
     program.call(kMain + at, kF);
     program.call(kF + 0x10, kG);
     program.ret(kG + 0x10, kF + 0x14);
