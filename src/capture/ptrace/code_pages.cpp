@@ -26,6 +26,14 @@ bool same(const Mapping& a, const Mapping& b) {
   return a.begin == b.begin && a.end == b.end && a.offset == b.offset && a.path == b.path;
 }
 
+// The begin of a file with code above it, from which RVAs count.
+bool begins_code(const Mapping& begin, const std::vector<Mapping>& mappings) {
+  return begin.offset == 0 && begin.path.starts_with('/') &&
+         std::any_of(mappings.begin(), mappings.end(), [&](const Mapping& one) {
+           return one.executable && one.begin > begin.begin && one.path == begin.path;
+         });
+}
+
 }  // namespace
 
 const CodeInsn* CodePages::fetch(std::uint64_t ip, insn::ExecMode mode, std::uint64_t tsc) {
@@ -173,31 +181,36 @@ void CodePages::read_mappings(std::uint64_t tsc) {
   mappings_ = read_maps(pid_);
   mappings_generation_ = generation_;
   for (const Mapping& mapping : mappings_) {
-    if (!mapping.executable) continue;
+    if (!mapping.executable && !begins_code(mapping, mappings_)) continue;
     if (std::any_of(written_mappings_.begin(), written_mappings_.end(),
                     [&](const Mapping& one) { return same(one, mapping); }))
       continue;
     written_mappings_.push_back(mapping);
-    trace::Sideband record;
-    record.kind = trace::SidebandKind::MAP;
-    record.tsc = tsc;
-    record.pid = pid_;
-    record.address = mapping.begin;
-    record.size = mapping.end - mapping.begin;
-    record.file = file_of(mapping);
-    record.file_offset = mapping.offset;
-    if (record.file < 0) record.text = mapping.path;
-    writer_.sideband(record);
-    if (record.file < 0) continue;
+    const std::int32_t file = file_of(mapping);
+    if (mapping.executable) write_record(mapping, file, tsc);
+    if (file < 0) continue;
     // A region without bytes: decoders name the file if they need code that was not executed.
     trace::CodeRegion region;
     region.space = space_;
-    region.address = record.address;
-    region.size = record.size;
-    region.file = record.file;
-    region.file_offset = record.file_offset;
+    region.address = mapping.begin;
+    region.size = mapping.end - mapping.begin;
+    region.file = file;
+    region.file_offset = mapping.offset;
     writer_.code(region);
   }
+}
+
+void CodePages::write_record(const Mapping& mapping, std::int32_t file, std::uint64_t tsc) {
+  trace::Sideband record;
+  record.kind = trace::SidebandKind::MAP;
+  record.tsc = tsc;
+  record.pid = pid_;
+  record.address = mapping.begin;
+  record.size = mapping.end - mapping.begin;
+  record.file = file;
+  record.file_offset = mapping.offset;
+  if (file < 0) record.text = mapping.path;
+  writer_.sideband(record);
 }
 
 }  // namespace ptkit::capture

@@ -57,6 +57,7 @@ class CodePages {
   void save(std::uint64_t address, const Page& page, std::uint64_t tsc_from);
   void set_source(std::uint64_t address, Page& page);
   [[nodiscard]] std::int32_t file_of(const Mapping& mapping);
+  void write_record(const Mapping& mapping, std::int32_t file, std::uint64_t tsc);
   void read_mappings(std::uint64_t tsc);
   // Returns false if the bytes at [ip, ip + size) of a writable page differ from the recorded bytes.
   [[nodiscard]] bool unchanged(std::uint64_t ip, std::size_t size, const Page& page) const;
@@ -73,7 +74,7 @@ class CodePages {
   std::uint64_t last_address_ = 1;  // address of last_page_; 1 is no page address
   Page* last_page_ = nullptr;
   std::vector<Mapping> mappings_;
-  std::vector<Mapping> written_mappings_;  // executable mappings in the bundle
+  std::vector<Mapping> written_mappings_;  // mappings in the bundle
   std::uint64_t generation_ = 1;
   std::uint64_t mappings_generation_ = 0;
   std::uint64_t changes_ = 0;

@@ -1,10 +1,13 @@
 // Saves a whole bundle as a .ptk file.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "formats/common/missing_files.h"
 #include "formats/ptk/writer.h"
 #include "image/code_file.h"
+#include "image/segments.h"
 
 namespace ptkit::formats {
 
@@ -50,6 +53,33 @@ void save_threads(const trace::TraceBundle& bundle, PtkWriter& writer) {
     record.tid = thread.tid;
     record.text = thread.name;
     writer.sideband(record);
+  }
+}
+
+// Where files begin of which code lies elsewhere in memory than in the file. Readers of the bundle, which has
+// no segments, count RVAs from there.
+void save_begins(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWriter& writer) {
+  constexpr std::uint64_t kPage = 4096;
+  std::map<std::int32_t, std::vector<image::FileSegment>> segments;
+  std::set<std::tuple<trace::SpaceId, std::int32_t, std::uint64_t>> known;
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (region.file >= 0 && region.file_offset == 0) known.emplace(region.space, region.file, region.address);
+  }
+  for (const trace::CodeRegion& region : bundle.code) {
+    if (region.file < 0 || left_out.contains(region.file)) continue;
+    const auto [of, is_new] = segments.try_emplace(region.file);
+    if (is_new)
+      of->second = image::file_segments(bundle.files[static_cast<std::size_t>(region.file)].contents.bytes());
+    const auto rva = image::rva_of(of->second, region, region.file_offset);
+    if (!rva || *rva == region.file_offset) continue;
+    const std::uint64_t begin = region.address - *rva;
+    if (!known.emplace(region.space, region.file, begin).second) continue;
+    trace::CodeRegion first;
+    first.space = region.space;
+    first.address = begin;
+    first.size = std::min(kPage, *rva);
+    first.file = region.file;
+    writer.code(first);
   }
 }
 
@@ -110,6 +140,7 @@ base::Result<std::uint64_t> save_ptk(const trace::TraceBundle& bundle, const std
     writer.space(static_cast<trace::SpaceId>(i), bundle.spaces[i]);
   const FileSet left_out = options.redact ? private_files(bundle) : FileSet();
   save_files(bundle, left_out, writer);
+  save_begins(bundle, left_out, writer);
   save_code(bundle, left_out, writer);
   save_threads(bundle, writer);
   for (const trace::Sideband& record : bundle.sideband) writer.sideband(record);

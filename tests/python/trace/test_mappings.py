@@ -134,13 +134,26 @@ def test_files_of_windows_have_names_without_folders() -> None:
     assert module_name("/") == "/"
 
 
-def test_recorded_code_counts_from_the_elf_header(tmp_path: Path) -> None:
-    if not any(one.name == "emulator" and one.available for one in capture.probe()):
-        pytest.skip("no emulator here")
+@pytest.mark.parametrize("name", ["windows", "shifted"])
+def test_saved_code_keeps_its_rvas(
+    name: str, tmp_path: Path, open_trace: Any, request: pytest.FixtureRequest
+) -> None:
+    trace = request.getfixturevalue(name)
+    offsets = trace.blocks()["module_offset"].tolist()
+    trace.save(tmp_path / "saved.ptk")
+    again = open_trace(tmp_path / "saved.ptk")
+    assert again.blocks()["module_offset"].tolist() == offsets
+    assert [one.base for one in again.info.modules] == [LOAD]
+
+
+@pytest.mark.parametrize("backend", ["emulator", "step"])
+def test_recorded_code_counts_from_the_elf_header(backend: str, tmp_path: Path) -> None:
+    if not any(one.name == backend and one.available for one in capture.probe()):
+        pytest.skip(f"no {backend} here")
     program = build("strings", tmp_path, "-pie", "-fPIE", "-Wl,-Ttext=0x203400")
     entry = int.from_bytes(program.read_bytes()[24:32], "little")  # e_entry
     output = tmp_path / "strings.ptk"
-    ptkit.Recorder([str(program)], output, backend="emulator", quiet=True).run()
+    ptkit.Recorder([str(program)], output, backend=backend, quiet=True).run()
     program.unlink()  # its segments are no longer to be read
     blocks = ptkit.open(output).blocks(module="strings")
     assert blocks["module_offset"][0] == entry
