@@ -6,14 +6,16 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
 import ptkit
+from ptkit.arguments import member
 from ptkit.cli.addresses import ADDRESSES, address_at, address_range, note_decimals, required_address
 from ptkit.cli.output.terminal import say
 from ptkit.cli.parser import Rare
-from ptkit.errors import OpenError, PtkitWarning
+from ptkit.errors import ConfigError, OpenError, PtkitWarning
 from ptkit.inputs import read_regular
 from ptkit.trace import Trace
 
@@ -48,6 +50,18 @@ def number(last: int = _LAST_64, first: int = 0) -> Callable[[str], int]:
         if value > last:
             raise argparse.ArgumentTypeError(f"{text}: must be {last} or less")
         return value
+
+    return read
+
+
+def kind(enum: type[IntEnum]) -> Callable[[str], str]:
+    """Make a reader of the name of a kind, in any case."""
+
+    def read(text: str) -> str:
+        try:
+            return member("", enum, text).name
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(str(error).removeprefix("=")) from None
 
     return read
 

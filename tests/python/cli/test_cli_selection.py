@@ -146,7 +146,6 @@ def test_other_verbs_refuse_options_given_twice(capsys: pytest.CaptureFixture[st
         ("--symbol mian", "no symbol 'mian'"),
         ("--space 3", "no address space 3 in this trace: it has 0"),
         ("--cr3 0x1000", "no CR3 0x1000 in this trace: it has no CR3 of any process"),
-        ("--kind calls", "kind='calls': BranchKind has no member of this name; did you mean CALL"),
         ("--time 0-100", "outside the trace, which spans TSC 1,000 to 13,000 (0.000012000 s; "),
         ("--time 1s-2s", "--time takes s, ms, us, ns and %, too: --time 10ms-20ms"),
         ("--time 20000-", "TSC ticks from 20,000 on are outside the trace"),
@@ -180,6 +179,7 @@ def test_what_the_trace_does_not_have_is_one_line(
         ("--ip 0x2000-0x1000", "FROM must be below TO"),
         ("--cpu 6/142/9", "'6/142/9' is a processor's model: write --processor 6/142/9"),
         ("--cpu one", "expected numbers such as 0,2-3, found 'one'"),
+        ("--kind calls", "--kind: 'calls': BranchKind has no member of this name; did you mean CALL"),
     ],
 )
 def test_misuse_is_one_line(capsys: pytest.CaptureFixture[str], words: str, text: str) -> None:

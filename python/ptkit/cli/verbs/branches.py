@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ptkit._core import BranchKind
 from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock, print_heading
@@ -41,6 +42,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kind",
+        type=common.kind(BranchKind),
         action="append",
         metavar="KIND",
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",

@@ -8,6 +8,7 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
+from ptkit._core import BranchKind
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.json_rows import JsonRows
@@ -34,6 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     selection.add_choice_options(group)
     group.add_argument(
         "--kind",
+        type=common.kind(BranchKind),
         action="append",
         metavar="KIND",
         help="branches of this kind only: CALL, RETURN, ...; may be repeated",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from ptkit._core import EventFlag
+from ptkit._core import EventFlag, EventKind
 from ptkit.cli import common, selection
 from ptkit.cli.listing import begin_rows, notes_of, print_rows
 from ptkit.cli.output.clock import Clock, print_heading
@@ -35,6 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
         dest="event_kind",
+        type=common.kind(EventKind),
         action="append",
         metavar="KIND",
         help="events of this kind only: PTWRITE, INTERRUPT, ...; may be repeated",
