@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
 
 namespace ptkit::dwarf {
 namespace {
@@ -38,6 +39,12 @@ std::optional<ProgramSize> program_size(base::Bytes programs, std::uint64_t offs
   return size;
 }
 
+// Where the compiler ran; null: not known.
+const char* folder_of(Dwarf_Die& unit) {
+  Dwarf_Attribute attribute;
+  return dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+}
+
 // libdw keeps a row in memory for each byte of a program at most, and for each file the path of the unit's
 // folder, the file's folder and the file. A small file can have very many of long ones.
 bool fits(Dwarf_Die& unit, Context& context) {
@@ -46,7 +53,7 @@ bool fits(Dwarf_Die& unit, Context& context) {
   if (dwarf_formudata(dwarf_attr_integrate(&unit, DW_AT_stmt_list, &attribute), &offset) != 0) return false;
   const auto size = program_size(context.line_programs, offset);
   if (!size || size->whole > kLongestProgram || size->header > size->whole) return false;
-  const char* const folder = dwarf_formstring(dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+  const char* const folder = folder_of(unit);
   const auto header = context.line_programs.subspan(
       offset, std::min<std::size_t>(size->header, context.line_programs.size() - offset));
   std::uint64_t longest = longest_string(header);
@@ -66,14 +73,19 @@ LineTable::LineTable(Dwarf_Die& unit, Context& context) {
   Dwarf_Files* files = nullptr;
   std::size_t file_count = 0;
   if (dwarf_getsrcfiles(&unit, &files, &file_count) != 0) return;
-  read_files(files, file_count, context);
+  read_files(files, file_count, folder_of(unit), context);
   read_rows(lines, count);
 }
 
-void LineTable::read_files(Dwarf_Files* files, std::size_t count, Context& context) {
+void LineTable::read_files(Dwarf_Files* files, std::size_t count, const char* folder, Context& context) {
   files_.reserve(count);
-  for (std::size_t i = 0; i < count; ++i)
-    files_.push_back(context.strings.number(dwarf_filesrc(files, i, nullptr, nullptr), context.budget));
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* const path = dwarf_filesrc(files, i, nullptr, nullptr);
+    // Before version 5, libdw adds the unit's folder.
+    const bool is_whole = path == nullptr || *path == '/' || folder == nullptr;
+    const std::string whole = is_whole ? std::string() : std::string(folder) + '/' + path;
+    files_.push_back(context.strings.number(is_whole ? path : whole.c_str(), context.budget));
+  }
 }
 
 void LineTable::read_rows(Dwarf_Lines* lines, std::size_t count) {

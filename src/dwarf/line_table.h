@@ -27,7 +27,7 @@ class LineTable {
 
  private:
   void read_rows(Dwarf_Lines* lines, std::size_t count);
-  void read_files(Dwarf_Files* files, std::size_t count, Context& context);
+  void read_files(Dwarf_Files* files, std::size_t count, const char* folder, Context& context);
 
   std::vector<LineRow> rows_;  // sorted by address; each reaches to the next one
   std::vector<std::uint32_t> files_;

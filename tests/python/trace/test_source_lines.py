@@ -106,6 +106,17 @@ def test_lines_and_chain_of_a_known_program(small_source: Path, tmp_path: Path, 
     assert text.endswith(" (small.c:3)")
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_relative_paths_begin_where_the_compiler_ran(
+    version: int, small_source: Path, tmp_path: Path, opened: Any
+) -> None:
+    flags = ("-g", "-O2", f"-gdwarf-{version}", f"-fdebug-prefix-map={small_source.parent}/=")
+    program = compiled(tmp_path / "small", *flags, small_source)
+    assert_same_chains(opened(program), program, 1, 10)
+    ((_, address, _),) = opened(program).symbols("main")
+    assert opened(program).lines([address]).file.tolist() == [f"{Path.cwd()}/small.c"]
+
+
 def test_strict_dwarf_2_has_no_ranges(small_source: Path, tmp_path: Path, opened: Any) -> None:
     flags = ("-g", "-O2", "-gdwarf-2", "-gstrict-dwarf", "-ffunction-sections")
     program = compiled(tmp_path / "small", *flags, small_source)
