@@ -17,8 +17,8 @@ struct FrameEntry {
   bool is_part = false;          // its first instruction has the stack of a function that runs already
 };
 
-// In the order of the file. Entries that are damaged, or whose addresses are known at run time only, are left
-// out. Empty for relocatable files, as their addresses are not final.
+// In the order of the file. Left out are entries that are damaged, and those with addresses that are known at
+// run time only. Empty for relocatable files, as their addresses are not final.
 [[nodiscard]] std::vector<FrameEntry> read_frame_entries(const image::ElfFile& file);
 
 }  // namespace ptkit::unwind

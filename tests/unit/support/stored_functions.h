@@ -8,7 +8,7 @@
 
 namespace ptkit::test {
 
-// Functions [begin, end) of a file whose byte 0 has the RVA `rva`.
+// Functions [begin, end) of a file. Its byte 0 has the RVA `rva`.
 inline std::vector<std::uint8_t> stored_functions(
     const std::vector<std::pair<std::uint64_t, std::uint64_t>>& functions, std::uint64_t rva = 0) {
   std::vector<std::uint8_t> out;
