@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "capture/files/parse_request.h"
+#include "unwind/table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ptkit::capture;
@@ -15,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& one : parsed->symbols) {
     if (one.file_offset >= request.file_bytes || one.name.find('\0') != std::string::npos) std::abort();
   }
+  const auto table = ptkit::unwind::UnwindTable::decode(parsed->unwind, request.file_bytes);
+  if (!table && !parsed->unwind.empty()) std::abort();
   for (const auto& one : parsed->places) {
     if (one.offset >= request.file_bytes) std::abort();
   }

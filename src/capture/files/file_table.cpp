@@ -20,6 +20,7 @@ FileTable::Entry FileTable::find(const std::string& key, const std::string& path
   file.path = path;
   file.build_id = std::move(parsed.build_id);
   file.symbols = std::move(parsed.symbols);
+  file.unwind = std::move(parsed.unwind);
   return {known.number, std::move(file), known.build_id};
 }
 

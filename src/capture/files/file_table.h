@@ -1,4 +1,4 @@
-// The files of executed code: their numbers in the bundle, build-ids and symbols.
+// The files of executed code: their numbers in the bundle, build-ids, symbols and bounds of functions.
 #pragma once
 
 #include <functional>

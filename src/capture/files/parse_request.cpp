@@ -11,6 +11,7 @@
 #include "image/elf.h"
 #include "symbol/symbols.h"
 #include "trace/warning_codes.h"
+#include "unwind/table.h"
 
 namespace ptkit::capture {
 
@@ -35,6 +36,7 @@ void describe(Fields& fields, ParsedFile& file) {
     fields(one.file_offset);
     fields(one.size);
   });
+  base::list_fields(fields, file.unwind, [&](std::uint8_t& one) { fields(one); });
   base::list_fields(fields, file.places, [&](FunctionPlace& one) {
     fields(one.offset);
     fields(one.size);
@@ -88,6 +90,7 @@ void parse_contents(const ParseRequest& request, trace::TraceBuffer contents, Pa
   switch (request.kind) {
     case Kind::SYMBOLS:
       out.symbols = image::read_symbols(contents.bytes());
+      out.unwind = unwind::UnwindTable(contents.bytes()).encode();
       [[fallthrough]];
     case Kind::BUILD_ID:
       out.build_id = image::elf_build_id(contents.bytes());
@@ -130,7 +133,8 @@ bool is_invalid(const ParseRequest& request, const ParsedFile& file) {
   const bool functions = std::ranges::all_of(file.functions, [&](const JitFunction& one) {
     return one.size != 0 && one.size <= end && one.file_offset <= end - one.size && one.tsc >= request.tsc;
   });
-  return !ordered || !places || !functions ||
+  const bool unwind = file.unwind.empty() || unwind::UnwindTable::decode(file.unwind, end).has_value();
+  return !ordered || !places || !functions || !unwind ||
          file.build_id.find_first_not_of("0123456789abcdef") != std::string::npos ||
          std::ranges::any_of(file.places, [&](const FunctionPlace& one) { return one.offset >= end; }) ||
          file.similar.size() > kMaxSimilar || !std::ranges::all_of(file.similar, is_name) ||

@@ -17,7 +17,7 @@ namespace ptkit::capture {
 struct ParseRequest {
   enum class Kind : std::uint8_t {
     BUILD_ID,
-    SYMBOLS,    // symbols and build-id
+    SYMBOLS,    // symbols, bounds of functions, and build-id
     FUNCTIONS,  // the functions called `name`
     SIMILAR,    // symbols like `name`
     JIT_DUMP,
@@ -46,6 +46,7 @@ struct ParsedFile {
   bool shrunk = false;  // the file has fewer bytes than the request says
   std::string build_id;
   std::vector<trace::SymbolEntry> symbols;  // SYMBOLS, JIT_DUMP
+  std::vector<std::uint8_t> unwind;         // SYMBOLS: as trace::ImageFile has it
   std::vector<FunctionPlace> places;        // FUNCTIONS
   std::vector<std::string> similar;
   std::vector<JitFunction> functions;

@@ -237,7 +237,8 @@ BundleOutput::File SystemProcesses::file_of(std::int64_t pid, const CodeMapping&
   if (path == kVdso) {
     const std::int32_t number = output_.file(path, [&] {
       ParsedFile parsed = output_.reader().parse_memory(read_vdso(pid, mapping.address, mapping.bytes), path);
-      return trace::ImageFile{path, std::move(parsed.build_id), {}, std::move(parsed.symbols)};
+      return trace::ImageFile{
+          path, std::move(parsed.build_id), {}, std::move(parsed.symbols), std::move(parsed.unwind)};
     });
     return {number, {}};
   }

@@ -111,6 +111,8 @@ std::uint64_t memory_factor(ChunkType type) {
       return 4;
     case ChunkType::SYMBOLS:
       return 6;
+    case ChunkType::UNWIND:
+      return 8;
     case ChunkType::DATA:
     case ChunkType::INDEX:
       break;

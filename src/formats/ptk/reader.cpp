@@ -1,6 +1,7 @@
 // Reads ptkit's own bundles: one file with streams, code, symbols, clock and sideband
 // (docs/bundle-format.md).
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "formats/ptk/json.h"
 #include "formats/ptk/stream.h"
 #include "trace/warning_codes.h"
+#include "unwind/table.h"
 
 namespace ptkit::formats {
 
@@ -105,6 +107,8 @@ class Reader {
         return add_code(entry, bytes);
       case ChunkType::SYMBOLS:
         return add_symbols(entry, bytes);
+      case ChunkType::UNWIND:
+        return add_unwind(entry, bytes);
       case ChunkType::DATA:
       case ChunkType::INDEX:
         return;
@@ -228,6 +232,12 @@ class Reader {
     if (at != bytes.size()) warn_of_cut(entry);
   }
 
+  void add_unwind(const IndexEntry& entry, const std::vector<std::uint8_t>& bytes) {
+    constexpr std::uint64_t kAnyFile = std::numeric_limits<std::uint64_t>::max();
+    if (!unwind::UnwindTable::decode(bytes, kAnyFile)) return warn_of_cut(entry);
+    unwind_[entry.header.id] = bytes;
+  }
+
   void warn_of_cut(const IndexEntry& entry) {
     add_warning(warn(WarningCode::CHUNK_RECORD_CUT, ptk::type_name(entry.header.type), entry.offset));
   }
@@ -249,6 +259,10 @@ class Reader {
     for (auto& [id, symbols] : symbols_) {
       if (const auto at = files_.find(id); at != files_.end())
         bundle_.files[at->second].symbols = std::move(symbols);
+    }
+    for (auto& [id, table] : unwind_) {
+      if (const auto at = files_.find(id); at != files_.end())
+        bundle_.files[at->second].unwind = std::move(table);
     }
     for (trace::CodeRegion& region : bundle_.code) {
       region.space = space_index(region.space);
@@ -335,6 +349,7 @@ class Reader {
   std::map<std::uint32_t, ptk::StreamAssembler> parts_;
   std::map<std::uint32_t, ptk::SwitchOffsets> switch_offsets_;
   std::map<std::uint32_t, std::vector<trace::SymbolEntry>> symbols_;
+  std::map<std::uint32_t, std::vector<std::uint8_t>> unwind_;
   std::set<std::uint32_t> unknown_types_;
   std::set<std::string> warned_;
   std::size_t missing_references_ = 0;

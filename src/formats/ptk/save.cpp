@@ -8,6 +8,7 @@
 #include "formats/ptk/writer.h"
 #include "image/code_file.h"
 #include "image/segments.h"
+#include "unwind/table.h"
 
 namespace ptkit::formats {
 
@@ -35,6 +36,9 @@ void save_files(const trace::TraceBundle& bundle, const FileSet& left_out, PtkWr
     const bool is_left_out = left_out.contains(static_cast<std::int32_t>(i));
     if (file.symbols.empty() && !is_left_out)
       file.symbols = image::read_symbols(bundle.files[i].contents.bytes());
+    file.unwind = bundle.files[i].unwind;
+    if (file.unwind.empty() && !is_left_out)
+      file.unwind = unwind::UnwindTable(bundle.files[i].contents.bytes()).encode();
     writer.file(static_cast<std::uint32_t>(i), file);
   }
 }

@@ -130,6 +130,9 @@ void PtkWriter::put_file(std::uint32_t id, const trace::ImageFile& file) {
     symbols.clear();
   }
   if (!symbols.empty()) file_.append(ptk::ChunkType::SYMBOLS, id, 0, symbols);
+  // Readers leave out larger chunks. A table that large is of 16 million functions.
+  const std::size_t unwind = file.unwind.size();
+  if (unwind != 0 && unwind <= ptk::kMaxPlainBytes) file_.append(ptk::ChunkType::UNWIND, id, 0, file.unwind);
 }
 
 void PtkWriter::code(const trace::CodeRegion& region) {

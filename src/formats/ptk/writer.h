@@ -51,7 +51,7 @@ class PtkWriter {
   void data(std::uint32_t stream, base::Bytes bytes);  // appends to the stream
   // The stream goes on after a loss of `bytes` (0: unknown).
   void loss(std::uint32_t stream, std::uint64_t bytes, base::Status cause);
-  void file(std::uint32_t id, const trace::ImageFile& file);  // path, build-id and names; not the contents
+  void file(std::uint32_t id, const trace::ImageFile& file);  // all but the contents
   void code(const trace::CodeRegion& region);
   void names(const trace::NameRange& range);
   void sideband(const trace::Sideband& record);

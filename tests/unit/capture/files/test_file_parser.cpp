@@ -18,6 +18,7 @@
 #include "unit/support/jit_maker.h"
 #include "unit/support/scratch.h"
 #include "unit/support/warned.h"
+#include "unwind/table.h"
 
 namespace ptkit::capture::test {
 namespace {
@@ -273,10 +274,15 @@ TEST_F(ParsedRecordings, ConfinedAndInProcessBundlesAreEqual) {
     EXPECT_EQ(one.files[i].build_id, other.files[i].build_id);
     ASSERT_EQ(one.files[i].symbols.size(), other.files[i].symbols.size());
     symbols += one.files[i].symbols.size();
+    EXPECT_EQ(one.files[i].unwind, other.files[i].unwind);
   }
   EXPECT_GT(symbols, 1000U);
   ASSERT_NE(file_of(other, "[vdso]"), nullptr);
   EXPECT_FALSE(file_of(other, "[vdso]")->symbols.empty());
+  EXPECT_FALSE(file_of(other, "[vdso]")->unwind.empty());
+  ASSERT_NE(file_of(other, c_library()), nullptr);
+  EXPECT_EQ(file_of(other, c_library())->unwind,
+            unwind::UnwindTable(trace::TraceBuffer::map_file(c_library()).value().bytes()).encode());
 }
 
 TEST_F(ParsedRecordings, WarnsOfFilesThatCrashTheParser) {

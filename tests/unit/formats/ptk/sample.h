@@ -9,6 +9,7 @@
 #include "formats/ptk/writer.h"
 #include "formats/registry.h"
 #include "unit/support/scratch.h"
+#include "unit/support/stored_functions.h"
 #include "unit/support/warned.h"
 
 namespace ptkit::formats::test {
@@ -31,6 +32,7 @@ inline trace::TraceBundle sample() {
   bundle.spaces.push_back({100, 0, false});
   bundle.spaces.push_back({200, 0x5000, true});
   bundle.files.push_back({"/bin/a", "00ff", {}, {{"main", 0x40, 12}, {"_Z1fv", 0x50, 0}}});
+  bundle.files[0].unwind = ptkit::test::stored_functions({{0x40, 0x4c}, {0x80, 0x90}});
   bundle.files.push_back({"b \xff.so", "", {}, {}});
   for (int i = 0; i < 2; ++i) {
     trace::Stream stream;

@@ -28,6 +28,8 @@ void expect_equal(const trace::TraceBundle& a, const trace::TraceBundle& b) {
   ASSERT_EQ(a.files[0].symbols.size(), b.files[0].symbols.size());
   EXPECT_EQ(a.files[0].symbols[1].name, b.files[0].symbols[1].name);
   EXPECT_EQ(a.files[0].symbols[1].file_offset, b.files[0].symbols[1].file_offset);
+  EXPECT_EQ(a.files[0].unwind, b.files[0].unwind);
+  EXPECT_TRUE(b.files[1].unwind.empty());
   ASSERT_EQ(a.streams.size(), b.streams.size());
   for (std::size_t i = 0; i < a.streams.size(); ++i) {
     EXPECT_EQ(a.streams[i].kind, b.streams[i].kind);
@@ -236,7 +238,7 @@ TEST_F(Ptk, RefusesOtherMajorVersions) {
   const auto refused = reopen(newer);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().status, base::Status::UNSUPPORTED);
-  EXPECT_NE(refused.failure().detail.find("version 2.5"), std::string::npos);
+  EXPECT_NE(refused.failure().detail.find("version 2.6"), std::string::npos);
   EXPECT_NE(refused.failure().detail.find("pip install -U ptkit"), std::string::npos);
   newer[8] = 1;
   newer[10] = 9;
@@ -250,6 +252,14 @@ TEST_F(Ptk, SkipsUnknownChunksWithAWarning) {
   ASSERT_TRUE(bundle.ok());
   ASSERT_EQ(bundle.value().warnings.size(), 2U);
   EXPECT_TRUE(warns(bundle.value(), WarningCode::CHUNK_TYPE_UNKNOWN, "NEWS"));
+}
+
+TEST_F(Ptk, LeavesOutTablesOfFunctionsThatAreNoTables) {
+  const std::string cut = bytes_.substr(0, chunk("INDX"));
+  const auto bundle = reopen(with_chunk(cut, ptk::ChunkType::UNWIND, "\x01\x01"));
+  ASSERT_TRUE(bundle.ok());
+  EXPECT_TRUE(warns(bundle.value(), WarningCode::CHUNK_RECORD_CUT, "UNWD"));
+  EXPECT_EQ(bundle.value().files[0].unwind, sample().files[0].unwind);
 }
 
 TEST_F(Ptk, NamesMalformedMembers) {
