@@ -69,7 +69,10 @@ class _Open:
 
 @dataclass
 class Frames:
-    """Frames in the order in which they became known; `parent` is -1 for the outermost."""
+    """Frames in the order in which they became known; `parent` is -1 for the outermost.
+
+    A signal's handler returns to code that makes a system call: its `return_ip` is 0.
+    """
 
     entry_ip: Words
     call_ip: Words
@@ -96,6 +99,7 @@ class _Walk:
         self.stack = 0
         self.interrupted_sp = 0
         self.bottom = 0  # depth of the next frame that is found below all others
+        self.outermost = 0  # the frame that returned to it
         self.entry_ip, self.call_ip, self.return_ip = array("Q"), array("Q"), array("Q")
         self.parent, self.depth = array("q"), array("q")
         self.how, self.end_how = array("q"), array("q")
@@ -156,6 +160,7 @@ class _Walk:
         if first < len(slots):
             self.leave(row, first, to, kind in (RETURN, FAR_CALL))
         elif kind == RETURN and slots[-1] == _NEVER:
+            self.outermost = self.open.frames[0]
             self.leave(row, 0, to, True)
             self.bottom -= 1
 
@@ -230,7 +235,9 @@ class _Walk:
                 if now.slots[-1] < sp or kind == RETURN:
                     self.leave_by_sp(row, kind, to, sp)
                 if not self.open.frames:
-                    self.root(row, False, function, to, sp)
+                    # The caller of what was the outermost frame, and as old as the log.
+                    self.parent[self.outermost] = len(self.parent)
+                    self.root(0, False, function, to, sp)
                 elif begins and leaves:
                     self.jump(row, from_ip, to, sp, mark)
                 if kind == INTERRUPT:
@@ -271,7 +278,7 @@ class _Walk:
         return Frames(
             entry_ip=np.array(self.entry_ip, np.uint64)[keep],
             call_ip=np.array(self.call_ip, np.uint64)[keep],
-            return_ip=np.array(self.return_ip, np.uint64)[keep],
+            return_ip=np.where(how == How.SIGNAL, 0, np.array(self.return_ip, np.uint64))[keep],
             parent=parent,
             depth=depth[keep],
             how=how[keep],
