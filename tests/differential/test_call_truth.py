@@ -113,8 +113,9 @@ def assert_whole(frames: Frames) -> None:
 
 
 @pytest.mark.slow
-def test_counts_of_goroutines(tmp_path: Path) -> None:
+def test_counts_of_goroutines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are seen in every thread; goroutines' stacks lie too near to each other to be told apart."""
+    monkeypatch.setenv("GODEBUG", "asyncpreemptoff=1")
     trace = recorded([compiled_by("go", "calls/goroutines.go", tmp_path, "build")], tmp_path)
     found: Counter[str] = Counter()
     for number in range(len(trace.streams)):

@@ -193,7 +193,8 @@ class _Walk:
         if stack != self.stack:
             self.change_stack(row, FAR_CALL, to, stack)
         self.leave_by_sp(row, FAR_CALL, to, sp)
-        if len(self.open.frames) < before:
+        handled = any(self.how[frame] == How.SIGNAL for frame in self.open.frames)
+        if len(self.open.frames) < before or not handled:
             return
         # Two signals were delivered at once, the second as if it had interrupted the handler of the first.
         while self.how[self.open.frames[-1]] != How.SIGNAL:
@@ -228,7 +229,7 @@ class _Walk:
                 continue
             now = self.open
             if kind in (CALL, CALL_INDIRECT):
-                while now.slots[-1] <= sp:  # the return address of this call lies there now
+                while now.slots and now.slots[-1] <= sp:  # the return address of this call lies there now
                     self.pop(row, EndHow.LEFT)
                 self.push(row, How.CALL, to, from_ip, next_ip, sp, sp, mark)
             elif kind != FINISH:
