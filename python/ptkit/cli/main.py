@@ -23,6 +23,8 @@ VERBS = {
     "instructions": "print instructions with disassembly and symbols, in the manner of ptxed",
     "events": "print events: PTWRITE, interrupts, changes of address space and mode, ...",
     "edges": "print how often each branch went where, the most frequent ones first",
+    "functions": "print where the work went: instructions, calls and times of each function",
+    "tree": "print where the work went by calling context, the heaviest callee first",
     "save": "write a recording of any format as a bundle",
     "redact": "leave paths, command lines and names out of a recording",
     "export": "write a recording for other tools",

@@ -55,8 +55,8 @@ def add_selection_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_choice_options(group: argparse._ActionsContainer) -> None:
-    """Add what selects rows."""
+def add_owner_options(group: argparse._ActionsContainer) -> None:
+    """Add what selects streams, processors, threads, processes and address spaces."""
     add_stream_option(group)
     group.add_argument(
         "-C",
@@ -78,6 +78,11 @@ def add_choice_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--cr3", metavar="VALUE", type=address, action="append", help="an address space, by its CR3"
     )
+
+
+def add_choice_options(group: argparse._ActionsContainer) -> None:
+    """Add what selects rows."""
+    add_owner_options(group)
     group.add_argument(
         "--ip", metavar="ADDRESS[-TO]", type=place, action="append", help="an address, or [ADDRESS, TO)"
     )

@@ -15,7 +15,19 @@ __all__ = ["SCHEMA", "decimal", "form_of", "hexadecimal", "print_document", "wit
 SCHEMA = 1
 
 # Columns of 64 bits that count rows: they stay below 2**53.
-_COUNTS = frozenset({"count", "instruction", "instructions", "order"})
+_COUNTS = frozenset(
+    {
+        "branches",
+        "continues",
+        "count",
+        "id",
+        "instruction",
+        "instructions",
+        "order",
+        "parent",
+        "self_instructions",
+    }
+)
 
 
 def hexadecimal(value: int | None) -> str | None:

@@ -1,0 +1,50 @@
+"""Durations as they are printed: of frames and functions, with three digits and a unit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptkit.trace import Trace
+
+_UNITS = (("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
+_UNKNOWN = "-"
+
+
+class Durations:
+    """Prints TSC ticks as time, or as ticks where the clock of the trace is not known.
+
+    Parameters
+    ----------
+    trace : Trace
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._to_ns = trace._times.to_ns if trace._times.knows_seconds else None
+        span = trace._times.span
+        self._begin = 0 if span is None else span[0]
+
+    @property
+    def unit(self) -> str:
+        """What stands behind the heading of a column: nothing where each time has its unit."""
+        return "" if self._to_ns is not None else " [ticks]"
+
+    def text(self, ticks: int | None) -> str:
+        """A duration; None: it is not known."""
+        if ticks is None:
+            return _UNKNOWN
+        if self._to_ns is None:
+            return f"{ticks:,}"
+        ends = self._to_ns(np.array([self._begin, self._begin + ticks], np.uint64))
+        return _readable(int(ends[1]) - int(ends[0]))
+
+
+def _readable(ns: int) -> str:
+    """Nanoseconds in the largest unit that keeps the number above 1."""
+    unit, size = next(
+        (one for one in reversed(_UNITS) if ns >= one[1]),
+        _UNITS[0],
+    )
+    value = ns / size
+    if size == 1 or value >= 100:
+        return f"{value:,.0f} {unit}"
+    return f"{value:.2f} {unit}" if value < 10 else f"{value:.1f} {unit}"

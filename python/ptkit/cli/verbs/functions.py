@@ -1,0 +1,151 @@
+"""``ptkit functions``: where the work went, by function."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.cli import common, selection
+from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.durations import Durations
+from ptkit.cli.output.terminal import say
+from ptkit.cli.stacks import decoding, fit, line_width, note, print_sums_json, report, shown_name
+from ptkit.schema import schema_of
+from ptkit.table import Table
+from ptkit.text import counted
+from ptkit.trace import Trace
+
+DESCRIPTION = """\
+Prints one line per function: how many of the instructions it executed itself, and with what it called; how
+often it was called; the median, 99th percentile and maximum of the times of its calls. Call stacks are
+rebuilt from the branches (docs/calls.md). Where functions are selected by name, address, file or time,
+instructions are numbers instead of shares."""
+EXAMPLES = """examples:
+  ptkit functions sort.ptk
+  ptkit functions sort.ptk --sort count --top 50
+  ptkit functions sort.ptk --by module
+  ptkit functions sort.ptk --symbol 'mem*' --all --json"""
+
+_TOP = 20
+_SORTS = {
+    "self": "self_instructions",
+    "instructions": "instructions",
+    "count": "count",
+    "max": "max",
+    "name": "function",
+}
+# Selections after which the sum of what is printed is not all that the streams executed.
+_NARROWING = ("ip", "symbol", "module", "time")
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    group = parser.add_argument_group("which calls", "Repeated options add up.")
+    selection.add_choice_options(group)
+    common.add_open_options(parser)
+    bound = parser.add_mutually_exclusive_group()
+    bound.add_argument(
+        "--top",
+        metavar="N",
+        type=common.number(first=1),
+        default=_TOP,
+        help=f"print the first N functions only (default: {_TOP})",
+    )
+    bound.add_argument("--all", action="store_true", help="print all functions")
+    parser.add_argument(
+        "--sort", choices=tuple(_SORTS), default="self", help="what comes first (default: self)"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("function", "entry", "module"),
+        default="function",
+        help="what a line stands for: a function (default), its address in an address space, or a file",
+    )
+    parser.add_argument(
+        "--tails",
+        choices=("nested", "replaced"),
+        default="nested",
+        help="a function that ends by a jump to another one is below it until that one returns (nested, the "
+        "default), or ends at the jump (replaced)",
+    )
+    common.add_json_option(parser, "one JSON object on each line: a header, then functions (docs/json.md)")
+    parser.set_defaults(limit=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the functions in the chosen order."""
+    trace = common.open_trace(options)
+    chosen = selection.selection(trace, options)
+    with decoding(trace):
+        functions = trace.functions(options.by, tails=options.tails, columns=_columns(options.by), **chosen)
+    order = _order(functions, options)
+    shown = functions[order if options.all else order[: options.top]]
+    if options.json:
+        print_sums_json(trace, shown)
+    else:
+        _print(trace, functions, shown, options)
+    if len(shown) < len(functions):
+        more = counted(len(functions) - len(shown), "more line")
+        note(options, f"{more}: --all prints them, --top N the first N")
+    report(trace, options, len(functions))
+    return 0
+
+
+def _columns(by: str) -> list[str]:
+    """All columns that a line may need; a file has no entry."""
+    stored = schema_of("functions").names("stored")
+    if by == "module":
+        return ["module", *(name for name in stored if name not in ("entry_ip", "space", "file"))]
+    return ["function", "module", *stored]
+
+
+def _order(functions: Table, options: argparse.Namespace) -> NDArray[np.intp]:
+    """Rows in the order in which they are printed."""
+    column = _SORTS[options.sort]
+    if options.sort == "name":
+        name = "module" if options.by == "module" else column
+        names = np.array([name or "" for name in functions.named(name)], str)
+        return np.argsort(names, kind="stable")
+    values = np.asarray(functions[column]).astype(np.uint64)
+    known = functions.known(column)
+    if known is not None:
+        values[~known] = 0
+    return np.argsort(~values, kind="stable")  # most first, ties as they are
+
+
+def _print(trace: Trace, functions: Table, shown: Table, options: argparse.Namespace) -> None:
+    """Print a line for each function."""
+    durations, width = Durations(trace), line_width()
+    narrowed = any(getattr(options, name, None) for name in _NARROWING)
+    total = max(int(functions["self_instructions"].sum()), 1)
+    work = ("self_instructions", "instructions")
+    cells = [
+        *([_amount(value, None if narrowed else total) for value in shown[name].tolist()] for name in work),
+        [f"{count:,}" for count in shown["count"].tolist()],
+        *([durations.text(ticks) for ticks in shown.named(name)] for name in ("p50", "p99", "max")),
+    ]
+    heads = ["self", "total", "calls", *(f"{name}{durations.unit}" for name in ("p50", "p99", "max"))]
+    widths = [max(map(len, [head, *column])) for head, column in zip(heads, cells, strict=True)]
+    names = _names(shown, options.by)
+    lines = [" ".join(map(str.rjust, row, widths)) for row in zip(*cells, strict=True)]
+    what = {"function": "function", "entry": "address and function", "module": "file"}[options.by]
+    print_heading(f"{' '.join(map(str.rjust, heads, widths))}  {what}")
+    for line, name in zip(lines, names, strict=True):
+        say(f"{line}  {fit(name, len(line) + 2, width)}")
+
+
+def _amount(instructions: int, total: int | None) -> str:
+    """Instructions as a share, or as their number."""
+    return f"{instructions:,}" if total is None else f"{instructions / total:.1%}"
+
+
+def _names(shown: Table, by: str) -> list[str]:
+    if by == "module":
+        return [name or "[unknown]" for name in shown.named("module")]
+    names = [*map(shown_name, shown.named("function"), shown.named("module"))]
+    if by == "function":
+        return names
+    ips = ["-" if ip is None else f"{ip:016x}" for ip in shown.named("entry_ip")]
+    return [f"{ip:<16}  {name}" for ip, name in zip(ips, names, strict=True)]

@@ -1,0 +1,122 @@
+"""``ptkit tree``: where the work went, by calling context."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit.cli import common, selection
+from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.terminal import say
+from ptkit.cli.stacks import decoding, fit, line_width, note, print_sums_json, report, shown_name
+from ptkit.table import Table
+from ptkit.text import counted
+from ptkit.trace import Trace
+
+DESCRIPTION = """\
+Prints one line per calling context, a function below all its callers: the share of the instructions that it
+executed with what it called, and alone, and how often it was called. Callees stand indented below their
+caller, the one with most instructions first. Contexts with a small share are left out. Call stacks are
+rebuilt from the branches (docs/calls.md)."""
+EXAMPLES = """examples:
+  ptkit tree sort.ptk
+  ptkit tree sort.ptk --min 0.1% --depth 12
+  ptkit tree sort.ptk --all --json"""
+
+_LEAST = "1%"
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%?")
+_INDENTED = 2 / 3  # of what is left of a line may be indentation
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    group = parser.add_argument_group("which contexts", "Repeated options add up.")
+    selection.add_owner_options(group)
+    common.add_open_options(parser)
+    bound = parser.add_mutually_exclusive_group()
+    bound.add_argument(
+        "--min",
+        metavar="SHARE",
+        type=_share,
+        default=_share(_LEAST),
+        help=f"leave out contexts with less than this share of the instructions (default: {_LEAST[:-1]}%%)",
+    )
+    bound.add_argument("--all", action="store_true", help="print contexts of any share")
+    parser.add_argument(
+        "--depth", metavar="N", type=common.number(first=1), help="print N levels of callers and callees only"
+    )
+    common.add_json_option(parser, "one JSON object on each line: a header, then contexts (docs/json.md)")
+    parser.set_defaults(limit=None)
+
+
+def _share(text: str) -> float:
+    """Read a share in percent."""
+    found = _PERCENT.fullmatch(text)
+    if found is None or float(found[1]) > 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a percentage, such as 0.5%")
+    return float(found[1]) / 100
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the contexts, callers before their callees."""
+    trace = common.open_trace(options)
+    chosen = selection.selection(trace, options)
+    with decoding(trace):
+        tree = trace.call_tree(**chosen)
+    shown = tree[_kept(tree, options)]
+    if options.json:
+        print_sums_json(trace, shown)
+    else:
+        _print(trace, tree, shown)
+    if len(shown) < len(tree):
+        note(options, f"{counted(len(tree) - len(shown), 'more context')}: {_remedy(options)}")
+    report(trace, options, len(tree))
+    return 0
+
+
+def _remedy(options: argparse.Namespace) -> str:
+    """How contexts that were left out are printed."""
+    smaller = [] if options.all else ["--min SHARE prints smaller ones, --all those of any share"]
+    deeper = [] if options.depth is None else ["a larger --depth prints deeper ones"]
+    return "; ".join(smaller + deeper)
+
+
+def _total(tree: Table) -> int:
+    return max(int(tree["self_instructions"].sum()), 1)
+
+
+def _kept(tree: Table, options: argparse.Namespace) -> NDArray[np.intp]:
+    """Rows that are printed. A caller has at least the instructions of its callee, so it is among them."""
+    kept = np.ones(len(tree), np.bool_)
+    if not options.all:
+        kept &= np.asarray(tree["instructions"]) >= options.min * _total(tree)
+    if options.depth is not None and len(tree):
+        depths = np.asarray(tree["depth"])
+        kept &= depths - depths.min() < options.depth
+    return np.flatnonzero(kept)
+
+
+def _print(trace: Trace, tree: Table, shown: Table) -> None:
+    """Print a line for each context, indented."""
+    total, width = _total(tree), line_width()
+    counts = [f"{count:,}" for count in shown["count"].tolist()]
+    wide = max(map(len, ["calls", *counts]))
+    print_heading(f" total   self {'calls':>{wide}}  function")
+    first = int(tree["depth"].min()) if len(tree) else 0
+    columns = (shown[name].tolist() for name in ("instructions", "self_instructions", "depth"))
+    names = map(shown_name, shown.named("function"), shown.named("module"))
+    for count, whole, own, depth, name in zip(counts, *columns, names, strict=True):
+        line = f"{whole / total:6.1%} {own / total:6.1%} {count:>{wide}}  "
+        line += indentation(depth - first, len(line), width)
+        say(f"{line}{fit(name, len(line), width)}")
+
+
+def indentation(level: int, used: int, width: int | None) -> str:
+    """Blanks before the name at a level; deep ones begin with the level, and leave room for the name."""
+    if width is None:
+        return "  " * level
+    most = int((width - used) * _INDENTED) // 2
+    return "  " * level if level <= most else f"{level}> ".rjust(2 * most)
