@@ -24,6 +24,7 @@ VERBS = {
     "events": "print events: PTWRITE, interrupts, changes of address space and mode, ...",
     "edges": "print how often each branch went where, the most frequent ones first",
     "functions": "print where the work went: instructions, calls and times of each function",
+    "calls": "print the tree of calls in order of entry, in the manner of a function-graph tracer",
     "tree": "print where the work went by calling context, the heaviest callee first",
     "save": "write a recording of any format as a bundle",
     "redact": "leave paths, command lines and names out of a recording",

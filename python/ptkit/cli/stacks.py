@@ -22,9 +22,10 @@ from ptkit.info import EMULATED_TIMES, EMULATOR
 from ptkit.table import Table
 from ptkit.trace import Trace
 
-__all__ = ["decoding", "fit", "line_width", "note", "print_sums_json", "report", "shown_name"]
+__all__ = ["decoding", "fit", "indentation", "line_width", "note", "print_sums_json", "report", "shown_name"]
 
 _LEAST_NAME = 24  # columns that a name keeps on a narrow terminal
+_INDENTED = 0.6  # of what is left of a line may be indentation
 _CUT = "..."
 
 
@@ -71,6 +72,14 @@ def fit(text: str, used: int, width: int | None) -> str:
         return text
     end = (left - len(_CUT)) // 3
     return text[: left - len(_CUT) - end] + _CUT + text[-end:]
+
+
+def indentation(level: int, used: int, width: int | None) -> str:
+    """Blanks before the name at a level; deep ones begin with the level, and leave room for the name."""
+    if width is None:
+        return "  " * level
+    most = int((width - used) * _INDENTED) // 2
+    return "  " * level if level <= most else f"{level}> ".rjust(2 * most)
 
 
 def shown_name(function: str | None, module: str | None) -> str:

@@ -22,7 +22,9 @@ __all__ = ["JsonRows", "json_columns"]
 
 _NULL = "null"
 _BOOLEANS = [b"false", b"true"]
-_NAMED: frozenset[str] = frozenset({"ip", "from_ip", "to_ip"})  # addresses with members for their names
+_NAMED: frozenset[str] = frozenset(
+    {"ip", "from_ip", "to_ip", "entry_ip"}
+)  # addresses with members for their names
 # The first and the last column of those that many rows have the same values of.
 _GROUPS = {"packets": ("size", "ip"), "branches": ("from_ip", "flags"), "instructions": ("ip", "flags")}
 _QUOTED = {"hexadecimal": ("hex", '"0x'), "decimal": ("decimal", '"')}

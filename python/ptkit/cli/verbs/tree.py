@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ptkit.cli import common, selection
 from ptkit.cli.output.clock import print_heading
 from ptkit.cli.output.terminal import say
-from ptkit.cli.stacks import decoding, fit, line_width, note, print_sums_json, report, shown_name
+from ptkit.cli.stacks import decoding, fit, indentation, line_width, note, print_sums_json, report, shown_name
 from ptkit.table import Table
 from ptkit.text import counted
 from ptkit.trace import Trace
@@ -28,7 +28,6 @@ EXAMPLES = """examples:
 
 _LEAST = "1%"
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]+)?)%?")
-_INDENTED = 2 / 3  # of what is left of a line may be indentation
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -112,11 +111,3 @@ def _print(trace: Trace, tree: Table, shown: Table) -> None:
         line = f"{whole / total:6.1%} {own / total:6.1%} {count:>{wide}}  "
         line += indentation(depth - first, len(line), width)
         say(f"{line}{fit(name, len(line), width)}")
-
-
-def indentation(level: int, used: int, width: int | None) -> str:
-    """Blanks before the name at a level; deep ones begin with the level, and leave room for the name."""
-    if width is None:
-        return "  " * level
-    most = int((width - used) * _INDENTED) // 2
-    return "  " * level if level <= most else f"{level}> ".rjust(2 * most)

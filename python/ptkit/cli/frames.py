@@ -1,0 +1,174 @@
+"""Frames that are printed: the first ones by entry, or those with most instructions, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptkit._core import CallHow
+from ptkit.cli.outer_frames import OUTER, OuterFrames
+from ptkit.cli.output.progress import progress
+from ptkit.decode import Query
+from ptkit.table import Table
+from ptkit.table.table import concatenate
+from ptkit.trace import Trace
+
+__all__ = ["FRAME_COLUMNS", "Window", "first_frames", "frame_names", "slowest_frames"]
+
+#: Columns that a printed call is made of.
+FRAME_COLUMNS = [
+    "id",
+    "parent",
+    "entry_ip",
+    "depth",
+    "how",
+    "end_how",
+    "flags",
+    "instructions",
+    "tsc",
+    "tsc_error",
+    "end_tsc",
+    "end_tsc_error",
+    "end_offset",
+    "stream",
+    "tid",
+    "space",
+]
+_ROWS = 65536
+# Frames that are kept for a line: lines stand for many calls that did the same.
+_FRAMES_PER_LINE = 256
+_UNNAMED = {CallHow.SYSCALL: "[syscall]", CallHow.INTERRUPT: "[interrupt]"}
+
+
+@dataclass
+class Window:
+    """Frames of a stream in the order of entry.
+
+    Attributes
+    ----------
+    frames : Table
+        The first ones.
+    count : int
+        How many there are.
+    counted : bool
+        False: there may be more.
+    """
+
+    frames: Table
+    count: int
+    counted: bool
+
+
+class _Smallest:
+    """Keeps the rows with the smallest keys of parts that come one after the other."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._parts: list[tuple[Table, NDArray[Any]]] = []
+        self._kept = 0
+        self.count = 0
+
+    def add(self, part: Table, keys: NDArray[Any]) -> None:
+        """Add rows; memory holds twice as many as are kept, and a part."""
+        self.count += len(part)
+        self._parts.append((part, keys))
+        self._kept += len(part)
+        if self._most is not None and self._kept > 2 * max(self._most, _ROWS):
+            self._parts = [self._cut()]
+            self._kept = len(self._parts[0][0])
+
+    def rows(self) -> Table | None:
+        """The rows in the order of their keys."""
+        return self._cut()[0] if self._parts else None
+
+    def _cut(self) -> tuple[Table, NDArray[Any]]:
+        keys = np.concatenate([keys for _, keys in self._parts])
+        order = np.argsort(keys, kind="stable")[: self._most]
+        return concatenate([part for part, _ in self._parts])[order], keys[order]
+
+
+def slowest_frames(trace: Trace, most: int, columns: list[str], chosen: dict[str, Any]) -> Table:
+    """The frames with most instructions, of all streams, in that order."""
+    kept = _Smallest(most)
+    for part in _parts(trace, columns, chosen):
+        keys = ~np.asarray(part["instructions"])
+        first = np.argsort(keys, kind="stable")[:most]
+        kept.add(part[first], keys[first])
+    rows = kept.rows()
+    return _no_frames(trace, columns, chosen) if rows is None else rows
+
+
+def first_frames(
+    trace: Trace,
+    lines: int | None,
+    columns: list[str],
+    chosen: dict[str, Any],
+    *,
+    depth: int | None,
+    folds: bool,
+) -> Window:
+    """The first frames of a stream by entry.
+
+    Parameters
+    ----------
+    trace : Trace
+    lines : int or None
+        Lines that they are for; None: all frames.
+    columns : list of str
+    chosen : dict
+        The selection, with one stream. Above frames that are selected by address, all frames are.
+    depth : int or None
+        Levels of frames: from the first frame of the trace, or from the selected ones.
+    folds : bool
+        A line may stand for many frames.
+    """
+    most = None if lines is None else lines * (_FRAMES_PER_LINE if folds else 1)
+    kept, counted = _Smallest(most), True
+    if not any(chosen.get(name) for name in OUTER):
+        for part in _parts(trace, columns, chosen):
+            found = part if depth is None else part[np.asarray(part["depth"]) < depth]
+            kept.add(found, np.asarray(found["id"]))
+    else:
+        tops = OuterFrames(None if most is None else max(most, _ROWS))
+        for part in _parts(trace, ["id", "depth", "end_offset", "tid"], chosen):
+            tops.add(part)
+        counted = not tops.left_out
+        above = {name: value for name, value in chosen.items() if name not in OUTER}
+        for part in tops.with_those_above(_parts(trace, columns, above), depth):
+            kept.add(part, np.asarray(part["id"]))
+    rows = kept.rows()
+    return Window(_no_frames(trace, columns, chosen) if rows is None else rows, kept.count, counted)
+
+
+def _no_frames(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Table:
+    """A table without rows: of a time before the trace."""
+    return trace.calls(columns=columns, **chosen)[:0]
+
+
+def _parts(trace: Trace, columns: list[str], chosen: dict[str, Any]) -> Iterator[Table]:
+    """Selected frames in the order in which they end, with progress."""
+    streams = list(trace._scope.streams(Query(**chosen)))  # type: ignore[typeddict-item]
+    for stream in streams:
+        with progress(trace, "decoding", streams=[stream]) as at:
+            for part in trace.iter_calls(rows=_ROWS, columns=columns, **chosen | {"stream": stream}):
+                at(int(part["end_offset"][-1]))
+                yield part
+
+
+def frame_names(frames: Table) -> list[str]:
+    """Function of each frame: its name, ``file!RVA`` without a symbol, or words for code that is not seen."""
+    columns = ("entry_ip", "entry_symbol", "entry_module", "entry_module_offset", "how")
+    values = zip(*(frames[name].tolist() for name in columns), frames["entry_known"].tolist(), strict=True)
+    return [_name(*value) for value in values]
+
+
+def _name(ip: int, symbol: str | None, module: str | None, rva: int, how: int, known: bool) -> str:
+    if symbol is not None:
+        return symbol if "(" in symbol else f"{symbol}()"
+    if not known:
+        return _UNNAMED.get(CallHow(how), "[unknown]")
+    return f"{module}!{rva:#x}()" if module is not None else f"{ip:#x}()"

@@ -1,0 +1,154 @@
+"""``ptkit calls``: the tree of calls, in the manner of a function-graph tracer."""
+
+from __future__ import annotations
+
+import argparse
+from shlex import quote
+from typing import Any
+
+from ptkit.cli import common, selection
+from ptkit.cli.call_lines import CallLines
+from ptkit.cli.frames import FRAME_COLUMNS, Window, first_frames, frame_names, slowest_frames
+from ptkit.cli.output.clock import print_heading
+from ptkit.cli.output.durations import Durations
+from ptkit.cli.output.json_rows import JsonRows, json_columns
+from ptkit.cli.output.terminal import say
+from ptkit.cli.stacks import fit, line_width, note, report
+from ptkit.table import Table
+from ptkit.text import counted
+from ptkit.trace import Trace
+
+DESCRIPTION = """\
+Prints calls in the order of entry, callees indented below their caller: duration, instructions, name. Calls
+in a row that did the same are one line, "x 37", with the sums of all. A comment says how a call began or
+ended unless that was a call and a return. With a selection by name, address or file, those calls and what is
+below them are printed. Call stacks are rebuilt from the branches (docs/calls.md)."""
+EXAMPLES = """examples:
+  ptkit calls sort.ptk --depth 8
+  ptkit calls sort.ptk --symbol qsort --limit 50
+  ptkit calls sort.ptk --slowest 10 --symbol malloc
+  ptkit calls sort.ptk --limit 1000 --json"""
+
+_LIMIT = 200
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    group = parser.add_argument_group("which calls", "Repeated options add up.")
+    selection.add_choice_options(group)
+    common.add_open_options(parser)
+    bound = parser.add_mutually_exclusive_group()
+    bound.add_argument(
+        "--limit",
+        metavar="N",
+        type=common.number(first=1),
+        default=_LIMIT,
+        help=f"print N calls at most (default: {_LIMIT})",
+    )
+    bound.add_argument("--all", action="store_true", help="print all calls: their number decides the memory")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--depth", metavar="N", type=common.number(first=1), help="print N levels of calls only"
+    )
+    form.add_argument(
+        "--slowest",
+        metavar="N",
+        type=common.number(2**20, 1),
+        help="print the N calls with most instructions instead, and the commands that print their branches",
+    )
+    common.add_json_option(
+        parser, "one JSON object on each line: a header, then calls, none folded (docs/json.md)"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the calls stream by stream, or the slowest of all."""
+    trace = common.open_trace(options)
+    chosen = selection.selection(trace, options)
+    if options.json:
+        columns = json_columns("calls")
+        form = JsonRows(trace, "calls")
+        form.print_header()
+    else:
+        columns = FRAME_COLUMNS
+    if options.slowest is not None:
+        frames = slowest_frames(trace, options.slowest, columns, chosen)
+        if options.json:
+            form.print_lines(frames, [])
+        else:
+            _print_slowest(trace, frames, options)
+        report(trace, options, len(frames))
+        return 0
+    rows = _print_streams(trace, options, columns, chosen, form if options.json else None)
+    report(trace, options, rows)
+    return 0
+
+
+def _print_streams(
+    trace: Trace,
+    options: argparse.Namespace,
+    columns: list[str],
+    chosen: dict[str, Any],
+    form: JsonRows | None,
+) -> int:
+    """Print the calls of one stream after the other, until the limit; how many there are."""
+    streams = selection.chosen_streams(trace, options)
+    left = None if options.all else options.limit
+    lines = CallLines(Durations(trace), line_width())
+    rows = 0
+    if form is None:
+        print_heading(lines.heading)
+    for index, stream in enumerate(streams):
+        window = first_frames(
+            trace,
+            left,
+            columns,
+            chosen | {"stream": stream},
+            depth=options.depth,
+            folds=form is None,
+        )
+        rows += window.count
+        if not window.count:
+            continue
+        if form is not None:
+            shown = window.frames if left is None else window.frames[:left]
+            form.print_lines(shown, [])
+            printed, covered = len(shown), len(shown)
+        else:
+            selection.print_stream_heading(trace, stream)
+            printed, covered = lines.print(window.frames, frame_names(window.frames), left)
+        if left is not None:
+            left -= printed
+            if _is_cut(options, window, covered, len(streams) - index - 1, done=left == 0):
+                break
+    return rows
+
+
+def _is_cut(options: argparse.Namespace, window: Window, covered: int, streams: int, *, done: bool) -> bool:
+    """Say what the limit has left out; whether it is reached."""
+    left_out = window.count - covered
+    if left_out or (done and streams):
+        parts = [counted(left_out, "more call")] if left_out else []
+        parts += [] if window.counted else ["others behind them"]
+        parts += [counted(streams, "more stream")] if streams else []
+        note(options, f"{' and '.join(parts)}: --limit N prints N calls, --all all, --depth N fewer levels")
+    return bool(left_out) or done
+
+
+def _print_slowest(trace: Trace, frames: Table, options: argparse.Namespace) -> None:
+    """Print a line for each call, and below it the command that prints its branches."""
+    durations, width = Durations(trace), line_width()
+    print_heading(
+        f"{'instructions':>14} {'duration' + durations.unit:>12}  {'tid':>7}  function, and its branches"
+    )
+    names = ("instructions", "tsc", "end_tsc", "end_tsc_error", "stream", "tid")
+    for instructions, begin, end, error, stream, tid, name in zip(
+        *map(frames.named, names), frame_names(frames), strict=True
+    ):
+        ticks = None if begin is None or end is None else max(end - begin, 0)
+        line = f"{instructions:14,} {durations.text(ticks):>12}  {'-' if tid is None else tid:>7}  "
+        say(f"{line}{fit(name, len(line), width)}")
+        if ticks is not None:
+            thread = "" if tid is None else f" --tid {tid}"
+            where = f"--stream {stream}{thread} --time {begin}-{end + error + 1}"
+            say(f"{'':>14} {'':>12}  ptkit branches {quote(options.path)} {where}")
