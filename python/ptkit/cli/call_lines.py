@@ -64,7 +64,7 @@ class CallLines:
         return f"{'duration' + self._durations.unit:>10} {'instructions':>14} | call"
 
     def print(self, frames: Table, names: list[str], limit: int | None) -> tuple[int, int]:
-        """Print frames that are ordered by number; returns how many lines it took, and for how many frames."""
+        """Print frames that are ordered by number; return how many lines, and how many frames they are of."""
         calls = _folded(frames, names)
         lines = covered = 0
         for call, level in _in_order(calls, limit):

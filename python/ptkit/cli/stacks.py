@@ -24,8 +24,8 @@ from ptkit.trace import Trace
 
 __all__ = ["decoding", "fit", "indentation", "line_width", "note", "print_sums_json", "report", "shown_name"]
 
-_LEAST_NAME = 24  # columns that a name keeps on a narrow terminal
-_INDENTED = 0.6  # of what is left of a line may be indentation
+_LEAST_NAME = 8  # columns that a name keeps on a narrow terminal
+_INDENTED = 0.5  # of what is left of a line may be indentation
 _CUT = "..."
 
 

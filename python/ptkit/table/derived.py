@@ -7,7 +7,7 @@ Each is one entry of `derived_of`. A reader that is asked for one of them reads 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -211,7 +211,9 @@ def _functions(schema: TableSchema) -> list[Derived]:
         "",
         lambda context: context.name_rows is not None,
     )
-    return [name, _file_column("module", "name of the file, without its folders", module_name)]
+    module = _file_column("module", "name of the file, without its folders", module_name)
+    # Among the default columns of sums, also where a trace has code and no files.
+    return [name, replace(module, offered=lambda context: True)]
 
 
 def _function_names(table: Table) -> Labels:

@@ -1,0 +1,266 @@
+"""`ptkit functions`, `ptkit calls` and `ptkit tree`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from compiling import build
+from test_json import ROWS, assert_fits
+
+import ptkit
+from ptkit.cli import frames, main, stacks
+from ptkit.cli.output.durations import _readable
+
+FIB_CALLS = 3 * 67 + 6 * 5  # of tests/programs/calls.c
+
+
+def recorded(folder: Path, *options: str) -> str:
+    program = build("calls", folder, "-foptimize-sibling-calls", "-fno-inline", *options)
+    ptkit.record([str(program)], output=folder / "calls.ptk")
+    return str(folder / "calls.ptk")
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return recorded(tmp_path_factory.mktemp("stacks"))
+
+
+@pytest.fixture(scope="module")
+def trace(recording: str) -> Any:
+    return ptkit.open(recording)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str], str]:
+    """Lines on standard output, and all of standard error."""
+    assert main([*words]) == 0
+    captured = capsys.readouterr()
+    return captured.out.splitlines(), captured.err
+
+
+def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed(capsys, *words, "--json")[0]]
+
+
+def test_functions_are_bounded_and_sorted(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = len(trace.functions())
+    lines, errors = printed(capsys, "functions", recording)
+    assert len(lines) == 20
+    assert f"{count - 20:,} more lines: --all prints them" in errors
+    assert "compare instructions, not durations" in errors
+    shares = [float(line.split("%")[0]) for line in lines]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0
+    everything, errors = printed(capsys, "functions", recording, "--all", "--sort", "name")
+    assert len(everything) == count
+    assert "more line" not in errors
+    assert len(printed(capsys, "functions", recording, "--top", "3")[0]) == 3
+
+
+def test_functions_are_sorted_by_each_column(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = {"self": "self_instructions", "instructions": "instructions", "count": "count", "max": "max"}
+    for name, column in columns.items():
+        values = [row[column] for row in rows(capsys, "functions", recording, "--sort", name)[1:]]
+        numbers = [int(value, 0) if isinstance(value, str) else value for value in values]
+        assert numbers == sorted(numbers, reverse=True)
+    names = [row["function"] for row in rows(capsys, "functions", recording, "--sort", "name")[1:]]
+    assert names == sorted(names)
+
+
+def test_selected_functions_have_numbers_instead_of_shares(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ((line,), _) = printed(capsys, "functions", recording, "--symbol", "fib")
+    functions = trace.functions(symbol="fib")
+    own, total, calls = (int(cell.replace(",", "")) for cell in line.split()[:3])
+    assert (own, total) == (functions["self_instructions"][0], functions["instructions"][0])
+    assert calls == FIB_CALLS
+    assert line.endswith("fib (calls)")
+
+
+def test_tails_and_files(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    totals = {}
+    for tails in ("nested", "replaced"):
+        _, row = rows(capsys, "functions", recording, "--symbol", "apply", "--tails", tails)
+        totals[tails] = row["instructions"]
+    assert totals["nested"] > totals["replaced"]  # apply() jumps to fib()
+    lines, _ = printed(capsys, "functions", recording, "--by", "module", "--all")
+    assert {"calls", "libc.so.6"} <= {line.split()[-1] for line in lines}
+    ((line,), _) = printed(capsys, "functions", recording, "--by", "entry", "--symbol", "fib")
+    assert re.search(r" [0-9a-f]{16}  fib", line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["functions"],
+        ["functions", "--by", "entry"],
+        ["functions", "--by", "module"],
+        ["tree", "--all"],
+        ["calls", "--limit", "300"],
+        ["calls", "--slowest", "5"],
+    ],
+)
+def test_json_fits_the_schema(words: list[str], recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    header, *found = rows(capsys, words[0], recording, *words[1:])
+    table = {"functions": "functions", "tree": "call_tree", "calls": "calls"}[words[0]]
+    assert header["rows"] == table
+    assert found
+    validator = jsonschema.Draft202012Validator(ROWS)
+    for row in (header, *found):
+        assert validator.is_valid(row)
+    for row in found[:20]:
+        assert_fits(ROWS, table, row)
+
+
+def test_calls_are_a_tree_with_repeats_folded(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, _ = printed(capsys, "calls", recording, "--symbol", "main", "--depth", "2", "--all")
+    calls = [line.partition(" | ")[2] for line in lines]
+    assert calls[0] == "main() {"
+    assert calls[1:5] == ["  fib() x 3", "  even() x 4", "  guarded() x 5", "  apply() x 6"]
+    assert calls[-1] == "}"
+    main_row = rows(capsys, "calls", recording, "--symbol", "main", "--limit", "1")[1]
+    assert int(lines[0].split()[2].replace(",", "")) == main_row["instructions"]
+
+
+def test_calls_say_how_they_began_and_ended(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, _ = printed(capsys, "calls", recording, "--symbol", "main", "--all")
+    calls = [line.partition(" | ")[2].strip() for line in lines]
+    assert "leave() x 4 /* longjmp */ {" in calls  # the first one binds longjmp()
+    assert "odd() x 4 /* tail */ {" in calls
+    assert "fib() x 6 /* tail */ {" in calls
+
+
+def test_calls_below_a_selected_one_are_those_of_the_table(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = trace.calls()
+    parents = dict(zip(calls.named("id"), calls.named("parent"), strict=True))
+    selected = set(calls.where(entry_symbol=["fib", "qsort"]).named("id"))
+    expected = []
+    for number in parents:
+        above: int | None = number
+        while above is not None and above not in selected:
+            above = parents[above]
+        if above is not None:
+            expected.append(number)
+    found = rows(capsys, "calls", recording, "--symbol", "fib", "--symbol", "qsort", "--all")[1:]
+    assert [row["id"] for row in found] == expected
+    assert [row["id"] for row in rows(capsys, "calls", recording, "--all")[1:]] == list(parents)
+
+
+def test_calls_are_bounded(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, errors = printed(capsys, "calls", recording)
+    assert sum(not line.endswith("}") for line in lines) == 200
+    assert re.search(r"note: [0-9,]+ more calls: --limit N prints N calls", errors)
+    monkeypatch.setattr(frames, "_ROWS", 64)  # parts are cut to the first frames again and again
+    found = rows(capsys, "calls", recording, "--limit", "10")[1:]
+    assert [row["id"] for row in found] == trace.calls().named("id")[:10]
+    assert printed(capsys, "calls", recording)[0] == lines
+
+
+def test_slowest_calls_lead_to_their_branches(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, _ = printed(capsys, "calls", recording, "--symbol", "fib", "--slowest", "4")
+    assert len(lines) == 8
+    most = sorted(trace.calls(symbol="fib").named("instructions"), reverse=True)[:4]
+    assert [int(line.split()[0].replace(",", "")) for line in lines[::2]] == most
+    command = lines[1].split()
+    assert command[:2] == ["ptkit", "branches"]
+    branches, _ = printed(capsys, *command[1:])
+    assert any("fib" in line for line in branches)
+
+
+def test_tree_has_contexts_above_a_share(
+    recording: str, trace: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = trace.call_tree()
+    total = tree["self_instructions"].sum()
+    lines, errors = printed(capsys, "tree", recording, "--min", "5%")
+    assert len(lines) == (tree["instructions"] >= 0.05 * total).sum()
+    assert f"{len(tree) - len(lines):,} more contexts: --min SHARE prints smaller ones" in errors
+    assert lines[0].startswith("100.0%")
+    names = [line.split("  ", 1)[1] for line in lines]
+    assert len(printed(capsys, "tree", recording, "--all")[0]) == len(tree)
+    shallow, errors = printed(capsys, "tree", recording, "--all", "--depth", "2")
+    assert len(shallow) == (tree["depth"] - tree["depth"].min() < 2).sum() < len(tree)
+    assert "a larger --depth prints deeper ones" in errors
+    assert len(names) > 1
+    assert main(["tree", recording, "--all", "--json"]) == 0
+    nodes = [json.loads(line) for line in capsys.readouterr().out.splitlines()][1:]
+    assert [node["node"] for node in nodes] == tree.named("node")
+
+
+def test_stripped_programs_have_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines, _ = printed(capsys, "functions", recorded(tmp_path, "-s"), "--module", "calls", "--all")
+    names = {line.split()[-1] for line in lines if "@plt" not in line}
+    assert names
+    assert all(re.fullmatch(r"calls!0x[0-9a-f]+|\(calls\)", name) for name in names)
+
+
+@pytest.mark.parametrize("verb", ["functions", "calls"])
+def test_functions_that_are_not_there(verb: str, recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, recording, "--symbol", "guardet"]) == 2
+    assert "no symbol 'guardet'; did you mean guarded" in capsys.readouterr().err
+    lines, errors = printed(capsys, verb, recording, "--symbol", "fib", "--ip", "0x10")
+    assert lines == []
+    assert "no rows match --ip, --symbol" in errors
+
+
+@pytest.mark.parametrize("verb", ["functions", "calls", "tree"])
+def test_losses_are_said(verb: str, tmp_path: Path, loop: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "code.bin").write_bytes(loop.CODE)
+    (tmp_path / "raw.pt").write_bytes(loop.stream(5) + b"\xff\xff\xff" + loop.stream(5))
+    words = [str(tmp_path / "raw.pt"), "--code", f"{tmp_path / 'code.bin'}@{loop.BASE:#x}"]
+    lines, errors = printed(capsys, verb, *words, "--processor", "6/142/9")
+    assert lines
+    assert "call stacks end at gaps" in errors
+    assert "not everything could be decoded" in errors
+
+
+def test_options_that_exclude_each_other(recording: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--depth", "2", "--slowest", "3"], ["--limit", "2", "--all"]):
+        with pytest.raises(SystemExit):
+            main(["calls", recording, *words])
+        assert "not allowed with argument" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["tree", recording, "--min", "101%"])
+    assert "is not a share" in capsys.readouterr().err
+
+
+def test_lines_fit_a_terminal(
+    recording: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verb in ("functions", "calls", "tree"):
+        module = __import__(f"ptkit.cli.verbs.{verb}", fromlist=["run"])
+        monkeypatch.setattr(module, "line_width", lambda: 80)
+        lines, _ = printed(capsys, verb, recording)
+        assert max(map(len, lines)) <= 80
+        assert lines
+
+
+def test_names_keep_their_begin_and_their_end() -> None:
+    name = "std::vector<" + "x" * 200 + ">::push_back(int)"
+    cut = stacks.fit(name, 30, 80)
+    assert len(cut) == 50
+    assert cut.startswith("std::vector<")
+    assert cut.endswith("push_back(int)")
+    assert stacks.fit(name, 30, None) == name
+    assert stacks.fit("short", 30, 80) == "short"
+    assert stacks.indentation(3, 30, 80) == " " * 6
+    assert stacks.indentation(400, 30, 80).endswith("400> ")
+
+
+def test_durations_have_three_digits() -> None:
+    texts = {0: "0 ns", 999: "999 ns", 1234: "1.23 us", 56_789: "56.8 us", 123_456_789: "123 ms"}
+    assert {ns: _readable(ns) for ns in texts} == texts
+    assert _readable(3600 * 10**9) == "3,600 s"
