@@ -36,8 +36,10 @@ def _query(plan: Plan, *, tails_replaced: bool = False, by: str = "function") ->
 
 
 def _too_large(plan: Plan) -> OutOfMemoryError:
-    text = "the frames do not fit into memory; ask for fewer columns, or read them by iter_calls()"
-    return OutOfMemoryError(f"{plan.table}: {text}")
+    return OutOfMemoryError(
+        f"{plan.table}: the frames do not fit into memory",
+        "ask for fewer columns, or read them by iter_calls()",
+    )
 
 
 def read_calls(plan: Plan) -> tuple[Table, Table]:
