@@ -68,4 +68,10 @@ struct Request {
   }
 };
 
+// The columns of its table. Only rows with marks have numbers of branches: an index does not know them.
+[[nodiscard]] inline ColumnMask stored_columns(const Request& request) noexcept {
+  const bool is_numbered = request.table != TableId::branches || request.marks;
+  return is_numbered ? request.mask : request.mask & ~(ColumnMask{1} << index_of(Column::branches_number));
+}
+
 }  // namespace ptkit::columns

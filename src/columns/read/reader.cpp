@@ -252,7 +252,8 @@ void TableReader::reserve_known_rows() {
 void TableReader::use_window(std::unique_ptr<Batch> window) noexcept {
   const std::size_t rows = known_rows().value_or(0);
   // Rows with open estimates stay together, and rows without cells need no window.
-  if (request_.estimate || row_bytes(request_.table, request_.mask) == 0 || rows <= RowWindow::kLeastRows)
+  if (request_.estimate || row_bytes(request_.table, stored_columns(request_)) == 0 ||
+      rows <= RowWindow::kLeastRows)
     return;
   window_.begin(std::move(window), rows, sink_.main());
 }

@@ -42,7 +42,7 @@ void StreamCrew::make_places() {
     ends.push_back(end += *rows);
   }
   const Request& request = readers_.front()->request();
-  auto all = std::make_unique<Batch>(request.table, request.mask);
+  auto all = std::make_unique<Batch>(request.table, stored_columns(request));
   if (!all->reserve_windows(end)) return;
   for (std::size_t i = 0; i < readers_.size(); ++i) {
     const std::size_t begin = i == 0 ? 0 : ends[i - 1];

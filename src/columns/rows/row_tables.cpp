@@ -15,12 +15,6 @@ namespace {
   return mask & uniform_candidates(table);
 }
 
-// Only rows with marks are numbered: an index does not have the numbers.
-[[nodiscard]] ColumnMask main_columns(const Request& request) noexcept {
-  const bool is_numbered = request.table != TableId::branches || request.marks;
-  return is_numbered ? request.mask : request.mask & ~(ColumnMask{1} << index_of(Column::branches_number));
-}
-
 template <Column COLUMN>
 void shift(Batch& batch, std::uint64_t by) noexcept {
   auto* const cells = batch.cells<COLUMN>();
@@ -61,7 +55,7 @@ void keep_offset_runs(Batch& batch) noexcept {
 }  // namespace
 
 RowTables::RowTables(const Request& request)
-    : main_(std::make_unique<Batch>(request.table, main_columns(request))) {
+    : main_(std::make_unique<Batch>(request.table, stored_columns(request))) {
   // Rows that are selected by time are moved.
   if (request.offset_runs && !request.selection.by_time) keep_offset_runs(*main_);
   if (!request.side_tables) return;
