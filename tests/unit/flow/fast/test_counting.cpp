@@ -245,12 +245,15 @@ TEST_P(Counting, CountsOfADecoderThatEndedEarlyAreForgotten) {
     stopped.pauses = true;
     decode(stopped);
     EXPECT_GT(stopped.bulk_bytes, 0U);
+    Counter after_stop(true, BulkRows::EDGES);
+    decode(after_stop);
+    EXPECT_EQ(after_stop.counts, simple.counts);
     Counter failed(true, BulkRows::EDGES);
     failed.lacks_memory = true;
     EXPECT_THROW(decode(failed), std::bad_alloc);
-    Counter edges(true, BulkRows::EDGES);
-    decode(edges);
-    EXPECT_EQ(edges.counts, simple.counts);
+    Counter after_failure(true, BulkRows::EDGES);
+    decode(after_failure);
+    EXPECT_EQ(after_failure.counts, simple.counts);
   }
 }
 
