@@ -23,6 +23,8 @@ enum CodeFlag : std::uint16_t {
   CODE_RESOLVER = 32,      // the dynamic linker's resolver of lazily bound functions
   CODE_SETJMP = 64,        // setjmp() or one of its kin
   CODE_LANDING_PAD = 128,  // control goes there when an exception is caught or cleanups run
+  CODE_SWITCH = 1024,      // continues on another stack: swapcontext() or one of its kin
+  CODE_LEAVE = 2048,       // the same, and the stack before it is not used again: setcontext()
   CODE_LAZY = 512,         // the first entry of a PLT, which jumps to the resolver
   CODE_CLONE = 256,        // a function that makes threads or processes: clone(), fork(), vfork()
 };

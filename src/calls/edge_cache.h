@@ -11,7 +11,6 @@ namespace ptkit::calls {
 
 // Bits beside those of CodeFlag, which are of the target.
 enum EdgeFlag : std::uint16_t {
-  EDGE_LAZY = 1U << 13U,   // from the first entry of a PLT
   EDGE_TAIL = 1U << 14U,   // to the entry of another function
   EDGE_INNER = 1U << 15U,  // source and target are in one function
 };
@@ -52,7 +51,6 @@ class EdgeCache {
     const CodePlace source = facts_.at(from);
     const CodePlace target = facts_.at(to);
     slot = {from, to, facts_.end_of(from), facts_.function_at(to), target.flags, true};
-    if (source.is(CODE_LAZY)) slot.flags |= std::uint16_t{EDGE_LAZY};
     if (is_tail(source, target)) slot.flags |= std::uint16_t{EDGE_TAIL};
     if (source.is(CODE_KNOWN) && source.function == target.function) slot.flags |= std::uint16_t{EDGE_INNER};
   }

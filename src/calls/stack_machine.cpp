@@ -115,6 +115,7 @@ void StackMachine::on_owner(const Owner& owner, const Place& place) {
   const bool is_new = thread == nullptr;
   if (is_new) thread = std::make_unique<Thread>(ids_, groups_, sink_, owner);
   thread_ = thread.get();
+  key_ = key;
   thread_->other_instructions = place.instructions - thread_->instructions;
   thread_->other_branches = place.branches - thread_->branches;
   // Another program: exec() ends all frames.
@@ -151,15 +152,18 @@ void StackMachine::on_gap(const Place& place) {
 
 void StackMachine::finish(const Place& place) {
   if (!left_) on_leave(place);
-  for (auto& [key, thread] : threads_) {
-    thread_ = thread.get();
-    owner_ = stack().owner();
-    Place end = place;
-    end.instructions = thread_->instructions;
-    end.branches = thread_->branches;
-    if (stack().empty() && end.instructions != stack().bare_since().instructions) push_unknown();
-    end_all(EndHow::END, end);
-  }
+  for (auto& [key, thread] : threads_) end_thread(*thread, place);
+  for (Parked& parked : parked_) end_thread(*parked.thread, place);
+}
+
+void StackMachine::end_thread(Thread& thread, const Place& place) {
+  thread_ = &thread;
+  owner_ = stack().owner();
+  Place end = place;
+  end.instructions = thread.instructions;
+  end.branches = thread.branches;
+  if (stack().empty() && end.instructions != stack().bare_since().instructions) push_unknown();
+  end_all(EndHow::END, end);
 }
 
 // A frame for instructions of which the function is not known.
@@ -206,6 +210,17 @@ void StackMachine::on_branch(const Step& step) {
   }
 }
 
+// What is known of a frame by its function.
+std::uint16_t StackMachine::open_flags(const EdgeFacts& edge) noexcept {
+  unsigned open = 0;
+  if (edge.is(CODE_STUB)) open |= OPEN_STUB;
+  if (edge.is(CODE_SETJMP)) open |= OPEN_SETJMP;
+  if (edge.is(CODE_RESOLVER)) open |= OPEN_RESOLVER;
+  if (edge.is(CODE_SWITCH)) open |= OPEN_SWITCH;
+  if (edge.is(CODE_LEAVE)) open |= OPEN_LEAVE;
+  return static_cast<std::uint16_t>(open);
+}
+
 void StackMachine::on_call(const Step& step, const Place& after) {
   if (stack().empty()) return;
   OpenFrame frame;
@@ -220,9 +235,7 @@ void StackMachine::on_call(const Step& step, const Place& after) {
     frame.return_ip = edge.next;
     frame.function = edge.function;
     frame.flags |= std::uint16_t{FRAME_ENTRY};
-    if (edge.is(CODE_STUB)) frame.open |= std::uint16_t{OPEN_STUB};
-    if (edge.is(CODE_SETJMP)) frame.open |= std::uint16_t{OPEN_SETJMP};
-    if (edge.is(CODE_RESOLVER)) frame.open |= std::uint16_t{OPEN_RESOLVER};
+    frame.open |= open_flags(edge);
     if (edge.is(EDGE_INNER) && !edge.is(CODE_ENTRY)) frame.open |= std::uint16_t{OPEN_INNER};
   } else {
     frame.return_ip = facts_.end_of(step.from_ip);
@@ -236,7 +249,8 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
   const EdgeFacts& edge = edges_.at(step.from_ip, step.to_ip);
   if ((stack().top().open & OPEN_STUB) != 0) return leave_stub(edge);
   if (edge.is(EDGE_INNER)) return;
-  if ((stack().top().open & OPEN_RESOLVER) != 0 && edge.is(EDGE_TAIL)) return tail(step, edge, after);
+  if (indirect && (stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
+  if (indirect && (stack().top().open & OPEN_RESOLVER) != 0) return tail(step, edge, after);
   if (edge.is(EDGE_TAIL) && edge.function != stack().top().function) {
     if (indirect && go_below(step, after, true)) return;
     return tail(step, edge, after);
@@ -252,12 +266,12 @@ void StackMachine::on_jump(const Step& step, const Place& after, bool indirect) 
 
 // The stub of the top frame jumps to another stub, or to the function.
 void StackMachine::leave_stub(const EdgeFacts& edge) {
-  if (edge.is(CODE_STUB)) return;
   OpenFrame& top = stack().top();
+  if (edge.is(CODE_LAZY)) top.open |= std::uint16_t{OPEN_RESOLVER};  // which the next jump leads to
+  if (edge.is(CODE_STUB)) return;
   top.open &= static_cast<std::uint16_t>(~OPEN_STUB);
   if (top.how == How::CALL) top.how = How::PLT;
-  if (edge.is(CODE_RESOLVER) || edge.is(EDGE_LAZY)) top.open |= std::uint16_t{OPEN_RESOLVER};
-  if (edge.is(CODE_SETJMP)) top.open |= std::uint16_t{OPEN_SETJMP};
+  top.open |= open_flags(edge);
   stack().set_function(edge.to, edge.function);
 }
 
@@ -275,8 +289,7 @@ void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& af
   frame.function = edge.function;
   frame.tails = top.tails + 1;
   if ((step.flags & flow::IN_TX) != 0) frame.flags |= std::uint16_t{FRAME_IN_TX};
-  if (edge.is(CODE_STUB)) frame.open |= std::uint16_t{OPEN_STUB};
-  if (edge.is(CODE_SETJMP)) frame.open |= std::uint16_t{OPEN_SETJMP};
+  frame.open |= open_flags(edge);
   const bool resolved = (top.open & OPEN_RESOLVER) != 0;
   if (resolved) {
     frame.how = top.how;  // the function that the stub was for

@@ -40,6 +40,7 @@ class StackMachine {
   // Frames of a thread that may be open, and tail frames that may share a return address.
   static constexpr std::size_t kMostFrames = std::size_t{1} << 20U;
   static constexpr std::uint32_t kMostTails = 1U << 12U;
+  static constexpr std::size_t kMostParked = std::size_t{1} << 10U;
 
   // `groups`: what recursion is looked for in; null: functions.
   StackMachine(CodeFacts& facts, FrameSink& sink, Tails tails = Tails::NESTED, FrameGroups* groups = nullptr);
@@ -83,6 +84,12 @@ class StackMachine {
     bool begun = false;
   };
   using Key = std::pair<std::int64_t, std::int64_t>;
+  // A stack that is not in use, of the thread `key`.
+  struct Parked {
+    Key key;
+    std::uint64_t resume_ip = 0;
+    std::unique_ptr<Thread> thread;
+  };
 
   [[nodiscard]] Place local(Place place) const noexcept;
   [[nodiscard]] ThreadStack& stack() noexcept { return thread_->stack; }
@@ -99,6 +106,8 @@ class StackMachine {
   void push_unknown();
   [[nodiscard]] OpenFrame frame_at(How how, std::uint64_t ip) const;
   void end_all(EndHow how, const Place& end);
+  void end_thread(Thread& thread, const Place& place);
+  [[nodiscard]] static std::uint16_t open_flags(const EdgeFacts& edge) noexcept;
   void note(AnomalyKind kind, const Step& step, const Place& place);
 
   void on_call(const Step& step, const Place& after);
@@ -106,6 +115,8 @@ class StackMachine {
   void leave_stub(const EdgeFacts& edge);
   void tail(const Step& step, const EdgeFacts& edge, const Place& after);
   void on_return(const Step& step, const Place& after);
+  void switch_stack(const Step& step, const Place& after);
+  [[nodiscard]] Place use_stack(std::unique_ptr<Thread> next, const Place& after, std::uint64_t resume_ip);
   void return_elsewhere(const Step& step, const Place& after);
   [[nodiscard]] bool leave_thunk(const Step& step, const Place& after);
   [[nodiscard]] bool return_deeper(const Step& step, const Place& after);
@@ -128,6 +139,8 @@ class StackMachine {
   EdgeCache edges_;
   FrameIds ids_;
   std::map<Key, std::unique_ptr<Thread>> threads_;
+  std::vector<Parked> parked_;  // latest last
+  Key key_;                     // of thread_
   Thread* thread_ = nullptr;
   Owner owner_;
   CodeVersion version_;

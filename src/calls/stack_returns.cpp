@@ -8,6 +8,7 @@ namespace ptkit::calls {
 void StackMachine::on_return(const Step& step, const Place& after) {
   if (stack().empty()) return;
   if (!step.to_known()) return stack().pop_chain(EndHow::RETURN, after);
+  if ((stack().top().open & OPEN_SWITCH) != 0) return switch_stack(step, after);
   if (stack().top().returns_to(step.to_ip)) return end_call(step.to_ip, after);
   return_elsewhere(step, after);
 }

@@ -60,9 +60,13 @@ constexpr std::size_t kLongestInsn = 15;
 [[nodiscard]] std::uint16_t flags_of(std::string_view name) noexcept {
   std::uint16_t flags = 0;
   if (name.find(".cold") != std::string_view::npos) flags |= std::uint16_t{CODE_COLD};
+  if (name.ends_with("@plt")) flags |= CODE_STUB | CODE_ENTRY;
   if (name.starts_with("_dl_runtime_resolve")) flags |= std::uint16_t{CODE_RESOLVER};
-  if (is_any_of(name, {"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"}))
+  if (is_any_of(name, {"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "getcontext"}))
     flags |= std::uint16_t{CODE_SETJMP};
+  if (is_any_of(name, {"swapcontext", "setcontext", "jump_fcontext", "ontop_fcontext"}))
+    flags |= std::uint16_t{CODE_SWITCH};
+  if (is_any_of(name, {"setcontext"})) flags |= std::uint16_t{CODE_LEAVE};
   if (is_any_of(name, {"clone", "__clone", "clone3", "__clone3", "__clone_internal", "fork", "__libc_fork",
                        "_Fork", "vfork", "__vfork"}))
     flags |= std::uint16_t{CODE_CLONE};

@@ -19,6 +19,8 @@ enum OpenFlag : std::uint16_t {
   OPEN_SETJMP = 8,     // setjmp(): where it returns to can be reached again
   OPEN_RESTORER = 16,  // a signal handler that has returned
   OPEN_KERNEL = 32,    // entered from user code
+  OPEN_SWITCH = 64,    // continues on another stack
+  OPEN_LEAVE = 128,    // the same, and leaves this one for good
 };
 
 struct OpenFrame {

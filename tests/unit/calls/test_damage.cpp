@@ -47,6 +47,8 @@ TEST(StackMachine, KeepsItsSumsOnRandomBranches) {
     program.code.flags[0x500] = CODE_RESOLVER;
     program.code.flags[0x600] = CODE_RETURN;
     program.code.flags[0x700] = CODE_COLD;
+    program.code.flags[0x800] = CODE_SWITCH;
+    program.code.flags[0x900] = CODE_SWITCH | CODE_LEAVE;
     program.code.pads[0x208] = 0x104;
     run_random(program, seed, 4000);
     program.finish();

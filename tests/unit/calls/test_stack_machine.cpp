@@ -102,6 +102,24 @@ TEST(StackMachine, ResolverEndsWhereTheFunctionBegins) {
   EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
 }
 
+TEST(StackMachine, TheFirstEntryOfAPltLeadsToTheResolver) {
+  constexpr std::uint64_t kFirst = 0x5000;
+  Program program;
+  program.code.flags[kG] = CODE_STUB;
+  program.code.flags[kFirst] = CODE_STUB | CODE_LAZY;
+  program.call(kMain + 0x10, kG);
+  program.jump_indirect(kG, kG + 0x10);
+  program.jump(kG + 0x14, kFirst);
+  program.jump_indirect(kFirst + 0x10, kH + 0x40);  // no symbol says what this is
+  program.jump_indirect(kH + 0x80, kF);
+  program.ret(kF + 0x40, kMain + 0x14);
+  program.finish();
+  ASSERT_EQ(program.frames.frames.size(), 3U);
+  EXPECT_EQ(program.frames.of(kH + 0x40).end_how, EndHow::TAIL);
+  EXPECT_EQ(program.frames.of(kF).how, How::PLT);
+  EXPECT_EQ(program.frames.of(kF).parent, program.frames.of(kMain).id);
+}
+
 TEST(StackMachine, CallOfTheNextInstructionIsNoFrame) {
   Program program;
   program.call(kMain + 0x10, kMain + 0x14);
@@ -358,6 +376,28 @@ TEST(StackMachine, AbortedTransactionEndsItsFrames) {
   program.finish();
   EXPECT_EQ(program.frames.of(kG).end_how, EndHow::ABORT);
   EXPECT_EQ(program.frames.of(kF).end_how, EndHow::RETURN);
+}
+
+TEST(StackMachine, CoroutinesHaveStacksOfTheirOwn) {
+  constexpr std::uint64_t kSwap = 0x5000;
+  Program program;
+  program.code.flags[kSwap] = CODE_SWITCH;
+  for (const std::uint64_t at : {0x10, 0x20}) {
+    program.call(kMain + at, kSwap);
+    program.ret(kSwap + 0x10, at == 0x10 ? kF : kG + 0x24);  // f() begins, and goes on within g()
+    if (at == 0x10) program.call(kF + 0x10, kG);
+    program.call(kG + at + 0x10, kSwap);
+    program.ret(kSwap + 0x10, kMain + at + 4);
+  }
+  program.finish();
+  EXPECT_EQ(program.frames.of(kF).depth, 0);
+  EXPECT_EQ(program.frames.of(kF).flags & FRAME_PARENT, 0);
+  EXPECT_EQ(program.frames.of(kG).parent, program.frames.of(kF).id);
+  EXPECT_EQ(program.frames.of(kG).end_how, EndHow::END);
+  EXPECT_EQ(program.frames.of(kG).self_instructions, 20U);
+  EXPECT_EQ(program.frames.of(kMain).self_instructions, 25U);
+  EXPECT_TRUE(program.frames.anomalies.empty());
+  EXPECT_EQ(program.self_sum(), program.place.instructions);
 }
 
 TEST(StackMachine, HasALimitForOpenFrames) {
