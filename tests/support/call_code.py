@@ -38,6 +38,7 @@ class Code:
             self._modules.append((range(address, address + size), bias, path.name))
             own = functions.starts.astype(np.int64) + bias
             starts.setdefault(address + size, False)
+            starts |= dict.fromkeys((functions.ends.astype(np.int64) + bias).tolist(), False)
             starts |= dict.fromkeys(own[(own >= address) & (own < address + size)].tolist(), True)
             self._names |= {start + bias: name for start, name in functions.names.items()}
             self._stubs += [(first + bias, last + bias) for first, last in functions.stubs]

@@ -131,7 +131,11 @@ def differences(found: Side, true: Side) -> Differences:
     differ = {
         name: found.columns[name][ours] != true.columns[name][theirs] for name in _NAMES if name != "parent"
     }
-    differ["parent"] = true_row[found.columns["parent"][ours]] != true.columns["parent"][theirs]
+    parents, true_parents = found.columns["parent"][ours], true.columns["parent"][theirs]
+    differ["parent"] = true_row[parents] != true_parents
+    # A wrong depth is passed on to all frames above: it counts where it begins.
+    shift = np.append(found.columns["depth"], 0)[parents] - np.append(true.columns["depth"], 0)[true_parents]
+    differ["depth"] = found.columns["depth"][ours] - shift != true.columns["depth"][theirs]
     for pair in np.flatnonzero(np.logical_or.reduce(list(differ.values()))).tolist():
         kind = ", ".join(name for name in _NAMES if differ[name][pair])
         result.add(kind, int(ours[pair]), int(theirs[pair]))

@@ -99,7 +99,7 @@ class _Walk:
         self.stack = 0
         self.interrupted_sp = 0
         self.bottom = 0  # depth of the next frame that is found below all others
-        self.outermost = 0  # the frame that returned to it
+        self.outermost = -1  # the frame that returned to it
         self.entry_ip, self.call_ip, self.return_ip = array("Q"), array("Q"), array("Q")
         self.parent, self.depth = array("q"), array("q")
         self.how, self.end_how = array("q"), array("q")
@@ -136,6 +136,13 @@ class _Walk:
     def root(self, row: int, begins: bool, function: int, to: int, sp: int) -> None:
         """A frame that was entered before the log shows anything of its stack."""
         self.push(row, How.ROOT, function or to, 0, 0, _NEVER, sp if begins else -1, Mark.NONE)
+
+    def caller(self, function: int, to: int, sp: int) -> None:
+        """The caller of what was the outermost frame. It is as old as the log."""
+        if self.outermost >= 0:
+            self.parent[self.outermost] = len(self.parent)
+        self.outermost = -1
+        self.root(0, False, function, to, sp)
 
     def leave(self, row: int, first: int, to: int, may_return: bool) -> None:
         """End the frames from the `first` on. The outermost one returned if control is behind its call."""
@@ -216,7 +223,7 @@ class _Walk:
         for row, kind, from_ip, next_ip, to, sp, function, begins, leaves, mark, stack in rows:
             if kind == BEGIN:
                 self.stack = stack
-                self.root(row, bool(begins), function, to, sp)
+                self.root(row, bool(begins) or not function, function, to, sp)
                 continue
             if kind == SIGNAL:
                 self.signal(row, from_ip, to, sp, stack)
@@ -233,12 +240,10 @@ class _Walk:
                     self.pop(row, EndHow.LEFT)
                 self.push(row, How.CALL, to, from_ip, next_ip, sp, sp, mark)
             elif kind != FINISH:
-                if now.slots[-1] < sp or kind == RETURN:
+                if now.slots and (now.slots[-1] < sp or kind == RETURN):
                     self.leave_by_sp(row, kind, to, sp)
                 if not self.open.frames:
-                    # The caller of what was the outermost frame, and as old as the log.
-                    self.parent[self.outermost] = len(self.parent)
-                    self.root(0, False, function, to, sp)
+                    self.caller(function, to, sp)
                 elif begins and leaves:
                     self.jump(row, from_ip, to, sp, mark)
                 if kind == INTERRUPT:

@@ -38,6 +38,7 @@ class Functions:
     """Of one file; all addresses are those that the file states."""
 
     starts: Addresses  # sorted
+    ends: Addresses  # where code ends that is known to be in functions
     names: dict[int, str]  # by start
     stubs: tuple[tuple[int, int], ...]  # ranges of the PLT
     segments: NDArray[Any]  # PT_LOAD
@@ -55,9 +56,10 @@ def _text(data: bytes, at: int) -> str:
     return data[at : data.index(b"\0", at)].decode("utf-8", "replace")
 
 
-def _symbols(data: bytes, sections: NDArray[Any]) -> dict[int, str]:
-    """Functions by address; the first name of each."""
+def _symbols(data: bytes, sections: NDArray[Any]) -> tuple[dict[int, str], list[tuple[int, int]]]:
+    """Functions by address, with the first name of each; begin and end of each."""
     names: dict[int, str] = {}
+    extents: list[tuple[int, int]] = []
     for table in sections[np.isin(sections["type"], _SYMBOL_TABLES)]:
         at, size = int(table["offset"]), int(table["size"])
         texts = int(sections[int(table["link"])]["offset"])
@@ -65,18 +67,32 @@ def _symbols(data: bytes, sections: NDArray[Any]) -> dict[int, str]:
         named = symbols[np.isin(symbols["info"] & 15, _FUNCTIONS) & (symbols["section"] != 0)]
         for symbol in named:
             names.setdefault(int(symbol["value"]), _text(data, texts + int(symbol["name"])))
-    return names
+            extents.append((int(symbol["value"]), int(symbol["value"]) + int(symbol["size"])))
+    return names, extents
 
 
-def _unwinding(data: bytes, header: NDArray[Any]) -> list[int]:
-    """The starts that `.eh_frame_hdr` lists."""
+def _unwinding(data: bytes, header: NDArray[Any], frames: NDArray[Any]) -> NDArray[np.int64]:
+    """Begin and end of each function that `.eh_frame_hdr` lists."""
     at, address = int(header["offset"]), int(header["address"])
     if data[at] != 1 or data[at + 3] != _SORTED_TABLE:
-        return []
+        return np.zeros((0, 2), np.int64)
     count = int(np.frombuffer(data, "<u4", 1, at + 8)[0])
-    table = np.frombuffer(data, "<i4", 2 * count, at + 12).reshape(-1, 2)
-    starts: list[int] = (table[:, 0].astype(np.int64) + address).tolist()
-    return starts
+    table = np.frombuffer(data, "<i4", 2 * count, at + 12).reshape(-1, 2).astype(np.int64) + address
+    # An FDE: length, CIE pointer, begin, size; four bytes each in all programs that compilers make.
+    sizes_at = table[:, 1] - int(frames["address"]) + int(frames["offset"]) + 12
+    octets = np.frombuffer(data, np.uint8)[sizes_at[:, None] + np.arange(4)]
+    sizes = octets.view("<u4")[:, 0].astype(np.int64)
+    return np.stack([table[:, 0], table[:, 0] + sizes], axis=1)
+
+
+def _ends(extents: NDArray[np.int64]) -> Addresses:
+    """Ends behind which no known function goes on; extents may overlap."""
+    if len(extents) == 0:
+        return np.zeros(0, np.uint64)
+    extents = extents[np.argsort(extents[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(extents[:, 1])
+    followed = np.append(extents[1:, 0] <= reached[:-1], False)
+    return reached[~followed].astype(np.uint64)
 
 
 @cache
@@ -91,13 +107,20 @@ def functions_of(path: Path) -> Functions:
     by_name = {_text(data, texts + int(one["name"])): one for one in sections}
     stubs = [by_name[name] for name in _STUBS if name in by_name]
     ranges = tuple((int(one["address"]), int(one["address"]) + int(one["size"])) for one in stubs)
-    names = _symbols(data, sections)
+    names, by_symbol = _symbols(data, sections)
+    extents = np.array(by_symbol, np.int64).reshape(-1, 2)
     cold = {address for address, name in names.items() if name.endswith(".cold")}
     starts = set(names)
     if ".eh_frame_hdr" in by_name:
-        starts.update(_unwinding(data, by_name[".eh_frame_hdr"]))
+        unwinding = _unwinding(data, by_name[".eh_frame_hdr"], by_name[".eh_frame"])
+        starts.update(unwinding[:, 0].tolist())
+        extents = np.concatenate([extents, unwinding])
     starts -= cold
     starts = {one for one in starts if not any(first <= one < last for first, last in ranges)}
     return Functions(
-        np.array(sorted(starts), dtype=np.uint64), names, ranges, loads[loads["type"] == _PT_LOAD]
+        np.array(sorted(starts), dtype=np.uint64),
+        _ends(extents),
+        names,
+        ranges,
+        loads[loads["type"] == _PT_LOAD],
     )
