@@ -135,7 +135,7 @@ class _Walk:
 
     def root(self, row: int, begins: bool, function: int, to: int, sp: int) -> None:
         """A frame that was entered before the log shows anything of its stack."""
-        self.push(row, How.ROOT, function or to, 0, 0, _NEVER, sp if begins else -1, Mark.NONE)
+        self.push(row, How.ROOT, function, 0, 0, _NEVER, sp if begins else -1, Mark.NONE)
 
     def caller(self, function: int, to: int, sp: int) -> None:
         """The caller of what was the outermost frame. It is as old as the log."""
