@@ -26,6 +26,7 @@ __all__ = ["decoding", "fit", "indentation", "line_width", "note", "print_sums_j
 
 _LEAST_NAME = 8  # columns that a name keeps on a narrow terminal
 _INDENTED = 0.5  # of what is left of a line may be indentation
+_MOST_LEVELS = 60  # that are indented where lines are not cut
 _CUT = "..."
 
 
@@ -76,9 +77,7 @@ def fit(text: str, used: int, width: int | None) -> str:
 
 def indentation(level: int, used: int, width: int | None) -> str:
     """Blanks before the name at a level; deep ones begin with the level, and leave room for the name."""
-    if width is None:
-        return "  " * level
-    most = int((width - used) * _INDENTED) // 2
+    most = _MOST_LEVELS if width is None else int((width - used) * _INDENTED) // 2
     return "  " * level if level <= most else f"{level}> ".rjust(2 * most)
 
 

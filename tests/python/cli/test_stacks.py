@@ -258,6 +258,7 @@ def test_names_keep_their_begin_and_their_end() -> None:
     assert stacks.fit("short", 30, 80) == "short"
     assert stacks.indentation(3, 30, 80) == " " * 6
     assert stacks.indentation(400, 30, 80).endswith("400> ")
+    assert len(stacks.indentation(100_000, 30, None)) == 120
 
 
 def test_durations_have_three_digits() -> None:
