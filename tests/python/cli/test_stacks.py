@@ -265,3 +265,18 @@ def test_durations_have_three_digits() -> None:
     texts = {0: "0 ns", 999: "999 ns", 1234: "1.23 us", 56_789: "56.8 us", 123_456_789: "123 ms"}
     assert {ns: _readable(ns) for ns in texts} == texts
     assert _readable(3600 * 10**9) == "3,600 s"
+
+
+def test_limits_count_calls_of_all_streams(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ptkit, "open", lambda *_, **__: spaces)
+    lines, errors = printed(capsys, "calls", "ignored")
+    assert [line.split(":")[0] for line in lines if line.startswith("[")] == [
+        f"[stream {number}" for number in range(3)
+    ]
+    assert "more" not in errors
+    lines, errors = printed(capsys, "calls", "ignored", "--limit", "1")
+    assert len(lines) == 2
+    assert "2 more streams: --limit N prints N calls" in errors
+    assert len(rows(capsys, "calls", "ignored", "--all")) == 1 + len(spaces.calls())
