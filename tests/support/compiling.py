@@ -41,7 +41,7 @@ def compiled(program: Path, *arguments: str | Path) -> Path:
 
 
 def compiled_by(tool: str, name: str, folder: Path, *arguments: str) -> Path:
-    """Compile tests/programs/NAME with rustc or `go build`, where that is installed."""
+    """Compile tests/programs/NAME with `go build` or the like, where that is installed."""
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
     source = PROGRAMS / name
