@@ -122,12 +122,14 @@ class Calls(ABC):
         -------
         Table
             Ordered by instructions, most first. Columns of shape (rows,):
-            ``function``, ``module`` (str), ``count`` (uint64, frames), ``instructions``,
+            ``function``, ``module`` (str), ``flags`` (uint8, `ptkit.FunctionFlag`), ``count`` (uint64,
+            frames), ``instructions``,
             ``self_instructions``, ``branches`` (uint64; in recursion, each instruction and branch is counted
             once), ``least``, ``most`` (uint64, TSC ticks: least and most possible time of all outermost
             frames), ``p50``, ``p99``, ``max`` (uint64, TSC ticks: median, 99th percentile and maximum of the
             times of frames, from begin to end, both at their earliest). p50 and p99 are exact up to 65,536
-            frames, then within 1 %: see ``exact``.
+            frames, then within 1 %: see ``exact``. Not among the default columns: ``entry_ip`` (uint64,
+            address, of the first call), ``space`` (uint32), ``file`` (int32, index in ``trace.info.files``).
 
         Raises
         ------
@@ -169,7 +171,9 @@ class Calls(ABC):
             come first. Columns of shape (rows,): ``node``, ``parent`` (uint32, numbers of rows; see
             ``parent_known``), ``depth`` (int32), ``function``, ``module`` (str), ``count``,
             ``instructions``, ``self_instructions``, ``branches`` (uint64), ``least``, ``most`` (uint64, TSC
-            ticks).
+            ticks), ``flags`` (uint8, `ptkit.FunctionFlag`). Not among the default columns: ``entry_ip``
+            (uint64, address, of the first call), ``space`` (uint32), ``file`` (int32, index in
+            ``trace.info.files``).
 
         Raises
         ------
@@ -204,6 +208,10 @@ class Calls(ABC):
             number of the frame at the top; see ``frame_known``), ``depth`` (int32), ``flags`` (uint8,
             `ptkit.StackAnomalyFlag`), ``tsc`` (uint64, TSC ticks), ``tsc_error`` (uint32, TSC ticks),
             ``offset`` (uint64, stream bytes), ``instruction`` (uint64, instructions of the thread before it).
+
+        Notes
+        -----
+        The frame at the top is not exact then; docs/calls.md says what becomes of it.
         """
         if self._anomalies is None:
             self._anomalies = _decode.read_calls(self._plan("calls", Query(columns=["id", "tsc"])))[1]

@@ -72,8 +72,8 @@ class Tables(Parts):
             ``tsc`` (uint64, TSC ticks, earliest possible), ``tsc_error`` (uint32, TSC ticks: the true time
             lies in [tsc, tsc + tsc_error]), ``tsc_source`` (uint8, `ptkit.TimeSource`),
             ``offset`` (uint64, stream bytes: the packet that decided it).
-            On demand: ``instruction`` (uint64, instructions of the stream before it), ``tsc_estimate``
-            (uint64, TSC ticks: a likely time within the interval).
+            On demand: ``instruction`` and ``number`` (uint64, instructions and branches of the stream before
+            it), ``tsc_estimate`` (uint64, TSC ticks: a likely time within the interval).
 
         Raises
         ------
