@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "symbol/rust_v0.h"
 #include "symbol/symbols.h"
 
 namespace ptkit::symbol {
@@ -74,6 +75,7 @@ std::string decode_rust(std::string_view name) {
 
 std::string demangle_plain(std::string_view raw_name) {
   std::string raw(raw_name);
+  if (auto name = demangle_rust_v0(raw_name)) return *name;
   // Without the prefix, the library would take "f" for the type float.
   if (!raw_name.starts_with("_Z") || raw.size() > kLongestName) return raw;
   int status = 0;

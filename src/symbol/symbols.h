@@ -61,7 +61,7 @@ class Symbols {
   std::unique_ptr<Impl> impl_;
 };
 
-// Demangles names of C++ and Rust (legacy scheme). Returns other names unchanged.
+// Demangles names of C++ and Rust (both schemes). Returns other names unchanged.
 [[nodiscard]] std::string demangle(std::string_view raw_name);
 
 }  // namespace ptkit::symbol

@@ -32,6 +32,51 @@ TEST(Demangle, RustWithoutHash) {
   EXPECT_EQ(demangle("_ZN1a5$xx$b17h1234567890abcdefE"), "a::$xx$b");  // unknown escape
 }
 
+TEST(Demangle, RustV0) {
+  EXPECT_EQ(demangle("_RNvC6_123foo3bar"), "123foo::bar");
+  EXPECT_EQ(demangle("_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y"),
+            "utf8_idents::\u10e1\u10d0\u10ed\u10db\u10d4\u10da\u10d0\u10d3_"
+            "\u10d2\u10d4\u10db\u10e0\u10d8\u10d4\u10da\u10d8_\u10e1\u10d0\u10d3\u10d8\u10da\u10d8");
+  EXPECT_EQ(demangle("_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_"), "cc::spawn::{closure#0}::{closure#0}");
+  EXPECT_EQ(demangle("_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_"
+                     "ECs1iopQbuBiw2_3std"),
+            "alloc::alloc::box_free::<dyn alloc::boxed::FnBox<(), Output = ()>>");
+  EXPECT_EQ(demangle("_RMC0INtC8arrayvec8ArrayVechKj7b_E"), "<arrayvec::ArrayVec<u8, 123>>");
+  EXPECT_EQ(demangle("_RINvC1r3tupFG0_RL1_eRL0_eEuEB2_"), "r::tup::<for<'a, 'b> fn(&'a str, &'b str)>");
+  EXPECT_EQ(demangle("_RINvC1r1aKb1_Kc78_Kln5_Kj12345678901234567_E"),
+            "r::a::<true, 'x', -5, 0x12345678901234567>");
+  EXPECT_EQ(demangle("_RNvC1r3bar.cold"), "r::bar.cold");
+  EXPECT_EQ(demangle("_RNvC1r3bar.llvm.1234"), "r::bar");
+}
+
+TEST(Demangle, KeepsDamagedNamesOfRust) {
+  const std::string name = "_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E";
+  for (std::size_t size = 0; size < name.size(); ++size)
+    EXPECT_EQ(demangle(name.substr(0, size)), name.substr(0, size));
+  EXPECT_EQ(demangle("_RNvB_3foo"), "_RNvB_3foo");  // refers to itself
+  const std::string deep = "_RINvC1r1a" + std::string(50'000, 'S') + "uE";
+  EXPECT_EQ(demangle(deep), deep);
+}
+
+TEST(Demangle, EndsWhereReferencesDoubleTheTextOfRust) {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const auto reference = [&](std::size_t place) {
+    std::string text = "_";
+    for (std::size_t value = place - 1; value != 0 || text.size() == 1; value /= 62)
+      text.insert(text.begin(), kDigits[value % 62]);
+    return "B" + text;
+  };
+  std::string name = "INvC1r1aTuuE";
+  std::size_t last = 8;  // of the first tuple
+  for (int i = 0; i < 60; ++i) {
+    const std::string twice = "T" + reference(last) + reference(last) + "E";
+    last = name.size();
+    name += twice;
+  }
+  name = "_R" + name + "E";
+  EXPECT_EQ(demangle(name), name);
+}
+
 TEST(WithoutArguments, RemovesArgumentsOnly) {
   EXPECT_EQ(without_arguments("main"), "main");
   EXPECT_EQ(without_arguments("foo(int)"), "foo");
