@@ -1,6 +1,7 @@
 #include "calls/call_tree.h"
 
 #include <algorithm>
+#include <ranges>
 #include <tuple>
 
 namespace ptkit::calls {
@@ -125,8 +126,7 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
   std::vector<Row> left;
   const auto push_callees = [&](NodeId node, std::uint32_t parent, std::int32_t depth) {
     const auto callees = sorted_callees(node);
-    for (auto callee = callees.rbegin(); callee != callees.rend(); ++callee)
-      left.push_back({*callee, parent, depth});
+    for (const NodeId callee : std::ranges::reverse_view(callees)) left.push_back({callee, parent, depth});
   };
   push_callees(kTop, 0, 0);
   while (!left.empty()) {

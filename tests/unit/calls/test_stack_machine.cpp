@@ -382,7 +382,7 @@ TEST(StackMachine, CoroutinesHaveStacksOfTheirOwn) {
   constexpr std::uint64_t kSwap = 0x5000;
   Program program;
   program.code.flags[kSwap] = CODE_SWITCH;
-  for (const std::uint64_t at : {0x10, 0x20}) {
+  for (const std::uint64_t at : {std::uint64_t{0x10}, std::uint64_t{0x20}}) {
     program.call(kMain + at, kSwap);
     program.ret(kSwap + 0x10, at == 0x10 ? kF : kG + 0x24);  // f() begins, and goes on within g()
     if (at == 0x10) program.call(kF + 0x10, kG);
