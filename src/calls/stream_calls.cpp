@@ -7,7 +7,6 @@ namespace {
 
 using columns::Batch;
 using columns::Column;
-using columns::MarkKind;
 
 constexpr std::size_t kPartRows = std::size_t{1} << 16U;
 

@@ -12,7 +12,6 @@ namespace {
 
 using base::Bytes;
 using insn::Insn;
-using insn::InsnClass;
 
 constexpr std::size_t kLongestInsn = 15;
 

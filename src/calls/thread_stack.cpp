@@ -1,6 +1,7 @@
 #include "calls/thread_stack.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace ptkit::calls {
 
@@ -134,13 +135,13 @@ void ThreadStack::mark(std::uint64_t ip) {
 
 bool ThreadStack::find_mark(std::uint64_t ip, Marked& found) const noexcept {
   bool any = false;
-  for (auto mark = marks_.rbegin(); mark != marks_.rend(); ++mark) {
-    if (mark->ip != ip) continue;
+  for (const Mark& mark : std::ranges::reverse_view(marks_)) {
+    if (mark.ip != ip) continue;
     if (any) {
       found.is_unique = false;
       break;
     }
-    found = {mark->frame, true};
+    found = {mark.frame, true};
     any = true;
   }
   return any;
