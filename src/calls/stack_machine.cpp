@@ -289,7 +289,8 @@ void StackMachine::tail(const Step& step, const EdgeFacts& edge, const Place& af
   frame.function = edge.function;
   frame.tails = top.tails + 1;
   if ((step.flags & flow::IN_TX) != 0) frame.flags |= std::uint16_t{FRAME_IN_TX};
-  frame.open |= open_flags(edge);
+  // What setjmp() jumps to returns for it.
+  frame.open |= static_cast<std::uint16_t>(open_flags(edge) | (top.open & OPEN_SETJMP));
   const bool resolved = (top.open & OPEN_RESOLVER) != 0;
   if (resolved) {
     frame.how = top.how;  // the function that the stub was for

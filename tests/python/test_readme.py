@@ -70,7 +70,7 @@ def test_shell_lines_of_the_readme_run(folder: Path) -> None:
 def test_questions(folder: Path) -> None:
     (folder / "readme.py").write_text(_block("import numpy as np\nimport ptkit\n\ntrace = ptkit.record"))
     printed = _shell(f"{sys.executable} -W error::SyntaxWarning readme.py", folder)
-    assert "from_symbol to_symbol" in printed
+    assert re.search(r"from_symbol +to_symbol", printed)
     assert "malloc" in printed
     assert "[gaps: 0 rows" in printed
     assert "[errors: 0 rows" in printed

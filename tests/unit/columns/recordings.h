@@ -104,9 +104,10 @@ inline void put_sides_behind(Table& out, TableReader& reader) {
 inline Table read_parts(TableReader& reader, std::size_t rows, std::size_t& elsewhere) {
   const auto pool = std::make_shared<MemoryPool>();
   const Request& request = reader.request();
-  const PartMemory part = take_part(*pool, request.table, request.mask, rows + TableReader::kSlackRows);
+  const PartMemory part =
+      take_part(*pool, request.table, stored_columns(request), rows + TableReader::kSlackRows);
   Table out;
-  out.rows = std::make_unique<Batch>(request.table, request.mask);
+  out.rows = std::make_unique<Batch>(request.table, stored_columns(request));
   for (std::size_t count = rows; count == rows;) {
     reader.attach(part);
     auto step = TableReader::Step::MORE;
@@ -115,7 +116,7 @@ inline Table read_parts(TableReader& reader, std::size_t rows, std::size_t& else
     const PartMemory part_memory = reader.end_part(rows, runs);
     count = part_memory.rows;
     if (part_memory.memory != part.memory) ++elsewhere;
-    Batch copy(request.table, request.mask);
+    Batch copy(request.table, stored_columns(request));
     EXPECT_TRUE(copy.attach(part_memory.columns, count, part_memory.memory));
     copy.adopt_uniform(part_memory.uniform, part_memory.values);
     for (const Run& run : runs) {
