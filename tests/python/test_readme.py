@@ -71,6 +71,7 @@ def test_questions(folder: Path) -> None:
     (folder / "readme.py").write_text(_block("import numpy as np\nimport ptkit\n\ntrace = ptkit.record"))
     printed = _shell(f"{sys.executable} -W error::SyntaxWarning readme.py", folder)
     assert re.search(r"from_symbol +to_symbol", printed)
-    assert "malloc" in printed
+    assert "self_instructions" in printed
+    assert "libc.so.6" in printed
     assert "[gaps: 0 rows" in printed
     assert "[errors: 0 rows" in printed
