@@ -1,7 +1,6 @@
 #include "calls/call_tree.h"
 
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 
 namespace ptkit::calls {
@@ -126,7 +125,7 @@ std::unique_ptr<columns::Batch> CallTree::rows(columns::ColumnMask mask) const {
   std::vector<Row> left;
   const auto push_callees = [&](NodeId node, std::uint32_t parent, std::int32_t depth) {
     const auto callees = sorted_callees(node);
-    for (const NodeId callee : std::ranges::reverse_view(callees)) left.push_back({callee, parent, depth});
+    for (std::size_t i = callees.size(); i-- > 0;) left.push_back({callees[i], parent, depth});
   };
   push_callees(kTop, 0, 0);
   while (!left.empty()) {

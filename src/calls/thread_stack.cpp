@@ -1,7 +1,6 @@
 #include "calls/thread_stack.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace ptkit::calls {
 
@@ -135,7 +134,8 @@ void ThreadStack::mark(std::uint64_t ip) {
 
 bool ThreadStack::find_mark(std::uint64_t ip, Marked& found) const noexcept {
   bool any = false;
-  for (const Mark& mark : std::ranges::reverse_view(marks_)) {
+  for (std::size_t i = marks_.size(); i-- > 0;) {
+    const Mark& mark = marks_[i];
     if (mark.ip != ip) continue;
     if (any) {
       found.is_unique = false;
