@@ -71,6 +71,7 @@ ROOM_RANKS = {
         "driver": 6,
     },
     "columns": {"memory": 0, ".": 1, "rows": 2, "sources": 3, "read": 4},
+    "bindings": {".": 0, "capture": 1},
 }
 
 # Stages of the Python package, lowest first; modules of one stage do not import each other, unless they

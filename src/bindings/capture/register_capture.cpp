@@ -3,8 +3,8 @@
 #include <future>
 
 #include "bindings/bindings.h"
+#include "bindings/capture/record_tuples.h"
 #include "bindings/long_calls.h"
-#include "bindings/record_tuples.h"
 #include "bindings/text.h"
 #include "capture/ptrace/recorder.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "bindings/bindings.h"
-#include "bindings/record_tuples.h"
+#include "bindings/capture/record_tuples.h"
 #include "capture/driver/config.h"
 #include "capture/driver/port.h"
 #include "capture/driver/recorder.h"

@@ -1,6 +1,6 @@
 // The emulator recorder.
 #include "bindings/bindings.h"
-#include "bindings/record_tuples.h"
+#include "bindings/capture/record_tuples.h"
 #include "capture/emulator/emulator.h"
 
 namespace ptkit::bindings {
