@@ -35,6 +35,14 @@ struct pt_state {
  */
 int pt_seq_start(const struct pt_ops *ops, const struct pt_state *state);
 
+/*
+ * For another user of the trace unit: pt_seq_keep() reads CTL and the registers that `state` uses,
+ * before pt_seq_start(); pt_seq_put_back() writes them after pt_seq_stop(), without TraceEn.
+ */
+int pt_seq_keep(const struct pt_ops *ops, const struct pt_state *state, struct pt_state *found);
+int pt_seq_put_back(const struct pt_ops *ops, const struct pt_state *state,
+		    const struct pt_state *found);
+
 /* Clears TraceEn, and waits until all packets are in memory. */
 int pt_seq_pause(const struct pt_ops *ops, const struct pt_state *state);
 
@@ -56,6 +64,12 @@ int pt_seq_switch(const struct pt_ops *ops, struct pt_state *from, const struct 
  * `pending` is false, and nothing was written.
  */
 int pt_seq_interrupt(const struct pt_ops *ops, struct pt_state *state, bool *pending);
+
+/*
+ * The same whether or not the interrupt is still pending: another handler of such interrupts may
+ * have acknowledged it.
+ */
+int pt_seq_serve(const struct pt_ops *ops, struct pt_state *state);
 
 /* The status to continue with after an error or a stop. */
 uint64_t pt_status_restarted(uint64_t status);

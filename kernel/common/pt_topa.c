@@ -85,17 +85,17 @@ uint64_t pt_topa_entries(const struct pt_region *regions, uint32_t count,
 
 struct builder {
 	struct pt_topa *topa;
+	struct pt_table *tables;
 	const struct pt_topa_options *options;
-	uint64_t *last; /* entry that was added last */
 	uint64_t since_interrupt; /* bytes */
 	uint32_t table;
 	uint32_t index;
 	uint32_t table_count;
 };
 
-static const struct pt_table *table_of(const struct builder *builder)
+static struct pt_table *table_of(const struct builder *builder)
 {
-	return &builder->topa->tables[builder->table];
+	return &builder->tables[builder->table];
 }
 
 static int add_entry(struct builder *builder, uint64_t base, uint32_t size)
@@ -107,9 +107,10 @@ static int add_entry(struct builder *builder, uint64_t base, uint32_t size)
 		if (builder->table + 1 == builder->table_count)
 			return PT_E_ROOM;
 		table_of(builder)->entries[builder->index] =
-			builder->topa->tables[builder->table + 1].physical | PT_BIT(PT_TOPA_END);
+			builder->tables[builder->table + 1].physical | PT_BIT(PT_TOPA_END);
 		builder->table++;
 		builder->index = 0;
+		table_of(builder)->begin = builder->topa->bytes;
 	}
 	builder->since_interrupt += bytes;
 	if (builder->options->interrupt_bytes &&
@@ -117,8 +118,8 @@ static int add_entry(struct builder *builder, uint64_t base, uint32_t size)
 		entry |= PT_BIT(PT_TOPA_INT);
 		builder->since_interrupt = 0;
 	}
-	builder->last = &table_of(builder)->entries[builder->index++];
-	*builder->last = entry;
+	builder->topa->last = &table_of(builder)->entries[builder->index++];
+	*builder->topa->last = entry;
 	builder->topa->entry_count++;
 	builder->topa->bytes += bytes;
 	return 0;
@@ -145,44 +146,47 @@ static int add_region(struct builder *builder, struct pt_region rest)
 static void finish(struct builder *builder)
 {
 	if (!builder->options->ring) {
-		*builder->last |= PT_BIT(PT_TOPA_STOP);
+		*builder->topa->last |= PT_BIT(PT_TOPA_STOP);
 		if (builder->options->interrupt_bytes)
-			*builder->last |= PT_BIT(PT_TOPA_INT);
+			*builder->topa->last |= PT_BIT(PT_TOPA_INT);
 	}
 	table_of(builder)->entries[builder->index] =
 		builder->topa->tables[0].physical | PT_BIT(PT_TOPA_END);
 	builder->topa->table_count = builder->table + 1;
 }
 
-static struct pt_place first_place(const struct pt_topa *topa)
+static bool tables_valid(const struct pt_table *tables, uint32_t count,
+			 const struct pt_topa_options *options)
 {
-	struct pt_place place = {.bytes = entry_bytes(topa->tables[0].entries[0])};
+	uint32_t i;
 
-	return place;
+	for (i = 0; i < count; i++) {
+		if (!table_valid(&tables[i], options) ||
+		    (i && tables[i].physical <= tables[i - 1].physical))
+			return false;
+	}
+	return true;
 }
 
-int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t table_count,
+int pt_topa_build(struct pt_topa *topa, struct pt_table *tables, uint32_t table_count,
 		  const struct pt_region *regions, uint32_t region_count,
 		  const struct pt_topa_options *options)
 {
 	struct builder builder = {
 		.topa = topa,
+		.tables = tables,
 		.options = options,
 		.table_count = table_count,
 	};
 	uint64_t entries = pt_topa_entries(regions, region_count, options);
+	struct pt_topa empty = {.tables = tables};
 	uint32_t i;
 
-	if (!entries || !table_count || (options->one_entry && entries != 1))
+	if (!entries || !table_count || (options->one_entry && entries != 1) ||
+	    !tables_valid(tables, table_count, options))
 		return PT_E_INVALID;
-	for (i = 0; i < table_count; i++) {
-		if (!table_valid(&tables[i], options))
-			return PT_E_INVALID;
-	}
-	topa->tables = tables;
-	topa->table_count = 0;
-	topa->entry_count = 0;
-	topa->bytes = 0;
+	*topa = empty;
+	tables[0].begin = 0;
 	for (i = 0; i < region_count; i++) {
 		int error = add_region(&builder, regions[i]);
 
@@ -190,30 +194,69 @@ int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t 
 			return error;
 	}
 	finish(&builder);
-	topa->last = first_place(topa);
 	return 0;
 }
 
-/* Goes to the next region; false after the last one. */
-static bool next_place(const struct pt_topa *topa, struct pt_place *place)
+/* The last table that has at most this physical address, or that begins at most at this position.
+ */
+static const struct pt_table *find_table(struct pt_topa *topa, uint64_t value, bool physical)
 {
-	place->begin += place->bytes;
-	if (place->begin >= topa->bytes)
-		return false;
-	place->index++;
-	if (topa->tables[place->table].entries[place->index] & PT_BIT(PT_TOPA_END)) {
-		place->table++;
-		place->index = 0;
+	uint32_t low = 0;
+	uint32_t high = topa->table_count;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct pt_table *table = &topa->tables[middle];
+
+		topa->looked_at++;
+		if ((physical ? table->physical : table->begin) <= value)
+			low = middle;
+		else
+			high = middle;
 	}
-	place->bytes = entry_bytes(topa->tables[place->table].entries[place->index]);
+	return &topa->tables[low];
+}
+
+/* The entry of a region, and the part of the buffer that the region is. */
+struct place {
+	const struct pt_table *table;
+	uint32_t index;
+	uint64_t begin;
+	uint64_t bytes;
+};
+
+static uint64_t entry_at(struct pt_topa *topa, const struct pt_table *table, uint32_t index)
+{
+	topa->looked_at++;
+	return table->entries[index];
+}
+
+static struct place first_place(struct pt_topa *topa, const struct pt_table *table)
+{
+	struct place place = {.table = table, .begin = table->begin};
+
+	place.bytes = entry_bytes(entry_at(topa, table, 0));
+	return place;
+}
+
+/* Goes to the next region of the table; false after the last one. */
+static bool next_place(struct pt_topa *topa, struct place *place)
+{
+	uint64_t entry = entry_at(topa, place->table, place->index + 1);
+
+	if (entry & PT_BIT(PT_TOPA_END))
+		return false;
+	place->begin += place->bytes;
+	place->index++;
+	place->bytes = entry_bytes(entry);
 	return true;
 }
 
-static int find(const struct pt_topa *topa, uint64_t position, struct pt_place *place)
+static int find(struct pt_topa *topa, uint64_t position, struct place *place)
 {
 	if (position >= topa->bytes)
 		return PT_E_INVALID;
-	*place = first_place(topa);
+	*place = first_place(topa, find_table(topa, position, false));
 	while (position - place->begin >= place->bytes) {
 		if (!next_place(topa, place))
 			return PT_E_INVALID;
@@ -221,18 +264,23 @@ static int find(const struct pt_topa *topa, uint64_t position, struct pt_place *
 	return 0;
 }
 
-int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_output *output)
+int pt_topa_output(struct pt_topa *topa, uint64_t position, struct pt_output *output)
 {
-	struct pt_place place;
+	struct place place;
 	int error = find(topa, position, &place);
 
 	if (error)
 		return error;
-	output->base = topa->tables[place.table].physical;
+	output->base = place.table->physical;
 	output->mask_ptrs = PT_OUTPUT_MASK_LOWEST |
 			    (uint64_t)place.index << PT_OUTPUT_TABLE_OFFSET_SHIFT |
 			    (position - place.begin) << PT_OUTPUT_OFFSET_SHIFT;
 	return 0;
+}
+
+bool pt_topa_owns(struct pt_topa *topa, uint64_t base)
+{
+	return find_table(topa, base, true)->physical == base;
 }
 
 int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint64_t *position)
@@ -240,36 +288,61 @@ int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint6
 	uint64_t index = (output->mask_ptrs >> PT_OUTPUT_TABLE_OFFSET_SHIFT) &
 			 (PT_BIT(PT_OUTPUT_TABLE_OFFSET_WIDTH) - 1);
 	uint64_t offset = output->mask_ptrs >> PT_OUTPUT_OFFSET_SHIFT;
-	struct pt_place place = topa->last;
-	uint32_t i;
+	struct place place = first_place(topa, find_table(topa, output->base, true));
 
-	for (i = 0; i < topa->entry_count; i++) {
-		if (topa->tables[place.table].physical == output->base && place.index == index) {
-			/* After STOP the offset is the end of the region. */
-			if (offset > place.bytes)
-				return PT_E_INVALID;
-			topa->last = place;
-			*position = place.begin + offset;
-			return 0;
-		}
-		if (!next_place(topa, &place))
-			place = first_place(topa);
+	if (place.table->physical != output->base)
+		return PT_E_INVALID;
+	while (place.index < index && next_place(topa, &place))
+		;
+	if (place.index == index) {
+		/* After STOP the offset is the end of the region. */
+		*position = place.begin + offset;
+		return offset > place.bytes ? PT_E_INVALID : 0;
 	}
-	return PT_E_INVALID;
+	/* A unit may follow the END entry with the next byte only. */
+	*position = (place.begin + place.bytes) % topa->bytes;
+	return place.index + 1 == index && !offset ? 0 : PT_E_INVALID;
 }
 
-int pt_topa_mark(const struct pt_topa *topa, uint64_t position, uint32_t bit, bool on)
+static uint64_t *entry_before(const struct pt_topa *topa, const struct place *place)
 {
-	struct pt_place place;
-	uint64_t *entry;
-	int error;
+	if (place->index)
+		return &place->table->entries[place->index - 1];
+	if (place->table == topa->tables)
+		return topa->last;
+	return &place->table[-1].entries[place->table[-1].capacity - 2];
+}
 
-	if (bit != PT_TOPA_INT && bit != PT_TOPA_STOP)
-		return PT_E_INVALID;
-	error = find(topa, position, &place);
+int pt_topa_stop_before(struct pt_topa *topa, uint64_t position, uint64_t *begin)
+{
+	struct place place;
+	int error = find(topa, position, &place);
+
 	if (error)
 		return error;
-	entry = &topa->tables[place.table].entries[place.index];
-	*entry = on ? *entry | PT_BIT(bit) : *entry & ~PT_BIT(bit);
+	pt_topa_do_not_stop(topa);
+	topa->stop = entry_before(topa, &place);
+	topa->unchanged = *topa->stop;
+	*topa->stop |= PT_BIT(PT_TOPA_STOP) | PT_BIT(PT_TOPA_INT);
+	*begin = place.begin;
 	return 0;
+}
+
+void pt_topa_do_not_stop(struct pt_topa *topa)
+{
+	if (topa->stop)
+		*topa->stop = topa->unchanged;
+	topa->stop = NULL;
+}
+
+void pt_topa_silence(struct pt_topa *topa)
+{
+	uint32_t table;
+
+	for (table = 0; table < topa->table_count; table++) {
+		uint64_t *entry = topa->tables[table].entries;
+
+		for (; !(*entry & PT_BIT(PT_TOPA_END)); entry++)
+			*entry &= ~PT_BIT(PT_TOPA_INT);
+	}
 }

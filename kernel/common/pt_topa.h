@@ -25,6 +25,7 @@ struct pt_region {
 struct pt_table {
 	uint64_t *entries;
 	uint64_t physical; /* physical address of the entries; a multiple of 4 KiB */
+	uint64_t begin; /* position of its first region; pt_topa_build() sets it */
 	uint32_t capacity; /* entries, with the one that leads on; at least 2 */
 };
 
@@ -36,20 +37,19 @@ struct pt_topa_options {
 	uint8_t physical_bits; /* MAXPHYADDR */
 };
 
-/* The entry of a region, and the part of the buffer that the region is. */
-struct pt_place {
-	uint32_t table;
-	uint32_t index;
-	uint64_t begin;
-	uint64_t bytes;
-};
-
+/*
+ * Functions that take a position or registers run in the handler of the interrupt: each looks at
+ * one table at most, and finds it by binary search.
+ */
 struct pt_topa {
 	const struct pt_table *tables; /* the caller's */
 	uint32_t table_count; /* that are used */
 	uint32_t entry_count; /* regions in all tables */
 	uint64_t bytes; /* size of the buffer */
-	struct pt_place last; /* that pt_topa_position() found */
+	uint64_t *last; /* entry of the last region */
+	uint64_t *stop; /* entry that pt_topa_stop_before() has changed, or null */
+	uint64_t unchanged; /* what it was */
+	uint64_t looked_at; /* tables and entries, since the beginning */
 };
 
 /*
@@ -60,28 +60,39 @@ uint64_t pt_topa_entries(const struct pt_region *regions, uint32_t count,
 			 const struct pt_topa_options *options);
 
 /*
- * Fills the tables. PT_E_INVALID if a region or table breaks a rule above, overlaps the end of
- * physical memory, or one entry has to do and does not; PT_E_ROOM if there are more entries than
- * room. The unit must not use the tables meanwhile.
+ * Fills the tables. Their physical addresses ascend. PT_E_INVALID if a region or table breaks a
+ * rule above, overlaps the end of physical memory, or one entry has to do and does not; PT_E_ROOM
+ * if there are more entries than room. The unit must not use the tables meanwhile.
  */
-int pt_topa_build(struct pt_topa *topa, const struct pt_table *tables, uint32_t table_count,
+int pt_topa_build(struct pt_topa *topa, struct pt_table *tables, uint32_t table_count,
 		  const struct pt_region *regions, uint32_t region_count,
 		  const struct pt_topa_options *options);
 
 /* Registers for a position in [0, bytes). PT_E_INVALID if it is another. */
-int pt_topa_output(const struct pt_topa *topa, uint64_t position, struct pt_output *output);
+int pt_topa_output(struct pt_topa *topa, uint64_t position, struct pt_output *output);
+
+/* Whether OUTPUT_BASE is one of the tables. */
+bool pt_topa_owns(struct pt_topa *topa, uint64_t base);
 
 /*
- * The position of registers. PT_E_INVALID if they are of other tables, or outside of their region.
- * Looks from where it found the last one on: a trace that goes on is found in a step or two.
+ * The position of registers; the END entry is the beginning of the next region. PT_E_INVALID if
+ * they are of other tables, or outside of their region.
  */
 int pt_topa_position(struct pt_topa *topa, const struct pt_output *output, uint64_t *position);
 
 /*
- * Sets or clears INT or STOP (PT_TOPA_INT, PT_TOPA_STOP) of the entry that a position is in. The
- * unit may have read the entry already.
+ * Puts STOP and INT into the entry before the region that a position in [0, bytes) is in, and takes
+ * them away from where they were put last. `begin` is where that region begins. The unit may have
+ * read the entries already. PT_E_INVALID if it is another position.
  */
-int pt_topa_mark(const struct pt_topa *topa, uint64_t position, uint32_t bit, bool on);
+int pt_topa_stop_before(struct pt_topa *topa, uint64_t position, uint64_t *begin);
+
+/* Undoes the last pt_topa_stop_before(), if there was any. */
+void pt_topa_do_not_stop(struct pt_topa *topa);
+
+/* Takes INT from all entries: no interrupt follows, but that of the entry which the unit has read.
+ */
+void pt_topa_silence(struct pt_topa *topa);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,6 @@
 #include <linux/init.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 
 #include "follow/events.h"
@@ -19,11 +18,11 @@
 #include "unit/tasks.h"
 #include "unit/units.h"
 
-/* Anyone may open the file; ptkit_open() checks the capabilities. */
+/* A rule of udev may let a group open the file; ptkit_open() checks the capabilities, too. */
 static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "ptkit",
-	.mode = 0666,
+	.mode = 0600,
 	.fops = &ptkit_file_operations,
 };
 
@@ -37,9 +36,12 @@ static int __init ptkit_init(void)
 {
 	int error;
 
-	preempt_disable(); /* all words are of one processor */
+	/* Probes of tracepoints allocate memory, and must not sleep. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("not with PREEMPT_RT: boot a kernel without it\n");
+		return -EOPNOTSUPP;
+	}
 	error = ptkit_read_caps(&ptkit_caps);
-	preempt_enable();
 	if (error)
 		return error;
 	ptkit_tasks_init();

@@ -159,7 +159,7 @@ int fuzz_driver(unsigned seconds) {
     usleep(100000);
     set_online(1, true);
     begin_and_end_a_process();
-    set_parameter("model_reset", 1); /* units that could not be stopped can be used again */
+    set_parameter("model_registers", 0); /* units that could not be stopped can be used again */
     usleep(100000);
   }
   atomic_store(&over, true);

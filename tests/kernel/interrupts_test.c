@@ -30,11 +30,11 @@ static void read_all(struct reader* reader) {
   CHECK_EQUAL(ioctl(reader->session, PTKIT_CONSUME, &consume), 0);
 }
 
-static struct reader begin(int stretch, bool eager, int after) {
+static struct reader begin_with(uint64_t buffer_bytes, int stretch, bool eager, int after) {
   struct ptkit_config config = simple_config(0);
   struct reader reader = {0};
-  config.wake_up_bytes = 4096;
-  config.buffer_bytes = 32768;
+  config.wake_up_bytes = 4096; /* all regions are single pages */
+  config.buffer_bytes = buffer_bytes;
   reader.session = open_session(config);
   reader.data = map_buffer(reader.session, 0, &reader.bytes);
   set_parameter("model_bytes", stretch);
@@ -44,11 +44,16 @@ static struct reader begin(int stretch, bool eager, int after) {
   return reader;
 }
 
+static struct reader begin(int stretch, bool eager, int after) {
+  return begin_with(32768, stretch, eager, after);
+}
+
 static void end(struct reader* reader) {
   CHECK_EQUAL(ioctl(reader->session, PTKIT_STOP), 0);
   read_all(reader);
   munmap((void*)reader->data, reader->bytes);
   close(reader->session);
+  set_parameter("model_registers", 0); /* no interrupt is on its way any more */
   set_parameter("model_interrupt_after", -1);
   set_parameter("model_interrupt_waits", 0);
   set_parameter("model_eager", 0);
@@ -68,6 +73,43 @@ void goes_on_by_interrupts_alone(void) {
     end(&reader);
     if (failures) printf("# after %d accesses\n", after);
   }
+}
+
+struct work {
+  long accesses;
+  long entries;
+};
+
+/*
+ * The most that one interrupt does while 3 MiB, which are more than one table, are written. Three of
+ * four stretches fill a page, so that an interrupt follows.
+ */
+static struct work work_with(uint64_t buffer_bytes) {
+  set_parameter("model_most_accesses", 0);
+  set_parameter("model_most_entries", 0);
+  struct reader reader = begin_with(buffer_bytes, 3000, true, MOST_ACCESSES);
+  while (reader.read < 3 << 20 && failures == 0) {
+    CHECK_EQUAL(ioctl(reader.session, PTKIT_PAUSE), 0);
+    CHECK_EQUAL(ioctl(reader.session, PTKIT_RESUME), 0);
+    read_all(&reader);
+  }
+  end(&reader);
+  return (struct work){read_number("/sys/module/ptkit/parameters/model_most_accesses", ""),
+                       read_number("/sys/module/ptkit/parameters/model_most_entries", "")};
+}
+
+/* An NMI must not take long, and a buffer of single pages has the longest tables. */
+void does_bounded_work_in_interrupts(void) {
+  set_parameter("model_counts_work", 1);
+  struct work small = work_with(4 << 20);
+  struct work large = work_with(1 << 30);
+  set_parameter("model_counts_work", 0);
+  printf("# in all requests: an interrupt has %ld accesses, %ld entries of 4 MiB, %ld of 1 GiB\n",
+         large.accesses, small.entries, large.entries);
+  CHECK(small.accesses > 10 && small.accesses < MOST_ACCESSES);
+  CHECK(large.accesses > 10 && large.accesses < MOST_ACCESSES);
+  CHECK(small.entries > 100); /* it counts */
+  CHECK(large.entries <= 3 * (511 + 10)); /* three positions: a table of 512, found among 2^10 */
 }
 
 /* Requests meanwhile; a pause acknowledges interrupts that have not come yet. */

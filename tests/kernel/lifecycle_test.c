@@ -102,7 +102,7 @@ void goes_on_in_its_own_buffer(void) {
   CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
   CHECK_EQUAL(ioctl(session, PTKIT_PAUSE), 0);
   CHECK_EQUAL(ioctl(session, PTKIT_RESUME), 0);
-  set_parameter("model_reset", 1);
+  set_parameter("model_registers", 0);
   CHECK_FAILS(ioctl(session, PTKIT_PAUSE), EIO);
   CHECK_EQUAL(status_of(session, 0).flags, PTKIT_STATUS_STARTED | PTKIT_STATUS_CLEARED);
   CHECK_EQUAL(status_of(session, 0).position, 5000); /* where the stop before was */
@@ -112,6 +112,27 @@ void goes_on_in_its_own_buffer(void) {
   CHECK(is_stretch(data, 10000));
   munmap((void*)data, bytes);
   close(session);
+}
+
+static long interrupt_entries(void) {
+  return read_number("/sys/module/ptkit/parameters/model_interrupt_entries", "");
+}
+
+/* A unit that cannot be stopped goes on after the module is unloaded, which has the interrupt's handler. */
+void interrupts_no_more_without_a_session(void) {
+  struct ptkit_config config = simple_config(0);
+  config.wake_up_bytes = 4096;
+  int session = open_session(config);
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  CHECK_EQUAL(interrupt_entries(), 16);
+  begin_fault(ALL_ACCESSES, 1);
+  close(session);
+  end_fault(ALL_ACCESSES);
+  CHECK(log_has("CPU 0 cannot be stopped: its buffer stays"));
+  CHECK_EQUAL(read_number("/sys/module/ptkit/parameters/model_enabled", ""), 1);
+  CHECK_EQUAL(interrupt_entries(), 0);
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
 }
 
 void stays_while_it_traces(void) {

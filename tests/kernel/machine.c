@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
+#define _GNU_SOURCE
 #include "machine.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,6 +82,16 @@ uint64_t module_symbol(const char* name) {
   return address;
 }
 
+void become_user(int capability) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[2] = {{0}};
+  prctl(PR_SET_KEEPCAPS, 1);
+  if (setresuid(1000, 1000, 1000) != 0) _exit(255);
+  if (capability >= 0)
+    sets[capability / 32].permitted = sets[capability / 32].effective = 1U << capability % 32;
+  if (syscall(SYS_capset, &header, sets) != 0) _exit(254);
+}
+
 int open_device(void) { return open(PTKIT_DEVICE, O_RDWR | O_CLOEXEC); }
 
 struct ptkit_config simple_config(uint32_t cpu) {
@@ -130,12 +143,14 @@ bool is_stretch(const uint8_t* bytes, uint64_t count) {
   return count == 0 || bytes[0] != 0;
 }
 
-uint64_t features_with(const char* parameters) {
+struct ptkit_query query_with(const char* parameters) {
   struct ptkit_query query = {0};
   CHECK_EQUAL(unload_module(), 0);
   CHECK_EQUAL(load_module_with(MODEL_MODULE, parameters), 0);
   int session = open_device();
   CHECK_EQUAL(ioctl(session, PTKIT_QUERY, &query), 0);
   close(session);
-  return query.features;
+  return query;
 }
+
+uint64_t features_with(const char* parameters) { return query_with(parameters).features; }

@@ -28,7 +28,11 @@ bool log_has(const char* text);
 /* The address of a symbol of the kernel or its modules; 0 if there is none. */
 uint64_t module_symbol(const char* name);
 
+/* Goes on as a user with one capability; -1: with none. */
+void become_user(int capability);
 int open_device(void);
+/* The answer of the module over the model, loaded with these parameters. */
+struct ptkit_query query_with(const char* parameters);
 /* PTKIT_FEATURE_* of the module over the model, loaded with these parameters. */
 uint64_t features_with(const char* parameters);
 /* All branches of user and kernel code of one processor to a full ToPA. */

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -330,6 +331,28 @@ void counts_lost_records(void) {
   CHECK_FAILS(ioctl(session, PTKIT_CONSUME, &consume), EINVAL);
   close(session);
   stay_on_first(false);
+}
+
+/* More threads map memory at the same time than the kernel has room for. */
+void counts_mappings_without_records(void) {
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module_with(MODEL_MODULE, "mappings_at_once=1"), 0);
+  int session = open_session(sideband_config(1 << 24));
+  CHECK_EQUAL(ioctl(session, PTKIT_START), 0);
+  pid_t child = fork();
+  if (child == 0)
+    for (;;) map_often(100);
+  for (int round = 0; round < 1000 && status_of(session, 0).sideband_lost == 0; round++) map_often(100);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  uint64_t lost = status_of(session, 0).sideband_lost;
+  CHECK(lost > 0);
+  CHECK_EQUAL(status_of(session, 1).sideband_lost, 0);
+  CHECK_EQUAL(ioctl(session, PTKIT_STOP), 0);
+  CHECK(status_of(session, 0).sideband_lost >= lost);
+  close(session);
+  CHECK_EQUAL(unload_module(), 0);
+  CHECK_EQUAL(load_module(MODEL_MODULE), 0);
 }
 
 static void* map_soon(void* nothing) {

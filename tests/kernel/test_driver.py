@@ -173,7 +173,7 @@ def boot(kernel: Kernel, initramfs: Path, arguments: str) -> tuple[str, str]:
     """
     logs = [initramfs.parent / name for name in ("console", "results", "log")]
     command = [
-        str(QEMU), "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults",
+        str(QEMU), "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "2560", "-nodefaults",
         "-display", "none", "-no-reboot", "-kernel", str(kernel.image), "-initrd", str(initramfs),
         "-append", f"{PARAMETERS} {arguments}",
     ]  # fmt: skip
@@ -192,6 +192,7 @@ def run_cases(kernel: Kernel, folder: Path, arguments: str = "") -> str:
     if QEMU is None:
         pytest.skip("qemu-system-x86_64 is not installed (package qemu-system-x86)")
     results, log = boot(kernel, make_image(kernel, folder), arguments)
+    assert "ptkit model: traced at shutdown: 0" in (folder / "console").read_text(errors="replace")
     lines = results.splitlines()
     assert [line for line in lines if line.startswith(("not ok", "#")) and "requests" not in line] == []
     assert (

@@ -322,7 +322,7 @@ static struct life begin_life(const struct kind* kind) {
   life.session = open_device();
   CHECK(life.session >= 0);
   set_parameter("model_bytes", 100);
-  set_parameter("model_reset", 1); /* how many registers are accessed depends on what they have */
+  set_parameter("model_registers", 0); /* how many registers are accessed depends on what they have */
   life.key.online = true;
   life.key.alive = kind->with_child;
   read_key(&life);

@@ -36,6 +36,8 @@
 #define PTKIT_FEATURE_CHILDREN (1ULL << 7)     /* PTKIT_TRACE_CHILDREN */
 #define PTKIT_FEATURE_BTS (1ULL << 8)          /* PTKIT_OUTPUT_BTS */
 #define PTKIT_FEATURE_VMX (1ULL << 9)          /* tracing goes on where a hypervisor runs (VMXON) */
+/* The driver reserves trace units against perf's PMU intel_pt. Without it no such PMU is registered. */
+#define PTKIT_FEATURE_RESERVES (1ULL << 10)
 
 struct ptkit_query {
   uint32_t abi;            /* PTKIT_ABI of the driver */
@@ -46,12 +48,13 @@ struct ptkit_query {
   uint32_t cpuid_14_0[4]; /* EAX, EBX, ECX, EDX */
   uint32_t cpuid_14_1[4];
   uint32_t cpuid_15[4];
-  uint32_t physical_bits; /* of addresses */
-  uint32_t tsc_khz;       /* frequency of the time stamp counter, as the kernel measured it; 0:
-                             unknown */
-  uint32_t cpus;          /* numbers of processors are below this one */
-  uint32_t zero;
-  uint64_t most_bytes; /* of a buffer of each processor; for a single range see ptkit_config */
+  uint32_t physical_bits;     /* of addresses */
+  uint32_t tsc_khz;           /* frequency of the time stamp counter, as the kernel measured it; 0:
+                                 unknown */
+  uint32_t cpus;              /* numbers of processors are below this one */
+  uint32_t nominal_ratio;     /* of the TSC to 100 MHz, from PLATFORM_INFO; 0: unknown */
+  uint64_t most_bytes;        /* of a buffer of each processor */
+  uint64_t most_single_bytes; /* with PTKIT_OUTPUT_SINGLE_RANGE: errata permit no more */
 };
 
 /* ptkit_config.target */
@@ -160,6 +163,7 @@ struct ptkit_buffer {
  * VMXON without PTKIT_FEATURE_VMX did, or another tracer.
  */
 #define PTKIT_STATUS_CLEARED (1U << 5)
+#define PTKIT_STATUS_REFUSED (1U << 6) /* perf's intel_pt has the trace unit: nothing is traced */
 
 struct ptkit_status {
   uint32_t cpu;         /* in */
@@ -171,10 +175,17 @@ struct ptkit_status {
   uint32_t zero;
   uint64_t head;          /* with wake-ups: bytes written since PTKIT_START, as far as they can be read */
   uint64_t tail;          /* bytes that PTKIT_CONSUME consumed */
-  uint64_t stops;         /* how often tracing had to wait for PTKIT_CONSUME: packets are missing there */
+  uint64_t stops;         /* how often the buffer was full up to the reader: packets are missing there */
   uint64_t sideband_head; /* bytes written since PTKIT_START, in whole records */
   uint64_t sideband_tail; /* bytes that PTKIT_CONSUME consumed */
-  uint64_t sideband_lost; /* records that found no room */
+  /*
+   * Records that found no room; of the first processor also mappings, executable or not, that the
+   * kernel could not report.
+   */
+  uint64_t sideband_lost;
+  uint64_t stopped_at[2]; /* `head` at the last of these stops, and at the one before it */
+  uint64_t clears;        /* how often TraceEn was found clear: PTKIT_STATUS_CLEARED */
+  uint64_t cleared_at;    /* `head` there, the last time; without wake-ups `position` */
 };
 
 /* Consumes the bytes before a tail: the driver may overwrite them. */
@@ -272,8 +283,9 @@ struct ptkit_snapshot {
 #define PTKIT_BUFFER _IOWR(PTKIT_IOCTL_TYPE, 2, struct ptkit_buffer)
 /*
  * Begins anew, with empty buffers. EBUSY: another session has one of the processors, or another
- * tracer has set TraceEn there; then no processor was started. EIO: a register's write faulted.
- * ESRCH: the process or task has ended.
+ * tracer has set TraceEn there, or perf's intel_pt has all of them; then no processor was started.
+ * Processors that perf has are not traced (PTKIT_STATUS_REFUSED) if there are others. EIO: a register's write
+ * faulted. ESRCH: the process or task has ended.
  */
 #define PTKIT_START _IO(PTKIT_IOCTL_TYPE, 3)
 #define PTKIT_STOP _IO(PTKIT_IOCTL_TYPE, 4) /* EIO: a processor could not be stopped; try again */

@@ -3,7 +3,8 @@
  * Tracepoints are found by name, as their symbols are not exported. A probe is registered only
  * while its user needs it.
  *
- * All probes run with preemption off. A probe of sched_switch runs before the switch, with
+ * From Linux 7.0 on probes may run with preemption on: those that read lists of RCU, or the number of
+ * the processor, disable it. A probe of sched_switch runs before the switch, with
  * interrupts off and the runqueue locked: only an irq_work may wake up a task there.
  */
 #include <linux/errno.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The CR3 filter selects a process if the processor has it and page tables suffice to select what
- * is wanted; exec() gives the process new page tables. Otherwise tracing is switched on and off at
- * context switches (tasks.c).
+ * is wanted; exec() gives the process new page tables. With linear address masking (LAM) CR3 of a
+ * process has more bits, which the manual does not exclude from the comparison. Otherwise tracing
+ * is switched on and off at context switches (tasks.c).
  *
  * A process is identified by its signal_struct. All of its threads share it from fork() on, and
  * keep it across exec(). No other process gets this signal_struct as long as a reference to one of
@@ -36,6 +37,7 @@ bool ptkit_follow_switches(const struct ptkit_caps *caps, const struct ptkit_con
 	const u64 both = PTKIT_TRACE_USER | PTKIT_TRACE_KERNEL;
 
 	return (config->flags & PTKIT_TRACE_CHILDREN) || (config->flags & both) == both ||
+	       caps->address_masking ||
 	       !(caps->cpuid_14_0[1] & BIT(PT_CPUID_14_EBX_CR3_FILTER));
 }
 

@@ -19,6 +19,22 @@ static inline void ptkit_vm_read_only(struct vm_area_struct *vma)
 #endif
 }
 
+/* MSRs of 64 bits; <asm/msr.h> is included before use. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define ptkit_rdmsr_safe rdmsrq_safe
+#define ptkit_wrmsr_safe wrmsrq_safe
+#else
+#define ptkit_rdmsr_safe rdmsrl_safe
+#define ptkit_wrmsr_safe wrmsrl_safe
+#endif
+
+/* Arguments of the tracepoint sched_process_exit. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#define PTKIT_EXIT_ARGUMENTS void *data, struct task_struct *task, bool group_dead
+#else
+#define PTKIT_EXIT_ARGUMENTS void *data, struct task_struct *task
+#endif
+
 /* The largest order of pages that alloc_pages() takes. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
 #define PTKIT_LARGEST_ORDER MAX_PAGE_ORDER

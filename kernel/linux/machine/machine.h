@@ -12,6 +12,8 @@ struct ptkit_machine {
 	struct pt_ops ops; /* access the registers of the processor that calls them */
 	/* Unmasks the interrupt of performance monitoring. Each delivery masks it. */
 	void (*arm_interrupt)(void);
+	/* TSC ticks that an interrupt takes at most from its cause to its delivery. */
+	u64 (*late_ticks)(void);
 };
 
 extern const struct ptkit_machine ptkit_machine;

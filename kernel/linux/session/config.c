@@ -3,17 +3,45 @@
 #include <linux/cpumask.h>
 #include <linux/errno.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/stddef.h>
+#include <linux/string.h>
 
 #include "common/pt_check.h"
 #include "follow/follow.h"
 #include "ptkit/rtit_regs.h"
 #include "session/config.h"
 #include "sideband/sideband.h"
+#include "unit/reserve.h"
 #include "unit/tasks.h"
 
 #define REFUSE(config, field, reason)                                                              \
 	((config)->refused = offsetof(struct ptkit_config, field), (reason))
+
+static bool large_single_range;
+module_param(large_single_range, bool, 0444);
+MODULE_PARM_DESC(large_single_range, "single ranges above 4 KiB on all processors");
+
+/*
+ * Errata TGL052, ADL037 and RPL017: the processor "cannot always support" more than 4 KiB. Linux takes
+ * no more on any processor, as later ones may have the erratum, too. These models are older.
+ */
+u64 ptkit_most_single_bytes(const struct ptkit_caps *caps)
+{
+	static const u8 models[] = {
+		0x3d, 0x47, 0x4f, 0x56, /* Broadwell */
+		0x4e, 0x5e, 0x55, 0x8e, 0x9e, 0xa5, 0xa6, /* Skylake to Comet Lake */
+		0x66, 0x6a, 0x6c, 0x7d, 0x7e, /* Cannon Lake, Ice Lake */
+		0x5c, 0x5f, 0x7a, /* Goldmont, Goldmont Plus */
+	};
+	u32 signature = caps->cpuid_1_eax;
+	u32 model = ((signature >> 12) & 0xf0) | ((signature >> 4) & 0xf);
+	bool family_6 = ((signature >> 8) & 0xf) == 6;
+
+	if (large_single_range || (family_6 && memchr(models, model, sizeof(models))))
+		return PTKIT_MOST_BYTES;
+	return PAGE_SIZE;
+}
 
 static bool ecx_has(const struct ptkit_caps *caps, unsigned int bit)
 {
@@ -26,7 +54,8 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 
 	if (ecx_has(caps, PT_CPUID_14_ECX_TOPA))
 		features |= PTKIT_FEATURE_TOPA;
-	if (ecx_has(caps, PT_CPUID_14_ECX_TOPA) && ecx_has(caps, PT_CPUID_14_ECX_TOPA_MULTIPLE))
+	if (ecx_has(caps, PT_CPUID_14_ECX_TOPA) && ecx_has(caps, PT_CPUID_14_ECX_TOPA_MULTIPLE) &&
+	    caps->interrupts)
 		features |= PTKIT_FEATURE_WAKE_UP;
 	if (ecx_has(caps, PT_CPUID_14_ECX_SINGLE_RANGE))
 		features |= PTKIT_FEATURE_SINGLE_RANGE;
@@ -37,6 +66,8 @@ u64 ptkit_features(const struct ptkit_caps *caps)
 		features |= PTKIT_FEATURE_BTS;
 	if (caps->in_vmx)
 		features |= PTKIT_FEATURE_VMX;
+	if (ptkit_reserve_needed())
+		features |= PTKIT_FEATURE_RESERVES;
 	if (ptkit_sideband_available())
 		features |= PTKIT_FEATURE_SIDEBAND;
 	return features;
@@ -274,6 +305,8 @@ static int check_output(const struct ptkit_caps *caps, struct ptkit_config *conf
 		return REFUSE(config, output, -EINVAL);
 	if (config->mode > PTKIT_MODE_RING || (single && config->mode != PTKIT_MODE_RING))
 		return REFUSE(config, mode, -EINVAL);
+	if (single && config->buffer_bytes > ptkit_most_single_bytes(caps))
+		return REFUSE(config, buffer_bytes, -EOPNOTSUPP);
 	if (!config->buffer_bytes || config->buffer_bytes % PAGE_SIZE ||
 	    (single && (config->buffer_bytes & (config->buffer_bytes - 1))))
 		return REFUSE(config, buffer_bytes, -EINVAL);

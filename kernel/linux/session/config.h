@@ -12,6 +12,8 @@
 
 #define PTKIT_MOST_BYTES ((u64)SZ_1G * 4) /* of a buffer */
 
+/* The largest buffer of PTKIT_OUTPUT_SINGLE_RANGE that errata permit. */
+u64 ptkit_most_single_bytes(const struct ptkit_caps *caps);
 /* Bits PTKIT_FEATURE_*. */
 u64 ptkit_features(const struct ptkit_caps *caps);
 

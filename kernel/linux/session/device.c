@@ -63,7 +63,9 @@ static int query(void __user *argument, unsigned int command)
 		.physical_bits = ptkit_caps.physical_bits,
 		.tsc_khz = tsc_khz,
 		.cpus = nr_cpu_ids,
+		.nominal_ratio = ptkit_caps.nominal_ratio,
 		.most_bytes = PTKIT_MOST_BYTES,
+		.most_single_bytes = ptkit_most_single_bytes(&ptkit_caps),
 	};
 
 	memcpy(query.cpuid_14_0, ptkit_caps.cpuid_14_0, sizeof(query.cpuid_14_0));
@@ -123,6 +125,7 @@ static int read_status(struct ptkit_session *session, void __user *argument, uns
 	if (!trace || status.zero)
 		return -EINVAL;
 	ptkit_units_status(trace, &status);
+	ptkit_sideband_count_missed(&session->sideband);
 	ring = ptkit_sideband_ring(&session->sideband, status.cpu);
 	status.sideband_head = ring ? ptkit_ring_head(ring) : 0;
 	status.sideband_tail = ring ? ring->tail : 0;
@@ -264,6 +267,15 @@ static long do_ioctl(struct ptkit_session *session, void __user *argument, unsig
 	}
 }
 
+/* The file may have been passed on to a process with fewer rights than its opener. */
+static bool is_permitted(unsigned int command)
+{
+	bool asks = _IOC_NR(command) == _IOC_NR(PTKIT_CONFIGURE) ||
+		    _IOC_NR(command) == _IOC_NR(PTKIT_START);
+
+	return !asks || perfmon_capable();
+}
+
 static long ptkit_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct ptkit_session *session = file->private_data;
@@ -271,6 +283,8 @@ static long ptkit_ioctl(struct file *file, unsigned int command, unsigned long a
 
 	if (_IOC_TYPE(command) != PTKIT_IOCTL_TYPE)
 		return -ENOTTY;
+	if (!is_permitted(command))
+		return -EPERM;
 	if (mutex_lock_interruptible(&session->lock))
 		return -ERESTARTSYS;
 	done = do_ioctl(session, (void __user *)argument, command);

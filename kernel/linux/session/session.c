@@ -26,6 +26,8 @@
 #include <linux/bug.h>
 #include <linux/cpu.h>
 #include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 
@@ -89,6 +91,24 @@ static void free_all(struct ptkit_session *session)
 	if (session->follow)
 		ptkit_follow_free(session->follow);
 	session->follow = NULL;
+	if (!session->payer)
+		return;
+	account_locked_vm(session->payer, session->locked_pages, false);
+	mmdrop(session->payer);
+	session->payer = NULL;
+}
+
+/* Buffers are in no process' resident memory, so that the OOM killer does not find them. */
+static int charge(struct ptkit_session *session, u64 bytes)
+{
+	int error = account_locked_vm(current->mm, bytes >> PAGE_SHIFT, true);
+
+	if (error)
+		return error;
+	session->payer = current->mm;
+	session->locked_pages = bytes >> PAGE_SHIFT;
+	mmgrab(session->payer);
+	return 0;
 }
 
 static int add_trace(struct ptkit_session *session, const struct ptkit_config *config,
@@ -127,7 +147,7 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 {
 	cpumask_var_t cpus;
 	unsigned int cpu;
-	int error = 0;
+	int error;
 
 	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
 		return -ENOMEM;
@@ -137,6 +157,8 @@ static int make_traces(struct ptkit_session *session, const struct ptkit_config 
 	else
 		cpumask_set_cpu(config->cpu, cpus); /* 0 with a task */
 	cpus_read_unlock();
+	error = charge(session,
+		       cpumask_weight(cpus) * (config->buffer_bytes + config->sideband_bytes));
 	session->traces =
 		kvcalloc(cpumask_weight(cpus), sizeof(*session->traces), GFP_KERNEL_ACCOUNT);
 	if (!session->traces)

@@ -30,6 +30,8 @@ struct ptkit_session {
 	struct ptkit_follow *follow; /* null: all tasks */
 	struct ptkit_trace *traces;
 	unsigned int count;
+	struct mm_struct *payer; /* a reference: of the process that configured; null: none */
+	unsigned long locked_pages; /* charged to it, as memory that it locked */
 	struct ptkit_sideband sideband;
 	wait_queue_head_t wait;
 };

@@ -147,6 +147,16 @@ void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size
 	raw_spin_unlock_irqrestore(&ring->lock, flags);
 }
 
+void ptkit_ring_lose(struct ptkit_ring *ring, u64 count)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&ring->lock, flags);
+	WRITE_ONCE(ring->lost, ring->lost + count);
+	ring->unreported += count;
+	raw_spin_unlock_irqrestore(&ring->lock, flags);
+}
+
 int ptkit_ring_consume(struct ptkit_ring *ring, u64 tail)
 {
 	if (tail < ring->tail || tail > ptkit_ring_head(ring))

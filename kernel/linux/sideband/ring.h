@@ -36,6 +36,8 @@ int ptkit_ring_map(const struct ptkit_ring *ring, struct vm_area_struct *vma);
  */
 void ptkit_ring_write(struct ptkit_ring *ring, struct ptkit_record *record, size_t bytes,
 		      const char *text);
+/* So many records are lost without having been written. */
+void ptkit_ring_lose(struct ptkit_ring *ring, u64 count);
 /* -EINVAL: `tail` is before the last tail or after head. One reader at a time. */
 int ptkit_ring_consume(struct ptkit_ring *ring, u64 tail);
 /* Whether at least a quarter of the ring waits for the reader. */

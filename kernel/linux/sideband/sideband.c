@@ -16,7 +16,9 @@
 #include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/percpu.h>
 #include <linux/pid.h>
 #include <linux/printk.h>
@@ -35,7 +37,10 @@
 #include "ptkit/ptkit_ioctl.h"
 #include "sideband/sideband.h"
 
-#define MAPPINGS_AT_ONCE 128 /* threads that map memory at the same time */
+static int mappings_at_once = 128;
+module_param(mappings_at_once, int, 0444);
+MODULE_PARM_DESC(mappings_at_once,
+		 "threads that map memory at the same time; more of them lose records");
 
 static LIST_HEAD(started_ones);
 static DEFINE_MUTEX(started_lock); /* for writers; readers have preemption off */
@@ -113,6 +118,7 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 {
 	const struct ptkit_sideband *sideband;
 
+	preempt_disable();
 	for_each_started(sideband) {
 		struct ptkit_record_fork fork = {};
 		struct ptkit_ring *ring = ring_here(sideband);
@@ -125,6 +131,7 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 		set_thread(sideband, &fork.record, PTKIT_RECORD_FORK, child);
 		ptkit_ring_write(ring, &fork.record, sizeof(fork), NULL);
 	}
+	preempt_enable();
 }
 
 static void write_name(const struct ptkit_sideband *sideband, struct ptkit_ring *ring,
@@ -155,6 +162,7 @@ static void on_rename(void *data, struct task_struct *task, const char *name)
 	const struct ptkit_sideband *sideband;
 	bool in_exec = task == current && task->in_execve;
 
+	preempt_disable();
 	for_each_started(sideband) {
 		struct ptkit_ring *ring = ring_here(sideband);
 
@@ -164,12 +172,14 @@ static void on_rename(void *data, struct task_struct *task, const char *name)
 			write_exec(sideband, ring, task);
 		write_name(sideband, ring, task, name);
 	}
+	preempt_enable();
 }
 
-static void on_exit(void *data, struct task_struct *task)
+static void on_exit(PTKIT_EXIT_ARGUMENTS)
 {
 	const struct ptkit_sideband *sideband;
 
+	preempt_disable();
 	for_each_started(sideband) {
 		struct ptkit_record_exit exit = { .status = task->exit_code };
 		struct ptkit_ring *ring = ring_here(sideband);
@@ -179,6 +189,7 @@ static void on_exit(void *data, struct task_struct *task)
 		set_thread(sideband, &exit.record, PTKIT_RECORD_EXIT, task);
 		ptkit_ring_write(ring, &exit.record, sizeof(exit), NULL);
 	}
+	preempt_enable();
 }
 
 static struct ptkit_event probes[] = {
@@ -288,8 +299,24 @@ static struct kretprobe mapping_probe = {
 	.entry_handler = mapping_begins,
 	.handler = mapping_ends,
 	.data_size = sizeof(struct vm_area_struct *),
-	.maxactive = MAPPINGS_AT_ONCE,
 };
+
+/* Mappings without a record, since the module was loaded. */
+static u64 missed_mappings(void)
+{
+	return (unsigned int)READ_ONCE(mapping_probe.nmissed) + READ_ONCE(mapping_probe.kp.nmissed);
+}
+
+/* Which processor and which process missed them, is not known. */
+void ptkit_sideband_count_missed(struct ptkit_sideband *sideband)
+{
+	u64 missed = missed_mappings();
+
+	if (!sideband->rings || !sideband->listens || missed == sideband->missed)
+		return;
+	ptkit_ring_lose(&sideband->rings[0], missed - sideband->missed);
+	sideband->missed = missed;
+}
 
 /* Each sideband has modules: all processes run their code. */
 static int note_module(struct notifier_block *block, unsigned long state, void *data)
@@ -410,6 +437,8 @@ static int add(struct ptkit_sideband *sideband)
 		error = listen();
 	if (!error)
 		list_add_rcu(&sideband->started, &started_ones);
+	sideband->listens = !error;
+	sideband->missed = missed_mappings();
 	mutex_unlock(&started_lock);
 	return error;
 }
@@ -438,7 +467,9 @@ void ptkit_sideband_stop(struct ptkit_sideband *sideband)
 {
 	if (!sideband->rings)
 		return;
+	ptkit_sideband_count_missed(sideband);
 	mutex_lock(&started_lock);
+	sideband->listens = false;
 	list_del_rcu(&sideband->started);
 	if (list_empty(&started_ones))
 		end_listening();
@@ -448,7 +479,9 @@ void ptkit_sideband_stop(struct ptkit_sideband *sideband)
 
 struct ptkit_ring *ptkit_sideband_ring(const struct ptkit_sideband *sideband, unsigned int cpu)
 {
-	return sideband->rings && cpu < nr_cpu_ids ? sideband->of_cpu[cpu] : NULL;
+	if (!sideband->rings || cpu >= nr_cpu_ids)
+		return NULL;
+	return sideband->of_cpu[array_index_nospec(cpu, nr_cpu_ids)];
 }
 
 static int listen_to_all(void)
@@ -460,6 +493,7 @@ static int listen_to_all(void)
 	path_room = __alloc_percpu(PATH_MAX, 1);
 	if (!path_room)
 		return -ENOMEM;
+	mapping_probe.maxactive = mappings_at_once;
 	error = register_kretprobe(&mapping_probe); /* disabled */
 	if (error)
 		return error;

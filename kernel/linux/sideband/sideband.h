@@ -22,6 +22,8 @@ struct ptkit_sideband {
 	unsigned int count;
 	struct ptkit_ring **of_cpu; /* null: no ring of that processor */
 	bool anywhere; /* one ring for all processors, of one thread */
+	bool listens;
+	u64 missed; /* mappings without a record, of all that the kernel has counted */
 };
 
 void ptkit_sideband_init(void);
@@ -36,6 +38,8 @@ void ptkit_sideband_free(struct ptkit_sideband *sideband);
 /* Both do nothing without rings. ptkit_sideband_start() empties the rings. */
 int ptkit_sideband_start(struct ptkit_sideband *sideband);
 void ptkit_sideband_stop(struct ptkit_sideband *sideband);
+/* Adds mappings that the kernel could not report to the lost records of the first ring. */
+void ptkit_sideband_count_missed(struct ptkit_sideband *sideband);
 /* Whether any sideband is started. */
 bool ptkit_sideband_any(void);
 /* Null: the processor has no ring. */

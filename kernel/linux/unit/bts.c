@@ -12,7 +12,6 @@
  * counts: no later event is the first one. Precise events use the DS area, too. While perf has any,
  * the driver does not use it.
  */
-#include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/kmemleak.h>
 #include <linux/perf_event.h>
@@ -24,6 +23,7 @@
 #include "machine/machine.h"
 #include "ptkit/rtit_regs.h"
 #include "unit/bts.h"
+#include "unit/reserve.h"
 
 #define RECORD_BYTES sizeof(struct pt_bts_record)
 
@@ -33,19 +33,6 @@ struct ptkit_bts {
 	u64 reserve; /* records after the threshold; 0: a ring */
 	struct perf_event *event; /* null: perf has no hardware events */
 };
-
-static struct perf_event *make_event(unsigned int cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_CPU_CYCLES,
-		.size = sizeof(attr),
-		.disabled = 1,
-	};
-	struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
-
-	return IS_ERR(event) ? NULL : event;
-}
 
 int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config)
 {
@@ -61,7 +48,7 @@ int ptkit_bts_make(struct ptkit_trace *trace, const struct ptkit_config *config)
 	bts->state.debugctl = pt_bts_debugctl(config->flags & PTKIT_TRACE_KERNEL,
 					      config->flags & PTKIT_TRACE_USER, !ring);
 	memory->used = records * RECORD_BYTES;
-	bts->event = make_event(trace->cpu);
+	bts->event = ptkit_make_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, trace->cpu);
 	trace->bts = bts;
 	return 0;
 }
@@ -155,7 +142,7 @@ int ptkit_bts_stop(struct ptkit_trace *trace)
 	int error;
 
 	if (was_taken(ops, &bts->state))
-		WRITE_ONCE(trace->cleared, true);
+		trace->clears++;
 	error = ptkit_errno(pt_bts_stop(ops, &bts->state));
 	if (error)
 		return error;

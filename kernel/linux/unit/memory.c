@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -68,6 +69,14 @@ static int allocate_regions(struct ptkit_memory *memory, int node, unsigned int 
 	return 0;
 }
 
+static int by_address(const void *left, const void *right)
+{
+	const struct pt_table *first = left;
+	const struct pt_table *second = right;
+
+	return first->physical < second->physical ? -1 : first->physical > second->physical;
+}
+
 static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
 {
 	/* One entry of each table leads to the next table. */
@@ -86,7 +95,17 @@ static int allocate_tables(struct ptkit_memory *memory, u64 entries, int node)
 		table->physical = page_to_phys(page);
 		table->capacity = ENTRIES_OF_TABLE;
 	}
+	sort(memory->tables, count, sizeof(*memory->tables), by_address, NULL);
 	return 0;
+}
+
+/*
+ * INT follows after so many bytes; no region is longer. So at most `wake_up_bytes` are written
+ * between two interrupts.
+ */
+static u64 interrupt_bytes(const struct ptkit_config *config)
+{
+	return config->wake_up_bytes ? max_t(u64, config->wake_up_bytes / 2, PAGE_SIZE) : 0;
 }
 
 static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *caps,
@@ -94,7 +113,7 @@ static int build_tables(struct ptkit_memory *memory, const struct ptkit_caps *ca
 {
 	struct pt_topa_options options = {
 		.ring = config->mode == PTKIT_MODE_RING || config->wake_up_bytes,
-		.interrupt_bytes = config->wake_up_bytes ? PAGE_SIZE : 0, /* all regions */
+		.interrupt_bytes = interrupt_bytes(config),
 		.one_entry = !(caps->cpuid_14_0[2] & BIT(PT_CPUID_14_ECX_TOPA_MULTIPLE)),
 		.largest_size = PT_TOPA_LARGEST_SIZE,
 		.physical_bits = caps->physical_bits,
@@ -133,12 +152,11 @@ static int map_linear(struct ptkit_memory *memory)
 	return memory->linear ? 0 : -ENOMEM;
 }
 
-/* An interrupt comes at the end of each region: no region may be longer than `wake_up_bytes`. */
 static unsigned int largest_order(const struct ptkit_config *config)
 {
 	if (!config->wake_up_bytes)
 		return PTKIT_LARGEST_ORDER;
-	return min_t(unsigned int, PTKIT_LARGEST_ORDER, get_order(config->wake_up_bytes));
+	return min_t(unsigned int, PTKIT_LARGEST_ORDER, get_order(interrupt_bytes(config)));
 }
 
 int ptkit_memory_make(struct ptkit_memory *memory, const struct ptkit_caps *caps,
@@ -188,20 +206,25 @@ void ptkit_memory_free(struct ptkit_memory *memory)
 }
 
 /* kmemleak does not track pages, only these two arrays. */
-void ptkit_memory_abandon(const struct ptkit_memory *memory)
+void ptkit_memory_abandon(struct ptkit_memory *memory)
 {
+	pt_topa_silence(&memory->topa);
 	kmemleak_ignore(memory->tables);
 	kmemleak_ignore(memory->regions);
 }
 
-void ptkit_memory_clear(const struct ptkit_memory *memory)
+int ptkit_memory_clear(struct ptkit_memory *memory)
 {
 	u32 i;
 
-	for (i = 0; i < memory->region_count; i++) {
+	for (i = 0; memory->written && i < memory->region_count; i++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		memset(region_memory(&memory->regions[i]), 0, memory->regions[i].bytes);
 		cond_resched();
 	}
+	memory->written = true;
+	return 0;
 }
 
 bool ptkit_memory_used_from(const struct ptkit_memory *memory, u64 position)
@@ -254,20 +277,14 @@ int ptkit_memory_map(const struct ptkit_memory *memory, struct vm_area_struct *v
 	return 0;
 }
 
-u64 ptkit_memory_region_begin(const struct ptkit_memory *memory, u64 position)
+bool ptkit_memory_owns(struct ptkit_memory *memory, u64 base)
 {
-	u64 begin = 0;
-	u32 i;
-
-	for (i = 0; i < memory->region_count; i++) {
-		if (position - begin < memory->regions[i].bytes)
-			break;
-		begin += memory->regions[i].bytes;
-	}
-	return begin;
+	if (memory->single_range)
+		return base == memory->regions[0].base;
+	return pt_topa_owns(&memory->topa, base);
 }
 
-int ptkit_memory_output(const struct ptkit_memory *memory, u64 position, struct pt_state *state)
+int ptkit_memory_output(struct ptkit_memory *memory, u64 position, struct pt_state *state)
 {
 	struct pt_output output;
 	int error;

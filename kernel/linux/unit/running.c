@@ -3,16 +3,16 @@
  * All functions but init, free, reset and exit run on the processor of the trace, with interrupts
  * off.
  *
- * While tracing is paused, the registers hold no state that the driver needs: a pause reads them
- * back, and resuming loads them again. So the driver detects another user of the trace unit, and
- * both traces stay intact. The driver cannot guard against two users: a tracer that sets TraceEn
- * without reading it before, and perf, which reads TraceEn, but cannot see a paused trace of the
- * driver.
+ * perf and KVM use the same registers. perf keeps a copy of some of them, and does not write those
+ * that its copy says are right. So the registers are read before a trace is loaded, and put back
+ * when the trace is unloaded. perf does not look whether TraceEn is set.
  */
 #include <linux/errno.h>
 #include <linux/percpu.h>
+#include <linux/string.h>
 
 #include <asm/nmi.h>
+#include <asm/tsc.h>
 
 #include "common/pt_buffer.h"
 #include "machine/errors.h"
@@ -31,6 +31,11 @@ static void count_bytes(struct ptkit_trace *trace, u64 before)
 	    trace->head + size == trace->limit)
 		bytes = size;
 	WRITE_ONCE(trace->head, trace->head + bytes);
+	if (!(trace->state.status & BIT(PT_STATUS_STOPPED)) || trace->head != trace->limit)
+		return;
+	trace->stops++;
+	trace->stopped_at[1] = trace->stopped_at[0];
+	trace->stopped_at[0] = trace->head;
 }
 
 /*
@@ -76,89 +81,110 @@ static void settle(struct ptkit_trace *trace)
  * VMXON clears TraceEn on a processor that cannot trace in VMX operation. Other software may clear
  * it, too. The end of a buffer, a TraceStop range and errors do not clear it; STATUS reports them.
  */
-static void check_whether_cleared(struct ptkit_trace *trace)
+static bool is_cleared(void)
 {
 	u64 ctl;
 
-	if (ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_RTIT_CTL, &ctl))
+	return !ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_RTIT_CTL, &ctl) &&
+	       !(ctl & BIT_ULL(PT_CTL_TRACE_EN));
+}
+
+/* After settle(). */
+static void note_cleared(struct ptkit_trace *trace)
+{
+	trace->clears++;
+	trace->cleared_at = trace->wakes_up ? trace->head : trace->position;
+}
+
+/*
+ * Free room ends with the last region before the one that has the reader's tail. The limit only
+ * grows, as the tail does.
+ */
+static void move_limit(struct ptkit_trace *trace, u64 tail)
+{
+	struct ptkit_memory *memory = &trace->memory;
+	u64 begin;
+
+	trace->error =
+		ptkit_errno(pt_topa_stop_before(&memory->topa, tail % memory->bytes, &begin));
+	if (trace->error)
 		return;
-	if (!(ctl & BIT_ULL(PT_CTL_TRACE_EN)))
-		WRITE_ONCE(trace->cleared, true);
-}
-
-static void mark_limit(const struct ptkit_trace *trace, bool on)
-{
-	const struct ptkit_memory *memory = &trace->memory;
-
-	pt_topa_mark(&memory->topa, (trace->limit - 1) % memory->bytes, PT_TOPA_STOP, on);
-}
-
-/* Free room ends with the last region before the one that has the reader's tail. */
-static u64 find_limit(const struct ptkit_trace *trace, u64 tail)
-{
-	const struct ptkit_memory *memory = &trace->memory;
-
-	if (tail == trace->limit_tail)
-		return trace->limit;
-	return tail - tail % memory->bytes + memory->bytes +
-	       ptkit_memory_region_begin(memory, tail % memory->bytes);
+	trace->limit = tail - tail % memory->bytes + memory->bytes + begin;
+	trace->limit_tail = tail;
 }
 
 /* Moves STOP to the end of the free room; false if there is no free room. */
 static bool make_room(struct ptkit_trace *trace)
 {
 	u64 tail = READ_ONCE(trace->tail);
-	u64 limit = find_limit(trace, tail);
 	bool at_limit = trace->head == trace->limit;
 
-	if (trace->head >= limit) {
-		trace->stops += !trace->full;
-		trace->full = true;
+	if (tail != trace->limit_tail)
+		move_limit(trace, tail);
+	trace->full = trace->head >= trace->limit;
+	if (trace->full || trace->error)
 		return false;
-	}
-	trace->full = false;
-	if (tail == trace->limit_tail)
-		return true;
-	mark_limit(trace, false);
-	trace->limit = limit;
-	trace->limit_tail = tail;
-	mark_limit(trace, true);
-	if (at_limit)
+	if (at_limit) {
 		trace->state.status = pt_status_restarted(trace->state.status);
-	trace->error = ptkit_memory_output(&trace->memory, trace->position, &trace->state);
+		trace->error = ptkit_memory_output(&trace->memory, trace->position, &trace->state);
+	}
 	return !trace->error;
 }
 
+/* The registers as the last user of the trace unit left them. */
+struct found {
+	struct pt_state registers;
+	const struct ptkit_trace *trace; /* that was loaded afterwards */
+};
+
+static DEFINE_PER_CPU(struct found, found_here);
+
 /*
  * A trace unit may keep state besides its registers, such as the last IP that it wrote. If another
- * trace or tracer used the unit last, that state belongs to the other trace. Then this trace begins
+ * trace or tracer used the unit last, that state belongs to the other one. Then this trace begins
  * with a PSB, which resets the state: clearing PacketByteCnt requests it.
  */
-static void begin_anew_if_used(struct ptkit_trace *trace, unsigned int cpu)
+static void keep_registers(struct ptkit_trace *trace)
 {
-	const struct pt_ops *ops = &ptkit_machine.ops;
 	u64 count = (BIT_ULL(PT_STATUS_PACKET_BYTE_COUNT_WIDTH) - 1)
 		    << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
-	u64 base = 0;
-	u64 mask_ptrs = 0;
+	struct found *found = this_cpu_ptr(&found_here);
+	struct pt_state now = {};
 
-	if (cpu == trace->cpu && !ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_BASE, &base) &&
-	    !ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_MASK_PTRS, &mask_ptrs) &&
-	    base == trace->state.output_base && mask_ptrs == trace->state.output_mask_ptrs)
-		return;
-	trace->state.status &= ~count;
+	trace->error = ptkit_errno(pt_seq_keep(&ptkit_machine.ops, &trace->state, &now));
+	if (trace->cpu != smp_processor_id() || found->trace != trace ||
+	    memcmp(&now, &found->registers, sizeof(now)))
+		trace->state.status &= ~count;
+	found->registers = now;
+	found->trace = trace;
+}
+
+static void put_registers_back(const struct ptkit_trace *trace)
+{
+	pt_seq_put_back(&ptkit_machine.ops, &trace->state, this_cpu_ptr(&found_here.registers));
+}
+
+/* The trace was loaded, and is paused. */
+static void end_use(struct ptkit_trace *trace)
+{
+	const struct pt_ops *ops = &ptkit_machine.ops;
+	u64 base;
+
+	/* Another user may have loaded its own registers since. */
+	if (!ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_BASE, &base) &&
+	    ptkit_memory_owns(&trace->memory, base))
+		put_registers_back(trace);
 }
 
 static void set_running(struct ptkit_trace *trace)
 {
-	unsigned int cpu = smp_processor_id();
-
-	begin_anew_if_used(trace, cpu);
-	trace->cpu = cpu;
+	trace->cpu = smp_processor_id();
 	if (trace->wakes_up)
 		ptkit_machine.arm_interrupt();
 	trace->error = ptkit_errno(pt_seq_start(&ptkit_machine.ops, &trace->state));
 	trace->running = !trace->error;
+	if (trace->error == -EIO)
+		put_registers_back(trace);
 	if (trace->error)
 		irq_work_queue(&trace->work);
 }
@@ -171,7 +197,7 @@ struct guard {
 	struct ptkit_trace *trace; /* runs here, with interrupts */
 	bool at_work;
 	bool missed;
-	bool late; /* an interrupt was acknowledged before it was delivered */
+	u64 late_until; /* TSC; until then an interrupt may come that is acknowledged already */
 };
 
 static DEFINE_PER_CPU(struct guard, guards);
@@ -187,34 +213,57 @@ static void end_branches(struct ptkit_trace *trace)
 }
 
 /* Moves STOP, and continues tracing. */
-static bool turn_over(struct ptkit_trace *trace)
+static void turn_over(struct ptkit_trace *trace)
 {
-	bool pending;
-	int error;
+	bool cleared = is_cleared();
 
-	check_whether_cleared(trace);
-	error = pt_seq_interrupt(&ptkit_machine.ops, &trace->state, &pending);
-	if (!pending)
-		return false;
-	trace->error = ptkit_errno(error);
+	trace->error = ptkit_errno(pt_seq_serve(&ptkit_machine.ops, &trace->state));
 	trace->running = trace->error;
 	settle(trace);
-	if (!trace->error && trace->wanted && make_room(trace))
+	if (cleared)
+		note_cleared(trace);
+	if (!trace->error && trace->wanted && make_room(trace)) {
 		set_running(trace);
-	else
-		ptkit_machine.arm_interrupt();
-	return true;
+		return;
+	}
+	if (!trace->running)
+		end_use(trace);
+	ptkit_machine.arm_interrupt();
 }
 
 static void take_interrupt(struct ptkit_trace *trace)
 {
 	if (trace->bts)
 		end_branches(trace);
-	else if (!turn_over(trace))
-		return;
+	else
+		turn_over(trace);
 	if (!trace->running)
 		this_cpu_write(guards.trace, NULL);
 	irq_work_queue(&trace->work);
+}
+
+/* The interrupt is acknowledged afterwards, but may not be delivered yet. */
+static void expect_late_interrupt(void)
+{
+	this_cpu_write(guards.late_until, rdtsc() + ptkit_machine.late_ticks());
+	barrier();
+}
+
+static void was_acknowledged(void)
+{
+	barrier();
+	if (this_cpu_read(guards.missed)) {
+		this_cpu_write(guards.late_until, 0);
+		ptkit_machine.arm_interrupt();
+	}
+}
+
+/* The interrupt that comes with it may be delivered later. */
+static void take_early(struct ptkit_trace *trace)
+{
+	expect_late_interrupt();
+	take_interrupt(trace);
+	was_acknowledged();
 }
 
 static void begin_work(struct ptkit_trace *trace)
@@ -239,7 +288,7 @@ static void end_work(struct ptkit_trace *trace)
 		barrier();
 		this_cpu_write(guards.missed, false);
 		if (trace->running)
-			take_interrupt(trace);
+			take_early(trace);
 	}
 }
 
@@ -254,23 +303,48 @@ static bool interrupt_pends(const struct ptkit_trace *trace)
 	return status & BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
 }
 
+/* Whether the unit traces no more until it is served. */
+static bool has_stopped(const struct ptkit_trace *trace)
+{
+	u64 status;
+
+	if (trace->bts ||
+	    ptkit_machine.ops.read(ptkit_machine.ops.ctx, PT_MSR_RTIT_STATUS, &status))
+		return false;
+	return status & (BIT(PT_STATUS_STOPPED) | BIT(PT_STATUS_ERROR));
+}
+
 /* Runs before perf's handler, which would handle the interrupt as one of perf's. */
 static int handle_interrupt(unsigned int command, struct pt_regs *registers)
 {
 	struct ptkit_trace *trace = this_cpu_read(guards.trace);
 
-	if (!trace || !interrupt_pends(trace)) {
-		if (!this_cpu_read(guards.late))
-			return NMI_DONE;
-		this_cpu_write(guards.late, false);
-		ptkit_machine.arm_interrupt();
+	if (trace && interrupt_pends(trace)) {
+		if (this_cpu_read(guards.at_work))
+			this_cpu_write(guards.missed, true);
+		else
+			take_interrupt(trace);
 		return NMI_HANDLED;
 	}
-	if (this_cpu_read(guards.at_work))
-		this_cpu_write(guards.missed, true);
-	else
-		take_interrupt(trace);
+	if (rdtsc() >= this_cpu_read(guards.late_until))
+		return NMI_DONE;
+	this_cpu_write(guards.late_until, 0);
+	ptkit_machine.arm_interrupt();
 	return NMI_HANDLED;
+}
+
+/*
+ * Runs after perf's handler. That one acknowledges interrupts of the trace unit, too, if they come
+ * while it handles one of perf's; no other NMI follows. While the driver is at work,
+ * handle_interrupt() has set `missed`, or the next PTKIT_STATUS finds that the unit has stopped.
+ */
+static int handle_taken_interrupt(unsigned int command, struct pt_regs *registers)
+{
+	struct ptkit_trace *trace = this_cpu_read(guards.trace);
+
+	if (trace && !this_cpu_read(guards.at_work) && has_stopped(trace))
+		take_early(trace);
+	return NMI_DONE;
 }
 
 static void wake_up_readers(struct irq_work *work)
@@ -302,17 +376,17 @@ void ptkit_trace_free(struct ptkit_trace *trace)
 
 int ptkit_trace_reset(struct ptkit_trace *trace)
 {
-	if (trace->wakes_up && trace->limit)
-		mark_limit(trace, false);
+	pt_topa_do_not_stop(&trace->memory.topa);
 	trace->limit = trace->memory.bytes;
 	trace->limit_tail = U64_MAX; /* no region has STOP yet */
 	trace->head = 0;
 	trace->tail = 0;
 	trace->stops = 0;
+	trace->reported = U64_MAX;
 	trace->position = 0;
 	trace->lapped = false;
 	trace->full = false;
-	trace->cleared = false;
+	trace->clears = 0;
 	if (trace->bts)
 		return ptkit_bts_reset(trace);
 	return ptkit_memory_output(&trace->memory, 0, &trace->state);
@@ -329,34 +403,27 @@ static void record_branches(struct ptkit_trace *trace)
 void ptkit_run(struct ptkit_trace *trace)
 {
 	begin_work(trace);
-	if (trace->bts)
+	if (trace->bts) {
 		record_branches(trace);
-	else if (!trace->wakes_up || make_room(trace))
-		set_running(trace);
-	end_work(trace);
-}
-
-/* The interrupt may not be delivered yet. */
-static void acknowledge(const struct ptkit_trace *trace)
-{
-	this_cpu_write(guards.late, true);
-	barrier();
-	if (!trace->bts)
-		ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
-					BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
-	barrier();
-	if (this_cpu_read(guards.missed)) {
-		this_cpu_write(guards.late, false);
-		ptkit_machine.arm_interrupt();
+	} else if (!trace->wakes_up || make_room(trace)) {
+		keep_registers(trace);
+		if (!trace->error)
+			set_running(trace);
 	}
+	end_work(trace);
 }
 
 static void stop_tracing(struct ptkit_trace *trace)
 {
-	check_whether_cleared(trace);
+	bool cleared = is_cleared();
+
 	trace->error = ptkit_errno(pt_seq_stop(&ptkit_machine.ops, &trace->state));
 	trace->running = trace->error; /* the unit may still write to the buffer */
 	settle(trace);
+	if (cleared)
+		note_cleared(trace);
+	if (!trace->running)
+		end_use(trace);
 }
 
 void ptkit_halt(struct ptkit_trace *trace)
@@ -369,10 +436,35 @@ void ptkit_halt(struct ptkit_trace *trace)
 		trace->running = trace->error;
 	}
 	if (trace->interrupts && interrupt_pends(trace)) {
-		acknowledge(trace);
+		expect_late_interrupt();
+		if (!trace->bts)
+			ptkit_machine.ops.write(ptkit_machine.ops.ctx, PT_MSR_PERF_GLOBAL_OVF_CTRL,
+						BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI));
+		was_acknowledged();
 		irq_work_queue(&trace->work);
 	}
 	end_work(trace);
+}
+
+void ptkit_serve(struct ptkit_trace *trace)
+{
+	/* A hypervisor that runs a guest has interrupts off: it does not hide TraceEn here. */
+	begin_work(trace);
+	if (trace->running && (interrupt_pends(trace) || has_stopped(trace) || is_cleared()))
+		take_early(trace);
+	end_work(trace);
+}
+
+bool ptkit_is_live(struct ptkit_trace *trace)
+{
+	const struct pt_ops *ops = &ptkit_machine.ops;
+	u64 base;
+	u64 ctl;
+
+	return !trace->bts && !ops->read(ops->ctx, PT_MSR_RTIT_CTL, &ctl) &&
+	       (ctl & BIT_ULL(PT_CTL_TRACE_EN)) &&
+	       !ops->read(ops->ctx, PT_MSR_RTIT_OUTPUT_BASE, &base) &&
+	       ptkit_memory_owns(&trace->memory, base);
 }
 
 void ptkit_forget(const struct ptkit_trace *trace)
@@ -383,10 +475,18 @@ void ptkit_forget(const struct ptkit_trace *trace)
 
 int ptkit_interrupts_init(void)
 {
-	return register_nmi_handler(NMI_LOCAL, handle_interrupt, NMI_FLAG_FIRST, "ptkit");
+	int error = register_nmi_handler(NMI_LOCAL, handle_interrupt, NMI_FLAG_FIRST, "ptkit");
+
+	if (error)
+		return error;
+	error = register_nmi_handler(NMI_LOCAL, handle_taken_interrupt, 0, "ptkit_taken");
+	if (error)
+		unregister_nmi_handler(NMI_LOCAL, "ptkit");
+	return error;
 }
 
 void ptkit_interrupts_exit(void)
 {
+	unregister_nmi_handler(NMI_LOCAL, "ptkit_taken");
 	unregister_nmi_handler(NMI_LOCAL, "ptkit");
 }

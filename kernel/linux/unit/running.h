@@ -17,6 +17,10 @@ int ptkit_trace_reset(struct ptkit_trace *trace);
 /* Called on the processor of the trace, with interrupts off. trace->error has the result. */
 void ptkit_run(struct ptkit_trace *trace);
 void ptkit_halt(struct ptkit_trace *trace);
+/* Serves an interrupt that did not come: another handler may have acknowledged it. */
+void ptkit_serve(struct ptkit_trace *trace);
+/* Whether the unit writes to the buffer. trace->running may differ: KVM restores what it saved. */
+bool ptkit_is_live(struct ptkit_trace *trace);
 /* From now on no interrupt of this processor is for the trace. */
 void ptkit_forget(const struct ptkit_trace *trace);
 

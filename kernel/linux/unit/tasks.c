@@ -4,6 +4,7 @@
  * interval begins and ends inside of the kernel's context switch. At fork(), exec() and the end of
  * a process they record which tasks are followed (follow.c).
  */
+#include <linux/preempt.h>
 #include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -45,10 +46,12 @@ static void on_fork(void *data, struct task_struct *parent, struct task_struct *
 
 	if (parent->signal == child->signal)
 		return;
+	preempt_disable();
 	list_for_each_entry_rcu(follow, &begun, node) {
 		if (follow->with_children && ptkit_follows(follow, parent))
 			ptkit_follow_add_child(follow, child);
 	}
+	preempt_enable();
 }
 
 /* Runs where CR3_MATCH still has the old page tables. */
@@ -68,6 +71,7 @@ static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct 
 	struct ptkit_follow *follow;
 	struct mm_struct *old;
 
+	preempt_disable();
 	list_for_each_entry_rcu(follow, &begun, node) {
 		if (follow->switches || !ptkit_follows(follow, task))
 			continue;
@@ -76,6 +80,7 @@ static void on_exec(void *data, struct task_struct *task, pid_t old_pid, struct 
 		if (old)
 			mmdrop(old);
 	}
+	preempt_enable();
 }
 
 /* `task` never runs again. */
@@ -85,8 +90,10 @@ static void on_free(void *data, struct task_struct *task)
 
 	if (READ_ONCE(task->signal->nr_threads))
 		return;
+	preempt_disable();
 	list_for_each_entry_rcu(follow, &begun, node)
 		ptkit_follow_remove_child(follow, task);
+	preempt_enable();
 }
 
 enum { SWITCH, FORK, EXEC, FREE };

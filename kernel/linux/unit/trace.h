@@ -34,14 +34,17 @@ struct ptkit_trace {
 	bool ring;
 	bool lapped;
 	bool full;
-	bool cleared; /* TraceEn was cleared, and not by the driver */
+	u64 clears; /* how often TraceEn was cleared, and not by the driver */
+	u64 cleared_at; /* `head`, or `position`, at the last time */
 	bool interrupts; /* the processor interrupts when there is little room left */
-	bool wakes_up; /* these interrupts wake up readers; the next five members are for this */
+	bool wakes_up; /* these interrupts wake up readers; the next seven members are for this */
 	u64 head; /* bytes written */
 	u64 tail; /* bytes that the reader has consumed */
 	u64 limit; /* head never exceeds it: the region with STOP ends there */
 	u64 limit_tail; /* the tail that `limit` was computed from */
 	u64 stops;
+	u64 stopped_at[2]; /* `head` at the last stop, and at the one before */
+	u64 reported; /* `head` when the status was read last */
 	struct irq_work work; /* wakes up readers from the handler of an interrupt */
 	wait_queue_head_t *wait; /* woken up when tracing ends without a request */
 };

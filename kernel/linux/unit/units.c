@@ -18,8 +18,10 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 
 #include "follow/follow.h"
+#include "unit/reserve.h"
 #include "unit/running.h"
 #include "unit/units.h"
 
@@ -53,9 +55,14 @@ static bool may_run(const struct ptkit_trace *trace, const struct task_struct *t
 
 void ptkit_unit_enter(struct ptkit_trace *trace, const struct task_struct *task)
 {
+	unsigned int cpu = smp_processor_id();
+	bool refused = !trace->bts && ptkit_is_refused(cpu);
+
 	if (!this_cpu_read(unit_usable) || !may_run(trace, task))
 		return;
-	if (trace->roams && !claim(trace, smp_processor_id())) {
+	if (refused && !trace->roams)
+		return;
+	if (trace->roams && (refused || !claim(trace, cpu))) {
 		trace->error = -EBUSY;
 		irq_work_queue(&trace->work);
 		return;
@@ -80,10 +87,20 @@ static void enter_here(void *trace)
 	ptkit_unit_enter(trace, current);
 }
 
-static void leave_here(void *trace)
+static void leave_here(void *argument)
 {
+	struct ptkit_trace *trace = argument;
+
 	if (this_cpu_read(unit_owner) == trace)
 		ptkit_unit_leave(trace);
+	if (!trace->running && ptkit_is_live(trace))
+		ptkit_halt(trace);
+}
+
+static void serve_here(void *trace)
+{
+	if (this_cpu_read(unit_owner) == trace)
+		ptkit_serve(trace);
 }
 
 static void disown_here(void *trace)
@@ -118,13 +135,26 @@ static void unload(struct ptkit_trace *trace)
 static int reset(struct ptkit_trace *trace, const struct pt_state *state)
 {
 	trace->state = *state;
-	ptkit_memory_clear(&trace->memory);
 	trace->error = ptkit_trace_reset(trace);
 	return trace->error;
 }
 
+/* A trace that goes with a task may come to any processor. */
+static void for_each_unit(const struct ptkit_trace *trace, void (*function)(unsigned int cpu))
+{
+	unsigned int cpu;
+
+	if (trace->bts)
+		return;
+	if (!trace->roams)
+		return function(trace->cpu);
+	for_each_possible_cpu(cpu)
+		function(cpu);
+}
+
 static void disown(struct ptkit_trace *trace)
 {
+	for_each_unit(trace, ptkit_unreserve);
 	/* Readers of the owner run on that processor: an offline one has no reader. */
 	if (call(trace, disown_here))
 		per_cpu(unit_owner, trace->cpu) = NULL;
@@ -174,6 +204,7 @@ static int acquire(struct ptkit_trace *trace, const struct pt_state *state)
 	if (!trace->roams && !claim(trace, trace->cpu))
 		return -EBUSY;
 	trace->started = true;
+	for_each_unit(trace, ptkit_reserve);
 	error = reset(trace, state);
 	if (!error) {
 		smp_store_release(&trace->wanted, true); /* pairs with may_run() */
@@ -194,14 +225,39 @@ static void unlock_units(void)
 	cpus_read_unlock();
 }
 
+static bool is_refused(const struct ptkit_trace *trace)
+{
+	return trace->started && !trace->bts && !trace->roams && cpu_online(trace->cpu) &&
+	       ptkit_is_refused(trace->cpu);
+}
+
+static bool all_are_refused(const struct ptkit_trace *traces, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		if (!is_refused(&traces[i]))
+			return false;
+	}
+	return true;
+}
+
 int ptkit_units_start(struct ptkit_trace *traces, unsigned int count, const struct pt_state *state)
 {
 	unsigned int i;
 	int error = 0;
 
+	/* This may take long: other sessions have to go on. */
+	for (i = 0; i < count; i++) {
+		error = ptkit_memory_clear(&traces[i].memory);
+		if (error)
+			return error;
+	}
 	lock_units();
 	for (i = 0; i < count && !error; i++)
 		error = acquire(&traces[i], state);
+	if (!error && all_are_refused(traces, count))
+		error = -EBUSY;
 	if (error)
 		release_all(traces, count);
 	unlock_units();
@@ -281,6 +337,9 @@ int ptkit_units_consume(struct ptkit_trace *trace, u64 tail)
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 {
 	lock_units();
+	if (trace->wakes_up && trace->running && trace->head == trace->reported)
+		call(trace, serve_here);
+	trace->reported = trace->head;
 	status->flags = 0;
 	if (trace->started)
 		status->flags |= PTKIT_STATUS_STARTED;
@@ -290,16 +349,21 @@ void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status)
 		status->flags |= PTKIT_STATUS_LAPPED;
 	if (trace->full)
 		status->flags |= PTKIT_STATUS_FULL;
-	if (trace->cleared)
+	if (trace->clears)
 		status->flags |= PTKIT_STATUS_CLEARED;
 	if (!trace->roams && !cpu_online(trace->cpu))
 		status->flags |= PTKIT_STATUS_OFFLINE;
+	if (is_refused(trace))
+		status->flags |= PTKIT_STATUS_REFUSED;
 	status->position = trace->position;
 	status->rtit_status = trace->state.status;
 	status->error = trace->error ? trace->error : ptkit_follow_error(trace->follow);
 	status->head = trace->head;
 	status->tail = trace->tail;
 	status->stops = trace->stops;
+	status->clears = trace->clears;
+	status->cleared_at = trace->cleared_at;
+	memcpy(status->stopped_at, trace->stopped_at, sizeof(status->stopped_at));
 	unlock_units();
 }
 
@@ -312,7 +376,12 @@ static int come_online(unsigned int cpu)
 {
 	struct ptkit_trace *trace;
 
+	if (!ptkit_caps_hold()) {
+		pr_warn("CPU %u lacks what others have: not traced\n", cpu);
+		return 0;
+	}
 	mutex_lock(&units_lock);
+	ptkit_reserve_renew(cpu);
 	this_cpu_write(unit_usable, true);
 	trace = per_cpu(unit_owner, cpu);
 	if (trace && trace->wanted && load(trace))
@@ -330,10 +399,16 @@ static void go_here(void *unused)
 		ptkit_unit_leave(trace);
 }
 
+void ptkit_units_shut_down(void)
+{
+	on_each_cpu(go_here, NULL, 1);
+}
+
 static int go_offline(unsigned int cpu)
 {
 	mutex_lock(&units_lock);
 	smp_call_function_single(cpu, go_here, NULL, 1);
+	ptkit_reserve_drop(cpu);
 	mutex_unlock(&units_lock);
 	return 0;
 }
@@ -372,6 +447,7 @@ int ptkit_units_init(void)
 
 	if (error)
 		return error;
+	ptkit_reserve_init();
 	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "ptkit:online", come_online, go_offline);
 	if (state < 0) {
 		ptkit_interrupts_exit();

@@ -34,6 +34,9 @@ void ptkit_units_give_up(struct ptkit_trace *traces, unsigned int count);
 int ptkit_units_consume(struct ptkit_trace *trace, u64 tail);
 void ptkit_units_status(struct ptkit_trace *trace, struct ptkit_status *status);
 
+/* Stops all traces for good: another kernel gets the memory. */
+void ptkit_units_shut_down(void);
+
 /*
  * Called on this processor, with interrupts off. ptkit_unit_owner() returns the trace that owns the
  * trace unit, or null. ptkit_unit_enter() starts tracing if `task`, which runs now, is to be

@@ -14,6 +14,12 @@ namespace ptkit::capture {
 
 using trace::WarningCode;
 
+namespace {
+
+constexpr std::chrono::seconds kBetweenAttempts{1};
+
+}  // namespace
+
 DriverBackend::Problem DriverBackend::prepare(const RecordOptions& options,
                                               std::vector<trace::Warning>& warnings) {
   auto port = open_();
@@ -109,8 +115,28 @@ DriverBackend::Problem DriverBackend::start() {
   return {};
 }
 
-DriverBackend::Problem DriverBackend::pause() { return request_all(PTKIT_PAUSE, "pause"); }
-DriverBackend::Problem DriverBackend::resume() { return request_all(PTKIT_RESUME, "go on"); }
+DriverBackend::Problem DriverBackend::pause() {
+  paused_ = true;
+  return request_all(PTKIT_PAUSE, "pause");
+}
+
+DriverBackend::Problem DriverBackend::resume() {
+  paused_ = false;
+  return request_all(PTKIT_RESUME, "go on");
+}
+
+bool DriverBackend::waits() const noexcept {
+  return std::any_of(buffers_.begin(), buffers_.end(),
+                     [](const DriverBuffer& buffer) { return buffer.counts().waits; });
+}
+
+// A hypervisor may have ended since (VMXOFF). PTKIT_RESUME fails while it has not.
+void DriverBackend::resume_where_cleared() {
+  const auto now = std::chrono::steady_clock::now();
+  if (paused_ || !waits() || (last_attempt_ && now - *last_attempt_ < kBetweenAttempts)) return;
+  last_attempt_ = now;
+  for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_RESUME, nullptr));
+}
 
 void DriverBackend::stop() {
   for (const auto& port : ports_) static_cast<void>(port->request(PTKIT_STOP, nullptr));
@@ -123,6 +149,7 @@ DriverBackend::Problem DriverBackend::drain(BundleOutput& output, std::vector<Si
     if (auto failure = buffer.drain(output, fresh)) return failure;
     for (SystemRecord& record : fresh) records.emplace_back(std::move(record), buffer.stream());
   }
+  resume_where_cleared();
   return {};
 }
 
@@ -137,9 +164,9 @@ DriverBackend::Problem DriverBackend::collect(BundleOutput& output, std::vector<
 void DriverBackend::wait(int handle, bool paused, std::chrono::milliseconds limit) {
   std::vector<pollfd> files;
   if (handle >= 0) files.push_back({handle, POLLIN, 0});
-  // A paused session is always ready.
+  // A session that is paused or has an error is always ready.
   for (const auto& port : ports_) {
-    if (!paused) files.push_back({port->file(), POLLIN, 0});
+    if (!paused && !waits()) files.push_back({port->file(), POLLIN, 0});
   }
   static_cast<void>(::poll(files.data(), files.size(), static_cast<int>(limit.count())));
 }
@@ -156,6 +183,8 @@ std::vector<trace::Warning> DriverBackend::warnings() const {
     bad += counts.bad_bytes;
     lost_children = lost_children || counts.lost_children;
     if (counts.stops != 0) out.push_back(warn(WarningCode::BUFFER_FULL, counts.stops).at(place));
+    if (counts.refused)
+      out.push_back(warn(WarningCode::TRACING_FAILED, "perf's intel_pt has the trace unit").at(place));
     if (counts.cleared) out.push_back(warn(WarningCode::TRACE_EN_CLEARED).at(place));
     if (counts.error != 0)
       out.push_back(warn(WarningCode::TRACING_FAILED, std::strerror(counts.error)).at(place));

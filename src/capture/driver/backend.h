@@ -2,7 +2,9 @@
 // each chosen CPU.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "capture/driver/buffer.h"
@@ -38,6 +40,8 @@ class DriverBackend : public HardwareBackend {
  private:
   [[nodiscard]] Problem add_session(std::unique_ptr<DriverPort> port, ptkit_config config);
   [[nodiscard]] Problem request_all(unsigned long number, const char* what);
+  [[nodiscard]] bool waits() const noexcept;
+  void resume_where_cleared();
 
   OpenDriver open_;
   ptkit_query query_{};
@@ -46,6 +50,9 @@ class DriverBackend : public HardwareBackend {
   std::unique_ptr<DriverPort> unconfigured_;  // opened by prepare()
   std::vector<std::unique_ptr<DriverPort>> ports_;
   std::vector<DriverBuffer> buffers_;
+  bool paused_ = false;
+  // The last attempt to go on where TraceEn was cleared.
+  std::optional<std::chrono::steady_clock::time_point> last_attempt_;
 };
 
 }  // namespace ptkit::capture

@@ -1,19 +1,14 @@
 #include "capture/driver/buffer.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-
-#include "base/addresses.h"
+#include <utility>
+#include <vector>
 
 namespace ptkit::capture {
 
 namespace {
-
-using base::kPageBytes;
-constexpr std::array<std::uint8_t, 16> kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-                                            0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
 base::Failure failed(const char* what, std::uint32_t cpu, int error) {
   return {base::Status::UNSUPPORTED, 0,
@@ -44,9 +39,11 @@ std::optional<base::Failure> DriverBuffer::read_status(ptkit_status& status) {
   if (const int error = port_->request(PTKIT_STATUS, &status); error != 0)
     return failed("PTKIT_STATUS", cpu_, error);
   counts_.cleared = counts_.cleared || (status.flags & PTKIT_STATUS_CLEARED) != 0;
+  // A write of TraceEn faults in VMX operation, if VMXON clears it.
+  counts_.waits = (status.flags & PTKIT_STATUS_CLEARED) != 0 && status.error == -EIO;
   if (status.error == -ENOMEM)
     counts_.lost_children = true;
-  else if (status.error != 0)
+  else if (status.error != 0 && !counts_.waits)
     counts_.error = -status.error;
   return {};
 }
@@ -61,45 +58,39 @@ void DriverBuffer::write_trace(BundleOutput& output, std::uint64_t from, std::ui
   }
 }
 
-// The position where trace resumes after a full buffer that stopped tracing between two calls of drain():
-//
-//   previous_tail_         from        position (result)    to      previous_tail_ + size
-//       |  trace (consumed)  |  trace     | PSB, trace        |             |
-//
-// Tracing stops at the end of a ToPA region, which is one page, and resumes with a PSB. The buffer's limit
-// was the tail of the drain before the last one plus the size.
-std::uint64_t DriverBuffer::find_restart(std::uint64_t from, std::uint64_t to) const {
-  const std::uint64_t limit = previous_tail_ + data_.size();
-  const std::uint64_t earliest = std::max(from, limit - std::min(limit, wakes_up_));
-  for (std::uint64_t at = (earliest + kPageBytes - 1) / kPageBytes * kPageBytes; at < to; at += kPageBytes) {
-    const auto position = static_cast<std::size_t>(at % data_.size());
-    if (std::memcmp(data_.data() + position, kPsb.data(), kPsb.size()) == 0) return at;
-  }
-  return from;  // no PSB found: a loss too early omits rows, a loss too late gives wrong rows
-}
-
+// Between two drains the buffer can be full twice: before PTKIT_CONSUME of the first one, and after it. The
+// driver returns the positions of its last two stops. Where TraceEn was cleared, trace is missing afterwards.
 void DriverBuffer::write_with_losses(BundleOutput& output, const ptkit_status& status, std::uint64_t from) {
-  const bool more = status.stops != counts_.stops;
+  const std::uint64_t stops =
+      std::min<std::uint64_t>(status.stops - counts_.stops, std::size(status.stopped_at));
   counts_.stops = status.stops;
-  const bool waits = (status.flags & PTKIT_STATUS_FULL) != 0;
-  if (!more && !waits) return write_trace(output, from, status.head);
-  const std::uint64_t at = waits ? status.head : find_restart(from, status.head);
-  write_trace(output, from, at);
-  if (at != last_loss_) output.loss(stream_, 0, base::Status::BUFFER_FULL);
-  last_loss_ = at;
-  write_trace(output, at, status.head);
+  std::vector<std::pair<std::uint64_t, base::Status>> losses;
+  for (std::uint64_t i = stops; i-- > 0;)
+    losses.emplace_back(status.stopped_at[i], base::Status::BUFFER_FULL);
+  if (std::exchange(clears_, status.clears) != status.clears)
+    losses.emplace_back(status.cleared_at, base::Status::NOT_TRACED);
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [position, cause] : losses) {
+    const std::uint64_t at = std::clamp(position, from, status.head);
+    write_trace(output, from, at);
+    output.loss(stream_, 0, cause);
+    from = at;
+  }
+  write_trace(output, from, status.head);
 }
 
 std::optional<base::Failure> DriverBuffer::drain(BundleOutput& output, std::vector<SystemRecord>& records) {
   ptkit_status status{};
   if (auto failure = read_status(status)) return failure;
+  if ((status.flags & PTKIT_STATUS_REFUSED) != 0 && !std::exchange(counts_.refused, true))
+    output.loss(stream_, 0, base::Status::NOT_TRACED);
   ptkit_consume consume{};
   consume.cpu = cpu_;
   if (wakes_up_ != 0) {
     if (status.head < tail_ || status.head - tail_ > data_.size())
       return failed("its numbers are impossible", cpu_, EPROTO);
     write_with_losses(output, status, tail_);
-    previous_tail_ = tail_;
     tail_ = consume.tail = status.head;
   }
   if (!sideband_.empty()) {
@@ -127,14 +118,18 @@ std::optional<base::Failure> DriverBuffer::collect(BundleOutput& output) {
   if (snapshot.bytes > newest.size() || snapshot.position > newest.size())
     return failed("its numbers are impossible", cpu_, EPROTO);
   newest.resize(snapshot.bytes);
+  // The pause before has found TraceEn clear: all bytes are from before.
+  const bool cleared = (snapshot.flags & PTKIT_STATUS_CLEARED) != 0 && clears_++ == 0;
   if (ring_) {
     collect_ring(output, newest, (snapshot.flags & PTKIT_STATUS_LAPPED) != 0, snapshot.position);
+    if (cleared) output.loss(stream_, 0, base::Status::NOT_TRACED);
     return {};
   }
   const base::Bytes fresh = base::Bytes(newest).subspan(std::min<std::size_t>(tail_, newest.size()));
   output.data(stream_, fresh);
   counts_.bytes += fresh.size();
   tail_ = newest.size();
+  if (cleared) output.loss(stream_, 0, base::Status::NOT_TRACED);
   if ((snapshot.flags & PTKIT_STATUS_FULL) != 0 && last_loss_ != tail_) {
     ++counts_.stops;
     last_loss_ = tail_;

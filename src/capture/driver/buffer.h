@@ -36,6 +36,8 @@ class DriverBuffer {
     std::uint64_t lost_records = 0;  // of sideband
     std::uint64_t bad_bytes = 0;     // of sideband
     bool cleared = false;            // TraceEn was cleared by VMXON or another tracer
+    bool waits = false;              // since then it cannot be set: tracing goes on after PTKIT_RESUME
+    bool refused = false;            // perf has the trace unit: nothing was traced
     bool lost_children = false;      // the driver had no memory to follow children
     int error = 0;                   // errno: tracing has ended
   };
@@ -52,7 +54,6 @@ class DriverBuffer {
   [[nodiscard]] std::optional<base::Failure> read_status(ptkit_status& status);
   void write_trace(BundleOutput& output, std::uint64_t from, std::uint64_t to);
   void write_with_losses(BundleOutput& output, const ptkit_status& status, std::uint64_t from);
-  [[nodiscard]] std::uint64_t find_restart(std::uint64_t from, std::uint64_t to) const;
   void collect_ring(BundleOutput& output, const std::vector<std::uint8_t>& newest, bool lapped,
                     std::uint64_t position);
 
@@ -64,8 +65,8 @@ class DriverBuffer {
   base::Bytes data_;
   base::Bytes sideband_;
   std::uint64_t tail_ = 0;
-  std::uint64_t previous_tail_ = 0;  // limit of a buffer that filled up between two drains
   std::uint64_t sideband_tail_ = 0;
+  std::uint64_t clears_ = 0;                     // that were written as losses
   std::uint64_t last_loss_ = ~std::uint64_t{0};  // position of the last reported loss
   SnapshotDelta snapshots_;
   Counts counts_;

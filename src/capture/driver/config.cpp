@@ -29,6 +29,11 @@ constexpr std::uint64_t kBufferBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSidebandBytes = std::uint64_t{1} << 20U;
 constexpr std::uint32_t kBusKhz = 100000;  // bus clock that ratios multiply, since Sandy Bridge
 
+// The measured frequency is often a little below the nominal one. An older driver returns no ratio.
+std::uint32_t nominal_ratio(const ptkit_query& query) {
+  return query.nominal_ratio != 0 ? query.nominal_ratio : (query.tsc_khz + kBusKhz / 2) / kBusKhz;
+}
+
 bool has(const ptkit_query& query, std::uint64_t feature) { return (query.features & feature) != 0; }
 
 std::uint64_t flags_of(const RecordOptions& options, const ptkit_query& query) {
@@ -118,8 +123,13 @@ std::optional<base::Failure> check_scope(const RecordOptions& options, const ptk
 
 std::uint64_t up_to_pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
+// Errata limit single ranges of some processors to one page. 0: a driver that does not know of them.
+bool exceeds_errata(std::uint64_t bytes, const ptkit_query& query) {
+  return query.most_single_bytes != 0 && bytes > query.most_single_bytes && has(query, PTKIT_FEATURE_TOPA);
+}
+
 std::optional<base::Failure> set_output(const RecordOptions& options, const ptkit_query& query,
-                                        ptkit_config& config) {
+                                        std::vector<trace::Warning>& warnings, ptkit_config& config) {
   const HardwareOptions& hardware = options.hardware;
   const bool ring = options.ring_bytes != 0;
   config.mode = ring ? PTKIT_MODE_RING : PTKIT_MODE_FULL;
@@ -134,6 +144,10 @@ std::optional<base::Failure> set_output(const RecordOptions& options, const ptki
   const std::uint64_t asked = ring ? options.ring_bytes : hardware.buffer_bytes;
   std::uint64_t bytes = up_to_pages(asked != 0 ? asked : kBufferBytes);
   if (hardware.single_range) bytes = std::bit_ceil(bytes);
+  if (hardware.single_range && exceeds_errata(bytes, query)) {
+    config.output = PTKIT_OUTPUT_TOPA;
+    warnings.push_back(warn(WarningCode::SINGLE_RANGE_ERRATUM));
+  }
   if (bytes > query.most_bytes) {
     return invalid_option((ring ? "ring: " : "buffer: ") + std::to_string(bytes) +
                           " bytes for each processor are more than the driver gives; it gives " +
@@ -164,7 +178,7 @@ base::Result<ptkit_config> driver_config(const RecordOptions& options, const ptk
                                          std::vector<trace::Warning>& warnings) {
   ptkit_config config{};
   if (auto failure = check_scope(options, query, warnings)) return *failure;
-  if (auto failure = set_output(options, query, config)) return *failure;
+  if (auto failure = set_output(options, query, warnings, config)) return *failure;
   config.flags = flags_of(options, query);
   if ((config.flags & PTKIT_TRACE_MTC) != 0) config.mtc_freq = mtc_frequency(options, capabilities_of(query));
   if (options.cyc) config.cyc_thresh = options.cyc_threshold;
@@ -211,8 +225,8 @@ base::Failure config_error(int error, const ptkit_config& config) {
   }
   if (error == ENOMEM) {
     return unsupported(
-        "buffer: the kernel has not enough contiguous memory; ask for less (buffer, "
-        "ring)");
+        "buffer: the kernel has not enough memory, or RLIMIT_MEMLOCK (ulimit -l) is too low; ask for less "
+        "(buffer, ring), or take the capability CAP_IPC_LOCK, too");
   }
   if (error == E2BIG)
     return unsupported(
@@ -238,7 +252,7 @@ trace::Configuration recorded_configuration(const ptkit_config& config, const pt
   clock.tsc_ctc_numerator = query.cpuid_15[1];
   clock.mtc_period = config.mtc_freq;
   clock.mtc_period_known = (config.flags & PTKIT_TRACE_MTC) != 0;
-  clock.max_nonturbo_ratio = static_cast<std::uint8_t>(std::min(query.tsc_khz / kBusKhz, 255U));
+  clock.max_nonturbo_ratio = static_cast<std::uint8_t>(std::min(nominal_ratio(query), 255U));
   clock.tsc_hz = std::uint64_t{query.tsc_khz} * 1000;
   return out;
 }

@@ -13,12 +13,16 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/notifier.h>
 #include <linux/percpu.h>
+#include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/sysfs.h>
 
 #include <asm/apic.h>
 #include <asm/irq_vectors.h>
+#include <asm/nmi.h>
+#include <asm/tsc.h>
 
 #include "machine/machine.h"
 #include "main.h"
@@ -74,9 +78,25 @@ module_param_cb(model_fault, &fault_ops, NULL, 0644);
 MODULE_PARM_DESC(model_fault,
 		 "number of the access, from 1 on, that faults first; 0: none. Read: how many are left");
 
+static unsigned int model_signature = 0x000506e3;
+module_param(model_signature, uint, 0444);
+MODULE_PARM_DESC(model_signature, "family, model and stepping: CPUID 1 EAX");
+
+static bool model_no_counters;
+module_param(model_no_counters, bool, 0444);
+MODULE_PARM_DESC(model_no_counters, "registers of performance monitoring fault, as in some guests");
+
+static bool model_hybrid;
+module_param(model_hybrid, bool, 0444);
+MODULE_PARM_DESC(model_hybrid, "processor 1 can do less than processor 0");
+
 static bool model_vmx = true;
 module_param(model_vmx, bool, 0444);
 MODULE_PARM_DESC(model_vmx, "whether tracing is possible in VMX operation");
+
+static bool model_lam;
+module_param(model_lam, bool, 0444);
+MODULE_PARM_DESC(model_lam, "linear address masking");
 
 static int model_bts = 2;
 module_param(model_bts, int, 0444);
@@ -100,6 +120,35 @@ static unsigned int model_interrupts;
 module_param(model_interrupts, uint, 0444);
 MODULE_PARM_DESC(model_interrupts, "how many came");
 
+static unsigned int model_late_us = 1000000;
+module_param(model_late_us, uint, 0644);
+MODULE_PARM_DESC(model_late_us, "how late an interrupt may be after it was acknowledged");
+
+static int model_swallow;
+
+/* The other handler claims the NMI, too. */
+static int claim_swallowed(unsigned int command, struct pt_regs *registers)
+{
+	return NMI_HANDLED;
+}
+
+static int set_swallow(const char *text, const struct kernel_param *parameter)
+{
+	int before = model_swallow;
+	int error = kstrtoint(text, 0, &model_swallow);
+
+	if (!error && !before && model_swallow)
+		error = register_nmi_handler(NMI_UNKNOWN, claim_swallowed, 0, "ptkit_swallow");
+	else if (!error && before && !model_swallow)
+		unregister_nmi_handler(NMI_UNKNOWN, "ptkit_swallow");
+	return error;
+}
+
+static const struct kernel_param_ops swallow_ops = { .set = set_swallow };
+module_param_cb(model_swallow, &swallow_ops, NULL, 0200);
+MODULE_PARM_DESC(model_swallow,
+		 "another handler acknowledges interrupts first; 2: they are not delivered, too");
+
 static bool model_shared;
 module_param(model_shared, bool, 0644);
 MODULE_PARM_DESC(model_shared, "values go on from one processor to the other");
@@ -112,30 +161,58 @@ MODULE_PARM_DESC(model_cr3_match, "register CR3_MATCH when TraceEn was last set"
 static DEFINE_PER_CPU(struct model_unit, units);
 static u64 written_by_all;
 
-static void reset_here(void *unused)
+/* Zeros as after a reset, or what another tracer left: values that differ with `seed`. */
+static void set_registers_here(void *seed)
 {
 	struct model_unit *unit = this_cpu_ptr(&units);
+	u64 value = *(const unsigned int *)seed;
+	int i;
 
-	unit->ctl = 0;
+	unit->ctl = value << PT_CTL_CYC_EN;
 	unit->debugctl = 0;
-	unit->status = 0;
-	unit->base = 0;
-	unit->mask_ptrs = 0;
+	unit->status = value << PT_STATUS_PACKET_BYTE_COUNT_SHIFT;
+	unit->base = value << PAGE_SHIFT;
+	unit->mask_ptrs = value ? value << PT_OUTPUT_OFFSET_SHIFT | PT_OUTPUT_MASK_LOWEST : 0;
 	unit->global_status = 0;
+	unit->countdown = 0;
+	unit->cr3_match = value << PAGE_SHIFT;
+	for (i = 0; i < PT_ADDR_REGISTERS; i++)
+		unit->addr[i] = value << i;
 }
 
-/* Acts as a reset of all processors. */
-static int reset_units(const char *text, const struct kernel_param *parameter)
+static int set_registers(const char *text, const struct kernel_param *parameter)
 {
-	on_each_cpu(reset_here, NULL, 1);
-	return 0;
+	unsigned int seed;
+	int error = kstrtouint(text, 0, &seed);
+
+	if (!error)
+		on_each_cpu(set_registers_here, &seed, 1);
+	return error;
 }
 
-static const struct kernel_param_ops reset_ops = { .set = reset_units };
-module_param_cb(model_reset, &reset_ops, NULL, 0200);
-MODULE_PARM_DESC(model_reset, "written: registers of all units are zero");
+static int get_registers(char *text, const struct kernel_param *parameter)
+{
+	unsigned int cpu;
+	int length = 0;
 
-static int get_enabled(char *text, const struct kernel_param *parameter)
+	for_each_possible_cpu(cpu) {
+		const struct model_unit *unit = per_cpu_ptr(&units, cpu);
+		int i;
+
+		length += sysfs_emit_at(text, length, "%llx %llx %llx %llx %llx", unit->ctl,
+					unit->status, unit->base, unit->mask_ptrs, unit->cr3_match);
+		for (i = 0; i < PT_ADDR_REGISTERS; i++)
+			length += sysfs_emit_at(text, length, " %llx", unit->addr[i]);
+		length += sysfs_emit_at(text, length, "\n");
+	}
+	return length;
+}
+
+static const struct kernel_param_ops register_ops = { .set = set_registers, .get = get_registers };
+module_param_cb(model_registers, &register_ops, NULL, 0644);
+MODULE_PARM_DESC(model_registers, "0: as after a reset; other numbers: as another tracer left them");
+
+static unsigned long enabled_units(void)
 {
 	unsigned long enabled = 0;
 	unsigned int cpu;
@@ -145,12 +222,26 @@ static int get_enabled(char *text, const struct kernel_param *parameter)
 		    per_cpu(units.debugctl, cpu) & BIT(PT_DEBUGCTL_TR))
 			enabled |= BIT(cpu % BITS_PER_LONG);
 	}
-	return sysfs_emit(text, "%lu\n", enabled);
+	return enabled;
+}
+
+static int get_enabled(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%lu\n", enabled_units());
 }
 
 static const struct kernel_param_ops enabled_ops = { .get = get_enabled };
 module_param_cb(model_enabled, &enabled_ops, NULL, 0444);
 MODULE_PARM_DESC(model_enabled, "bit mask of processors on which TraceEn or DEBUGCTL.TR is set");
+
+static int get_interrupt_entries(char *text, const struct kernel_param *parameter)
+{
+	return sysfs_emit(text, "%u\n", model_interrupt_entries(per_cpu_ptr(&units, 0)));
+}
+
+static const struct kernel_param_ops interrupt_entries_ops = { .get = get_interrupt_entries };
+module_param_cb(model_interrupt_entries, &interrupt_entries_ops, NULL, 0444);
+MODULE_PARM_DESC(model_interrupt_entries, "regions of processor 0 whose end causes an interrupt");
 
 static int get_in_use(char *text, const struct kernel_param *parameter)
 {
@@ -160,6 +251,17 @@ static int get_in_use(char *text, const struct kernel_param *parameter)
 static const struct kernel_param_ops in_use_ops = { .get = get_in_use };
 module_param_cb(model_in_use, &in_use_ops, NULL, 0444);
 MODULE_PARM_DESC(model_in_use, "whether any session has processors, or listens to the kernel");
+
+/* Two ranges, no event trace, fewer periods. */
+static void lack_something(u32 subleaf, u32 words[4])
+{
+	if (subleaf == 0) {
+		words[1] &= ~BIT(PT_CPUID_14_EBX_EVENT_TRACE);
+		return;
+	}
+	words[0] = 0x00490002;
+	words[1] = 0x003f03ff;
+}
 
 /* 4 address ranges, and all capabilities that the driver uses. */
 static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
@@ -172,16 +274,21 @@ static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 
 	memset(words, 0, 4 * sizeof(*words));
 	if (leaf == 1) {
-		words[0] = 0x000906a4;
+		words[0] = model_signature;
 		words[2] = BIT(PT_CPUID_1_ECX_VMX) | BIT(PT_CPUID_1_ECX_DTES64);
 		if (model_bts == 2)
 			words[2] |= BIT(PT_CPUID_1_ECX_DS_CPL);
 		if (model_bts)
 			words[3] = BIT(PT_CPUID_1_EDX_DS);
-	} else if (leaf == 7) {
+	} else if (leaf == 7 && !subleaf) {
+		words[0] = 1;
 		words[1] = BIT(PT_CPUID_7_EBX_PT);
+	} else if (leaf == 7 && model_lam) {
+		words[0] = BIT(PT_CPUID_7_1_EAX_LAM);
 	} else if (leaf == 0x14 && subleaf < 2) {
 		memcpy(words, leaf_14[subleaf], sizeof(leaf_14[subleaf]));
+		if (model_hybrid && smp_processor_id() == 1)
+			lack_something(subleaf, words);
 	} else if (leaf == 0x15) {
 		memcpy(words, leaf_15, sizeof(leaf_15));
 	}
@@ -190,8 +297,12 @@ static void model_cpuid(u32 leaf, u32 subleaf, u32 words[4])
 /* An interrupt; delivery masks it. */
 static void deliver(struct model_unit *unit)
 {
+	int swallow = READ_ONCE(model_swallow);
+
 	unit->countdown = 0;
-	if (!unit->armed)
+	if (swallow)
+		unit->global_status &= ~BIT_ULL(PT_PERF_GLOBAL_TRACE_TOPA_PMI);
+	if (!unit->armed || swallow == 2)
 		return;
 	unit->armed = false;
 	model_interrupts++;
@@ -206,11 +317,17 @@ static void deliver_late(struct irq_work *work)
 		deliver(unit);
 }
 
+static void deliver_here(void *unused)
+{
+	deliver_late(NULL);
+}
+
 /* After each access. */
 static void tick(struct model_unit *unit)
 {
 	int after = READ_ONCE(model_interrupt_after);
 
+	model_count_access();
 	if (unit->interrupt && after >= 0) {
 		unit->countdown = after + 1;
 		if (!READ_ONCE(model_interrupt_waits))
@@ -357,10 +474,15 @@ static int read_register(struct model_unit *unit, u32 msr, u64 *value)
 		*value = unit->debugctl;
 		return 0;
 	case PT_MSR_PERF_GLOBAL_STATUS:
+		if (model_no_counters)
+			return -EIO;
 		*value = unit->global_status;
 		return 0;
 	case PT_MSR_PEBS_ENABLE:
 		*value = READ_ONCE(model_precise) == smp_processor_id();
+		return 0;
+	case PT_MSR_PLATFORM_INFO:
+		*value = 21 << PT_PLATFORM_INFO_MAX_NON_TURBO_SHIFT | 0xff;
 		return 0;
 	case PT_MSR_VMX_MISC:
 		*value = model_vmx ? BIT(PT_VMX_MISC_PT_IN_VMX) : 0;
@@ -391,9 +513,97 @@ static void model_arm_interrupt(void)
 	this_unit()->armed = true;
 }
 
+static unsigned int model_unknown;
+module_param(model_unknown, uint, 0444);
+MODULE_PARM_DESC(model_unknown, "interrupts that came with model_deliver, and that no handler claimed");
+
+static int claim_unknown(unsigned int command, struct pt_regs *registers)
+{
+	model_unknown++;
+	return NMI_HANDLED;
+}
+
+/* Delivers the interrupt that is on its way on processor 0. */
+static int set_deliver(const char *text, const struct kernel_param *parameter)
+{
+	int error = register_nmi_handler(NMI_UNKNOWN, claim_unknown, 0, "ptkit_model");
+
+	if (error)
+		return error;
+	smp_call_function_single(0, deliver_here, NULL, 1);
+	unregister_nmi_handler(NMI_UNKNOWN, "ptkit_model");
+	return 0;
+}
+
+static const struct kernel_param_ops deliver_ops = { .set = set_deliver };
+module_param_cb(model_deliver, &deliver_ops, NULL, 0200);
+MODULE_PARM_DESC(model_deliver, "written: an interrupt that waits comes now");
+
+static u64 model_late_ticks(void)
+{
+	return (u64)READ_ONCE(model_late_us) * tsc_khz / 1000;
+}
+
+/*
+ * KVM saves the registers, clears TraceEn, and loads those of a guest. Afterwards it restores what it
+ * saved, whatever the driver did meanwhile.
+ */
+static void enter_guest(void *saved)
+{
+	struct model_unit *unit = this_cpu_ptr(&units);
+
+	*(struct model_unit *)saved = *unit;
+	unit->ctl = 0;
+	unit->base = 0xbad000;
+}
+
+static void leave_guest(void *saved)
+{
+	struct model_unit *unit = this_cpu_ptr(&units);
+	const struct model_unit *before = saved;
+
+	unit->status = before->status;
+	unit->base = before->base;
+	unit->mask_ptrs = before->mask_ptrs;
+	unit->ctl = before->ctl;
+}
+
+static int set_guest(const char *text, const struct kernel_param *parameter)
+{
+	static struct model_unit saved;
+
+	return smp_call_function_single(0, *text == '1' ? enter_guest : leave_guest, &saved, 1);
+}
+
+static const struct kernel_param_ops guest_ops = { .set = set_guest };
+module_param_cb(model_guest, &guest_ops, NULL, 0200);
+MODULE_PARM_DESC(model_guest, "1: processor 0 runs a guest that has the trace unit; 0: no longer");
+
+/* What is traced when another kernel may get the machine; its priority is below that of the driver. */
+static int tell_at_shutdown(struct notifier_block *block, unsigned long action, void *data)
+{
+	pr_emerg("ptkit model: traced at shutdown: %lu\n", enabled_units());
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block shutdown_teller = {
+	.notifier_call = tell_at_shutdown,
+	.priority = -1,
+};
+
+static int set_shutdown(const char *text, const struct kernel_param *parameter)
+{
+	return register_reboot_notifier(&shutdown_teller);
+}
+
+static const struct kernel_param_ops shutdown_ops = { .set = set_shutdown };
+module_param_cb(model_shutdown, &shutdown_ops, NULL, 0200);
+MODULE_PARM_DESC(model_shutdown, "written: the log gets what is traced at shutdown; never unload then");
+
 const struct ptkit_machine ptkit_machine = {
 	.cpuid = model_cpuid,
 	.arm_interrupt = model_arm_interrupt,
+	.late_ticks = model_late_ticks,
 	.ops = {
 		.write = model_write,
 		.read = model_read,

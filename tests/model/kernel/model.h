@@ -26,7 +26,12 @@ struct model_unit {
 
 /* model_output.c: write so many bytes of packets, or fewer if the buffer ends. */
 void model_write_packets(struct model_unit *unit, unsigned int bytes);
-/* The same for records of branches. */
+/* Regions of the unit's tables whose end causes an interrupt. */
+unsigned int model_interrupt_entries(const struct model_unit *unit);
+/* The same as model_write_packets() for records of branches. */
 void model_write_records(struct model_unit *unit, unsigned int bytes);
+
+/* model_work.c: counts what one interrupt does. */
+void model_count_access(void);
 
 #endif /* PTKIT_TESTS_MODEL_KERNEL_MODEL_H */

@@ -84,6 +84,21 @@ void model_write_packets(struct model_unit *unit, unsigned int bytes)
 		write_byte(unit);
 }
 
+unsigned int model_interrupt_entries(const struct model_unit *unit)
+{
+	const u64 *entry = phys_to_virt(unit->base);
+	unsigned int count = 0;
+
+	if (!(unit->ctl & BIT(PT_CTL_TOPA)))
+		return 0;
+	do {
+		for (; !(*entry & BIT(PT_TOPA_END)); entry++)
+			count += !!(*entry & BIT(PT_TOPA_INT));
+		entry = phys_to_virt(address_of(*entry));
+	} while (entry != phys_to_virt(unit->base));
+	return count;
+}
+
 static bool write_record(struct model_unit *unit, struct pt_ds_area *area)
 {
 	u8 *place = (u8 *)area->bts_index;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "common/pt_sequence.h"
 #include "unit/kernel/fake_unit.h"
 
@@ -117,6 +119,28 @@ TEST(Stop, ClearsTraceEnFirstAndReadsBack) {
   EXPECT_EQ(state.output_mask_ptrs, 0x400000ffULL << 8);
 }
 
+TEST(Stop, PutsBackWhatStartFound) {
+  for (const pt_state& used : {plain_state(), filtered_state()}) {
+    FakeUnit unit;
+    const pt_ops ops = unit.ops();
+    std::map<std::uint32_t, std::uint64_t> before;
+    for (std::uint32_t msr = PT_MSR_RTIT_CTL; msr <= PT_MSR_RTIT_CR3_MATCH; ++msr) before[msr] = msr << 12U;
+    for (std::uint32_t i = 0; i < PT_ADDR_REGISTERS; ++i) before[PT_MSR_RTIT_ADDR0_A + i] = 0x5000 + i;
+    before[PT_MSR_RTIT_OUTPUT_BASE] = 0x77000;
+    before[PT_MSR_RTIT_OUTPUT_MASK_PTRS] = 0x88ULL << 32 | 0x7f;
+    before[PT_MSR_RTIT_STATUS] = 0x5ULL << 32 | bit(PT_STATUS_STOPPED);
+    for (const auto& [msr, value] : before) unit.at(msr) = value;
+    pt_state state = used;
+    pt_state found{};
+    ASSERT_EQ(pt_seq_keep(&ops, &state, &found), 0);
+    ASSERT_EQ(pt_seq_start(&ops, &state), 0);
+    EXPECT_NE(unit.at(PT_MSR_RTIT_OUTPUT_BASE), 0x77000U);
+    ASSERT_EQ(pt_seq_stop(&ops, &state), 0);
+    ASSERT_EQ(pt_seq_put_back(&ops, &state, &found), 0);
+    for (const auto& [msr, value] : before) EXPECT_EQ(unit.at(msr), value) << std::hex << msr;
+  }
+}
+
 TEST(Pause, KeepsEverythingButTraceEn) {
   FakeUnit unit;
   const pt_ops ops = unit.ops();
@@ -162,6 +186,17 @@ TEST(Interrupt, OfSomethingElseChangesNothing) {
   EXPECT_EQ(pt_seq_interrupt(&ops, &state, &pending), 0);
   EXPECT_FALSE(pending);
   EXPECT_EQ(unit.log(), (Log{{'r', PT_MSR_PERF_GLOBAL_STATUS, 3}}));
+}
+
+TEST(Interrupt, IsServedAfterAnotherHandlerAcknowledgedIt) {
+  FakeUnit unit;
+  const pt_ops ops = unit.ops();
+  pt_state state = plain_state();
+  ASSERT_EQ(pt_seq_start(&ops, &state), 0);
+  unit.at(PT_MSR_RTIT_OUTPUT_MASK_PTRS) = 0xff;
+  ASSERT_EQ(pt_seq_serve(&ops, &state), 0);
+  EXPECT_FALSE(unit.tracing());
+  EXPECT_EQ(state.output_mask_ptrs, 0xffU);
 }
 
 TEST(Interrupt, OfToPAPausesAndIsAcknowledged) {

@@ -23,7 +23,7 @@ struct Tables {
   Tables(std::uint32_t count, std::uint32_t capacity)
       : memory(count, std::vector<std::uint64_t>(capacity, ~0ULL)) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      tables.push_back({memory[i].data(), 0x7000'0000 + i * kPage, capacity});
+      tables.push_back({memory[i].data(), 0x7000'0000 + i * kPage, 0, capacity});
     }
   }
   int build(const std::vector<pt_region>& regions, const pt_topa_options& options) {
@@ -106,6 +106,9 @@ TEST(Build, RefusesWhatTheUnitWould) {
   EXPECT_EQ(tables.build({{0x1000, kPage}}, options), PT_E_INVALID);
   tables.tables[0].physical += 128;
   EXPECT_EQ(tables.build({{0x1000, kPage}}, kRing), PT_E_INVALID);
+  Tables twice(2, 8);
+  twice.tables[1].physical = twice.tables[0].physical;  // they have to ascend
+  EXPECT_EQ(twice.build({{0x1000, kPage}}, kRing), PT_E_INVALID);
   Tables tiny(1, 1);
   EXPECT_EQ(tiny.build({{0x1000, kPage}}, kRing), PT_E_INVALID);
 }
@@ -169,7 +172,7 @@ TEST(Position, IsWhatAUnitWouldHave) {
       std::uint64_t back = 0;
       ASSERT_EQ(pt_topa_position(&tables.topa, &output, &back), 0);
       EXPECT_EQ(back, position);
-      if (step % 10 == 0) {  // elsewhere, from where the last one was found
+      if (step % 10 == 0) {  // elsewhere
         const std::uint64_t other = random() % tables.topa.bytes;
         ASSERT_EQ(pt_topa_output(&tables.topa, other, &output), 0);
         ASSERT_EQ(pt_topa_position(&tables.topa, &output, &back), 0);
@@ -191,24 +194,102 @@ TEST(Position, IsRefusedIfItIsOfOtherTables) {
   EXPECT_EQ(position, 2 * kPage);
   output.mask_ptrs += 1ULL << 32;
   EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), PT_E_INVALID);
-  output.mask_ptrs = 2ULL << 7 | 0x7f;  // the END entry
+  output.mask_ptrs = 1ULL << 32 | 2ULL << 7 | 0x7f;  // within the END entry
+  EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), PT_E_INVALID);
+  output.mask_ptrs = 3ULL << 7 | 0x7f;
   EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), PT_E_INVALID);
   output = {0x1234'0000, 0x7f};
   EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), PT_E_INVALID);
   EXPECT_EQ(pt_topa_output(&tables.topa, 2 * kPage, &output), PT_E_INVALID);
 }
 
-TEST(Mark, ChangesOneBitOfOneEntry) {
-  Tables tables(1, 4);
-  ASSERT_EQ(tables.build({{0x3000, kPage}, {0x8000, kPage}}, kRing), 0);
-  EXPECT_EQ(pt_topa_mark(&tables.topa, kPage + 5, PT_TOPA_STOP, true), 0);
+// A unit may go to the END entry with the last byte of a region, and on with the byte after that.
+TEST(Position, OfEndIsTheNextRegion) {
+  Tables tables(2, 3);
+  ASSERT_EQ(tables.build({{0x3000, kPage}, {0x8000, kPage}, {0xa000, kPage}}, kRing), 0);
+  ASSERT_EQ(tables.topa.table_count, 2U);
+  std::uint64_t position = 0;
+  pt_output output{tables.tables[0].physical, 2ULL << 7 | 0x7f};
+  EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), 0);
+  EXPECT_EQ(position, 2 * kPage);
+  output = {tables.tables[1].physical, 1ULL << 7 | 0x7f};
+  EXPECT_EQ(pt_topa_position(&tables.topa, &output, &position), 0);
+  EXPECT_EQ(position, 0U);
+}
+
+TEST(Position, LooksAtOneTableOnly) {
+  constexpr std::uint32_t kCapacity = 512;
+  for (const std::uint32_t count : {2U, 512U}) {
+    Tables tables(count, kCapacity);
+    std::vector<pt_region> pages;
+    for (std::uint64_t i = 0; i < std::uint64_t{count} * (kCapacity - 1); ++i)
+      pages.push_back({2 * i * kPage, kPage});
+    ASSERT_EQ(tables.build(pages, kRing), 0);
+    for (const std::uint64_t position : {tables.topa.bytes - 1, std::uint64_t{511} * kPage - 1}) {
+      pt_output output{};
+      std::uint64_t found = 0;
+      tables.topa.looked_at = 0;
+      ASSERT_EQ(pt_topa_output(&tables.topa, position, &output), 0);
+      ASSERT_EQ(pt_topa_position(&tables.topa, &output, &found), 0);
+      EXPECT_EQ(found, position);
+      EXPECT_TRUE(pt_topa_owns(&tables.topa, output.base));
+      ASSERT_EQ(pt_topa_stop_before(&tables.topa, position, &found), 0);
+      EXPECT_GE(tables.topa.looked_at, 3 * 511U);
+      EXPECT_LE(tables.topa.looked_at, 3 * 511U + 4 * 9U) << count;
+    }
+  }
+}
+
+TEST(Position, KnowsItsTables) {
+  Tables tables(3, 3);
+  tables.tables[1].physical += kPage;
+  tables.tables[2].physical += 2 * kPage;
+  ASSERT_EQ(tables.build({{0x10000, kPage}, {0x20000, kPage}, {0x30000, kPage}, {0x40000, kPage}}, kRing), 0);
+  ASSERT_EQ(tables.topa.table_count, 2U);
+  for (const std::uint64_t page : {0U, 2U})
+    EXPECT_TRUE(pt_topa_owns(&tables.topa, 0x7000'0000 + page * kPage));
+  for (const std::uint64_t page : {1U, 3U, 4U})
+    EXPECT_FALSE(pt_topa_owns(&tables.topa, 0x7000'0000 + page * kPage));
+  EXPECT_FALSE(pt_topa_owns(&tables.topa, 0));
+}
+
+TEST(Stop, IsInTheEntryBefore) {
+  Tables tables(2, 3);
+  pt_topa_options options = kRing;
+  options.interrupt_bytes = 2 * kPage;
+  ASSERT_EQ(tables.build({{0x3000, kPage}, {0x8000, kPage}, {0xa000, kPage}}, options), 0);
+  const auto built = tables.memory;
+  std::uint64_t begin = 1;
+  EXPECT_EQ(pt_topa_stop_before(&tables.topa, 5, &begin), 0);  // of the first region: the last one
+  EXPECT_EQ(begin, 0U);
+  EXPECT_EQ(tables.memory[0], built[0]);
+  EXPECT_EQ(tables.memory[1][0], 0xa000 | kStop | kInt);
+  EXPECT_EQ(pt_topa_stop_before(&tables.topa, kPage, &begin), 0);
+  EXPECT_EQ(begin, kPage);
+  EXPECT_EQ(tables.memory[1], built[1]);
   EXPECT_EQ(tables.memory[0],
-            (std::vector<std::uint64_t>{0x3000, 0x8000 | kStop, 0x7000'0000 | kEnd, ~0ULL}));
-  EXPECT_EQ(pt_topa_mark(&tables.topa, 0, PT_TOPA_INT, true), 0);
-  EXPECT_EQ(pt_topa_mark(&tables.topa, kPage, PT_TOPA_STOP, false), 0);
-  EXPECT_EQ(tables.memory[0], (std::vector<std::uint64_t>{0x3000 | kInt, 0x8000, 0x7000'0000 | kEnd, ~0ULL}));
-  EXPECT_EQ(pt_topa_mark(&tables.topa, 0, PT_TOPA_END, true), PT_E_INVALID);
-  EXPECT_EQ(pt_topa_mark(&tables.topa, 2 * kPage, PT_TOPA_INT, true), PT_E_INVALID);
+            (std::vector<std::uint64_t>{0x3000 | kStop | kInt, 0x8000 | kInt, 0x7000'1000 | kEnd}));
+  EXPECT_EQ(pt_topa_stop_before(&tables.topa, 3 * kPage - 1, &begin), 0);
+  EXPECT_EQ(begin, 2 * kPage);
+  EXPECT_EQ(tables.memory[0],
+            (std::vector<std::uint64_t>{0x3000, 0x8000 | kStop | kInt, 0x7000'1000 | kEnd}));
+  EXPECT_EQ(pt_topa_stop_before(&tables.topa, 3 * kPage, &begin), PT_E_INVALID);
+  pt_topa_do_not_stop(&tables.topa);
+  EXPECT_EQ(tables.memory, built);
+  pt_topa_do_not_stop(&tables.topa);
+  EXPECT_EQ(tables.memory, built);
+}
+
+TEST(Silence, TakesIntFromAllEntries) {
+  Tables tables(2, 3);
+  pt_topa_options options = kRing;
+  options.interrupt_bytes = kPage;
+  ASSERT_EQ(tables.build({{0x3000, kPage}, {0x8000, kPage}, {0xa000, kPage}}, options), 0);
+  std::uint64_t begin = 0;
+  ASSERT_EQ(pt_topa_stop_before(&tables.topa, kPage, &begin), 0);
+  pt_topa_silence(&tables.topa);
+  EXPECT_EQ(tables.memory[0], (std::vector<std::uint64_t>{0x3000 | kStop, 0x8000, 0x7000'1000 | kEnd}));
+  EXPECT_EQ(tables.memory[1], (std::vector<std::uint64_t>{0xa000, 0x7000'0000 | kEnd, ~0ULL}));
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(Sequences, ReadBackWhereOutputIs) {
     pt_state state = plain_state();
     constexpr std::uint64_t kSize = 4 * kPage;
     std::vector<std::uint64_t> entries(16);
-    const pt_table table{.entries = entries.data(), .physical = 0x70'0000, .capacity = 16};
+    pt_table table{.entries = entries.data(), .physical = 0x70'0000, .begin = 0, .capacity = 16};
     const pt_region regions[] = {{0x10'0000, kPage}, {0x20'0000, 2 * kPage}, {0x30'0000, kPage}};
     const pt_topa_options options{
         .interrupt_bytes = kSize, .ring = true, .one_entry = false, .largest_size = 15, .physical_bits = 46};
@@ -224,7 +224,7 @@ TEST(Topa, StopsAtTheEndOfABufferThatIsNoRing) {
   Machine machine;
   const pt_ops ops = machine.ops();
   std::vector<std::uint64_t> entries(4);
-  const pt_table table{.entries = entries.data(), .physical = 0x70'0000, .capacity = 4};
+  pt_table table{.entries = entries.data(), .physical = 0x70'0000, .begin = 0, .capacity = 4};
   const pt_region regions[] = {{0x10'0000, kPage}, {0x20'0000, kPage}};
   const pt_topa_options options{
       .interrupt_bytes = kPage, .ring = false, .one_entry = false, .largest_size = 15, .physical_bits = 46};

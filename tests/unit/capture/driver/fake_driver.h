@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/common/process.h"
@@ -83,7 +84,10 @@ struct FakeDevice {
                         cpu.written == (config.wake_up_bytes != 0 ? cpu.limit : cpu.memory.size());
       if (full) {
         ++cpu.dropped;
-        if ((cpu.status.flags & PTKIT_STATUS_FULL) == 0) ++cpu.status.stops;
+        if ((cpu.status.flags & PTKIT_STATUS_FULL) == 0) {
+          ++cpu.status.stops;
+          cpu.status.stopped_at[1] = std::exchange(cpu.status.stopped_at[0], cpu.written);
+        }
         cpu.status.flags |= PTKIT_STATUS_FULL;
         continue;
       }

@@ -84,6 +84,28 @@ TEST(DriverConfig, RoundsBufferSizes) {
   EXPECT_EQ(config.mode, static_cast<std::uint32_t>(PTKIT_MODE_RING));
 }
 
+// Errata TGL052, ADL037, RPL017.
+TEST(DriverConfig, TakesToPAWhereErrataForbidSingleRange) {
+  RecordOptions options = whole_machine();
+  options.ring_bytes = 8 * kPage;
+  options.hardware.single_range = true;
+  ptkit_query query = everything();
+  for (const std::uint64_t most : {std::uint64_t{0}, 4 * kPage, 8 * kPage}) {
+    query.most_single_bytes = most;
+    std::vector<trace::Warning> warnings;
+    const auto config = driver_config(options, query, warnings);
+    ASSERT_TRUE(config.ok());
+    const bool replaced = most == 4 * kPage;
+    EXPECT_EQ(config.value().output,
+              static_cast<std::uint32_t>(replaced ? PTKIT_OUTPUT_TOPA : PTKIT_OUTPUT_SINGLE_RANGE));
+    EXPECT_EQ(config.value().buffer_bytes, 8 * kPage);
+    ASSERT_EQ(warnings.size(), replaced ? 1U : 0U);
+    if (replaced) {
+      EXPECT_EQ(warnings[0].code, WarningCode::SINGLE_RANGE_ERRATUM);
+    }
+  }
+}
+
 TEST(DriverConfig, RejectsMissingFeaturesByOption) {
   RecordOptions options = whole_machine();
   options.mtc_period = 4;
@@ -186,6 +208,18 @@ TEST(DriverConfig, DescribesRegistersAndClock) {
   EXPECT_EQ(out.clock.mtc_period, 3);
   EXPECT_EQ(out.clock.max_nonturbo_ratio, 30);
   EXPECT_EQ(out.clock.tsc_ctc_numerator, 250U);
+}
+
+// The measured frequency is a little below the nominal one, or above it.
+TEST(DriverConfig, TakesNominalRatioFromPlatformInfo) {
+  const ptkit_config config = configured(whole_machine());
+  ptkit_query query = everything();
+  query.tsc_khz = 2'095'078;  // Skylake-SP, 2.1 GHz
+  EXPECT_EQ(recorded_configuration(config, query).clock.max_nonturbo_ratio, 21);
+  query.tsc_khz = 2'904'001;
+  EXPECT_EQ(recorded_configuration(config, query).clock.max_nonturbo_ratio, 29);
+  query.nominal_ratio = 28;
+  EXPECT_EQ(recorded_configuration(config, query).clock.max_nonturbo_ratio, 28);
 }
 
 // ---- filters

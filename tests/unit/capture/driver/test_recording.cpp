@@ -140,13 +140,82 @@ TEST_F(DriverRecording, ReportsClearedTraceEn) {
   EXPECT_TRUE(warns_at(result.value().warnings, "CPU 1", WarningCode::TRACE_EN_CLEARED));
 }
 
-// The buffer filled up after its status was read, and tracing resumed after PTKIT_CONSUME. Only the count of
-// stops shows it.
+TEST_F(DriverRecording, ReportsWhereTraceEnWasCleared) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  device_.script.emplace_back([](FakeDevice& device) {
+    device.write(1, numbered(0, 100));
+    ptkit_status& status = device.cpus[1].status;
+    status.flags |= PTKIT_STATUS_CLEARED;
+    status.clears = 1;
+    status.cleared_at = 100;
+    device.write(1, numbered(3, 20 * kPage));
+  });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(1, numbered(5, 50)); });
+  ASSERT_TRUE(record().ok());
+  const auto bundle = read();
+  ASSERT_EQ(bundle->streams[1].losses.size(), 2U);
+  EXPECT_EQ(bundle->streams[1].losses[0].offset, 100U);
+  EXPECT_EQ(bundle->streams[1].losses[0].cause, base::Status::NOT_TRACED);
+  EXPECT_EQ(bundle->streams[1].losses[1].offset, 16 * kPage);
+  EXPECT_EQ(bundle->streams[1].losses[1].cause, base::Status::BUFFER_FULL);
+  EXPECT_EQ(bundle->streams[1].data.size(), 16 * kPage + 50);
+}
+
+TEST_F(DriverRecording, PutsClearedTraceEnAtEndOfRing) {
+  options_.ring_bytes = 16 * kPage;
+  for (int i = 0; i < 2; ++i) {
+    device_.script.emplace_back([&](FakeDevice& device) {
+      device.write(0, numbered(0, 100));
+      device.cpus[0].status.flags |= PTKIT_STATUS_CLEARED;
+      recorder_->request_snapshot();
+    });
+  }
+  ASSERT_TRUE(record().ok());
+  EXPECT_EQ(losses_of(read()->streams[0], base::Status::NOT_TRACED), std::vector<std::uint64_t>{100});
+}
+
+// A hypervisor runs (VMXON), and TraceEn cannot be set. When it has ended, tracing goes on.
+TEST_F(DriverRecording, TriesToGoOnWhereTraceEnWasCleared) {
+  device_.script.emplace_back([](FakeDevice& device) {
+    ptkit_status& status = device.cpus[1].status;
+    status.flags |= PTKIT_STATUS_CLEARED;
+    status.clears = 1;
+    status.error = -EIO;
+  });
+  for (int i = 0; i < 3; ++i)
+    device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 50)); });
+  device_.errors[PTKIT_RESUME] = EIO;
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  EXPECT_EQ(std::count(device_.requests.begin(), device_.requests.end(), PTKIT_RESUME), 1);
+  EXPECT_EQ(read()->streams[0].data.size(), 150U);  // the recording has not ended
+  EXPECT_TRUE(warns_at(result.value().warnings, "CPU 1", WarningCode::TRACE_EN_CLEARED));
+  EXPECT_FALSE(warns(result.value().warnings, WarningCode::TRACING_FAILED));
+}
+
+TEST_F(DriverRecording, ReportsCpuThatPerfHas) {
+  device_.script.emplace_back(
+      [](FakeDevice& device) { device.cpus[1].status.flags |= PTKIT_STATUS_REFUSED; });
+  const auto result = record();
+  ASSERT_TRUE(result.ok()) << result.failure().detail;
+  const auto bundle = read();
+  EXPECT_EQ(losses_of(bundle->streams[1], base::Status::NOT_TRACED), std::vector<std::uint64_t>{0});
+  EXPECT_TRUE(losses_of(bundle->streams[0], base::Status::NOT_TRACED).empty());
+  EXPECT_TRUE(warns_at(result.value().warnings, "CPU 1", WarningCode::TRACING_FAILED,
+                       "perf's intel_pt has the trace unit"));
+}
+
+// The buffer filled up after its status was read, and tracing resumed after PTKIT_CONSUME. A PSB at the
+// beginning of a page does not show where tracing stopped.
 TEST_F(DriverRecording, FindsStopBetweenDrains) {
   options_.hardware.buffer_bytes = 16 * kPage;
   bool once = false;
   device_.on_consume = [&](FakeDevice& device) {
-    if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
+    if (std::exchange(once, true)) return;
+    Bytes more = numbered(100, 20 * kPage);
+    const Bytes ordinary = psb();
+    std::copy(ordinary.begin(), ordinary.end(), more.begin() + 8 * kPage - 8);
+    device.write(0, more);
   };
   device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 5 * kPage + 8)); });
   device_.script.emplace_back([](FakeDevice& device) {
@@ -160,6 +229,21 @@ TEST_F(DriverRecording, FindsStopBetweenDrains) {
   EXPECT_EQ(device_.cpus.at(0).status.stops, 1U);
   EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), std::vector{16 * kPage});
   EXPECT_EQ(bundle->streams[0].data.size(), 16 * kPage + psb().size() + 100);
+}
+
+// Full before PTKIT_CONSUME, and once more before the next PTKIT_STATUS.
+TEST_F(DriverRecording, ReportsBothStopsBetweenDrains) {
+  options_.hardware.buffer_bytes = 16 * kPage;
+  bool once = false;
+  device_.on_consume = [&](FakeDevice& device) {
+    if (!std::exchange(once, true)) device.write(0, numbered(100, 20 * kPage));
+  };
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(0, 8 * kPage)); });
+  device_.script.emplace_back([](FakeDevice& device) { device.write(0, numbered(7, 20 * kPage)); });
+  ASSERT_TRUE(record().ok());
+  const auto bundle = read();
+  EXPECT_EQ(device_.cpus.at(0).status.stops, 2U);
+  EXPECT_EQ(losses_of(bundle->streams[0], base::Status::BUFFER_FULL), (std::vector{16 * kPage, 24 * kPage}));
 }
 
 TEST_F(DriverRecording, ReadsBufferWithoutWakeUpsAtEnd) {
@@ -339,7 +423,7 @@ TEST_F(DriverRecording, ReportsIoctlErrors) {
       {PTKIT_START, EBUSY, "another tracer is active"},
       {PTKIT_START, ESRCH, "pid: the process has ended"},
       {PTKIT_START, EIO, "a write to the trace unit's registers faulted"},
-      {PTKIT_CONFIGURE, ENOMEM, "buffer: the kernel has not enough contiguous memory"},
+      {PTKIT_CONFIGURE, ENOMEM, "buffer: the kernel has not enough memory"},
       {PTKIT_CONFIGURE, E2BIG, "this driver is older"},
       {PTKIT_QUERY, ENOTTY, "does not answer as ptkit's kernel driver does"},
   };
